@@ -1,0 +1,145 @@
+//! The acts: each names what it expects to find. An adapter that finds something else does nothing and says so (P6).
+
+use serde::Serialize;
+
+use super::inspection::{NodeRequest, RecordId};
+use super::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
+
+/// One effect on the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Act {
+    /// Keep the Deployment as found in ConfigMap `osd-migrate-osd-<id>`, so that a deleted one can be made again.
+    Keep {
+        /// The OSD.
+        osd: OsdId,
+        /// For which record.
+        record: RecordId,
+        /// uid of the Deployment expected.
+        deployment: String,
+    },
+    /// Create the node Job of a saved attempt; one that is there already is success.
+    Agent {
+        /// What its agent is told.
+        request: NodeRequest,
+        /// Image the agent runs in.
+        image: String,
+        /// The host folder `dataDirHostPath`.
+        data_dir: String,
+    },
+    /// Delete a node Job whose container did not start.
+    DropAgent {
+        /// Name of the Job.
+        job: String,
+        /// uid expected.
+        uid: String,
+    },
+    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if no such label is there.
+    Fence {
+        /// Value of the label.
+        value: String,
+    },
+    /// Take that label off, if it has our value.
+    Unfence {
+        /// Value expected.
+        value: String,
+    },
+    /// Set per-OSD flags.
+    Hush {
+        /// The OSD.
+        osd: OsdId,
+        /// `osd add-noout`
+        noout: bool,
+        /// `osd add-noin`
+        noin: bool,
+    },
+    /// Remove per-OSD flags.
+    Unhush {
+        /// The OSD.
+        osd: OsdId,
+        /// `osd rm-noout`
+        noout: bool,
+        /// `osd rm-noin`
+        noin: bool,
+    },
+    /// One PUT: replicas 0 and the annotation `osd-migrate.io/stopped=<record>`; `ok-to-stop` is asked just before.
+    Stop {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid that must be up in its slot.
+        fsid: OsdFsid,
+        /// For which record.
+        record: RecordId,
+        /// uid of the Deployment expected.
+        deployment: String,
+        /// resourceVersion expected.
+        resource_version: String,
+    },
+    /// One PUT that undoes Stop: replicas 1, annotation gone. Created from the kept copy where somebody deleted it.
+    Restart {
+        /// The OSD.
+        osd: OsdId,
+        /// Our record, whose annotation is expected.
+        record: RecordId,
+    },
+    /// `osd destroy <id> --yes-i-really-mean-it` after the map was read again: the slot must be down and hold `fsid`. Never `osd down`.
+    Destroy {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid expected in the slot.
+        fsid: OsdFsid,
+    },
+    /// `osd new <claim> <id>` on an absent id: takes the id back after a purge.
+    Reclaim {
+        /// The OSD.
+        osd: OsdId,
+        /// One of our claims.
+        claim: OsdFsid,
+    },
+    /// `osd purge <stray>`: an id that ceph-volume made for our disk instead of ours; it must be `new`, never up, with this fsid.
+    PurgeStray {
+        /// The stray id.
+        stray: OsdId,
+        /// Its fsid: one of our claims.
+        fsid: OsdFsid,
+    },
+    /// Put the CRUSH item back as recorded, where it is gone: place, weight, class, reweight, primary affinity.
+    RestoreCrush {
+        /// The OSD.
+        osd: OsdId,
+        /// As recorded.
+        item: CrushItem,
+        /// As recorded.
+        reweight: Weight,
+        /// As recorded.
+        primary_affinity: Weight,
+    },
+    /// Bring the Deployment back in Rook's present shape, starting `fsid`.
+    Deploy(Deploy),
+    /// Delete the node Jobs, reports, Secrets and the kept Deployment of a record.
+    Sweep {
+        /// The OSD.
+        osd: OsdId,
+        /// The record.
+        record: RecordId,
+    },
+}
+
+/// What the new Deployment is rendered from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Deploy {
+    /// The OSD.
+    pub osd: OsdId,
+    /// For which record; the annotation `osd-migrate.io/stopped` of it, or no Deployment, is expected.
+    pub record: RecordId,
+    /// The fsid it is to start.
+    pub fsid: OsdFsid,
+    /// Where.
+    pub node: NodeName,
+    /// Device path that is stable: `/dev/disk/by-id/...`.
+    pub block_path: String,
+    /// Object store, for label `osd-store`.
+    pub store: String,
+    /// CRUSH location, for `--crush-location` and the topology labels.
+    pub crush: CrushItem,
+}

@@ -1,0 +1,8 @@
+//! What to do next, decided without touching anything: no async, no clock, no I/O, no environment, no randomness, no logging.
+//! `tests/suite/purity.rs` reads these files and fails when one of them does otherwise.
+
+pub mod act;
+pub mod inspection;
+pub mod observation;
+pub mod osd;
+pub mod policy;

@@ -1,0 +1,292 @@
+//! One look at the world: plain data, complete for one decision, comparable and ordered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
+use super::inspection::{NodeReport, NodeTask, RecordId};
+use super::osd::{ClusterFsid, CrushItem, Epoch, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::policy::Declaration;
+
+/// Everything a turn decides on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Observation {
+    /// When it was made, by the runner's clock.
+    pub at: DateTime<Utc>,
+    /// Ceph's side.
+    pub ceph: Ceph,
+    /// Kubernetes' side.
+    pub kube: Kube,
+}
+
+/// What mons and mgr say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ceph {
+    /// `ceph fsid`
+    pub fsid: ClusterFsid,
+    /// Epoch of the osdmap that `slots` come from.
+    pub epoch: Epoch,
+    /// Flags of the osdmap (`noout`, `norebalance`, `full` ...).
+    pub flags: BTreeSet<String>,
+    /// Codes of `health` that are raised (`OSD_NEARFULL`, `POOL_FULL` ...).
+    pub health: BTreeSet<String>,
+    /// An upgrade is going on: running daemons report more than one release (`ceph versions`).
+    pub mixed_versions: bool,
+    /// `nearfull_ratio` of the osdmap in 1/10000.
+    pub nearfull_ratio: u32,
+    /// Pools by id.
+    pub pools: BTreeMap<u64, Pool>,
+    /// Slots of the osdmap.
+    pub slots: BTreeMap<OsdId, Slot>,
+    /// PGs, as the mgr knows them: they lag behind the map by up to 7 s.
+    pub pgs: BTreeMap<PgId, Pg>,
+    /// Exceptions from CRUSH.
+    pub upmaps: Vec<Upmap>,
+    /// Verdicts of `osd ok-to-stop` for the sets that were asked.
+    pub ok_to_stop: BTreeMap<BTreeSet<OsdId>, OkToStop>,
+    /// Whether `auth get osd.N` finds an entity, for the OSDs that were asked.
+    pub auth: BTreeMap<OsdId, bool>,
+}
+
+/// A pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Number of PGs it should have.
+    pub pg_num: u32,
+    /// Copies, or k+m.
+    pub size: u32,
+    /// Copies needed to serve.
+    pub min_size: u32,
+    /// k of an erasure coded pool; none where replicated.
+    pub data_chunks: Option<u32>,
+    /// Bucket type that its rule spreads copies over (`host`, `rack`, `osd`); `choose` or `chooseleaf` step of the rule.
+    pub failure_domain: String,
+}
+
+/// State of a slot in the osdmap. Absent ids have no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotState {
+    /// `exists`
+    Exists,
+    /// `exists,new`: claimed by `osd new`, never booted.
+    New,
+    /// `destroyed` (also `destroyed,exists,new`).
+    Destroyed,
+}
+
+/// An id's place in the osdmap and CRUSH.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// See there.
+    pub state: SlotState,
+    /// `uuid`; none where it is all zeros, as after a destroy.
+    pub fsid: Option<OsdFsid>,
+    /// The daemon is up.
+    pub up: bool,
+    /// Data is placed on it (`in`).
+    pub is_in: bool,
+    /// The in-weight, `reweight`.
+    pub reweight: Weight,
+    /// Primary affinity.
+    pub primary_affinity: Weight,
+    /// Epoch it came up in.
+    pub up_from: Epoch,
+    /// Epoch it went down in.
+    pub down_at: Epoch,
+    /// Per-OSD flag `noout` is set on it.
+    pub noout: bool,
+    /// Per-OSD flag `noin` is set on it.
+    pub noin: bool,
+    /// Place in CRUSH; none after a purge.
+    pub crush: Option<CrushItem>,
+    /// `ceph osd metadata`: of the daemon that booted last in this slot, also when it is down now.
+    pub metadata: Option<Metadata>,
+    /// Bytes used on it (`osd df`), where the mgr knows.
+    pub used_bytes: Option<u64>,
+}
+
+/// What an OSD said of itself at its last boot (`ceph osd metadata`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Metadata {
+    /// `osd_objectstore`
+    pub store: ObjectStore,
+    /// `hostname`
+    pub hostname: String,
+    /// `devices`: whole disks by kernel name. For people only: kernel names are no identity, and a directory OSD shows the system disk.
+    pub devices: Vec<String>,
+    /// `ceph_version`, as printed.
+    pub ceph_version: String,
+    /// The store lies on a partition (`bluestore_bdev_partition_path` or `backend_filestore_partition_path` name one).
+    pub on_partition: bool,
+    /// A separate BlueFS db device (`bluefs_dedicated_db` is 1).
+    pub dedicated_db: bool,
+    /// A separate BlueFS wal device (`bluefs_dedicated_wal` is 1).
+    pub dedicated_wal: bool,
+    /// The block device is a device-mapper one (`bluestore_bdev_dev_node` or backing path is `dm-N`): LVM or dm-crypt.
+    pub device_mapper: bool,
+}
+
+/// A placement group's statistics (`pg dump pgs`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pg {
+    /// Pool id, the part before the dot.
+    pub pool: u64,
+    /// States, split at `+`.
+    pub state: BTreeSet<String>,
+    /// OSDs that should hold it; holes of an EC pool are left out.
+    pub up: BTreeSet<OsdId>,
+    /// OSDs that serve it; holes are left out.
+    pub acting: BTreeSet<OsdId>,
+    /// Epoch of the map in which its primary reported last.
+    pub reported_epoch: Epoch,
+    /// Objects in it.
+    pub objects: u64,
+    /// Copies of objects that lack.
+    pub degraded: u64,
+    /// Copies that lie elsewhere than they should.
+    pub misplaced: u64,
+    /// Bytes in it, one copy.
+    pub bytes: u64,
+}
+
+/// Verdict of `osd ok-to-stop` (JSON; the exit status says nothing with `-f json`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OkToStop {
+    /// `ok_to_stop`
+    pub ok: bool,
+    /// PGs that would stop serving.
+    pub bad_pgs: u32,
+}
+
+/// What the API server says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Kube {
+    /// The CephCluster: what its owner declared.
+    pub declaration: Declaration,
+    /// Label `ceph.rook.io/do-not-reconcile` on it, where it is there.
+    pub fence: Option<String>,
+    /// Rook's operator, where its Deployment is found.
+    pub operator: Option<Operator>,
+    /// Deployments of OSDs, by the OSD they say they run.
+    pub daemons: BTreeMap<OsdId, Daemon>,
+    /// OSD Deployments or OSD ids that can't be told apart: two Deployments for one id, a label that is no number.
+    pub oddities: Vec<String>,
+    /// Nodes by name.
+    pub nodes: BTreeMap<NodeName, Node>,
+    /// Our node Jobs, oldest attempt first.
+    pub node_jobs: Vec<NodeJob>,
+    /// Reports of node agents, by the name of the Job they belong to.
+    pub reports: BTreeMap<String, NodeReport>,
+    /// OSDs whose Deployment is kept in a ConfigMap, with the record it was kept for.
+    pub kept: BTreeMap<OsdId, RecordId>,
+    /// Everything else of ours that a closed record must not leave behind, by record: `Secret/name`, `ConfigMap/name`.
+    pub leftovers: BTreeMap<RecordId, BTreeSet<String>>,
+    /// Jobs that prepare OSDs for Rook and are running now (`app=rook-ceph-osd-prepare`).
+    pub rook_prepares: Vec<String>,
+    /// PodDisruptionBudgets of Rook that name a failure domain as draining (ConfigMap `rook-ceph-pdbstatemap`).
+    pub draining_failure_domain: Option<String>,
+}
+
+/// Rook's operator.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Operator {
+    /// `namespace/name` of its Deployment.
+    pub name: String,
+    /// Image, for its version.
+    pub image: String,
+    /// Replicas wanted.
+    pub replicas: u32,
+    /// Pods that are not gone.
+    pub pods: u32,
+}
+
+/// An OSD's Deployment and its pods.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Daemon {
+    /// Name of the Deployment.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub resource_version: String,
+    /// Replicas wanted.
+    pub replicas: u32,
+    /// Our annotation `osd-migrate.io/stopped`, where it is there.
+    pub stopped_by: Option<RecordId>,
+    /// The fsid it starts: env `ROOK_OSD_UUID`, or argument `--osd-uuid`.
+    pub fsid: Option<OsdFsid>,
+    /// Node it is pinned to by `kubernetes.io/hostname`, else the node of its pod.
+    pub node: Option<NodeName>,
+    /// Image of the `osd` container.
+    pub image: String,
+    /// It activates the OSD by ceph-volume: an init container `activate`, or env `ROOK_CV_MODE`, `ROOK_BLOCK_PATH` or `ROOK_LV_PATH`.
+    pub activates: bool,
+    /// It is backed by a PersistentVolumeClaim (label `ceph.rook.io/pvc`, env `ROOK_PVC_BACKED_OSD`).
+    pub pvc_backed: bool,
+    /// Label `ceph.rook.io/do-not-reconcile` or a replacement annotation of Rook's is on it: text for people.
+    pub held_by_others: Option<String>,
+    /// Its pods that are not gone, terminal ones left out.
+    pub pods: Vec<Pod>,
+}
+
+/// A pod.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Name.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+    /// Node it is bound to.
+    pub node: Option<NodeName>,
+    /// Container restarts, summed.
+    pub restarts: u32,
+    /// Why a container waits or ended last: `CrashLoopBackOff`, `ImagePullBackOff: ...`, `exit 1: ...`.
+    pub trouble: Option<String>,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Condition Ready is True.
+    pub ready: bool,
+    /// Label `kubernetes.io/hostname`.
+    pub hostname: String,
+}
+
+/// State of a node Job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobState {
+    /// No container of it has started yet.
+    Waiting,
+    /// Its agent runs, or may run.
+    Running,
+    /// Condition Complete or Failed is True and no pod of it is left that is not terminal.
+    Ended,
+}
+
+/// One of our node Jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NodeJob {
+    /// Name: `osd-migrate-<task>-<osd>-<record>-<attempt>`.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+    /// The OSD.
+    pub osd: OsdId,
+    /// The record it was made for.
+    pub record: RecordId,
+    /// The saved attempt.
+    pub attempt: u32,
+    /// What it does.
+    pub task: NodeTask,
+    /// State.
+    pub state: JobState,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// The last heartbeat its agent wrote.
+    pub heartbeat_at: Option<DateTime<Utc>>,
+    /// Why its pod waits or failed, for people.
+    pub trouble: Option<String>,
+}

@@ -1,0 +1,312 @@
+//! The nouns: ids, fsids, weights, CRUSH places, layouts. Parsed on construction, so that a value is right by being there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Number of an OSD in the osdmap; shown to people as `osd.12`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OsdId(pub u32);
+
+impl fmt::Display for OsdId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "osd.{}", self.0)
+    }
+}
+
+/// What was given is no OSD id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an OSD: write it as osd.12 or 12")]
+pub struct NotAnOsd(pub String);
+
+impl FromStr for OsdId {
+    type Err = NotAnOsd;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix("osd.").unwrap_or(text);
+        // `parse` takes a leading plus sign; an OSD id has none.
+        match digits.parse() {
+            Ok(id) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(id)),
+            Ok(_) | Err(_) => Err(NotAnOsd(text.to_owned())),
+        }
+    }
+}
+
+/// What was given is no usable fsid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an fsid (a UUID that is not all zeros)")]
+pub struct NotAnFsid(pub String);
+
+macro_rules! fsid {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Takes a UUID; the nil one means "none" in the osdmap and is refused.
+            pub fn new(uuid: Uuid) -> Option<Self> {
+                (!uuid.is_nil()).then_some(Self(uuid))
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+        impl FromStr for $name {
+            type Err = NotAnFsid;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text.trim()).ok().and_then(Self::new).ok_or_else(|| NotAnFsid(text.to_owned()))
+            }
+        }
+        impl TryFrom<String> for $name {
+            type Error = NotAnFsid;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+        impl From<$name> for String {
+            fn from(fsid: $name) -> Self {
+                fsid.to_string()
+            }
+        }
+    };
+}
+
+fsid! {
+    /// The OSD's own uuid: changes when it is prepared again. In the osdmap `uuid`, on the disk `osd_uuid`; all zeros after `osd destroy`.
+    OsdFsid
+}
+fsid! {
+    /// The cluster's fsid (`ceph fsid`).
+    ClusterFsid
+}
+
+/// Name of a Kubernetes node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeName(pub String);
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Epoch of the osdmap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "e{}", self.0)
+    }
+}
+
+/// A placement group, as Ceph prints it: `2.1f`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PgId(pub String);
+
+impl fmt::Display for PgId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A weight, reweight or primary affinity in Ceph's own 16.16 fixed point (1.0 = 65536), so that equal is equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Weight(pub u32);
+
+impl Weight {
+    /// 1.0
+    pub const ONE: Self = Self(0x1_0000);
+
+    /// From the decimal number that Ceph prints in JSON; negative and absurd numbers become the nearest bound.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped to the range of u32 first
+    pub fn from_decimal(value: f64) -> Self {
+        Self((value * 65536.0).round().clamp(0.0, f64::from(u32::MAX)) as u32)
+    }
+
+    /// The decimal number, as Ceph's commands take it.
+    pub fn as_decimal(self) -> f64 {
+        f64::from(self.0) / 65536.0
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.5}", self.as_decimal())
+    }
+}
+
+/// An OSD's place in CRUSH: what `osd destroy` keeps and a purge loses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CrushItem {
+    /// Bucket type to bucket name, from the root down: `root=default`, `host=h1`.
+    pub location: BTreeMap<String, String>,
+    /// CRUSH weight.
+    pub weight: Weight,
+    /// Device class (`hdd`, `ssd`, `nvme`, own ones), where there is one.
+    pub device_class: Option<String>,
+}
+
+/// One entry of `pg_upmap_items`: in this PG, each first OSD is replaced by the second.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Upmap {
+    /// The PG.
+    pub pg: PgId,
+    /// Pairs (from, to).
+    pub mappings: Vec<(OsdId, OsdId)>,
+}
+
+/// Name of an object store as `ceph osd metadata` says it in `osd_objectstore`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ObjectStore(pub String);
+
+impl ObjectStore {
+    /// The default store since Luminous.
+    pub fn bluestore() -> Self {
+        Self("bluestore".to_owned())
+    }
+    /// Files in a local file system; removed in Ceph 18 (Reef).
+    pub fn is_filestore(&self) -> bool {
+        self.0 == "filestore"
+    }
+}
+
+impl fmt::Display for ObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How ceph-volume lays the OSD on its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// `ceph-volume raw`: the device itself carries the store.
+    Raw,
+    /// `ceph-volume lvm`: a logical volume carries it.
+    Lvm,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Raw => "raw",
+            Self::Lvm => "lvm",
+        })
+    }
+}
+
+/// How an OSD is, or is to be, laid on its devices.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Layout {
+    /// Object store.
+    pub store: ObjectStore,
+    /// ceph-volume's mode.
+    pub mode: Mode,
+    /// Data encrypted at rest by dm-crypt.
+    pub encrypted: bool,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.store, self.mode, if self.encrypted { ", encrypted" } else { "" })
+    }
+}
+
+/// Who a device is, however the kernel names it today. Kernel names (`/dev/sdb`) never count.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DeviceIdentity {
+    /// Names under `/dev/disk/by-id` that lead to it, without the folder.
+    pub by_id: BTreeSet<String>,
+    /// Serial number, where the kernel or udev tells one.
+    pub serial: Option<String>,
+    /// World wide name, where there is one.
+    pub wwn: Option<String>,
+    /// Size of the whole disk in bytes.
+    pub size_bytes: u64,
+}
+
+impl DeviceIdentity {
+    /// Whether `seen` is this device: every trait that was known before and is known now must agree, the size always,
+    /// and at least one of by-id, serial, wwn must be known where one was known before.
+    pub fn is_same_as(&self, seen: &Self) -> bool {
+        let known = |a: &Option<String>, b: &Option<String>| match (a, b) {
+            (Some(a), Some(b)) => Some(a == b),
+            (None, _) | (_, None) => None,
+        };
+        let by_id = (!self.by_id.is_empty() && !seen.by_id.is_empty()).then(|| !self.by_id.is_disjoint(&seen.by_id));
+        let traits = [known(&self.serial, &seen.serial), known(&self.wwn, &seen.wwn), by_id];
+        let named_before = self.serial.is_some() || self.wwn.is_some() || !self.by_id.is_empty();
+        self.size_bytes == seen.size_bytes
+            && traits.iter().all(|agrees| *agrees != Some(false))
+            && (!named_before || traits.contains(&Some(true)))
+    }
+
+    /// The name to show to people: the first by-id name, else the serial.
+    pub fn stable_name(&self) -> String {
+        match (self.by_id.first(), &self.serial) {
+            (Some(name), _) => format!("/dev/disk/by-id/{name}"),
+            (None, Some(serial)) => format!("serial {serial}"),
+            (None, None) => format!("unnamed disk of {} bytes", self.size_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_osd_is_written_both_ways_and_nothing_else() {
+        assert_eq!("osd.12".parse(), Ok(OsdId(12)));
+        assert_eq!("12".parse(), Ok(OsdId(12)));
+        for bad in ["", "osd.", "osd.-1", "+1", "osd.1x", "mon.1"] {
+            assert_eq!(bad.parse::<OsdId>(), Err(NotAnOsd(bad.to_owned())), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_nil_uuid_is_no_fsid() {
+        assert!("00000000-0000-0000-0000-000000000000".parse::<OsdFsid>().is_err());
+        assert!(serde_json::from_str::<OsdFsid>("\"00000000-0000-0000-0000-000000000000\"").is_err());
+    }
+
+    #[test]
+    fn weights_survive_the_way_through_decimals() {
+        assert_eq!(Weight::from_decimal(0.899_993_896_484_375).0, 58982);
+        assert_eq!(Weight::from_decimal(Weight(58982).as_decimal()), Weight(58982));
+        assert_eq!(Weight::from_decimal(-1.0), Weight(0));
+    }
+
+    fn identity(by_id: &[&str], serial: Option<&str>, size_bytes: u64) -> DeviceIdentity {
+        DeviceIdentity {
+            by_id: by_id.iter().map(|s| (*s).to_owned()).collect(),
+            serial: serial.map(str::to_owned),
+            wwn: None,
+            size_bytes,
+        }
+    }
+
+    #[test]
+    fn a_device_is_the_same_only_when_all_that_is_known_agrees() {
+        let recorded = identity(&["ata-a", "wwn-1"], Some("S1"), 100);
+        assert!(recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 100)));
+        assert!(recorded.is_same_as(&identity(&[], Some("S1"), 100)));
+        assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S2"), 100)));
+        assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 101)));
+        assert!(!recorded.is_same_as(&identity(&[], None, 100)), "nothing that names it is known any more");
+        assert!(identity(&[], None, 7).is_same_as(&identity(&[], None, 7)));
+    }
+}
