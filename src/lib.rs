@@ -1,5 +1,28 @@
-//! osd-migrate: brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared.
+//! osd-migrate: brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the same id.
+//!
+//! ```text
+//!   ceph/ --\                        +---------------- run.rs: the only loop, the only sleep ----------------+
+//!            > live.rs: observe ---> | domain/: classify, plan, phase, step, gate  -->  ONE of:              |
+//!   k8s/  --/                        |    Save(ledger)  |  Do(act)  |  Wait(why)  |  Finished  |  Halt(why)   |
+//!                                    +------------------------- then look again -----------------------------+
+//! ```
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `cli` | arguments, parsed once into domain types |
+//! | `run` | the loop |
+//! | `ports` | what the loop needs of the world |
+//! | `live` | joins the two adapters to fulfil it |
+//! | `report` | what happened, as data |
+//! | `domain` | every decision; pure |
+//! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
+//! | `k8s` | one file per Kubernetes kind |
+//! | `node` | the agent that touches disks, in a node Job |
+
 pub mod ceph;
 pub mod domain;
 pub mod k8s;
 pub mod node;
+pub mod ports;
+pub mod report;
+pub mod run;

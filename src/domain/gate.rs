@@ -1,0 +1,448 @@
+//! What must hold before an act, asked on a fresh view. Reasons are data: they are what `status` shows.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::ledger::Record;
+use super::observation::{Observation, OkToStop, Pg, Pool, Slot, SlotState};
+use super::osd::{Epoch, NodeName, OsdId, PgId};
+
+/// Whether an act may be done now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Gate {
+    /// Yes.
+    Open,
+    /// No.
+    Shut(Reason),
+    /// The view is not fresh enough to tell: wait, and turn nothing back.
+    Unknown(Reason),
+}
+
+/// Why a gate is not open.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The mgr knows fewer or more PGs than the pools have.
+    StatisticsIncomplete {
+        /// PGs known
+        known: usize,
+        /// PGs that the pools have
+        expected: u64,
+    },
+    /// A PG has not reported since one of its OSDs came up or went down.
+    StatisticsOld {
+        /// the PG
+        pg: PgId,
+        /// epoch of its report
+        reported: Epoch,
+        /// epoch it must have reached
+        needed: Epoch,
+    },
+    /// PGs that are not active+clean.
+    NotClean {
+        /// how many
+        count: usize,
+        /// the first of them
+        pg: PgId,
+        /// its state
+        state: String,
+        /// OSDs that are down though nobody destroyed them
+        down: BTreeSet<OsdId>,
+    },
+    /// A PG is on its way to another state.
+    Peering {
+        /// the PG
+        pg: PgId,
+        /// its state
+        state: String,
+    },
+    /// Ceph says that stopping it would stop PGs.
+    NotOkToStop {
+        /// how many
+        bad_pgs: u32,
+    },
+    /// Ceph was not asked for this set.
+    NotAsked,
+    /// Without the OSD the pool would have no copy to spare.
+    NoRedundancy {
+        /// name of the pool
+        pool: String,
+    },
+    /// Besides this OSD's, another copy of the PG lacks.
+    OtherCopyLacks {
+        /// the PG
+        pg: PgId,
+        /// its state
+        state: String,
+    },
+    /// A full or nearly full warning is raised.
+    Full {
+        /// its health code
+        code: String,
+    },
+    /// The new OSD would be too small for what the old one holds.
+    TooSmall {
+        /// bytes that the new one may use
+        usable: u64,
+        /// bytes needed
+        needed: u64,
+    },
+    /// Daemons of several releases run: an upgrade is going on.
+    Upgrading,
+    /// Rook prepares OSDs.
+    RookPrepares {
+        /// the Job
+        job: String,
+    },
+    /// Rook's operator runs and would start the OSD again in the middle of the work.
+    OperatorRuns {
+        /// namespace/name of its Deployment
+        name: String,
+    },
+    /// Somebody else's label `do-not-reconcile` is on the CephCluster.
+    FencedByOthers {
+        /// its value
+        value: String,
+    },
+    /// Rook lets a failure domain be drained.
+    Draining {
+        /// its name
+        domain: String,
+    },
+    /// The node is not Ready.
+    NodeNotReady {
+        /// its name
+        node: NodeName,
+    },
+    /// `spec.external.enable`
+    External,
+    /// `spec.removeOSDsIfOutAndSafeToRemove`
+    RemovesOutOsds,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StatisticsIncomplete { known, expected } => {
+                write!(f, "the mgr knows {known} of {expected} PGs; see `ceph pg stat`")
+            }
+            Self::StatisticsOld { pg, reported, needed } => {
+                write!(f, "PG {pg} reported last in {reported}, its OSDs changed in {needed}")
+            }
+            Self::NotClean { count, pg, state, down } => {
+                write!(f, "{count} PGs are not active+clean (the first: {pg} {state})")?;
+                if !down.is_empty() {
+                    let names: Vec<_> = down.iter().map(ToString::to_string).collect();
+                    write!(f, "; down: {}", names.join(", "))?;
+                }
+                f.write_str("; see `ceph pg dump_stuck`")
+            }
+            Self::Peering { pg, state } => write!(f, "PG {pg} is {state}"),
+            Self::NotOkToStop { bad_pgs } => write!(f, "`ceph osd ok-to-stop` refuses: {bad_pgs} PGs would stop serving"),
+            Self::NotAsked => f.write_str("`ceph osd ok-to-stop` was not asked yet"),
+            Self::NoRedundancy { pool } => {
+                write!(f, "pool {pool} would be left without a copy to spare: it must be drained first, which this version does not do")
+            }
+            Self::OtherCopyLacks { pg, state } => write!(f, "PG {pg} lacks another copy too ({state}); see `ceph pg {pg} query`"),
+            Self::Full { code } => write!(f, "{code} is raised; see `ceph health detail`"),
+            Self::TooSmall { usable, needed } => {
+                write!(f, "the new OSD may use {usable} bytes, the old one's data needs {needed}")
+            }
+            Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
+            Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
+            Self::OperatorRuns { name } => write!(
+                f,
+                "Rook's operator {name} runs, and this version can't fence it: kubectl -n {} scale deployment {} --replicas=0",
+                name.split('/').next().unwrap_or_default(),
+                name.split('/').next_back().unwrap_or_default()
+            ),
+            Self::FencedByOthers { value } => write!(
+                f,
+                "the CephCluster carries ceph.rook.io/do-not-reconcile={value}, which is not ours: \
+                 kubectl label cephcluster --all ceph.rook.io/do-not-reconcile- when its owner is done"
+            ),
+            Self::Draining { domain } => write!(f, "{domain} is being drained, says Rook"),
+            Self::NodeNotReady { node } => write!(f, "node {node} is not Ready; see `kubectl describe node {node}`"),
+            Self::External => f.write_str("the CephCluster is external: its OSDs are not run here"),
+            Self::RemovesOutOsds => f.write_str(
+                "removeOSDsIfOutAndSafeToRemove is on: Rook may remove an OSD that is down for the work; set it to false first",
+            ),
+        }
+    }
+}
+
+/// States of a PG that need no waiting: Ceph scrubs and trims on its own.
+const HEALTHY: [&str; 6] = [
+    "active",
+    "clean",
+    "scrubbing",
+    "deep",
+    "snaptrim",
+    "snaptrim_wait",
+];
+
+/// Whether a PG is active+clean, scrubbing and trimming allowed.
+pub fn is_clean(pg: &Pg) -> bool {
+    pg.state.contains("active")
+        && pg.state.contains("clean")
+        && pg.state.iter().all(|state| HEALTHY.contains(&state.as_str()))
+}
+
+/// The state as Ceph prints it.
+pub fn state_text(pg: &Pg) -> String {
+    pg.state.iter().map(String::as_str).collect::<Vec<_>>().join("+")
+}
+
+/// PGs that the OSD is to hold or serves.
+pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
+    let holds = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
+    seen.ceph
+        .pgs
+        .iter()
+        .filter(|(_, pg)| holds(pg))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
+/// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
+pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let concerned = pgs_of(osd, seen);
+    first_not_open([
+        surroundings(node, our_fence, seen),
+        fresh(&concerned, seen),
+        all_clean(seen),
+        redundancy(&concerned, seen),
+        ok_to_stop(osd, seen),
+    ])
+}
+
+/// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.
+pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
+    let concerned: BTreeSet<PgId> = record
+        .pgs
+        .iter()
+        .filter(|pg| seen.ceph.pgs.contains_key(*pg))
+        .cloned()
+        .collect();
+    first_not_open([
+        surroundings(&record.node, our_fence, seen),
+        fresh(&concerned, seen),
+        only_ours_lacks(record, seen),
+        enough_room(record, seen),
+    ])
+}
+
+/// The first gate that is not open. A shut one goes before an unknown one: what is known to be wrong decides.
+fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
+    let mut first = Gate::Open;
+    for gate in gates {
+        match (&first, &gate) {
+            (Gate::Shut(_), _) | (_, Gate::Open) | (Gate::Unknown(_), Gate::Unknown(_)) => {}
+            (Gate::Open | Gate::Unknown(_), Gate::Shut(_)) | (Gate::Open, Gate::Unknown(_)) => first = gate,
+        }
+    }
+    first
+}
+
+fn shut_if(condition: bool, reason: impl FnOnce() -> Reason) -> Gate {
+    if condition {
+        Gate::Shut(reason())
+    } else {
+        Gate::Open
+    }
+}
+
+/// Health codes under which no copy is given up, however clean the PGs are.
+const FULL: [&str; 7] = [
+    "OSD_FULL",
+    "OSD_NEARFULL",
+    "OSD_BACKFILLFULL",
+    "POOL_FULL",
+    "POOL_NEAR_FULL",
+    "POOL_BACKFILLFULL",
+    "PG_BACKFILL_FULL",
+];
+
+/// Everything around the PGs: Rook, the node, space, upgrades.
+fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let kube = &seen.kube;
+    let full = FULL.iter().find(|code| seen.ceph.health.contains(**code));
+    let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
+    first_not_open([
+        shut_if(kube.declaration.external, || Reason::External),
+        shut_if(kube.declaration.removes_out_osds, || Reason::RemovesOutOsds),
+        operator_gate(seen),
+        foreign_fence.map_or(Gate::Open, |value| {
+            Gate::Shut(Reason::FencedByOthers {
+                value: value.to_owned(),
+            })
+        }),
+        kube.rook_prepares.first().map_or(Gate::Open, |job| {
+            Gate::Shut(Reason::RookPrepares { job: job.clone() })
+        }),
+        kube.draining_failure_domain
+            .as_ref()
+            .map_or(Gate::Open, |domain| {
+                Gate::Shut(Reason::Draining {
+                    domain: domain.clone(),
+                })
+            }),
+        shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
+        full.map_or(Gate::Open, |code| {
+            Gate::Shut(Reason::Full {
+                code: (*code).to_owned(),
+            })
+        }),
+        match kube.nodes.get(node) {
+            Some(seen_node) if seen_node.ready => Gate::Open,
+            Some(_) | None => Gate::Unknown(Reason::NodeNotReady { node: node.clone() }),
+        },
+    ])
+}
+
+/// An operator with no replicas wanted and no pod left does nothing: it is out of the way.
+fn operator_gate(seen: &Observation) -> Gate {
+    match &seen.kube.operator {
+        Some(operator) if operator.replicas > 0 || operator.pods > 0 => Gate::Shut(Reason::OperatorRuns {
+            name: operator.name.clone(),
+        }),
+        Some(_) | None => Gate::Open,
+    }
+}
+
+/// Statistics that are complete and younger than the last change of the OSDs concerned.
+///
+/// An unchanged PG does not report again, so the epoch of the map itself says nothing (`ceph-lab.md` 3: the statistics
+/// lag the map by up to 7 s).
+fn fresh(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+    let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
+    let known = seen.ceph.pgs.len();
+    if known as u64 != expected {
+        return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
+    }
+    let old = seen
+        .ceph
+        .pgs
+        .iter()
+        .filter(|(id, _)| concerned.contains(*id))
+        .find_map(|(id, pg)| {
+            let needed = last_change(pg, seen);
+            (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
+                pg: id.clone(),
+                reported: pg.reported_epoch,
+                needed,
+            })
+        });
+    old.map_or(Gate::Open, Gate::Unknown)
+}
+
+/// The last epoch in which an OSD of the PG's sets came up or went down.
+fn last_change(pg: &Pg, seen: &Observation) -> Epoch {
+    let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
+    pg.up
+        .union(&pg.acting)
+        .filter_map(|osd| seen.ceph.slots.get(osd))
+        .map(change)
+        .max()
+        .unwrap_or_default()
+}
+
+fn all_clean(seen: &Observation) -> Gate {
+    let unclean: Vec<_> = seen.ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)).collect();
+    let Some((id, pg)) = unclean.first() else {
+        return Gate::Open;
+    };
+    let is_down = |slot: &Slot| !slot.up && slot.is_in && slot.state == SlotState::Exists;
+    Gate::Shut(Reason::NotClean {
+        count: unclean.len(),
+        pg: (*id).clone(),
+        state: state_text(pg),
+        down: seen
+            .ceph
+            .slots
+            .iter()
+            .filter(|(_, slot)| is_down(slot))
+            .map(|(osd, _)| *osd)
+            .collect(),
+    })
+}
+
+/// With this OSD gone, one loss more must be survivable: two complete copies left, or one chunk more than the data needs.
+pub fn leaves_redundancy(pool: &Pool) -> bool {
+    match pool.data_chunks {
+        None => pool.size >= 3,
+        Some(data_chunks) => pool.size >= data_chunks.saturating_add(2),
+    }
+}
+
+fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+    let pools = concerned
+        .iter()
+        .filter_map(|pg| seen.ceph.pgs.get(pg))
+        .filter_map(|pg| seen.ceph.pools.get(&pg.pool));
+    let thin = pools.into_iter().find(|pool| !leaves_redundancy(pool));
+    thin.map_or(Gate::Open, |pool| {
+        Gate::Shut(Reason::NoRedundancy {
+            pool: pool.name.clone(),
+        })
+    })
+}
+
+fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
+    match seen.ceph.ok_to_stop.get(&BTreeSet::from([osd])) {
+        Some(OkToStop { ok: true, .. }) => Gate::Open,
+        Some(OkToStop { ok: false, bad_pgs }) => Gate::Shut(Reason::NotOkToStop { bad_pgs: *bad_pgs }),
+        None => Gate::Unknown(Reason::NotAsked),
+    }
+}
+
+/// States through which a PG passes within seconds of a change of its OSDs; they neither allow nor forbid.
+const PASSING: [&str; 6] = [
+    "peering",
+    "activating",
+    "stale",
+    "unknown",
+    "creating",
+    "remapped",
+];
+
+/// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
+fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
+    let mut unknown = Gate::Open;
+    for (id, pg) in seen.ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
+        let state = state_text(pg);
+        let passing = pg.state.iter().any(|word| PASSING.contains(&word.as_str()));
+        let expected = seen
+            .ceph
+            .pools
+            .get(&pg.pool)
+            .map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
+        let others = pg.acting.iter().filter(|osd| **osd != record.osd).count();
+        let complete = others as u64 >= u64::from(expected) && pg.degraded <= pg.objects;
+        let quiet = pg.state.iter().all(|word| {
+            HEALTHY.contains(&word.as_str()) || matches!(word.as_str(), "undersized" | "degraded")
+        });
+        if passing {
+            unknown = Gate::Unknown(Reason::Peering {
+                pg: id.clone(),
+                state,
+            });
+        } else if !(record.pgs.contains(id) && complete && quiet) {
+            return Gate::Shut(Reason::OtherCopyLacks {
+                pg: id.clone(),
+                state,
+            });
+        }
+    }
+    unknown
+}
+
+/// What the old OSD held, and a tenth more, must fit below the nearfull line of the new one.
+fn enough_room(record: &Record, seen: &Observation) -> Gate {
+    let (Some(evidence), Some(used)) = (&record.evidence, record.used_bytes) else {
+        return Gate::Open;
+    };
+    let usable = evidence.usable_bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
+    let needed = used / 10 * 11;
+    shut_if(usable < needed, || Reason::TooSmall { usable, needed })
+}

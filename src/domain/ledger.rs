@@ -1,0 +1,232 @@
+//! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/ledger.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::classify::Class;
+use super::inspection::{Evidence, NodeTask, RecordId};
+use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
+
+/// Format of what is stored. A newer one is a halt, never a best effort.
+pub const FORMAT: u32 = 1;
+
+/// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
+pub const MAX_OPEN: usize = 64;
+
+/// The whole ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Ledger {
+    /// What concerns the run as a whole.
+    pub run: Run,
+    /// Open records: in flight or quarantined.
+    pub records: BTreeMap<OsdId, Record>,
+}
+
+/// What concerns the run as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// Records made so far; makes the ids of records unique.
+    pub serial: u32,
+    /// Our fence, from before it is put up until after it is taken down.
+    pub fence: Option<String>,
+}
+
+/// One OSD's migration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Record {
+    /// Its name.
+    pub id: RecordId,
+    /// The OSD.
+    pub osd: OsdId,
+    /// Where it runs.
+    pub node: NodeName,
+    /// Why it is migrated.
+    pub class: Class,
+    /// What it becomes.
+    pub target: Layout,
+    /// The fsid before Stop.
+    pub old: OsdFsid,
+    /// uid of the Deployment found.
+    pub deployment: String,
+    /// Place in CRUSH.
+    pub crush: CrushItem,
+    /// In-weight.
+    pub reweight: Weight,
+    /// Primary affinity.
+    pub primary_affinity: Weight,
+    /// Upmaps that name the OSD.
+    pub upmaps: Vec<Upmap>,
+    /// Bytes used on it.
+    pub used_bytes: Option<u64>,
+    /// Per-OSD flags as they were: (`noout`, `noin`).
+    pub former_flags: (bool, bool),
+    /// What proves that the device holds the OSD; from the first inspection.
+    pub evidence: Option<Evidence>,
+    /// PGs that the OSD served, saved right before Stop.
+    pub pgs: BTreeSet<PgId>,
+    /// When Stop was first intended.
+    pub stop_intended_at: Option<DateTime<Utc>>,
+    /// The last attempt of a node agent, saved before its Job is made.
+    pub attempt: Attempt,
+    /// Claims reported by agents so far.
+    pub claims: BTreeSet<OsdFsid>,
+    /// The fsid of the new OSD, saved before it is deployed.
+    pub new: Option<OsdFsid>,
+    /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
+    pub milestones: Vec<(String, DateTime<Utc>)>,
+    /// The OSD is up, clean and as wanted: only cleaning up is left.
+    pub closing: bool,
+    /// It failed and is left alone.
+    pub quarantine: Option<Quarantine>,
+}
+
+/// The last attempt of a node agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its number; part of the Job's name.
+    pub number: u32,
+    /// What it does.
+    pub task: NodeTask,
+    /// Attempts that failed since the last success.
+    pub failures: u32,
+}
+
+/// Why an OSD is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Quarantine {
+    /// The sentence for people.
+    pub why: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
+}
+
+impl Ledger {
+    /// Records that are being worked on.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Record> {
+        self.records.values().filter(|record| record.quarantine.is_none())
+    }
+
+    /// Records that are left alone.
+    pub fn quarantined(&self) -> impl Iterator<Item = &Record> {
+        self.records.values().filter(|record| record.quarantine.is_some())
+    }
+
+    /// The ledger with one record put in the place of the one it has of that OSD.
+    #[must_use]
+    pub fn with(&self, record: Record) -> Self {
+        let mut ledger = self.clone();
+        ledger.records.insert(record.osd, record);
+        ledger
+    }
+
+    /// The ledger without one record.
+    #[must_use]
+    pub fn without(&self, osd: OsdId) -> Self {
+        let mut ledger = self.clone();
+        ledger.records.remove(&osd);
+        ledger
+    }
+}
+
+/// What is stored can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// Written by a newer program.
+    #[error(
+        "the ledger has format {0}, this osd-migrate knows {FORMAT}: use the osd-migrate that wrote it, or a newer one"
+    )]
+    Newer(u32),
+    /// A key does not parse.
+    #[error(
+        "the ledger's key `{key}` can't be read ({why}); nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
+    )]
+    Broken {
+        /// the key
+        key: String,
+        /// the parser's words
+        why: String,
+    },
+    /// `run` lists an open record whose key is gone, or a key is there that it does not list.
+    #[error(
+        "the ledger lists open records {listed:?} but holds {held:?}: a record was lost or put in by hand; nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
+    )]
+    Lost {
+        /// ids in `run`
+        listed: Vec<u32>,
+        /// ids that have a key
+        held: Vec<u32>,
+    },
+}
+
+/// The key `run`: the run and the list of open records, in the same write.
+#[derive(Serialize, Deserialize)]
+struct StoredRun {
+    #[serde(flatten)]
+    run: Run,
+    open: Vec<u32>,
+}
+
+impl Ledger {
+    /// One text per key: `format`, `run`, and `osd-<id>` for each open record.
+    pub fn to_keys(&self) -> Result<BTreeMap<String, String>, serde_json::Error> {
+        let open = self.records.keys().map(|osd| osd.0).collect();
+        let mut keys = BTreeMap::from([
+            ("format".to_owned(), FORMAT.to_string()),
+            (
+                "run".to_owned(),
+                serde_json::to_string(&StoredRun {
+                    run: self.run.clone(),
+                    open,
+                })?,
+            ),
+        ]);
+        for record in self.records.values() {
+            keys.insert(format!("osd-{}", record.osd.0), serde_json::to_string(record)?);
+        }
+        Ok(keys)
+    }
+
+    /// Reads what `to_keys` wrote. Nothing stored is an empty ledger.
+    pub fn from_keys(keys: &BTreeMap<String, String>) -> Result<Self, Unreadable> {
+        if keys.is_empty() {
+            return Ok(Self::default());
+        }
+        let broken = |key: &str, why: String| Unreadable::Broken {
+            key: key.to_owned(),
+            why,
+        };
+        let text = |key: &str| {
+            keys.get(key)
+                .ok_or_else(|| broken(key, "it is not there".to_owned()))
+        };
+        let format: u32 = text("format")?
+            .parse()
+            .map_err(|e| broken("format", format!("{e}")))?;
+        if format > FORMAT {
+            return Err(Unreadable::Newer(format));
+        }
+        let stored: StoredRun =
+            serde_json::from_str(text("run")?).map_err(|e| broken("run", e.to_string()))?;
+        let mut records = BTreeMap::new();
+        for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
+            let record: Record = serde_json::from_str(value).map_err(|e| broken(key, e.to_string()))?;
+            if *key != format!("osd-{}", record.osd.0) {
+                return Err(broken(key, format!("it holds {}", record.osd)));
+            }
+            records.insert(record.osd, record);
+        }
+        let held: Vec<u32> = records.keys().map(|osd| osd.0).collect();
+        if held != stored.open {
+            return Err(Unreadable::Lost {
+                listed: stored.open,
+                held,
+            });
+        }
+        Ok(Self {
+            run: stored.run,
+            records,
+        })
+    }
+}

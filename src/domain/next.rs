@@ -1,0 +1,299 @@
+//! What a turn can come to. Waits and halts are data, with the words for a person beside them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::act::Act;
+use super::gate::Reason;
+use super::inspection::{NodeTask, RecordId};
+use super::ledger::Ledger;
+use super::osd::{OsdFsid, OsdId};
+
+/// The one thing a turn does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Next {
+    /// Write the ledger.
+    Save {
+        /// as it is to be
+        ledger: Ledger,
+        /// whose record changed
+        osd: Option<OsdId>,
+        /// what changed
+        why: Saving,
+    },
+    /// One effect.
+    Do(Act),
+    /// Nothing can be done now.
+    Wait(Wait),
+    /// Nothing is left to do.
+    Finished(Summary),
+    /// A person is needed.
+    Halt(Halt),
+}
+
+/// What a save is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Saving {
+    /// A new record.
+    Record,
+    /// The record is given up before anything was done.
+    Withdrawn,
+    /// An attempt of a node agent, before its Job is made.
+    Attempt {
+        /// what it is to do
+        task: NodeTask,
+    },
+    /// What proves the device.
+    Proof,
+    /// The PGs, right before Stop.
+    Stop,
+    /// Our fence, before it is put up.
+    Fence,
+    /// Our fence is down.
+    Unfenced,
+    /// The new OSD's fsid, before it is deployed.
+    New,
+    /// Only cleaning up is left.
+    Closing,
+    /// The record is taken out.
+    Closed,
+    /// The OSD is left alone.
+    Quarantine {
+        /// why
+        why: String,
+    },
+}
+
+impl Saving {
+    /// One word, for the history and the log.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Withdrawn => "withdrawn",
+            Self::Attempt {
+                task: NodeTask::Inspect,
+            } => "inspect",
+            Self::Attempt {
+                task: NodeTask::Rebuild,
+            } => "rebuild",
+            Self::Attempt {
+                task: NodeTask::GiveBack,
+            } => "give-back",
+            Self::Proof => "proof",
+            Self::Stop => "stop",
+            Self::Fence => "fence",
+            Self::Unfenced => "unfenced",
+            Self::New => "new",
+            Self::Closing => "closing",
+            Self::Closed => "closed",
+            Self::Quarantine { .. } => "quarantine",
+        }
+    }
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wait {
+    /// A gate to open.
+    Gate {
+        /// whose
+        osd: OsdId,
+        /// why it is not open
+        reason: Reason,
+    },
+    /// A node agent.
+    Agent {
+        /// whose
+        osd: OsdId,
+        /// what it does
+        task: NodeTask,
+        /// its Job
+        job: String,
+        /// why its pod does not start
+        trouble: Option<String>,
+    },
+    /// A node agent that stopped writing heartbeats.
+    AgentSilent {
+        /// whose
+        osd: OsdId,
+        /// its Job
+        job: String,
+    },
+    /// A daemon that somebody else stopped.
+    NotOurStop {
+        /// which
+        osd: OsdId,
+    },
+    /// A daemon to go down.
+    Down {
+        /// which
+        osd: OsdId,
+    },
+    /// The old data may not be wiped now.
+    UnsafeToWipe {
+        /// whose
+        osd: OsdId,
+        /// why
+        reason: Reason,
+    },
+    /// The new daemon to come up.
+    Up {
+        /// which
+        osd: OsdId,
+        /// why its pod does not run
+        trouble: Option<String>,
+    },
+    /// Data to come back.
+    ActiveClean {
+        /// onto which
+        osd: OsdId,
+        /// PGs that are not clean
+        pgs: u64,
+        /// copies of objects that lack or lie elsewhere
+        objects: u64,
+        /// bytes of them, about
+        bytes: u64,
+    },
+    /// What was seen does not fit together yet.
+    FreshView,
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let because = |f: &mut fmt::Formatter<'_>, trouble: &Option<String>| match trouble {
+            Some(trouble) => write!(f, " ({trouble})"),
+            None => Ok(()),
+        };
+        match self {
+            Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
+            Self::Agent {
+                osd,
+                task,
+                job,
+                trouble,
+            } => {
+                write!(f, "{osd}: {task} by Job {job}")?;
+                because(f, trouble)
+            }
+            Self::AgentSilent { osd, job } => {
+                write!(
+                    f,
+                    "{osd}: Job {job} has been silent; see `kubectl logs job/{job}` and its node"
+                )
+            }
+            Self::NotOurStop { osd } => write!(
+                f,
+                "{osd} is down, and not by us: start it (kubectl get deployment -l ceph-osd-id={}), it is never destroyed so",
+                osd.0
+            ),
+            Self::Down { osd } => write!(f, "{osd} goes down"),
+            Self::UnsafeToWipe { osd, reason } => write!(
+                f,
+                "{osd} is destroyed, its old data still there, not wiped: {reason}"
+            ),
+            Self::Up { osd, trouble } => {
+                write!(f, "{osd} starts")?;
+                because(f, trouble)
+            }
+            Self::ActiveClean {
+                osd,
+                pgs,
+                objects,
+                bytes,
+            } => {
+                write!(
+                    f,
+                    "{osd} fills: {pgs} PGs not clean, {objects} objects, about {} MiB to go",
+                    bytes / 1_048_576
+                )
+            }
+            Self::FreshView => f.write_str("what was seen does not fit together yet"),
+        }
+    }
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Summary {
+    /// OSDs that could be migrated but for the missing confirmation.
+    pub unconfirmed: BTreeSet<OsdId>,
+    /// OSDs that were left alone after a failure, with the reason.
+    pub quarantined: Vec<(OsdId, String)>,
+    /// OSDs that a gate keeps out for good (they must be drained first).
+    pub refused: Vec<(OsdId, String)>,
+}
+
+/// Why a person is needed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Halt {
+    /// An OSD, or the CephCluster, carries our mark, and the ledger knows nothing of it.
+    LedgerLost {
+        /// where the mark is
+        place: String,
+        /// the record it names
+        record: RecordId,
+    },
+    /// The id vanished, and not by us.
+    PurgedByOthers {
+        /// which
+        osd: OsdId,
+    },
+    /// The old data could not be wiped safely in time.
+    UnsafeToWipe {
+        /// which
+        osd: OsdId,
+        /// its old fsid
+        old: OsdFsid,
+        /// why
+        reason: Reason,
+    },
+    /// The id that was made for us by mistake is in use.
+    StrayInUse {
+        /// ours
+        osd: OsdId,
+        /// the other
+        stray: OsdId,
+    },
+    /// More OSDs failed than the budget allows.
+    FailureBudget {
+        /// which, with the reason
+        quarantined: Vec<(OsdId, String)>,
+    },
+}
+
+impl fmt::Display for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LedgerLost { place, record } => write!(
+                f,
+                "{place} carries the mark of our record {record}, which the ledger does not hold: it was lost or deleted. \
+                 Nothing was changed. Put the ConfigMap osd-migrate-ledger back; or, if the OSD is to run as it is, take the mark off: \
+                 kubectl annotate deployment NAME osd-migrate.io/stopped- and scale it to 1"
+            ),
+            Self::PurgedByOthers { osd } => write!(
+                f,
+                "{osd} was purged by somebody else in the middle of its migration; its id can't be taken back safely. \
+                 See `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`"
+            ),
+            Self::UnsafeToWipe { osd, old, reason } => write!(
+                f,
+                "{osd} is destroyed, but its old data may not be wiped: {reason}. To give its slot back: \
+                 ceph osd new {old} {} -i <file with the key on its disk>, then kubectl scale deployment rook-ceph-osd-{} --replicas=1",
+                osd.0, osd.0
+            ),
+            Self::StrayInUse { osd, stray } => {
+                write!(
+                    f,
+                    "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`"
+                )
+            }
+            Self::FailureBudget { quarantined } => {
+                f.write_str("too many OSDs failed:")?;
+                for (osd, why) in quarantined {
+                    write!(f, " {osd}: {why};")?;
+                }
+                f.write_str(" mend them and type osd-migrate retry osd.N")
+            }
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! The state machine of one OSD: the phase table of `design.md` section 5, as data.
+//!
+//! A phase is *seen*, never remembered: `facts` reduces observation and record to a handful of facts, and each row of
+//! `ROWS` says for which facts it holds. Rows exclude each other; `tests/suite/phases.rs` goes through the whole product
+//! of the facts and fails where two rows hold, or where a row is never reached.
+
+use super::inspection::{Content, NodeReport, NodeTask};
+use super::ledger::Record;
+use super::observation::{JobState, Observation, Slot, SlotState};
+use super::osd::{OsdFsid, OsdId};
+
+/// Where an OSD's migration stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// A node agent of this record is at work.
+    Busy,
+    /// Not past Stop, and no longer wanted as recorded.
+    Withdrawn,
+    /// Nobody knows what the device carries now.
+    Unproven,
+    /// Proven, up, to be stopped.
+    Serving,
+    /// Down, and not by us.
+    NotOurStop,
+    /// Stopped by us, not down yet.
+    Stopping,
+    /// Stopped by us and down.
+    Stopped,
+    /// The slot waits for the new OSD.
+    Destroyed,
+    /// The slot was claimed for a new OSD that was not finished.
+    Claimed,
+    /// The id is gone, and we have a claim on it.
+    Purged,
+    /// The slot is ours and its place in CRUSH is gone.
+    Unplaced,
+    /// The id is gone.
+    Gone,
+    /// The device carries a finished OSD of another id, made for us by mistake.
+    Strayed,
+    /// The device carries the new OSD, its slot was destroyed behind it.
+    Undone,
+    /// The new OSD has no key with the mons.
+    Unauthed,
+    /// The new OSD is finished, nothing starts it.
+    Prepared,
+    /// It is being started.
+    Starting,
+    /// It is up, its data is coming.
+    Settling,
+    /// It is up and clean, and not what was wanted.
+    Nonconforming,
+    /// It is up, clean and as wanted.
+    Settled,
+    /// Something is there that we did not make.
+    Foreign,
+}
+
+/// The OSD's slot, with regard to its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotFact {
+    /// It has the fsid recorded before Stop.
+    Old,
+    /// It has the fsid of our new OSD, or of a claim.
+    Ours {
+        /// `exists,new`: never booted.
+        never_booted: bool,
+    },
+    /// `destroyed`
+    Destroyed,
+    /// The id is not in the osdmap.
+    Absent,
+    /// Any other fsid.
+    Other,
+}
+
+/// The device, as the last inspection saw it that is young enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DiskFact {
+    /// No such inspection.
+    Unseen,
+    /// The old OSD, by its proof.
+    Old,
+    /// Our tombstone.
+    Tombstone,
+    /// A claim's label, not finished.
+    Unfinished,
+    /// A claim's label, finished, with this id.
+    Finished,
+    /// A claim's label, finished, with another id.
+    Strayed,
+    /// Anything else.
+    Other,
+}
+
+/// The OSD's Deployment, with regard to its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DaemonFact {
+    /// There is none.
+    Gone,
+    /// It starts the old OSD, or does not say which.
+    Old,
+    /// It starts the new OSD.
+    New,
+    /// It starts another one.
+    Other,
+}
+
+/// All that the phase depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Facts {
+    /// A node Job of this record has not ended.
+    pub busy: bool,
+    /// The slot.
+    pub slot: SlotFact,
+    /// The daemon is up.
+    pub up: bool,
+    /// The Deployment carries our annotation with this record.
+    pub stopped: bool,
+    /// A pod of the OSD is there that is not terminal.
+    pub pod: bool,
+    /// The device.
+    pub disk: DiskFact,
+    /// Device and slot name the same fsid.
+    pub agrees: bool,
+    /// Proof and capability are in the record.
+    pub proven: bool,
+    /// Confirmation, selection, class and target are as recorded.
+    pub wanted: bool,
+    /// Its CRUSH item is there.
+    pub placed: bool,
+    /// The mons have a key for it.
+    pub authed: bool,
+    /// The Deployment.
+    pub daemon: DaemonFact,
+    /// We have claims on the id.
+    pub claims: bool,
+    /// Every PG it is to hold is clean with it acting, as of its last boot.
+    pub clean: bool,
+    /// Its metadata is what the record wants.
+    pub conforms: bool,
+}
+
+impl Facts {
+    /// Not past Stop: the point up to which everything can be left as it is.
+    pub fn before_stop(&self) -> bool {
+        self.slot == SlotFact::Old && !self.stopped
+    }
+
+    fn ours(&self) -> bool {
+        matches!(self.slot, SlotFact::Ours { .. })
+    }
+
+    /// The new OSD is up and its Deployment is the one we made: its daemon holds the device, which needs no look.
+    fn runs(&self) -> bool {
+        self.ours() && self.up && self.daemon == DaemonFact::New
+    }
+
+    /// The device was looked at, and carries nothing foreign.
+    fn known(&self) -> bool {
+        !matches!(self.disk, DiskFact::Unseen | DiskFact::Other)
+    }
+
+    /// The device carries the finished OSD that the slot names.
+    fn finished(&self) -> bool {
+        self.disk == DiskFact::Finished && self.agrees
+    }
+
+    fn at_rest(&self) -> bool {
+        self.slot == SlotFact::Old && self.stopped && !self.up && !self.pod
+    }
+
+    /// The slot is ours and in its place, and the device agrees or needs no look.
+    fn settles(&self) -> bool {
+        self.runs() && self.placed && (self.disk == DiskFact::Unseen || self.finished())
+    }
+}
+
+/// A row: holds or not. `Foreign` is what no row claims.
+pub type Row = (Phase, fn(&Facts) -> bool);
+
+/// The table. Every row but `Busy` wants `!busy`, which `phase` checks once.
+pub const ROWS: &[Row] = &[
+    (Phase::Withdrawn, |f| f.before_stop() && !f.wanted),
+    (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
+    (Phase::Unproven, |f| match f.slot {
+        SlotFact::Old if !f.stopped => {
+            f.wanted && f.up && (f.disk == DiskFact::Unseen || (f.disk == DiskFact::Old && !f.proven))
+        }
+        SlotFact::Old => f.at_rest() && f.disk == DiskFact::Unseen,
+        SlotFact::Ours { .. } => f.disk == DiskFact::Unseen && !f.runs(),
+        SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => f.disk == DiskFact::Unseen,
+    }),
+    (Phase::Serving, |f| {
+        f.before_stop()
+            && f.wanted
+            && f.up
+            && f.disk == DiskFact::Old
+            && f.proven
+            && f.daemon == DaemonFact::Old
+    }),
+    (Phase::Stopping, |f| {
+        f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)
+    }),
+    (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old),
+    (Phase::Destroyed, |f| {
+        f.slot == SlotFact::Destroyed
+            && f.placed
+            && matches!(f.disk, DiskFact::Old | DiskFact::Tombstone | DiskFact::Unfinished)
+    }),
+    (Phase::Undone, |f| {
+        f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished
+    }),
+    (Phase::Strayed, |f| {
+        f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed
+    }),
+    (Phase::Unplaced, |f| {
+        !f.placed
+            && match f.slot {
+                SlotFact::Destroyed => f.known(),
+                SlotFact::Ours { .. } => {
+                    (f.known() && f.disk != DiskFact::Strayed) || (f.runs() && f.disk == DiskFact::Unseen)
+                }
+                SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
+            }
+    }),
+    (Phase::Purged, |f| {
+        f.slot == SlotFact::Absent && f.claims && f.known() && f.disk != DiskFact::Strayed
+    }),
+    (Phase::Gone, |f| {
+        f.slot == SlotFact::Absent && !f.claims && f.known() && f.disk != DiskFact::Strayed
+    }),
+    (Phase::Claimed, |f| {
+        f.slot == (SlotFact::Ours { never_booted: true })
+            && !f.up
+            && f.placed
+            && f.known()
+            && f.disk != DiskFact::Strayed
+            && !f.finished()
+    }),
+    (Phase::Unauthed, |f| {
+        f.ours() && !f.up && f.placed && f.finished() && !f.authed
+    }),
+    (Phase::Prepared, |f| {
+        f.ours()
+            && f.placed
+            && f.finished()
+            && (f.authed || f.up)
+            && matches!(f.daemon, DaemonFact::Gone | DaemonFact::Old)
+    }),
+    (Phase::Starting, |f| {
+        f.ours() && !f.up && f.placed && f.finished() && f.authed && f.daemon == DaemonFact::New
+    }),
+    (Phase::Settling, |f| f.settles() && !f.clean),
+    (Phase::Nonconforming, |f| f.settles() && f.clean && !f.conforms),
+    (Phase::Settled, |f| f.settles() && f.clean && f.conforms),
+];
+
+/// The phase that the facts show.
+pub fn phase(facts: &Facts) -> Phase {
+    if facts.busy {
+        return Phase::Busy;
+    }
+    ROWS.iter()
+        .find(|(_, holds)| holds(facts))
+        .map_or(Phase::Foreign, |(phase, _)| *phase)
+}
+
+/// What an observation says of one record's OSD.
+pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
+    let slot = seen.ceph.slots.get(&record.osd);
+    let daemon = seen.kube.daemons.get(&record.osd);
+    let stopped = daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() == Some(&record.id));
+    let claims = claims_of(record, seen);
+    let look = last_look(record, seen);
+    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report));
+    let slot_fsid = slot.and_then(|slot| slot.fsid);
+    Facts {
+        busy: seen
+            .kube
+            .node_jobs
+            .iter()
+            .any(|job| job.record == record.id && job.state != JobState::Ended),
+        slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
+        up: slot.is_some_and(|slot| slot.up),
+        stopped,
+        pod: daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
+        disk,
+        agrees: slot_fsid.is_some() && look.and_then(label_fsid) == slot_fsid,
+        proven: record.evidence.is_some(),
+        wanted,
+        placed: slot.is_some_and(|slot| slot.crush.is_some()),
+        authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
+        daemon: match daemon {
+            None => DaemonFact::Gone,
+            Some(daemon) => match daemon.fsid {
+                None => DaemonFact::Old,
+                Some(fsid) if fsid == record.old => DaemonFact::Old,
+                Some(fsid) if record.new == Some(fsid) => DaemonFact::New,
+                Some(_) => DaemonFact::Other,
+            },
+        },
+        claims: !claims.is_empty(),
+        clean: slot.is_some_and(|slot| is_settled(record.osd, slot, seen)),
+        conforms: slot.is_some_and(|slot| conforms(record, slot)),
+    }
+}
+
+/// Claims in the record and in every report of it.
+pub fn claims_of(record: &Record, seen: &Observation) -> std::collections::BTreeSet<OsdFsid> {
+    let reported = seen
+        .kube
+        .reports
+        .values()
+        .filter(|report| report.record == record.id);
+    let mut claims = record.claims.clone();
+    claims.extend(reported.flat_map(|report| report.claims.iter().copied()));
+    claims
+}
+
+fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) -> bool) -> SlotFact {
+    let Some(slot) = slot else { return SlotFact::Absent };
+    let never_booted = match slot.state {
+        SlotState::Destroyed => return SlotFact::Destroyed,
+        SlotState::New => true,
+        SlotState::Exists => false,
+    };
+    match slot.fsid {
+        Some(fsid) if fsid == record.old => SlotFact::Old,
+        Some(fsid) if record.new == Some(fsid) || is_claim(fsid) => SlotFact::Ours { never_booted },
+        Some(_) | None => SlotFact::Other,
+    }
+}
+
+/// The report of the saved attempt, where it says what the device carries.
+///
+/// Attempts follow each other (no Job is made while another of the record has not ended), so the report of the last saved
+/// attempt is the youngest look there is. An agent's own last look counts as one: it is its last act under the lock (ADR 0007).
+/// A rebuild or give-back that was saved but not yet made changes nothing: until its Job is there, the look before it holds,
+/// as long as the slot still is what that look was followed by.
+pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
+    let looks = |attempt: u32| {
+        let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
+        seen.kube
+            .reports
+            .values()
+            .filter(of)
+            .find(|report| report.inspection.is_some())
+    };
+    if let Some(report) = looks(record.attempt.number) {
+        return Some(report);
+    }
+    let slot_state = seen.ceph.slots.get(&record.osd).map(|slot| slot.state);
+    let awaits = record.attempt.task != NodeTask::Inspect && slot_state == Some(SlotState::Destroyed);
+    if awaits && !is_made(record, seen) {
+        return (0..record.attempt.number).rev().find_map(looks);
+    }
+    None
+}
+
+/// Whether the saved attempt has a Job or a report.
+pub fn is_made(record: &Record, seen: &Observation) -> bool {
+    let job = seen
+        .kube
+        .node_jobs
+        .iter()
+        .any(|job| job.record == record.id && job.attempt == record.attempt.number);
+    job || attempt_report(record, seen).is_some()
+}
+
+/// The report of the saved attempt, whatever it says.
+pub fn attempt_report<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
+    seen.kube
+        .reports
+        .values()
+        .find(|report| report.record == record.id && report.attempt == record.attempt.number)
+}
+
+/// The fsid that the device's label names.
+pub fn label_fsid(report: &NodeReport) -> Option<OsdFsid> {
+    match &report.inspection.as_ref()?.content {
+        Content::Bluestore { osd_fsid, .. } | Content::FilestorePartition { osd_fsid, .. } => Some(*osd_fsid),
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
+    }
+}
+
+/// The id that a stray label names.
+pub fn label_id(report: &NodeReport) -> Option<OsdId> {
+    match &report.inspection.as_ref()?.content {
+        Content::Bluestore { whoami, .. } => *whoami,
+        Content::FilestorePartition { whoami, .. } => Some(*whoami),
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
+    }
+}
+
+fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
+    let Some(inspection) = &report.inspection else {
+        return DiskFact::Unseen;
+    };
+    let is_claim = |fsid: &OsdFsid| {
+        record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
+    };
+    match &inspection.content {
+        Content::Bluestore {
+            osd_fsid,
+            whoami,
+            finished,
+            ..
+        } if is_claim(osd_fsid) => match (finished, whoami) {
+            (true, Some(id)) if *id == record.osd => DiskFact::Finished,
+            (true, Some(_)) => DiskFact::Strayed,
+            (true, None) | (false, _) => DiskFact::Unfinished,
+        },
+        Content::Bluestore { osd_fsid, whoami, .. }
+            if *osd_fsid == record.old && *whoami == Some(record.osd) =>
+        {
+            DiskFact::Old
+        }
+        Content::FilestorePartition { osd_fsid, whoami, .. }
+            if *osd_fsid == record.old && *whoami == record.osd =>
+        {
+            DiskFact::Old
+        }
+        Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
+            DiskFact::Tombstone
+        }
+        Content::Bluestore { .. }
+        | Content::FilestorePartition { .. }
+        | Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Other { .. }
+        | Content::NotFound { .. } => DiskFact::Other,
+    }
+}
+
+/// Every PG that is to be on it is clean with it acting, and reported so since it came up.
+fn is_settled(osd: OsdId, slot: &Slot, seen: &Observation) -> bool {
+    let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
+    let complete = seen.ceph.pgs.len() as u64 == expected;
+    slot.up
+        && complete
+        && seen
+            .ceph
+            .pgs
+            .values()
+            .filter(|pg| pg.up.contains(&osd))
+            .all(|pg| {
+                super::gate::is_clean(pg) && pg.acting.contains(&osd) && pg.reported_epoch >= slot.up_from
+            })
+}
+
+/// The daemon says of itself what the record wants (P10).
+fn conforms(record: &Record, slot: &Slot) -> bool {
+    slot.metadata.as_ref().is_some_and(|metadata| {
+        metadata.store == record.target.store
+            && !metadata.device_mapper
+            && !metadata.on_partition
+            && !metadata.dedicated_db
+            && !metadata.dedicated_wal
+    })
+}
