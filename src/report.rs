@@ -53,9 +53,7 @@ pub enum Event<'a> {
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Saved {
-                osd: Some(osd), why, ..
-            } => write!(f, "{osd}: saved {}", why.word()),
+            Self::Saved { osd: Some(osd), why, .. } => write!(f, "{osd}: saved {}", why.word()),
             Self::Saved { osd: None, why, .. } => write!(f, "saved {}", why.word()),
             Self::Conflict => f.write_str("the ledger was written by somebody else meanwhile; looking again"),
             Self::Done(act) => write!(f, "{}", words(act)),
@@ -90,10 +88,9 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub fn words(act: &Act) -> String {
     match act {
         Act::Keep { osd, .. } => format!("{osd}: kept its Deployment"),
-        Act::Agent { request, .. } => format!(
-            "{}: made Job for {}, attempt {}",
-            request.osd, request.task, request.attempt
-        ),
+        Act::Agent { request, .. } => {
+            format!("{}: made Job for {}, attempt {}", request.osd, request.task, request.attempt)
+        }
         Act::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
         Act::Fence { value } => format!("fenced the CephCluster: do-not-reconcile={value}"),
         Act::Unfence { value } => format!("lifted the fence {value}"),

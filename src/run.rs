@@ -96,30 +96,14 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let seen = self.cluster.observe(ask).await.map_err(RunError::Observe)?;
         match plan::plan(policy, &ledger, &seen) {
-            Next::Save {
-                ledger: new,
-                osd,
-                why,
-            } => {
-                if let Some(closed) = osd
-                    .filter(|osd| !new.records.contains_key(osd))
-                    .and_then(|osd| ledger.records.get(&osd))
+            Next::Save { ledger: new, osd, why } => {
+                if let Some(closed) =
+                    osd.filter(|osd| !new.records.contains_key(osd)).and_then(|osd| ledger.records.get(&osd))
                 {
-                    self.store
-                        .close(closed, seen.at)
-                        .await
-                        .map_err(RunError::Observe)?;
+                    self.store.close(closed, seen.at).await.map_err(RunError::Observe)?;
                 }
                 match self.store.save(&new, version).await.map_err(RunError::Observe)? {
-                    Saved::Stored => {
-                        self.audience
-                            .tell(Event::Saved {
-                                osd,
-                                why: &why,
-                                ledger: &new,
-                            })
-                            .await
-                    }
+                    Saved::Stored => self.audience.tell(Event::Saved { osd, why: &why, ledger: &new }).await,
                     Saved::Conflict => self.audience.tell(Event::Conflict).await,
                 }
                 Ok(Turn::Again)
@@ -131,12 +115,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 }
                 // Never tried again here: the next look decides.
                 Err(failure) => {
-                    self.audience
-                        .tell(Event::NotDone {
-                            act: &act,
-                            why: &failure.message,
-                        })
-                        .await;
+                    self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await;
                     match failure.severity {
                         Severity::Passing => Ok(Turn::Pause),
                         Severity::NeedsPerson => Err(RunError::Observe(failure)),
@@ -144,13 +123,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 }
             },
             Next::Wait(wait) => {
-                self.audience
-                    .tell(Event::Waiting {
-                        wait: &wait,
-                        ledger: &ledger,
-                        seen: &seen,
-                    })
-                    .await;
+                self.audience.tell(Event::Waiting { wait: &wait, ledger: &ledger, seen: &seen }).await;
                 Ok(Turn::Pause)
             }
             Next::Finished(summary) => {

@@ -70,10 +70,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotBuiltYet(what) => write!(f, "{what}: not migrated by this version"),
             Self::TooOld(version) => {
-                write!(
-                    f,
-                    "{version}: ids can be kept from 16.2.15, 17.2.7, 18.2.1 on; upgrade Ceph first"
-                )
+                write!(f, "{version}: ids can be kept from 16.2.15, 17.2.7, 18.2.1 on; upgrade Ceph first")
             }
             Self::Orphan => f.write_str(
                 "its slot is destroyed or new and no record of ours speaks of it; see `ceph osd tree`",
@@ -82,10 +79,7 @@ impl fmt::Display for Refusal {
             Self::NoDeployment => {
                 f.write_str("no Deployment runs it; see `kubectl get deployments -l app=rook-ceph-osd`")
             }
-            Self::NoNode(name) => write!(
-                f,
-                "its node {name} is not in the cluster; see `kubectl get nodes`"
-            ),
+            Self::NoNode(name) => write!(f, "its node {name} is not in the cluster; see `kubectl get nodes`"),
             Self::NoCrushItem => f.write_str("it has no place in CRUSH; see `ceph osd tree`"),
             Self::HeldByOthers(what) => write!(f, "held by others: {what}"),
             Self::NoWayBack => f.write_str("bluestore-rdr can't be taken back to bluestore"),
@@ -125,20 +119,12 @@ pub fn target(declaration: &Declaration) -> Result<Layout, Refusal> {
     if let Some(what) = declaration.unsupported.first() {
         return Err(Refusal::NotBuiltYet(format!("a target with {what}")));
     }
-    Ok(Layout {
-        store: declaration.store.clone(),
-        mode: Mode::Raw,
-        encrypted: false,
-    })
+    Ok(Layout { store: declaration.store.clone(), mode: Mode::Raw, encrypted: false })
 }
 
 /// The class of every OSD in the osdmap.
 pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
-    seen.ceph
-        .slots
-        .iter()
-        .map(|(osd, slot)| (*osd, class_of(*osd, slot, seen)))
-        .collect()
+    seen.ceph.slots.iter().map(|(osd, slot)| (*osd, class_of(*osd, slot, seen))).collect()
 }
 
 /// The class of one OSD.
@@ -232,10 +218,9 @@ fn class_of_raw(metadata: &Metadata, declaration: &Declaration) -> Class {
         Ok(layout) if metadata.store.0 == "bluestore-rdr" && layout.store.0 == "bluestore" => {
             Class::Refused(Refusal::NoWayBack)
         }
-        Ok(layout) => Class::Refused(Refusal::NotBuiltYet(format!(
-            "from {} to {}",
-            metadata.store, layout.store
-        ))),
+        Ok(layout) => {
+            Class::Refused(Refusal::NotBuiltYet(format!("from {} to {}", metadata.store, layout.store)))
+        }
         Err(refusal) => Class::Refused(refusal),
     }
 }
@@ -261,20 +246,13 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
 
 /// Whether `ceph-volume raw prepare --osd-id` is in that release: 16.2.15, 17.2.7, 18.2.1 (ceph/ceph PR 52422 and its backports).
 fn keeps_ids(ceph_version: &str) -> bool {
-    let Some(number) = ceph_version
-        .split_whitespace()
-        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+    let Some(number) =
+        ceph_version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
     else {
         return false;
     };
-    let mut parts = number
-        .split(['.', '-'])
-        .map(|part| part.parse::<u32>().unwrap_or(0));
-    let version = (
-        parts.next().unwrap_or(0),
-        parts.next().unwrap_or(0),
-        parts.next().unwrap_or(0),
-    );
+    let mut parts = number.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     match version.0 {
         16 => version >= (16, 2, 15),
         17 => version >= (17, 2, 7),
@@ -290,14 +268,8 @@ mod tests {
     #[test]
     fn releases_that_keep_ids() {
         for (version, keeps) in [
-            (
-                "ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)",
-                true,
-            ),
-            (
-                "ceph version 16.2.14 (238ba602515df21ea7ffc75c88db29f9e5ef12c9) pacific (stable)",
-                false,
-            ),
+            ("ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)", true),
+            ("ceph version 16.2.14 (238ba602515df21ea7ffc75c88db29f9e5ef12c9) pacific (stable)", false),
             ("ceph version 17.2.7-0 quincy", true),
             ("ceph version 18.2.0 reef", false),
             ("ceph version 20.2.4 tentacle", true),

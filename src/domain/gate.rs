@@ -171,14 +171,7 @@ impl fmt::Display for Reason {
 }
 
 /// States of a PG that need no waiting: Ceph scrubs and trims on its own.
-const HEALTHY: [&str; 6] = [
-    "active",
-    "clean",
-    "scrubbing",
-    "deep",
-    "snaptrim",
-    "snaptrim_wait",
-];
+const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "snaptrim", "snaptrim_wait"];
 
 /// Whether a PG is active+clean, scrubbing and trimming allowed.
 pub fn is_clean(pg: &Pg) -> bool {
@@ -195,12 +188,7 @@ pub fn state_text(pg: &Pg) -> String {
 /// PGs that the OSD is to hold or serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
     let holds = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
-    seen.ceph
-        .pgs
-        .iter()
-        .filter(|(_, pg)| holds(pg))
-        .map(|(id, _)| id.clone())
-        .collect()
+    seen.ceph.pgs.iter().filter(|(_, pg)| holds(pg)).map(|(id, _)| id.clone()).collect()
 }
 
 /// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
@@ -218,12 +206,8 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
 /// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
     // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
-    let concerned: BTreeSet<PgId> = record
-        .pgs
-        .iter()
-        .filter(|pg| seen.ceph.pgs.contains_key(*pg))
-        .cloned()
-        .collect();
+    let concerned: BTreeSet<PgId> =
+        record.pgs.iter().filter(|pg| seen.ceph.pgs.contains_key(*pg)).cloned().collect();
     first_not_open([
         surroundings(&record.node, our_fence, seen),
         fresh(&concerned, seen),
@@ -245,11 +229,7 @@ fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
 }
 
 fn shut_if(condition: bool, reason: impl FnOnce() -> Reason) -> Gate {
-    if condition {
-        Gate::Shut(reason())
-    } else {
-        Gate::Open
-    }
+    if condition { Gate::Shut(reason()) } else { Gate::Open }
 }
 
 /// Health codes under which no copy is given up, however clean the PGs are.
@@ -272,27 +252,16 @@ fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) ->
         shut_if(kube.declaration.external, || Reason::External),
         shut_if(kube.declaration.removes_out_osds, || Reason::RemovesOutOsds),
         operator_gate(seen),
-        foreign_fence.map_or(Gate::Open, |value| {
-            Gate::Shut(Reason::FencedByOthers {
-                value: value.to_owned(),
-            })
-        }),
-        kube.rook_prepares.first().map_or(Gate::Open, |job| {
-            Gate::Shut(Reason::RookPrepares { job: job.clone() })
-        }),
+        foreign_fence
+            .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedByOthers { value: value.to_owned() })),
+        kube.rook_prepares
+            .first()
+            .map_or(Gate::Open, |job| Gate::Shut(Reason::RookPrepares { job: job.clone() })),
         kube.draining_failure_domain
             .as_ref()
-            .map_or(Gate::Open, |domain| {
-                Gate::Shut(Reason::Draining {
-                    domain: domain.clone(),
-                })
-            }),
+            .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
         shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
-        full.map_or(Gate::Open, |code| {
-            Gate::Shut(Reason::Full {
-                code: (*code).to_owned(),
-            })
-        }),
+        full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
         match kube.nodes.get(node) {
             Some(seen_node) if seen_node.ready => Gate::Open,
             Some(_) | None => Gate::Unknown(Reason::NodeNotReady { node: node.clone() }),
@@ -303,9 +272,9 @@ fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) ->
 /// An operator with no replicas wanted and no pod left does nothing: it is out of the way.
 fn operator_gate(seen: &Observation) -> Gate {
     match &seen.kube.operator {
-        Some(operator) if operator.replicas > 0 || operator.pods > 0 => Gate::Shut(Reason::OperatorRuns {
-            name: operator.name.clone(),
-        }),
+        Some(operator) if operator.replicas > 0 || operator.pods > 0 => {
+            Gate::Shut(Reason::OperatorRuns { name: operator.name.clone() })
+        }
         Some(_) | None => Gate::Open,
     }
 }
@@ -320,31 +289,21 @@ fn fresh(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
     if known as u64 != expected {
         return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
     }
-    let old = seen
-        .ceph
-        .pgs
-        .iter()
-        .filter(|(id, _)| concerned.contains(*id))
-        .find_map(|(id, pg)| {
-            let needed = last_change(pg, seen);
-            (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
-                pg: id.clone(),
-                reported: pg.reported_epoch,
-                needed,
-            })
-        });
+    let old = seen.ceph.pgs.iter().filter(|(id, _)| concerned.contains(*id)).find_map(|(id, pg)| {
+        let needed = last_change(pg, seen);
+        (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
+            pg: id.clone(),
+            reported: pg.reported_epoch,
+            needed,
+        })
+    });
     old.map_or(Gate::Open, Gate::Unknown)
 }
 
 /// The last epoch in which an OSD of the PG's sets came up or went down.
 fn last_change(pg: &Pg, seen: &Observation) -> Epoch {
     let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
-    pg.up
-        .union(&pg.acting)
-        .filter_map(|osd| seen.ceph.slots.get(osd))
-        .map(change)
-        .max()
-        .unwrap_or_default()
+    pg.up.union(&pg.acting).filter_map(|osd| seen.ceph.slots.get(osd)).map(change).max().unwrap_or_default()
 }
 
 fn all_clean(seen: &Observation) -> Gate {
@@ -357,13 +316,7 @@ fn all_clean(seen: &Observation) -> Gate {
         count: unclean.len(),
         pg: (*id).clone(),
         state: state_text(pg),
-        down: seen
-            .ceph
-            .slots
-            .iter()
-            .filter(|(_, slot)| is_down(slot))
-            .map(|(osd, _)| *osd)
-            .collect(),
+        down: seen.ceph.slots.iter().filter(|(_, slot)| is_down(slot)).map(|(osd, _)| *osd).collect(),
     })
 }
 
@@ -381,11 +334,7 @@ fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
         .filter_map(|pg| seen.ceph.pgs.get(pg))
         .filter_map(|pg| seen.ceph.pools.get(&pg.pool));
     let thin = pools.into_iter().find(|pool| !leaves_redundancy(pool));
-    thin.map_or(Gate::Open, |pool| {
-        Gate::Shut(Reason::NoRedundancy {
-            pool: pool.name.clone(),
-        })
-    })
+    thin.map_or(Gate::Open, |pool| Gate::Shut(Reason::NoRedundancy { pool: pool.name.clone() }))
 }
 
 fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
@@ -397,14 +346,7 @@ fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
 }
 
 /// States through which a PG passes within seconds of a change of its OSDs; they neither allow nor forbid.
-const PASSING: [&str; 6] = [
-    "peering",
-    "activating",
-    "stale",
-    "unknown",
-    "creating",
-    "remapped",
-];
+const PASSING: [&str; 6] = ["peering", "activating", "stale", "unknown", "creating", "remapped"];
 
 /// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
 fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
@@ -412,26 +354,16 @@ fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
     for (id, pg) in seen.ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
         let state = state_text(pg);
         let passing = pg.state.iter().any(|word| PASSING.contains(&word.as_str()));
-        let expected = seen
-            .ceph
-            .pools
-            .get(&pg.pool)
-            .map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
+        let expected = seen.ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
         let others = pg.acting.iter().filter(|osd| **osd != record.osd).count();
         let complete = others as u64 >= u64::from(expected) && pg.degraded <= pg.objects;
         let quiet = pg.state.iter().all(|word| {
             HEALTHY.contains(&word.as_str()) || matches!(word.as_str(), "undersized" | "degraded")
         });
         if passing {
-            unknown = Gate::Unknown(Reason::Peering {
-                pg: id.clone(),
-                state,
-            });
+            unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state });
         } else if !(record.pgs.contains(id) && complete && quiet) {
-            return Gate::Shut(Reason::OtherCopyLacks {
-                pg: id.clone(),
-                state,
-            });
+            return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state });
         }
     }
     unknown

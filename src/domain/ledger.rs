@@ -174,13 +174,7 @@ impl Ledger {
         let open = self.records.keys().map(|osd| osd.0).collect();
         let mut keys = BTreeMap::from([
             ("format".to_owned(), FORMAT.to_string()),
-            (
-                "run".to_owned(),
-                serde_json::to_string(&StoredRun {
-                    run: self.run.clone(),
-                    open,
-                })?,
-            ),
+            ("run".to_owned(), serde_json::to_string(&StoredRun { run: self.run.clone(), open })?),
         ]);
         for record in self.records.values() {
             keys.insert(format!("osd-{}", record.osd.0), serde_json::to_string(record)?);
@@ -193,17 +187,9 @@ impl Ledger {
         if keys.is_empty() {
             return Ok(Self::default());
         }
-        let broken = |key: &str, why: String| Unreadable::Broken {
-            key: key.to_owned(),
-            why,
-        };
-        let text = |key: &str| {
-            keys.get(key)
-                .ok_or_else(|| broken(key, "it is not there".to_owned()))
-        };
-        let format: u32 = text("format")?
-            .parse()
-            .map_err(|e| broken("format", format!("{e}")))?;
+        let broken = |key: &str, why: String| Unreadable::Broken { key: key.to_owned(), why };
+        let text = |key: &str| keys.get(key).ok_or_else(|| broken(key, "it is not there".to_owned()));
+        let format: u32 = text("format")?.parse().map_err(|e| broken("format", format!("{e}")))?;
         if format > FORMAT {
             return Err(Unreadable::Newer(format));
         }
@@ -219,14 +205,8 @@ impl Ledger {
         }
         let held: Vec<u32> = records.keys().map(|osd| osd.0).collect();
         if held != stored.open {
-            return Err(Unreadable::Lost {
-                listed: stored.open,
-                held,
-            });
+            return Err(Unreadable::Lost { listed: stored.open, held });
         }
-        Ok(Self {
-            run: stored.run,
-            records,
-        })
+        Ok(Self { run: stored.run, records })
     }
 }

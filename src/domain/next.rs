@@ -70,15 +70,9 @@ impl Saving {
         match self {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
-            Self::Attempt {
-                task: NodeTask::Inspect,
-            } => "inspect",
-            Self::Attempt {
-                task: NodeTask::Rebuild,
-            } => "rebuild",
-            Self::Attempt {
-                task: NodeTask::GiveBack,
-            } => "give-back",
+            Self::Attempt { task: NodeTask::Inspect } => "inspect",
+            Self::Attempt { task: NodeTask::Rebuild } => "rebuild",
+            Self::Attempt { task: NodeTask::GiveBack } => "give-back",
             Self::Proof => "proof",
             Self::Stop => "stop",
             Self::Fence => "fence",
@@ -166,20 +160,12 @@ impl fmt::Display for Wait {
         };
         match self {
             Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
-            Self::Agent {
-                osd,
-                task,
-                job,
-                trouble,
-            } => {
+            Self::Agent { osd, task, job, trouble } => {
                 write!(f, "{osd}: {task} by Job {job}")?;
                 because(f, trouble)
             }
             Self::AgentSilent { osd, job } => {
-                write!(
-                    f,
-                    "{osd}: Job {job} has been silent; see `kubectl logs job/{job}` and its node"
-                )
+                write!(f, "{osd}: Job {job} has been silent; see `kubectl logs job/{job}` and its node")
             }
             Self::NotOurStop { osd } => write!(
                 f,
@@ -187,20 +173,14 @@ impl fmt::Display for Wait {
                 osd.0
             ),
             Self::Down { osd } => write!(f, "{osd} goes down"),
-            Self::UnsafeToWipe { osd, reason } => write!(
-                f,
-                "{osd} is destroyed, its old data still there, not wiped: {reason}"
-            ),
+            Self::UnsafeToWipe { osd, reason } => {
+                write!(f, "{osd} is destroyed, its old data still there, not wiped: {reason}")
+            }
             Self::Up { osd, trouble } => {
                 write!(f, "{osd} starts")?;
                 because(f, trouble)
             }
-            Self::ActiveClean {
-                osd,
-                pgs,
-                objects,
-                bytes,
-            } => {
+            Self::ActiveClean { osd, pgs, objects, bytes } => {
                 write!(
                     f,
                     "{osd} fills: {pgs} PGs not clean, {objects} objects, about {} MiB to go",
@@ -282,10 +262,7 @@ impl fmt::Display for Halt {
                 osd.0, osd.0
             ),
             Self::StrayInUse { osd, stray } => {
-                write!(
-                    f,
-                    "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`"
-                )
+                write!(f, "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`")
             }
             Self::FailureBudget { quarantined } => {
                 f.write_str("too many OSDs failed:")?;

@@ -221,13 +221,7 @@ pub struct Layout {
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}{}",
-            self.store,
-            self.mode,
-            if self.encrypted { ", encrypted" } else { "" }
-        )
+        write!(f, "{} {}{}", self.store, self.mode, if self.encrypted { ", encrypted" } else { "" })
     }
 }
 
@@ -254,11 +248,7 @@ impl DeviceIdentity {
         };
         let by_id =
             (!self.by_id.is_empty() && !seen.by_id.is_empty()).then(|| !self.by_id.is_disjoint(&seen.by_id));
-        let traits = [
-            known(&self.serial, &seen.serial),
-            known(&self.wwn, &seen.wwn),
-            by_id,
-        ];
+        let traits = [known(&self.serial, &seen.serial), known(&self.wwn, &seen.wwn), by_id];
         let named_before = self.serial.is_some() || self.wwn.is_some() || !self.by_id.is_empty();
         self.size_bytes == seen.size_bytes
             && traits.iter().all(|agrees| *agrees != Some(false))
@@ -317,10 +307,7 @@ mod tests {
         assert!(recorded.is_same_as(&identity(&[], Some("S1"), 100)));
         assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S2"), 100)));
         assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 101)));
-        assert!(
-            !recorded.is_same_as(&identity(&[], None, 100)),
-            "nothing that names it is known any more"
-        );
+        assert!(!recorded.is_same_as(&identity(&[], None, 100)), "nothing that names it is known any more");
         assert!(identity(&[], None, 7).is_same_as(&identity(&[], None, 7)));
     }
 }

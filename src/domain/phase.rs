@@ -199,21 +199,15 @@ pub const ROWS: &[Row] = &[
             && f.proven
             && f.daemon == DaemonFact::Old
     }),
-    (Phase::Stopping, |f| {
-        f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)
-    }),
+    (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
     (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old),
     (Phase::Destroyed, |f| {
         f.slot == SlotFact::Destroyed
             && f.placed
             && matches!(f.disk, DiskFact::Old | DiskFact::Tombstone | DiskFact::Unfinished)
     }),
-    (Phase::Undone, |f| {
-        f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished
-    }),
-    (Phase::Strayed, |f| {
-        f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed
-    }),
+    (Phase::Undone, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished),
+    (Phase::Strayed, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed),
     (Phase::Unplaced, |f| {
         !f.placed
             && match f.slot {
@@ -224,12 +218,8 @@ pub const ROWS: &[Row] = &[
                 SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
             }
     }),
-    (Phase::Purged, |f| {
-        f.slot == SlotFact::Absent && f.claims && f.known() && f.disk != DiskFact::Strayed
-    }),
-    (Phase::Gone, |f| {
-        f.slot == SlotFact::Absent && !f.claims && f.known() && f.disk != DiskFact::Strayed
-    }),
+    (Phase::Purged, |f| f.slot == SlotFact::Absent && f.claims && f.known() && f.disk != DiskFact::Strayed),
+    (Phase::Gone, |f| f.slot == SlotFact::Absent && !f.claims && f.known() && f.disk != DiskFact::Strayed),
     (Phase::Claimed, |f| {
         f.slot == (SlotFact::Ours { never_booted: true })
             && !f.up
@@ -238,9 +228,7 @@ pub const ROWS: &[Row] = &[
             && f.disk != DiskFact::Strayed
             && !f.finished()
     }),
-    (Phase::Unauthed, |f| {
-        f.ours() && !f.up && f.placed && f.finished() && !f.authed
-    }),
+    (Phase::Unauthed, |f| f.ours() && !f.up && f.placed && f.finished() && !f.authed),
     (Phase::Prepared, |f| {
         f.ours()
             && f.placed
@@ -261,9 +249,7 @@ pub fn phase(facts: &Facts) -> Phase {
     if facts.busy {
         return Phase::Busy;
     }
-    ROWS.iter()
-        .find(|(_, holds)| holds(facts))
-        .map_or(Phase::Foreign, |(phase, _)| *phase)
+    ROWS.iter().find(|(_, holds)| holds(facts)).map_or(Phase::Foreign, |(phase, _)| *phase)
 }
 
 /// What an observation says of one record's OSD.
@@ -276,11 +262,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report));
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
-        busy: seen
-            .kube
-            .node_jobs
-            .iter()
-            .any(|job| job.record == record.id && job.state != JobState::Ended),
+        busy: seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
         slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
         up: slot.is_some_and(|slot| slot.up),
         stopped,
@@ -308,11 +290,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
 
 /// Claims in the record and in every report of it.
 pub fn claims_of(record: &Record, seen: &Observation) -> std::collections::BTreeSet<OsdFsid> {
-    let reported = seen
-        .kube
-        .reports
-        .values()
-        .filter(|report| report.record == record.id);
+    let reported = seen.kube.reports.values().filter(|report| report.record == record.id);
     let mut claims = record.claims.clone();
     claims.extend(reported.flat_map(|report| report.claims.iter().copied()));
     claims
@@ -341,11 +319,7 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
 pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
     let looks = |attempt: u32| {
         let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
-        seen.kube
-            .reports
-            .values()
-            .filter(of)
-            .find(|report| report.inspection.is_some())
+        seen.kube.reports.values().filter(of).find(|report| report.inspection.is_some())
     };
     if let Some(report) = looks(record.attempt.number) {
         return Some(report);
@@ -360,11 +334,8 @@ pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeR
 
 /// Whether the saved attempt has a Job or a report.
 pub fn is_made(record: &Record, seen: &Observation) -> bool {
-    let job = seen
-        .kube
-        .node_jobs
-        .iter()
-        .any(|job| job.record == record.id && job.attempt == record.attempt.number);
+    let job =
+        seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.attempt == record.attempt.number);
     job || attempt_report(record, seen).is_some()
 }
 
@@ -401,16 +372,13 @@ fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
         record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
     };
     match &inspection.content {
-        Content::Bluestore {
-            osd_fsid,
-            whoami,
-            finished,
-            ..
-        } if is_claim(osd_fsid) => match (finished, whoami) {
-            (true, Some(id)) if *id == record.osd => DiskFact::Finished,
-            (true, Some(_)) => DiskFact::Strayed,
-            (true, None) | (false, _) => DiskFact::Unfinished,
-        },
+        Content::Bluestore { osd_fsid, whoami, finished, .. } if is_claim(osd_fsid) => {
+            match (finished, whoami) {
+                (true, Some(id)) if *id == record.osd => DiskFact::Finished,
+                (true, Some(_)) => DiskFact::Strayed,
+                (true, None) | (false, _) => DiskFact::Unfinished,
+            }
+        }
         Content::Bluestore { osd_fsid, whoami, .. }
             if *osd_fsid == record.old && *whoami == Some(record.osd) =>
         {
@@ -439,14 +407,9 @@ fn is_settled(osd: OsdId, slot: &Slot, seen: &Observation) -> bool {
     let complete = seen.ceph.pgs.len() as u64 == expected;
     slot.up
         && complete
-        && seen
-            .ceph
-            .pgs
-            .values()
-            .filter(|pg| pg.up.contains(&osd))
-            .all(|pg| {
-                super::gate::is_clean(pg) && pg.acting.contains(&osd) && pg.reported_epoch >= slot.up_from
-            })
+        && seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd)).all(|pg| {
+            super::gate::is_clean(pg) && pg.acting.contains(&osd) && pg.reported_epoch >= slot.up_from
+        })
 }
 
 /// The daemon says of itself what the record wants (P10).

@@ -33,16 +33,7 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
             matches!(class, Class::Legacy(_)) && policy.selects(*osd) && !ledger.records.contains_key(osd)
         })
         .collect();
-    let host = |osd: &OsdId| {
-        seen.ceph
-            .slots
-            .get(osd)?
-            .crush
-            .as_ref()?
-            .location
-            .get("host")
-            .cloned()
-    };
+    let host = |osd: &OsdId| seen.ceph.slots.get(osd)?.crush.as_ref()?.location.get("host").cloned();
     found.sort_by_key(|(osd, _)| (host(osd), *osd));
     found
 }
@@ -51,10 +42,7 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
     /// Candidates asked for a turn.
     const AHEAD: usize = 8;
-    let next = candidates(policy, ledger, seen)
-        .into_iter()
-        .take(AHEAD)
-        .map(|(osd, _)| osd);
+    let next = candidates(policy, ledger, seen).into_iter().take(AHEAD).map(|(osd, _)| osd);
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     Questions {
@@ -82,12 +70,7 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     }
     let quarantined: Vec<_> = ledger
         .quarantined()
-        .map(|r| {
-            (
-                r.osd,
-                r.quarantine.as_ref().map(|q| q.why.clone()).unwrap_or_default(),
-            )
-        })
+        .map(|r| (r.osd, r.quarantine.as_ref().map(|q| q.why.clone()).unwrap_or_default()))
         .collect();
     if quarantined.len() > FAILURE_BUDGET {
         return Next::Halt(Halt::FailureBudget { quarantined });
@@ -100,22 +83,12 @@ fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
     let known = |id: &RecordId| ledger.records.values().any(|record| record.id == *id);
     let stopped = seen.kube.daemons.values().find_map(|daemon| {
         let id = daemon.stopped_by.as_ref().filter(|id| !known(id))?;
-        Some(Halt::LedgerLost {
-            place: format!("Deployment {}", daemon.name),
-            record: id.clone(),
-        })
+        Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
     });
     let fence = || {
-        let value = seen
-            .kube
-            .fence
-            .as_deref()
-            .filter(|value| ledger.run.fence.as_deref() != Some(*value))?;
+        let value = seen.kube.fence.as_deref().filter(|value| ledger.run.fence.as_deref() != Some(*value))?;
         let id = value.strip_prefix("osd-migrate-")?;
-        Some(Halt::LedgerLost {
-            place: "the CephCluster".to_owned(),
-            record: RecordId(id.to_owned()),
-        })
+        Some(Halt::LedgerLost { place: "the CephCluster".to_owned(), record: RecordId(id.to_owned()) })
     };
     stopped.or_else(fence)
 }
@@ -125,15 +98,9 @@ fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     ledger.quarantined().find_map(|record| {
         let slot = seen.ceph.slots.get(&record.osd)?;
         let ours = record.stop_intended_at.is_some();
-        let (noout, noin) = (
-            ours && slot.noout && !record.former_flags.0,
-            ours && slot.noin && !record.former_flags.1,
-        );
-        (noout || noin).then_some(Next::Do(Act::Unhush {
-            osd: record.osd,
-            noout,
-            noin,
-        }))
+        let (noout, noin) =
+            (ours && slot.noout && !record.former_flags.0, ours && slot.noin && !record.former_flags.1);
+        (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
     })
 }
 
@@ -152,11 +119,7 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
 
 /// Whether confirmation, selection, class and target still are as recorded. Asked only before Stop.
 pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
-    let class = seen
-        .ceph
-        .slots
-        .get(&record.osd)
-        .map(|slot| classify::class_of(record.osd, slot, seen));
+    let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
         && class.as_ref() == Some(&record.class)
@@ -169,10 +132,7 @@ fn next_candidate(
     seen: &Observation,
     quarantined: Vec<(OsdId, String)>,
 ) -> Next {
-    let mut summary = Summary {
-        quarantined,
-        ..Summary::default()
-    };
+    let mut summary = Summary { quarantined, ..Summary::default() };
     let candidates = candidates(policy, ledger, seen);
     if !policy.is_confirmed(&seen.kube.declaration) {
         summary.unconfirmed = candidates.iter().map(|(osd, _)| *osd).collect();
@@ -247,11 +207,7 @@ fn record(
         evidence: None,
         pgs: BTreeSet::new(),
         stop_intended_at: None,
-        attempt: Attempt {
-            number: 1,
-            task: NodeTask::Inspect,
-            failures: 0,
-        },
+        attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
@@ -260,11 +216,7 @@ fn record(
     };
     let mut ledger = ledger.with(record);
     ledger.run.serial = serial;
-    Some(Next::Save {
-        ledger,
-        osd: Some(osd),
-        why: Saving::Record,
-    })
+    Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
 }
 
 /// One line of the table that `plan` prints.

@@ -44,13 +44,7 @@ impl<'a> Step<'a> {
     /// Looks at one record. `wanted`: confirmation, selection, class and target are as recorded.
     pub fn of(record: &'a Record, ledger: &'a Ledger, wanted: bool, seen: &'a Observation) -> Self {
         let facts = phase::facts(record, wanted, seen);
-        Self {
-            record,
-            ledger,
-            seen,
-            facts,
-            phase: phase::phase(&facts),
-        }
+        Self { record, ledger, seen, facts, phase: phase::phase(&facts) }
     }
 
     /// The one thing to do.
@@ -98,14 +92,12 @@ impl<'a> Step<'a> {
         };
         let age = self.seen.at - job.created_at;
         match job.state {
-            JobState::Waiting if age.num_minutes() >= START_MINUTES => Next::Do(Act::DropAgent {
-                job: job.name.clone(),
-                uid: job.uid.clone(),
-            }),
-            JobState::Running if self.is_silent(job) => Next::Wait(Wait::AgentSilent {
-                osd: self.record.osd,
-                job: job.name.clone(),
-            }),
+            JobState::Waiting if age.num_minutes() >= START_MINUTES => {
+                Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
+            }
+            JobState::Running if self.is_silent(job) => {
+                Next::Wait(Wait::AgentSilent { osd: self.record.osd, job: job.name.clone() })
+            }
             JobState::Waiting | JobState::Running | JobState::Ended => Next::Wait(Wait::Agent {
                 osd: self.record.osd,
                 task: job.task,
@@ -133,10 +125,9 @@ impl<'a> Step<'a> {
         }
         if self.failed_too_often() {
             return match self.phase_before_stop() {
-                None if self.facts.slot == phase::SlotFact::Old => Next::Do(Act::Restart {
-                    osd: self.record.osd,
-                    record: self.record.id.clone(),
-                }),
+                None if self.facts.slot == phase::SlotFact::Old => {
+                    Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() })
+                }
                 Some(()) | None => self.quarantine(self.agent_trouble()),
             };
         }
@@ -163,10 +154,8 @@ impl<'a> Step<'a> {
             return self.quarantine(format!("the image lacks {}", tools.join(", ")));
         }
         if !can.raw_osd_id {
-            return self.quarantine(format!(
-                "`ceph-volume raw prepare` of {} knows no --osd-id",
-                can.ceph_version
-            ));
+            return self
+                .quarantine(format!("`ceph-volume raw prepare` of {} knows no --osd-id", can.ceph_version));
         }
         if !can.key_accepted {
             return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
@@ -199,11 +188,7 @@ impl<'a> Step<'a> {
         let claims = phase::claims_of(self.record, self.seen);
         self.save(Saving::Attempt { task }, |record| {
             let number = record.attempt.number + 1;
-            record.attempt = Attempt {
-                number,
-                task,
-                failures,
-            };
+            record.attempt = Attempt { number, task, failures };
             record.claims = claims;
         })
     }
@@ -216,14 +201,8 @@ impl<'a> Step<'a> {
         }
         match self.report() {
             Some(NodeReport { problem: None, .. }) => 0,
-            Some(NodeReport {
-                problem: Some(NodeProblem::Busy(_)),
-                ..
-            }) => attempt.failures,
-            Some(NodeReport {
-                problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)),
-                ..
-            })
+            Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
+            Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
             | None => attempt.failures + 1,
         }
     }
@@ -233,19 +212,9 @@ impl<'a> Step<'a> {
     }
 
     fn agent_trouble(&self) -> String {
-        let job = self
-            .seen
-            .kube
-            .node_jobs
-            .iter()
-            .rfind(|job| job.record == self.record.id);
-        let reported = self
-            .report()
-            .and_then(|report| report.problem.as_ref())
-            .map(NodeProblem::message);
-        let why = reported
-            .or(job.and_then(|job| job.trouble.as_deref()))
-            .unwrap_or("it left no report");
+        let job = self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id);
+        let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
+        let why = reported.or(job.and_then(|job| job.trouble.as_deref())).unwrap_or("it left no report");
         let name = job.map_or("osd-migrate", |job| job.name.as_str());
         format!(
             "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`"
@@ -287,31 +256,21 @@ impl<'a> Step<'a> {
     fn stop(&self) -> Next {
         match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
             Gate::Open => self.stop_now(),
-            Gate::Shut(reason) | Gate::Unknown(reason) => Next::Wait(Wait::Gate {
-                osd: self.record.osd,
-                reason,
-            }),
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+            }
         }
     }
 
     /// Gates are open: keep, remember the PGs, fence, hush, stop; one a turn, and the gates asked again each time.
     fn stop_now(&self) -> Next {
         let (record, osd) = (self.record, self.record.osd);
-        let Some((daemon, slot)) = self
-            .seen
-            .kube
-            .daemons
-            .get(&osd)
-            .zip(self.seen.ceph.slots.get(&osd))
+        let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
         else {
             return Next::Wait(Wait::FreshView);
         };
         if self.seen.kube.kept.get(&osd) != Some(&record.id) {
-            return Next::Do(Act::Keep {
-                osd,
-                record: record.id.clone(),
-                deployment: daemon.uid.clone(),
-            });
+            return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
         }
         let pgs = gate::pgs_of(osd, self.seen);
         if record.pgs != pgs || record.stop_intended_at.is_none() {
@@ -321,11 +280,7 @@ impl<'a> Step<'a> {
             });
         }
         if !(slot.noout && slot.noin) {
-            return self.fenced(Act::Hush {
-                osd,
-                noout: !slot.noout,
-                noin: !slot.noin,
-            });
+            return self.fenced(Act::Hush { osd, noout: !slot.noout, noin: !slot.noin });
         }
         self.fenced(Act::Stop {
             osd,
@@ -339,14 +294,8 @@ impl<'a> Step<'a> {
     fn destroy_stopped(&self) -> Next {
         let osd = self.record.osd;
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
-            Gate::Open => self.fenced(Act::Destroy {
-                osd,
-                fsid: self.record.old,
-            }),
-            Gate::Shut(_) => Next::Do(Act::Restart {
-                osd,
-                record: self.record.id.clone(),
-            }),
+            Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
+            Gate::Shut(_) => Next::Do(Act::Restart { osd, record: self.record.id.clone() }),
             Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
         }
     }
@@ -354,10 +303,7 @@ impl<'a> Step<'a> {
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
     fn destroy_again(&self) -> Next {
         match self.slot_fsid() {
-            Some(fsid) => self.fenced(Act::Destroy {
-                osd: self.record.osd,
-                fsid,
-            }),
+            Some(fsid) => self.fenced(Act::Destroy { osd: self.record.osd, fsid }),
             None => Next::Wait(Wait::FreshView),
         }
     }
@@ -374,11 +320,7 @@ impl<'a> Step<'a> {
             Gate::Shut(reason) => {
                 let since = self.record.stop_intended_at.unwrap_or(self.seen.at);
                 if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
-                    return Next::Halt(Halt::UnsafeToWipe {
-                        osd,
-                        old: self.record.old,
-                        reason,
-                    });
+                    return Next::Halt(Halt::UnsafeToWipe { osd, old: self.record.old, reason });
                 }
                 Next::Wait(Wait::UnsafeToWipe { osd, reason })
             }
@@ -388,14 +330,9 @@ impl<'a> Step<'a> {
     fn reclaim(&self) -> Next {
         let on_disk = phase::last_look(self.record, self.seen).and_then(phase::label_fsid);
         let claims = phase::claims_of(self.record, self.seen);
-        let claim = on_disk
-            .filter(|fsid| claims.contains(fsid))
-            .or(claims.last().copied());
+        let claim = on_disk.filter(|fsid| claims.contains(fsid)).or(claims.last().copied());
         match claim {
-            Some(claim) => self.fenced(Act::Reclaim {
-                osd: self.record.osd,
-                claim,
-            }),
+            Some(claim) => self.fenced(Act::Reclaim { osd: self.record.osd, claim }),
             None => Next::Wait(Wait::FreshView),
         }
     }
@@ -412,10 +349,7 @@ impl<'a> Step<'a> {
             Some(slot) if slot.state == SlotState::New && !slot.up && slot.fsid == Some(fsid) => {
                 self.fenced(Act::PurgeStray { stray, fsid })
             }
-            Some(_) => Next::Halt(Halt::StrayInUse {
-                osd: self.record.osd,
-                stray,
-            }),
+            Some(_) => Next::Halt(Halt::StrayInUse { osd: self.record.osd, stray }),
         }
     }
 
@@ -473,12 +407,7 @@ impl<'a> Step<'a> {
         if let Some(next) = self.unfence() {
             return next;
         }
-        let unclean = self
-            .seen
-            .ceph
-            .pgs
-            .values()
-            .filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
+        let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
         for pg in unclean {
             pgs += 1;
@@ -486,12 +415,7 @@ impl<'a> Step<'a> {
             let copies = (pg.degraded + pg.misplaced).min(pg.objects);
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
         }
-        Next::Wait(Wait::ActiveClean {
-            osd,
-            pgs,
-            objects: lacking,
-            bytes,
-        })
+        Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
     }
 
     /// One a turn: flags, fence, what was made for the record; last the record itself.
@@ -500,11 +424,7 @@ impl<'a> Step<'a> {
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = self.flags_to_lift(slot.noout, slot.noin);
             if noout || noin {
-                return Next::Do(Act::Unhush {
-                    osd: record.osd,
-                    noout,
-                    noin,
-                });
+                return Next::Do(Act::Unhush { osd: record.osd, noout, noin });
             }
         }
         if let Some(next) = self.unfence() {
@@ -516,16 +436,9 @@ impl<'a> Step<'a> {
             || kube.node_jobs.iter().any(|job| job.record == record.id)
             || kube.reports.values().any(|report| report.record == record.id);
         if made {
-            return Next::Do(Act::Sweep {
-                osd: record.osd,
-                record: record.id.clone(),
-            });
+            return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
         }
-        Next::Save {
-            ledger: self.ledger.without(record.osd),
-            osd: Some(record.osd),
-            why: Saving::Closed,
-        }
+        Next::Save { ledger: self.ledger.without(record.osd), osd: Some(record.osd), why: Saving::Closed }
     }
 
     // ---- the fence
@@ -539,22 +452,14 @@ impl<'a> Step<'a> {
         let Some(value) = self.our_fence() else {
             let mut ledger = self.ledger.clone();
             ledger.run.fence = Some(format!("osd-migrate-{}", self.record.id));
-            return Next::Save {
-                ledger,
-                osd: Some(self.record.osd),
-                why: Saving::Fence,
-            };
+            return Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence };
         };
         match self.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => Next::Do(act),
-            None => Next::Do(Act::Fence {
-                value: value.to_owned(),
-            }),
+            None => Next::Do(Act::Fence { value: value.to_owned() }),
             Some(other) => Next::Wait(Wait::Gate {
                 osd: self.record.osd,
-                reason: gate::Reason::FencedByOthers {
-                    value: other.to_owned(),
-                },
+                reason: gate::Reason::FencedByOthers { value: other.to_owned() },
             }),
         }
     }
@@ -578,17 +483,13 @@ impl<'a> Step<'a> {
         let mut record = self.record.clone();
         change(&mut record);
         record.milestones.push((why.word().to_owned(), self.seen.at));
-        Next::Save {
-            ledger: self.ledger.with(record),
-            osd: Some(self.record.osd),
-            why,
-        }
+        Next::Save { ledger: self.ledger.with(record), osd: Some(self.record.osd), why }
     }
 
     fn quarantine(&self, why: String) -> Next {
         let since = self.seen.at;
         self.save(Saving::Quarantine { why: why.clone() }, |record| {
-            record.quarantine = Some(Quarantine { why, since })
+            record.quarantine = Some(Quarantine { why, since });
         })
     }
 
@@ -617,12 +518,7 @@ impl<'a> Step<'a> {
             || "not looked at".to_owned(),
             |inspection| serde_json::to_string(&inspection.content).unwrap_or_default(),
         );
-        let daemon = self
-            .seen
-            .kube
-            .daemons
-            .get(&self.record.osd)
-            .map(|daemon: &Daemon| daemon.fsid);
+        let daemon = self.seen.kube.daemons.get(&self.record.osd).map(|daemon: &Daemon| daemon.fsid);
         let starts = match daemon {
             None => "no Deployment".to_owned(),
             Some(None) => "a Deployment that names no fsid".to_owned(),
@@ -640,15 +536,9 @@ impl<'a> Step<'a> {
 /// The fence comes down, then it is forgotten.
 pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
     if seen.kube.fence.as_deref() == Some(value) {
-        return Next::Do(Act::Unfence {
-            value: value.to_owned(),
-        });
+        return Next::Do(Act::Unfence { value: value.to_owned() });
     }
     let mut ledger = ledger.clone();
     ledger.run.fence = None;
-    Next::Save {
-        ledger,
-        osd: None,
-        why: Saving::Unfenced,
-    }
+    Next::Save { ledger, osd: None, why: Saving::Unfenced }
 }
