@@ -20,6 +20,7 @@
 //! | `node` | the agent that touches disks, in a node Job |
 
 pub mod ceph;
+pub mod cli;
 pub mod domain;
 pub mod k8s;
 pub mod node;
