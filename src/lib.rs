@@ -27,3 +27,4 @@ pub mod node;
 pub mod ports;
 pub mod report;
 pub mod run;
+pub mod show;
