@@ -26,6 +26,9 @@ pub struct Cli {
     /// Namespace of Rook's operator, where it is another one.
     #[arg(long, global = true)]
     pub operator_namespace: Option<String>,
+    /// Seconds that Ceph may take to answer a command.
+    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub ceph_timeout: u64,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

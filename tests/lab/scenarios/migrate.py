@@ -2,6 +2,8 @@
 legacy OSDs migrated under a client's load, a second run that finds nothing to do."""
 import json
 
+from . import refusals
+
 LEGACY = [0, 1, 5]
 
 
@@ -13,6 +15,7 @@ def run(world):
     assert {osd for osd, store in world.stores().items() if store == "filestore"} == {1}, world.stores()
 
     unconfirmed(world, epoch)
+    refusals.on_running_lab(world)
     two_jobs_and_a_stopped_osd(world, epoch)
     world.expect_migrated(before, fsids, LEGACY)
     world.expect_calm(epoch)

@@ -91,9 +91,15 @@ class World:
     def confirm(self):
         self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(CONFIRMATION))
 
-    def start(self, name):
-        self.kubectl("create", "job", "--from=cronjob/osd-migrate", name)
+    def start(self, name, args=None):
+        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner where they are given."""
         self.jobs.append(name)
+        if args is None:
+            self.kubectl("create", "job", "--from=cronjob/osd-migrate", name)
+            return name
+        job = json.loads(self.kubectl("create", "job", "--from=cronjob/osd-migrate", name, "--dry-run=client", "-o", "json"))
+        job["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        self.kubectl("create", "-f", "-", stdin=json.dumps(job))
         return name
 
     def delete(self, job):
