@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::command::Command;
 use super::{Ceph, CephError, Secret};
@@ -32,17 +33,17 @@ fn parse_keyring(answer: &[u8]) -> serde_json::Result<Option<Secret>> {
     Ok(entities.first().map(keyring))
 }
 
-fn parse_nothing(_: &[u8]) -> serde_json::Result<()> {
-    Ok(()) // the answer holds the key; nobody needs it
+/// The answer holds the key, which nobody needs.
+fn is_there(answer: &[u8]) -> serde_json::Result<bool> {
+    serde_json::from_slice::<Vec<IgnoredAny>>(answer).map(|entities| !entities.is_empty())
 }
 
 impl Ceph {
     /// Whether `auth get osd.N` finds an entity. `osd destroy` drops it, `osd new` with a key makes it.
     pub async fn has_auth(&self, osd: OsdId) -> Result<bool, CephError> {
-        match self.read(get(&osd.to_string()), parse_nothing).await {
-            Ok(()) => Ok(true),
+        match self.read(get(&osd.to_string()), is_there).await {
             Err(error) if error.errno() == Some(Errno::NOENT) => Ok(false),
-            Err(error) => Err(error),
+            found => found,
         }
     }
 
@@ -50,7 +51,9 @@ impl Ceph {
     /// with other capabilities than it has is `EINVAL` (16.2.15).
     pub async fn bootstrap_keyring(&self) -> Result<Option<Secret>, CephError> {
         match self.read(get(BOOTSTRAP), parse_keyring).await {
-            Err(error) if error.errno() == Some(Errno::NOENT) => self.read(create_bootstrap(), parse_keyring).await,
+            Err(error) if error.errno() == Some(Errno::NOENT) => {
+                self.read(create_bootstrap(), parse_keyring).await
+            }
             found => found,
         }
     }
@@ -62,7 +65,8 @@ mod tests {
 
     #[test]
     fn the_keyring_is_a_file_that_ceph_reads() {
-        let answer = br#"[{"entity":"client.bootstrap-osd","key":"SECRET","caps":{"mon":"profile bootstrap-osd"}}]"#;
+        let answer =
+            br#"[{"entity":"client.bootstrap-osd","key":"SECRET","caps":{"mon":"profile bootstrap-osd"}}]"#;
         let keyring = parse_keyring(answer).unwrap().unwrap();
         assert_eq!(keyring.expose(), "[client.bootstrap-osd]\n\tkey = SECRET\n");
     }

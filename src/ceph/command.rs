@@ -30,7 +30,11 @@ impl Command {
 
     fn new(name: &'static str, daemon: Daemon) -> Self {
         let arguments = [("prefix", name), ("format", "json")];
-        Self { name, daemon, arguments: arguments.map(|(k, v)| (k.to_owned(), v.into())).into_iter().collect() }
+        Self {
+            name,
+            daemon,
+            arguments: arguments.map(|(k, v)| (k.to_owned(), v.into())).into_iter().collect(),
+        }
     }
 
     /// With one more argument.

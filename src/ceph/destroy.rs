@@ -57,6 +57,9 @@ mod tests {
     #[test]
     fn the_command_says_that_it_is_meant() {
         let sent = command(OsdId(1)).to_c_string().into_string().unwrap();
-        assert_eq!(sent, r#"{"format":"json","id":1,"prefix":"osd destroy-actual","yes_i_really_mean_it":true}"#);
+        assert_eq!(
+            sent,
+            r#"{"format":"json","id":1,"prefix":"osd destroy-actual","yes_i_really_mean_it":true}"#
+        );
     }
 }

@@ -33,7 +33,7 @@ pub enum CephError {
     },
     /// The mons answered, and don't take the key.
     #[error(
-        "the mons refuse the key of {user} ({errno}); compare it with `ceph auth get {user}`, it comes from the Secret: \
+        "the mons refuse the key of {user} ({errno}): was it changed, or is it another cluster's? It comes from the Secret: \
          kubectl -n {namespace} describe secret rook-ceph-mon rook-ceph-admin-keyring"
     )]
     KeyRefused {
@@ -165,10 +165,30 @@ impl CephError {
         matches!(self, Self::Unexpected { .. })
     }
 
+    /// It does not pass by itself: a person has to change something.
+    pub fn needs_person(&self) -> bool {
+        match self {
+            Self::NoLibrados { .. }
+            | Self::NotAKey { .. }
+            | Self::KeyRefused { .. }
+            | Self::OtherCluster { .. }
+            | Self::Answer { .. } => true,
+            Self::Read { .. } | Self::Act { .. } => self.is_permission(),
+            Self::NoMon { .. }
+            | Self::Connect { .. }
+            | Self::NoAnswer { .. }
+            | Self::Unexpected { .. }
+            | Self::Unsettled { .. }
+            | Self::Closed => false,
+        }
+    }
+
     /// The errno, where Ceph gave one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
-            Self::Read { errno, .. } | Self::Act { errno, .. } | Self::KeyRefused { errno, .. } => Some(*errno),
+            Self::Read { errno, .. } | Self::Act { errno, .. } | Self::KeyRefused { errno, .. } => {
+                Some(*errno)
+            }
             Self::NoLibrados { .. }
             | Self::NotAKey { .. }
             | Self::NoMon { .. }
@@ -184,7 +204,10 @@ impl CephError {
 
     /// A question that is worth asking again at once. Not after a timeout: that waited long enough.
     pub(super) fn is_transient(&self) -> bool {
-        matches!(self.errno(), Some(Errno::AGAIN | Errno::INTR | Errno::BUSY | Errno::CONNRESET | Errno::NOTCONN))
+        matches!(
+            self.errno(),
+            Some(Errno::AGAIN | Errno::INTR | Errno::BUSY | Errno::CONNRESET | Errno::NOTCONN)
+        )
     }
 }
 
@@ -203,7 +226,12 @@ mod tests {
     use super::*;
 
     fn refused(code: i32) -> CephError {
-        CephError::Act { command: "osd destroy", osd: OsdId(1), errno: errno(code), said: "osd.1 is not `down`.".to_owned() }
+        CephError::Act {
+            command: "osd destroy",
+            osd: OsdId(1),
+            errno: errno(code),
+            said: "osd.1 is not `down`.".to_owned(),
+        }
     }
 
     #[test]
@@ -216,6 +244,7 @@ mod tests {
     #[test]
     fn errors_are_told_apart_by_errno() {
         assert!(refused(-13).is_permission() && refused(-1).is_permission() && !refused(-16).is_permission());
+        assert!(refused(-13).needs_person() && !refused(-16).needs_person());
         assert!(refused(-11).is_transient() && !refused(-2).is_transient());
         let silent = CephError::NoAnswer {
             command: "pg dump",
@@ -224,6 +253,9 @@ mod tests {
             namespace: "rook-ceph".to_owned(),
         };
         assert!(silent.is_timeout() && !silent.is_transient());
-        assert!(silent.to_string().ends_with("kubectl -n rook-ceph get pods -l app=rook-ceph-mgr -o wide"), "{silent}");
+        assert!(
+            silent.to_string().ends_with("kubectl -n rook-ceph get pods -l app=rook-ceph-mgr -o wide"),
+            "{silent}"
+        );
     }
 }

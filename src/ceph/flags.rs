@@ -6,7 +6,8 @@ use super::{Ceph, CephError, osd_dump};
 use crate::domain::osd::OsdId;
 
 fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Command> {
-    let flags: Vec<&str> = [("noout", noout), ("noin", noin)].into_iter().filter_map(|(f, on)| on.then_some(f)).collect();
+    let flags: Vec<&str> =
+        [("noout", noout), ("noin", noin)].into_iter().filter_map(|(f, on)| on.then_some(f)).collect();
     let asked = !flags.is_empty();
     asked.then(|| Command::mon(name).with("flags", flags.join(",")).with("who", vec![osd.to_string()]))
 }
@@ -41,8 +42,12 @@ mod tests {
 
     #[test]
     fn both_flags_go_in_one_command() {
-        let sent = command("osd set-group", OsdId(1), true, true).unwrap().to_c_string().into_string().unwrap();
-        assert_eq!(sent, r#"{"flags":"noout,noin","format":"json","prefix":"osd set-group","who":["osd.1"]}"#);
+        let sent =
+            command("osd set-group", OsdId(1), true, true).unwrap().to_c_string().into_string().unwrap();
+        assert_eq!(
+            sent,
+            r#"{"flags":"noout,noin","format":"json","prefix":"osd set-group","who":["osd.1"]}"#
+        );
         assert!(command("osd set-group", OsdId(1), false, false).is_none());
     }
 }

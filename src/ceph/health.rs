@@ -1,15 +1,15 @@
 //! `ceph health`: codes of the checks that are raised.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 use super::command::Command;
 
 #[derive(Deserialize)]
 struct Answer {
-    checks: BTreeMap<String, IgnoredAny>,
+    checks: Map<String, Value>,
 }
 
 pub(super) fn command() -> Command {
@@ -18,7 +18,7 @@ pub(super) fn command() -> Command {
 
 /// Codes (`OSD_DOWN`), the muted ones too: a mute hides a fact, it does not undo it.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<String>> {
-    serde_json::from_slice(answer).map(|Answer { checks }| checks.into_keys().collect())
+    serde_json::from_slice(answer).map(|Answer { checks }| checks.into_iter().map(|(code, _)| code).collect())
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! librados is opened at run time, so that the binary starts where Ceph is absent (`--help`, `status` on a laptop).
 //! Its calls block, so each handle has a thread of its own: commands go in by a channel, answers come out by a oneshot.
-#![allow(unsafe_code)] // librados has a C interface only; everything outside this file sees safe functions
+#![allow(unsafe_code)] // librados speaks C; what this file offers is safe
 
+use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,7 +155,10 @@ struct Functions {
 static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
 
 fn functions() -> Result<&'static Functions, NotConnected> {
-    let open = || Functions::open().map_err(|error| error.to_string());
+    let open = || {
+        Functions::open()
+            .map_err(|error| error.source().map_or_else(|| error.to_string(), ToString::to_string))
+    };
     FUNCTIONS.get_or_init(open).as_ref().map_err(|reason| NotConnected::NoLibrary(reason.clone()))
 }
 

@@ -83,16 +83,26 @@ impl Connection {
     }
 
     async fn open(&self, daemon: Daemon) -> Result<Lane, CephError> {
-        Lane::connect(daemon, &self.user, self.options(daemon)).await.map_err(|reason| self.explain(reason))
+        if self.mon_host.trim().is_empty() {
+            return Err(self.explain(NotConnected::BadOption("mon_host".to_owned()))); // librados would ask DNS
+        }
+        // librados waits up to the timeout for the first map and again for the session; resolving names has no bound of its own.
+        let patience = self.timeout * 3;
+        match tokio::time::timeout(patience, Lane::connect(daemon, &self.user, self.options(daemon))).await {
+            Ok(connected) => connected.map_err(|reason| self.explain(reason)),
+            Err(_) => Err(self.explain(NotConnected::Failed(-Errno::TIMEDOUT.raw_os_error()))),
+        }
     }
 
     fn explain(&self, reason: NotConnected) -> CephError {
         let (mon_host, namespace, user) = (self.mon_host.clone(), self.namespace.clone(), self.user.clone());
         match reason {
             NotConnected::NoLibrary(reason) => CephError::NoLibrados { reason, namespace },
-            NotConnected::BadOption(option) => {
-                CephError::Connect { mon_host, reason: format!("librados refuses option `{option}`"), namespace }
-            }
+            NotConnected::BadOption(option) => CephError::Connect {
+                mon_host,
+                reason: format!("`{option}` is empty or refused by librados"),
+                namespace,
+            },
             NotConnected::NoThread(reason) => CephError::Connect { mon_host, reason, namespace },
             NotConnected::Failed(code) => match error::errno(code) {
                 Errno::TIMEDOUT => CephError::NoMon { mon_host, waited: self.timeout, namespace },
@@ -145,12 +155,20 @@ impl Ceph {
     }
 
     /// Asks, a few times where the error passes.
-    async fn read<T>(&self, command: Command, parse: fn(&[u8]) -> serde_json::Result<T>) -> Result<T, CephError> {
+    async fn read<T>(
+        &self,
+        command: Command,
+        parse: fn(&[u8]) -> serde_json::Result<T>,
+    ) -> Result<T, CephError> {
         let ask = || async {
             let reply = self.send(&command).await?;
             match reply.code {
                 0.. => Ok(reply.out),
-                code => Err(CephError::Read { command: command.name, errno: error::errno(code), said: reply.said }),
+                code => Err(CephError::Read {
+                    command: command.name,
+                    errno: error::errno(code),
+                    said: reply.said,
+                }),
             }
         };
         let answer = ask.retry(quick_retries()).when(CephError::is_transient).await?;
@@ -183,7 +201,9 @@ impl Ceph {
         match tokio::time::timeout(patience, lane.send(command.to_c_string(), Vec::new())).await {
             Err(_) => Err(silence(patience)),
             Ok(Err(_)) => Err(CephError::Closed),
-            Ok(Ok(reply)) if reply.code < 0 && error::errno(reply.code) == Errno::TIMEDOUT => Err(silence(self.timeout)),
+            Ok(Ok(reply)) if reply.code < 0 && error::errno(reply.code) == Errno::TIMEDOUT => {
+                Err(silence(self.timeout))
+            }
             Ok(Ok(reply)) => Ok(reply),
         }
     }

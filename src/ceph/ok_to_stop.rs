@@ -34,9 +34,11 @@ impl Ceph {
         match (reply.code, parse(&reply.out)) {
             (_, Ok(verdict)) => Ok(verdict),
             (0.., Err(source)) => Err(CephError::Answer { command: command.name, source }),
-            (code, Err(_)) => {
-                Err(CephError::Read { command: command.name, errno: super::error::errno(code), said: reply.said })
-            }
+            (code, Err(_)) => Err(CephError::Read {
+                command: command.name,
+                errno: super::error::errno(code),
+                said: reply.said,
+            }),
         }
     }
 }
@@ -47,9 +49,11 @@ mod tests {
 
     #[test]
     fn the_verdict_is_in_the_json() {
-        let no = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.no.json")).unwrap();
+        let no =
+            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.no.json")).unwrap();
         assert_eq!(no, OkToStop { ok: false, bad_pgs: 33 });
-        let yes = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.json")).unwrap();
+        let yes =
+            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.json")).unwrap();
         assert_eq!(yes, OkToStop { ok: true, bad_pgs: 0 });
     }
 

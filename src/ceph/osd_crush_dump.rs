@@ -82,8 +82,12 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
 }
 
 fn items(answer: &Answer) -> BTreeMap<OsdId, CrushItem> {
-    let parents: BTreeMap<i64, &Bucket> =
-        answer.buckets.iter().rev().flat_map(|bucket| bucket.items.iter().map(move |item| (item.id, bucket))).collect();
+    let parents: BTreeMap<i64, &Bucket> = answer
+        .buckets
+        .iter()
+        .rev()
+        .flat_map(|bucket| bucket.items.iter().map(move |item| (item.id, bucket)))
+        .collect();
     let classes: BTreeMap<i64, &String> =
         answer.devices.iter().filter_map(|device| Some((device.id, device.class.as_ref()?))).collect();
     let item_of = |id: i64| {
@@ -128,8 +132,12 @@ pub(super) mod tests {
 
     macro_rules! sample {
         ($name:literal) => {
-            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/osd-crush-dump", $name, ".json")))
-                .unwrap()
+            parse(include_bytes!(concat!(
+                "../../tests/suite/fixtures/ceph/16.2.15/osd-crush-dump",
+                $name,
+                ".json"
+            )))
+            .unwrap()
         };
     }
 

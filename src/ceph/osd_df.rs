@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn an_osd_the_mgr_knows_nothing_of_has_no_number() {
-        let renewed = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-df.renewed.json")).unwrap();
+        let renewed =
+            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-df.renewed.json")).unwrap();
         assert!(!renewed.contains_key(&OsdId(1)));
     }
 }

@@ -110,7 +110,8 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
 fn slot(entry: &OsdEntry) -> Slot {
     let has = |state: &str| entry.state.contains(state);
     Slot {
-        state: match (has("destroyed"), has("new")) {
+        // `osd reweight` takes the flag `new` off a slot that never booted (16.2.15); that it never came up still shows.
+        state: match (has("destroyed"), has("new") || entry.up_from == Epoch(0)) {
             (true, _) => SlotState::Destroyed,
             (false, true) => SlotState::New,
             (false, false) => SlotState::Exists,
@@ -164,7 +165,8 @@ pub(super) mod tests {
 
     macro_rules! sample {
         ($name:literal) => {
-            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/osd-dump", $name, ".json"))).unwrap()
+            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/osd-dump", $name, ".json")))
+                .unwrap()
         };
     }
 
@@ -185,7 +187,10 @@ pub(super) mod tests {
         assert_eq!(map.slots.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3].map(OsdId));
         let slot = osd_1(&map);
         assert_eq!((slot.state, slot.up, slot.is_in), (SlotState::Exists, true, true));
-        assert_eq!((slot.reweight, slot.primary_affinity, slot.up_from), (Weight::ONE, Weight::ONE, Epoch(6)));
+        assert_eq!(
+            (slot.reweight, slot.primary_affinity, slot.up_from),
+            (Weight::ONE, Weight::ONE, Epoch(6))
+        );
         assert!(slot.fsid.is_some() && !slot.noout && !slot.noin);
         let pool = &map.pools[&2];
         assert_eq!((pool.name.as_str(), pool.pg_num, pool.size, pool.min_size), ("labpool", 32, 3, 2));
@@ -205,7 +210,10 @@ pub(super) mod tests {
     #[test]
     fn a_slot_goes_from_down_to_destroyed_to_new_and_keeps_what_it_has() {
         let down = sample!(".down");
-        assert_eq!((osd_1(&down).state, osd_1(&down).up, osd_1(&down).down_at), (SlotState::Exists, false, Epoch(23)));
+        assert_eq!(
+            (osd_1(&down).state, osd_1(&down).up, osd_1(&down).down_at),
+            (SlotState::Exists, false, Epoch(23))
+        );
         for destroyed in [sample!(".destroyed"), sample!(".destroyed-new")] {
             let slot = osd_1(&destroyed);
             assert_eq!((slot.state, slot.fsid, slot.reweight), (SlotState::Destroyed, None, Weight(58982)));
@@ -226,9 +234,18 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_claimed_slot_that_was_reweighted_is_still_new() {
+        let map = sample!(".reweighted");
+        assert_eq!((osd_1(&map).state, osd_1(&map).reweight), (SlotState::New, Weight(58982)));
+    }
+
+    #[test]
     fn an_erasure_coded_pool_says_its_k() {
         let map = sample!(".ec-hole");
-        assert_eq!((map.pools[&3].data_chunks, map.pools[&3].size, map.pools[&2].data_chunks), (Some(2), 3, None));
+        assert_eq!(
+            (map.pools[&3].data_chunks, map.pools[&3].size, map.pools[&2].data_chunks),
+            (Some(2), 3, None)
+        );
     }
 
     #[test]

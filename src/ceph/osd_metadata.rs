@@ -37,7 +37,8 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, Metadat
 }
 
 fn metadata(entry: Entry) -> Option<Metadata> {
-    let devices: Vec<String> = entry.devices.split(',').filter(|d| !d.is_empty()).map(str::to_owned).collect();
+    let devices: Vec<String> =
+        entry.devices.split(',').filter(|d| !d.is_empty()).map(str::to_owned).collect();
     let path = entry.bluestore_bdev_partition_path.or(entry.backend_filestore_partition_path);
     let node = entry.bluestore_bdev_dev_node.or(entry.backend_filestore_dev_node);
     let device_mapper = path.iter().chain(&node).any(|name| is_device_mapper(name));
@@ -45,7 +46,8 @@ fn metadata(entry: Entry) -> Option<Metadata> {
         store: ObjectStore(entry.osd_objectstore?),
         hostname: entry.hostname,
         // Ceph gives the whole disk as "partition path" too where there is no partition.
-        on_partition: !device_mapper && path.is_some_and(|path| !devices.iter().any(|disk| last_part(&path) == disk)),
+        on_partition: !device_mapper
+            && path.is_some_and(|path| !devices.iter().any(|disk| last_part(&path) == disk)),
         devices,
         ceph_version: entry.ceph_version,
         dedicated_db: entry.bluefs_dedicated_db.as_deref() == Some("1"),

@@ -32,10 +32,14 @@ struct Entry {
 /// Signed in Ceph; below zero for a moment while statistics are being corrected.
 #[derive(Deserialize)]
 struct Sums {
-    num_bytes: i64,
-    num_objects: i64,
-    num_objects_degraded: i64,
-    num_objects_misplaced: i64,
+    #[serde(rename = "num_bytes")]
+    bytes: i64,
+    #[serde(rename = "num_objects")]
+    objects: i64,
+    #[serde(rename = "num_objects_degraded")]
+    degraded: i64,
+    #[serde(rename = "num_objects_misplaced")]
+    misplaced: i64,
 }
 
 pub(super) fn command() -> Command {
@@ -58,10 +62,10 @@ fn pg(entry: Entry) -> serde_json::Result<Pg> {
         up: osds(entry.up),
         acting: osds(entry.acting),
         reported_epoch: entry.reported_epoch,
-        objects: count(entry.stat_sum.num_objects),
-        degraded: count(entry.stat_sum.num_objects_degraded),
-        misplaced: count(entry.stat_sum.num_objects_misplaced),
-        bytes: count(entry.stat_sum.num_bytes),
+        objects: count(entry.stat_sum.objects),
+        degraded: count(entry.stat_sum.degraded),
+        misplaced: count(entry.stat_sum.misplaced),
+        bytes: count(entry.stat_sum.bytes),
     })
 }
 
@@ -75,7 +79,8 @@ mod tests {
 
     macro_rules! sample {
         ($name:literal) => {
-            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/pg-dump", $name, ".json"))).unwrap()
+            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/pg-dump", $name, ".json")))
+                .unwrap()
         };
     }
 

@@ -1,5 +1,5 @@
 //! `ceph osd purge-new`: takes away an id that ceph-volume made for our disk instead of ours. Unlike `osd purge`, the mon itself
-//! refuses it for an OSD that ever booted under this claim (`EPERM`) or is up (`EBUSY`), so the precondition is atomic.
+//! refuses it for an OSD that is up (`EBUSY`) or not `new` (`EPERM`), so the precondition is atomic.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};

@@ -1,4 +1,6 @@
 //! `ceph osd crush add`, `set-device-class`, `osd reweight`, `osd primary-affinity`: puts back what a purge lost.
+//!
+//! `osd reweight` takes the flag `new` off a slot that never booted (16.2.15), so that its first boot keeps the reweight.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_crush_dump, osd_dump};
@@ -24,7 +26,9 @@ fn missing(
     }
     // A class that others gave it since is theirs.
     if let (Some(class), None) = (&item.device_class, found.and_then(|found| found.device_class.as_ref())) {
-        commands.push(Command::mon("osd crush set-device-class").with("class", class.as_str()).with("ids", ids(osd)));
+        commands.push(
+            Command::mon("osd crush set-device-class").with("class", class.as_str()).with("ids", ids(osd)),
+        );
     }
     if slot.reweight != reweight {
         commands.push(weigh("osd reweight", osd, reweight));
@@ -61,7 +65,8 @@ impl Ceph {
         reweight: Weight,
         primary_affinity: Weight,
     ) -> Result<(), CephError> {
-        let unexpected = |expected: String, found: String| CephError::Unexpected { command: NAME, osd, expected, found };
+        let unexpected =
+            |expected: String, found: String| CephError::Unexpected { command: NAME, osd, expected, found };
         let Some(slot) = self.slot(osd).await? else {
             return Err(unexpected("a slot".to_owned(), osd_dump::describe(None)));
         };
@@ -82,7 +87,11 @@ mod tests {
 
     const HALF: Weight = Weight(0x8000);
 
-    fn names(found: Option<&CrushItem>, reweight: Weight, affinity: Weight) -> Result<Vec<&'static str>, String> {
+    fn names(
+        found: Option<&CrushItem>,
+        reweight: Weight,
+        affinity: Weight,
+    ) -> Result<Vec<&'static str>, String> {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let item = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
         let commands = missing(OsdId(1), (&item, reweight, affinity), &slot, found)?;
@@ -112,7 +121,8 @@ mod tests {
 
     #[test]
     fn weights_are_exact_decimals() {
-        let item = CrushItem { weight: Weight(58982), ..osd_crush_dump::tests::fine().items[&OsdId(1)].clone() };
+        let item =
+            CrushItem { weight: Weight(58982), ..osd_crush_dump::tests::fine().items[&OsdId(1)].clone() };
         let sent = add(OsdId(1), &item).to_c_string().into_string().unwrap();
         assert!(sent.contains(r#""weight":0.899993896484375"#), "{sent}");
         assert!(sent.contains(r#""args":["host=h2","root=default"]"#), "{sent}");

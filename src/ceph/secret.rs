@@ -42,7 +42,7 @@ impl fmt::Display for Secret {
 
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let body = text.trim_end_matches('=');
-    if body.is_empty() || text.len() % 4 != 0 || text.len() - body.len() > 2 {
+    if body.is_empty() || !text.len().is_multiple_of(4) || text.len() - body.len() > 2 {
         return None;
     }
     let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0_u32);
