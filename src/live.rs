@@ -8,28 +8,33 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::ceph::{Ceph, CephError, Connection, Secret};
-use crate::domain::act::Act;
+use crate::domain::act::{Act, Deploy};
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{self, Kube, Observation};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use crate::domain::plan::Questions;
-use crate::k8s::{self, K8s, K8sError, ResourceVersion};
+use crate::domain::policy::Declaration;
+use crate::k8s::{Agent, Holder, K8s, K8sError, Key, LeaseOutcome, Own, ResourceVersion};
 use crate::ports::{Clock, Cluster, Failure, LedgerStore, LoadError, Saved, Severity, Tenure};
 
 /// Ceph and Kubernetes.
 pub struct Live {
     k8s: Arc<K8s>,
+    /// Our own pod: whose image node Jobs copy the agent from. None outside a pod, where only looking is possible.
+    own: Option<Arc<Own>>,
     ceph: Option<Ceph>,
     ceph_timeout: Duration,
     /// Commands of sessions that are closed, for the figures.
     commands_before: u64,
+    /// What the look said that an act was decided on: what is rendered is what was decided.
+    declared: Option<(ClusterFsid, Declaration)>,
 }
 
 impl Live {
     /// Opens nothing yet: the first look does.
-    pub fn new(k8s: Arc<K8s>, ceph_timeout: Duration) -> Self {
-        Self { k8s, ceph: None, ceph_timeout, commands_before: 0 }
+    pub fn new(k8s: Arc<K8s>, own: Option<Arc<Own>>, ceph_timeout: Duration) -> Self {
+        Self { k8s, own, ceph: None, ceph_timeout, commands_before: 0, declared: None }
     }
 
     /// Commands sent to Ceph so far.
@@ -100,11 +105,31 @@ impl Live {
     }
 
     async fn make_agent(&mut self, request: &NodeRequest, image: &str, data_dir: &str) -> Result<(), Failure> {
-        let keyring = self.session().await?.bootstrap_keyring().await;
-        let keyring = self.reopen(keyring)?.ok_or_else(|| passing("client.bootstrap-osd has no key".to_owned()))?;
+        let (_, declaration) = self.declared()?;
+        let own = self.own.clone().ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))?;
+        let key = self.session().await?.bootstrap_key().await;
+        let key = self.reopen(key)?;
         let mon_host = self.k8s.mon_access().await.map_err(kube_failure)?.mon_host;
         let request = NodeRequest { mon_host, ..request.clone() };
-        self.k8s.create_agent(&request, image, data_dir, keyring.expose()).await.map_err(kube_failure)
+        let agent = Agent {
+            request: &request,
+            image,
+            data_dir,
+            host_network: declaration.host_network,
+            bootstrap_key: &Key::new(key.expose()),
+            own: &own,
+        };
+        self.k8s.create_agent(&agent).await.map_err(kube_failure)
+    }
+
+    /// One step of bringing the Deployment back; a Deployment that had to be deleted first is made by a later turn.
+    async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+        let (fsid, declaration) = self.declared()?;
+        self.k8s.deploy(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
+    }
+
+    fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
+        self.declared.clone().ok_or_else(|| passing("nothing was looked at yet".to_owned()))
     }
 }
 
@@ -112,7 +137,8 @@ impl Cluster for Live {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
         let kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
         let ceph = self.look_at_ceph().await?;
-        let mut seen = Observation { at: Utc::now(), ceph, kube };
+        self.declared = Some((ceph.fsid, kube.declaration.clone()));
+        let mut seen = Observation { at: now(), ceph, kube };
         let questions = ask(&seen);
         self.ask(&questions, &mut seen.ceph).await?;
         Ok(seen)
@@ -130,7 +156,7 @@ impl Cluster for Live {
                 self.stop(*osd, *fsid, record, deployment, resource_version).await
             }
             Act::Restart { osd, record } => k8s.restart(*osd, record).await.map_err(kube_failure),
-            Act::Deploy(deploy) => k8s.deploy(deploy).await.map_err(kube_failure),
+            Act::Deploy(deploy) => self.deploy(deploy).await,
             Act::Sweep { osd, record } => k8s.sweep(*osd, record).await.map_err(kube_failure),
             Act::Hush { .. }
             | Act::Unhush { .. }
@@ -221,40 +247,72 @@ impl LedgerStore for Ledgers {
     type Version = Option<ResourceVersion>;
 
     async fn load(&mut self) -> Result<(Ledger, Self::Version), LoadError> {
-        let stored = self.0.load_ledger().await.map_err(kube_failure)?;
+        let stored = self.0.load().await.map_err(kube_failure)?;
         let (keys, version) = stored.map_or((BTreeMap::new(), None), |(keys, version)| (keys, Some(version)));
         Ok((Ledger::from_keys(&keys)?, version))
     }
 
     async fn save(&mut self, ledger: &Ledger, version: Self::Version) -> Result<Saved, Failure> {
         let keys = ledger.to_keys().map_err(|error| passing(format!("the ledger can't be written as JSON: {error}")))?;
-        match self.0.save_ledger(keys, version).await {
+        match self.0.save(keys, version.as_ref()).await {
             Ok(_) => Ok(Saved::Stored),
             Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => Ok(Saved::Conflict),
             Err(error) => Err(kube_failure(error)),
         }
     }
 
-    async fn close(&mut self, record: &Record, at: DateTime<Utc>) -> Result<(), Failure> {
-        let mut closed = record.clone();
-        closed.milestones.push(("closed".to_owned(), at));
-        let line = serde_json::to_string(&closed).map_err(|error| passing(error.to_string()))?;
-        self.0.append_history(&record.id, &line).await.map_err(kube_failure)
+    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
+        let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
+        self.0.append_history(&line).await.map_err(kube_failure)
     }
 }
 
+/// A Lease is renewed so often: a third of the 15 s after which others may take it.
+const RENEW_SECONDS: i64 = 5;
+
 /// The Lease, held for this pod.
 pub struct PodLease {
-    /// Access.
-    pub k8s: Arc<K8s>,
-    /// Who we are; none outside a Job, where nobody can take over and nobody is kept out.
-    pub me: Option<k8s::Whoami>,
+    k8s: Arc<K8s>,
+    me: Option<Holder>,
+    held_at: DateTime<Utc>,
+}
+
+impl PodLease {
+    /// For this pod; outside a Job nobody can take over and nobody is kept out.
+    pub fn new(k8s: Arc<K8s>, own: Option<&Own>) -> Self {
+        Self { k8s, me: own.map(Holder::of), held_at: DateTime::UNIX_EPOCH }
+    }
 }
 
 impl crate::ports::Lease for PodLease {
     async fn hold(&mut self) -> Result<Tenure, Failure> {
         let Some(me) = &self.me else { return Ok(Tenure::Mine) };
-        self.k8s.hold_lease(me, Utc::now()).await.map_err(kube_failure)
+        let now = now();
+        if (now - self.held_at).num_seconds() < RENEW_SECONDS {
+            return Ok(Tenure::Mine);
+        }
+        let outcome = match self.k8s.acquire(me, now).await {
+            Ok(outcome) => outcome,
+            Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => {
+                return Ok(Tenure::Wait("somebody else took the Lease at the same time; looking again".to_owned()));
+            }
+            Err(error) => return Err(kube_failure(error)),
+        };
+        Ok(match outcome {
+            LeaseOutcome::Mine(_) | LeaseOutcome::TakenOver { .. } => {
+                self.held_at = now;
+                Tenure::Mine
+            }
+            LeaseOutcome::HeldByLiveJob { job, pod } => {
+                Tenure::Other(format!("Job {job} is at work (pod {pod}): leaving it to that one"))
+            }
+            LeaseOutcome::WaitForOldPod { pod, .. } => {
+                Tenure::Wait(format!("pod {pod} of an earlier run is ending; waiting until it is gone"))
+            }
+            LeaseOutcome::OldRunnerNodeLost { pod, node, command } => Tenure::Wait(format!(
+                "pod {pod} of an earlier run may still work on node {node}, which does not answer. If that node is off: {command}"
+            )),
+        })
     }
 }
 
@@ -263,10 +321,16 @@ pub struct WallClock;
 
 impl Clock for WallClock {
     fn now(&self) -> DateTime<Utc> {
-        Utc::now()
+        now()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the one sleep: run.rs sleeps through this port")]
     async fn sleep(&mut self, time: Duration) {
         tokio::time::sleep(time).await;
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one clock")]
+pub(crate) fn now() -> DateTime<Utc> {
+    Utc::now()
 }

@@ -12,8 +12,8 @@ use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan;
-use osd_migrate::k8s::{K8s, Place, Whoami};
-use osd_migrate::live::{Ledgers, Live, PodLease, WallClock};
+use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
+use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use osd_migrate::node;
 use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Severity};
 use osd_migrate::run::{End, Ports, RunError};
@@ -158,7 +158,7 @@ fn print(text: &str) {
 }
 
 async fn print_plan(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs, output: Output) -> Exit {
-    let mut live = Live::new(Arc::clone(&k8s), timeout);
+    let mut live = Live::new(Arc::clone(&k8s), None, timeout);
     let seen = match live.observe(|_| plan::Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
@@ -190,16 +190,16 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
     if matches!(plan, Exit::Halted) {
         return plan;
     }
-    let me = match Whoami::find(&k8s).await {
-        Ok(me) => me,
-        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    let own = match whoami(&k8s).await {
+        Ok(own) => Arc::new(own),
+        Err(failure) => return not_seen(&failure),
     };
     let mut ports = Ports {
-        cluster: Live::new(Arc::clone(&k8s), timeout),
+        cluster: Live::new(Arc::clone(&k8s), Some(Arc::clone(&own)), timeout),
         store: Ledgers(Arc::clone(&k8s)),
-        lease: PodLease { k8s: Arc::clone(&k8s), me },
+        lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: Teller::new(Arc::clone(&k8s)),
+        audience: Teller::new(Arc::clone(&k8s), Some(&own)),
     };
     let end = ports.run(&policy).await;
     tracing::info!(
@@ -216,6 +216,13 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
         Err(RunError::Observe(failure)) => not_seen(&failure),
         Err(RunError::Ledger(error)) => not_loaded(&error),
     }
+}
+
+/// Our own pod and Job: the runner works only as one.
+async fn whoami(k8s: &K8s) -> Result<Own, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the downward API speaks through the environment")]
+    let env = PodEnv::read(|key| std::env::var(key).ok()).map_err(kube_failure)?;
+    k8s.whoami(&env).await.map_err(kube_failure)
 }
 
 /// `VmHWM` of this process.
