@@ -47,7 +47,8 @@ fn join(
     used: &BTreeMap<OsdId, u64>,
     pgs: BTreeMap<PgId, Pg>,
 ) -> observation::Ceph {
-    let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps } = map;
+    let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, marked_new: _ } =
+        map;
     for (osd, slot) in &mut slots {
         slot.crush = crush.items.remove(osd);
         slot.metadata = metadata.remove(osd);

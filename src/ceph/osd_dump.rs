@@ -20,6 +20,8 @@ pub(super) struct OsdMap {
     /// CRUSH rule of each pool.
     pub(super) rules: BTreeMap<u64, i64>,
     pub(super) slots: BTreeMap<OsdId, Slot>,
+    /// Slots with the flag `new`, be they up or down: their next boot without `noin` sets reweight to 1.0.
+    pub(super) marked_new: BTreeSet<OsdId>,
     pub(super) upmaps: Vec<Upmap>,
 }
 
@@ -89,6 +91,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
         nearfull_ratio: Weight::from_decimal(answer.nearfull_ratio * 10_000.0 / 65_536.0).0,
         rules: answer.pools.iter().map(|pool| (pool.pool, pool.crush_rule)).collect(),
         pools: answer.pools.into_iter().map(|entry| (entry.pool, pool(entry, &profiles))).collect(),
+        marked_new: answer.osds.iter().filter(|osd| is_marked_new(osd)).map(|osd| osd.osd).collect(),
         slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry))).collect(),
         upmaps: answer.pg_upmap_items.into_iter().map(upmap).collect(),
     })
@@ -110,12 +113,7 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
 fn slot(entry: &OsdEntry) -> Slot {
     let has = |state: &str| entry.state.contains(state);
     Slot {
-        // `osd reweight` takes the flag `new` off a slot that never booted (16.2.15); that it never came up still shows.
-        state: match (has("destroyed"), has("new") || entry.up_from == Epoch(0)) {
-            (true, _) => SlotState::Destroyed,
-            (false, true) => SlotState::New,
-            (false, false) => SlotState::Exists,
-        },
+        state: state(entry),
         fsid: entry.uuid.parse::<OsdFsid>().ok(), // all zeros: none
         up: entry.up != 0,
         is_in: entry.is_in != 0,
@@ -129,6 +127,21 @@ fn slot(entry: &OsdEntry) -> Slot {
         metadata: None,
         used_bytes: None,
     }
+}
+
+/// The flag `new` says less than its name: it goes when the slot is marked in or reweighted, not when it boots. So it is gone
+/// from a reweighted slot that never came up, and still there on one that came up under `noin` (16.2.15).
+fn state(entry: &OsdEntry) -> SlotState {
+    let never_up = entry.up == 0 && (is_marked_new(entry) || entry.up_from == Epoch(0));
+    match (entry.state.contains("destroyed"), never_up) {
+        (true, _) => SlotState::Destroyed,
+        (false, true) => SlotState::New,
+        (false, false) => SlotState::Exists,
+    }
+}
+
+fn is_marked_new(entry: &OsdEntry) -> bool {
+    entry.state.contains("new")
 }
 
 fn upmap(entry: UpmapEntry) -> Upmap {
@@ -237,6 +250,14 @@ pub(super) mod tests {
     fn a_claimed_slot_that_was_reweighted_is_still_new() {
         let map = sample!(".reweighted");
         assert_eq!((osd_1(&map).state, osd_1(&map).reweight), (SlotState::New, Weight(58982)));
+    }
+
+    #[test]
+    fn an_osd_that_came_up_under_noin_is_not_new_though_it_is_marked_so() {
+        let map = sample!(".up-under-noin");
+        assert_eq!((osd_1(&map).state, osd_1(&map).up), (SlotState::Exists, true));
+        assert_eq!(map.marked_new, [OsdId(1)].into());
+        assert!(fine().marked_new.is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `osd reweight` takes the flag `new` off a slot that never booted (16.2.15), so that its first boot keeps the reweight.
 
 use super::command::Command;
-use super::{Ceph, CephError, osd_crush_dump, osd_dump};
+use super::{Ceph, CephError, flags, osd_crush_dump, osd_dump};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
 
@@ -31,7 +31,7 @@ fn missing(
         );
     }
     if slot.reweight != reweight {
-        commands.push(weigh("osd reweight", osd, reweight));
+        commands.push(flags::reweigh(osd, reweight));
     }
     if slot.primary_affinity != affinity {
         commands.push(weigh("osd primary-affinity", osd, affinity));

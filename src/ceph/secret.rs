@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn only_a_whole_cephx_key_is_one() {
         assert!(Secret::new(KEY.to_owned()).is_cephx_key());
-        for bad in ["", "zzz", "AQ==", "[client.admin]", "AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAA", &KEY[..36]] {
+        let cut = "AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAA";
+        for bad in ["", "zzz", "AQ==", "[client.admin]", cut, &KEY[..36]] {
             assert!(!Secret::new(bad.to_owned()).is_cephx_key(), "{bad}");
         }
     }
