@@ -200,22 +200,7 @@ fn passing(message: String) -> Failure {
 
 /// How an error of Ceph is to be taken.
 pub fn ceph_failure(error: CephError) -> Failure {
-    let severity = match &error {
-        CephError::NoLibrados { .. }
-        | CephError::NotAKey { .. }
-        | CephError::KeyRefused { .. }
-        | CephError::OtherCluster { .. }
-        | CephError::Answer { .. } => Severity::NeedsPerson,
-        CephError::Read { .. } | CephError::Act { .. } if error.is_permission() => Severity::NeedsPerson,
-        CephError::NoMon { .. }
-        | CephError::Connect { .. }
-        | CephError::Read { .. }
-        | CephError::Act { .. }
-        | CephError::NoAnswer { .. }
-        | CephError::Unexpected { .. }
-        | CephError::Unsettled { .. }
-        | CephError::Closed => Severity::Passing,
-    };
+    let severity = if error.needs_person() { Severity::NeedsPerson } else { Severity::Passing };
     Failure { severity, message: error.to_string() }
 }
 

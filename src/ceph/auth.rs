@@ -27,10 +27,9 @@ fn create_bootstrap() -> Command {
         .with("caps", vec!["mon", "allow profile bootstrap-osd"])
 }
 
-fn parse_keyring(answer: &[u8]) -> serde_json::Result<Option<Secret>> {
-    let entities: Vec<Entity> = serde_json::from_slice(answer)?;
-    let keyring = |entity: &Entity| Secret::new(format!("[{BOOTSTRAP}]\n\tkey = {}\n", entity.key));
-    Ok(entities.first().map(keyring))
+fn parse_key(answer: &[u8]) -> serde_json::Result<Secret> {
+    let [entity]: [Entity; 1] = serde_json::from_slice(answer)?;
+    Ok(Secret::new(entity.key))
 }
 
 /// The answer holds the key, which nobody needs.
@@ -47,12 +46,12 @@ impl Ceph {
         }
     }
 
-    /// The keyring of `client.bootstrap-osd`, made where it is missing. One that is there is taken as it is: asking for it
+    /// The key of `client.bootstrap-osd`, made where it is missing. One that is there is taken as it is: asking for it
     /// with other capabilities than it has is `EINVAL` (16.2.15).
-    pub async fn bootstrap_keyring(&self) -> Result<Option<Secret>, CephError> {
-        match self.read(get(BOOTSTRAP), parse_keyring).await {
+    pub async fn bootstrap_key(&self) -> Result<Secret, CephError> {
+        match self.read(get(BOOTSTRAP), parse_key).await {
             Err(error) if error.errno() == Some(Errno::NOENT) => {
-                self.read(create_bootstrap(), parse_keyring).await
+                self.read(create_bootstrap(), parse_key).await
             }
             found => found,
         }
@@ -64,11 +63,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keyring_is_a_file_that_ceph_reads() {
+    fn the_key_is_taken_out_of_the_one_entity() {
         let answer =
             br#"[{"entity":"client.bootstrap-osd","key":"SECRET","caps":{"mon":"profile bootstrap-osd"}}]"#;
-        let keyring = parse_keyring(answer).unwrap().unwrap();
-        assert_eq!(keyring.expose(), "[client.bootstrap-osd]\n\tkey = SECRET\n");
+        assert_eq!(parse_key(answer).unwrap().expose(), "SECRET");
+        assert!(parse_key(b"[]").is_err());
     }
 
     #[test]
