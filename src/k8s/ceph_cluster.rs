@@ -19,7 +19,7 @@ const CONFIRMATION: &str = "yes-really-migrate-osds";
 const CONFIRMATION_BEFORE: &str = "yes-really-update-store";
 
 impl K8s {
-    fn ceph_clusters(&self) -> Kind<'_, DynamicObject> {
+    pub(super) fn ceph_clusters(&self) -> Kind<'_, DynamicObject> {
         let kind = GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster");
         self.untyped(&ApiResource::from_gvk_with_plural(&kind, "cephclusters"))
     }
@@ -220,8 +220,13 @@ fn config(holder: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Both patches as made from an earlier look.
+    pub(crate) fn patches(seen: &DynamicObject, value: &str) -> [Value; 2] {
+        [fence_patch(seen, value), unfence_patch(value)]
+    }
 
     fn cluster(spec: &Value) -> DynamicObject {
         serde_json::from_value(json!({

@@ -124,7 +124,8 @@ where
         selector: &str,
         mut project: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
-        let mut params = ListParams::default().labels(selector).limit(PAGE);
+        let mut params = ListParams::default().limit(PAGE);
+        params.label_selector = (!selector.is_empty()).then(|| selector.to_owned());
         let mut all = Vec::new();
         loop {
             let page = self.answer(self.call("list", None), self.api.list(&params)).await?;
@@ -135,6 +136,13 @@ where
                 None => return Ok(all),
             }
         }
+    }
+
+    /// Names of all objects that a label selector selects: for large ones, of which a list would bring the contents.
+    pub(super) async fn names(&self, selector: &str) -> Result<Vec<String>, K8sError> {
+        let params = ListParams::default().labels(selector);
+        let page = self.answer(self.call("list", None), self.api.list_metadata(&params)).await?;
+        Ok(page.items.into_iter().filter_map(|object| object.metadata.name).collect())
     }
 
     /// Deletes an object, if it has this uid. Gone already is success; another object of that name is a conflict.

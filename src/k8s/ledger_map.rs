@@ -53,10 +53,8 @@ impl K8s {
     pub async fn append_history(&self, line: &str) -> Result<(), K8sError> {
         let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
         let maps = self.kind::<ConfigMap>();
-        // Full shards are many and large: only their names are kept of the list.
-        let shards =
-            maps.list(&selector, |map| map.metadata.name?.strip_prefix(HISTORY)?.parse::<u32>().ok()).await?;
-        let last = shards.into_iter().max();
+        let shards = maps.names(&selector).await?;
+        let last = shards.iter().filter_map(|name| name.strip_prefix(HISTORY)?.parse::<u32>().ok()).max();
         let current = match last {
             Some(number) => Some(maps.get(&format!("{HISTORY}{number}")).await?),
             None => None,

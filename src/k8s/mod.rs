@@ -6,15 +6,19 @@ mod agent;
 mod ceph_cluster;
 mod daemon;
 mod error;
+mod events;
 mod kind;
+mod lease;
 mod ledger_map;
 mod mon_access;
 mod names;
 mod node_job;
 mod observe;
 mod osd_deployment;
+mod osd_env;
 mod pods;
 mod render_osd;
+mod report_map;
 mod whoami;
 
 use std::collections::BTreeSet;
@@ -30,6 +34,8 @@ use kube::config::{Config, KubeConfigOptions};
 pub use agent::Agent;
 pub use ceph_cluster::FENCE;
 pub use error::{Call, K8sError};
+pub use events::{About, EventType};
+pub use lease::{Held, Holder, LEASE, LeaseOutcome};
 pub use ledger_map::{LEDGER, ResourceVersion, STATUS};
 pub use mon_access::{Key, MonAccess};
 pub use names::{OURS, STOPPED, job_name, kept_name, short};
@@ -137,3 +143,8 @@ fn from_jiff(time: Timestamp) -> Option<DateTime<Utc>> {
 fn to_jiff(time: DateTime<Utc>) -> Timestamp {
     Timestamp::from_microsecond(time.timestamp_micros()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
+
+#[cfg(test)]
+mod live_tests;
+#[cfg(test)]
+mod wire_tests;

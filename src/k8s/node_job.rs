@@ -300,4 +300,4 @@ fn state(job: &JobSeen, pods: &[PodSeen]) -> JobState {
 
 #[cfg(test)]
 #[path = "node_job_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -3,8 +3,6 @@
 //!
 //! What its owner or an older Rook put on the old Deployment for scheduling, resources and labels is carried over.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use crate::domain::act::Deploy;
@@ -13,6 +11,7 @@ use crate::domain::policy::Declaration;
 
 use super::daemon::{env, osd_container};
 use super::names::STOPPED;
+use super::osd_env::literals;
 
 /// What a Deployment is rendered into.
 pub(super) struct Frame<'a> {
@@ -86,18 +85,18 @@ fn carried_annotations(old: &Value, path: &str) -> Value {
     Value::Object(annotations)
 }
 
-struct Osd<'a> {
-    deploy: &'a Deploy,
-    old: &'a Value,
-    frame: &'a Frame<'a>,
+pub(super) struct Osd<'a> {
+    pub(super) deploy: &'a Deploy,
+    pub(super) old: &'a Value,
+    pub(super) frame: &'a Frame<'a>,
 }
 
 impl Osd<'_> {
-    fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         self.deploy.osd.0.to_string()
     }
 
-    fn class(&self) -> &str {
+    pub(super) fn class(&self) -> &str {
         self.deploy.crush.device_class.as_deref().unwrap_or_default()
     }
 
@@ -110,12 +109,12 @@ impl Osd<'_> {
     }
 
     /// Rook calls it the CRUSH hostname: the node's name, dots and all.
-    fn hostname(&self) -> &str {
+    pub(super) fn hostname(&self) -> &str {
         env(self.old, "ROOK_NODE_NAME").unwrap_or(self.frame.hostname)
     }
 
     /// The image that the OSD was prepared with: an older one might not be able to start it.
-    fn image(&self) -> &str {
+    pub(super) fn image(&self) -> &str {
         let old = || {
             osd_container(self.old).and_then(|c| c.get("image")).and_then(Value::as_str).unwrap_or_default()
         };
@@ -338,66 +337,6 @@ impl Osd<'_> {
         }
         container
     }
-
-    fn daemon_env(&self) -> Value {
-        let declaration = self.frame.declaration;
-        let (id, fsid) = (self.id(), self.deploy.fsid.to_string());
-        let places: &BTreeMap<String, String> = &self.deploy.crush.location;
-        let place = |kind: &str| places.get(kind).map_or("", String::as_str);
-        let mut vars = vec![
-            ("ROOK_NODE_NAME", self.hostname()),
-            ("ROOK_CLUSTER_ID", &declaration.uid),
-            ("ROOK_CLUSTER_NAME", &declaration.name),
-            ("POD_NAMESPACE", self.frame.namespace),
-            ("ROOK_CONFIG_DIR", "/var/lib/rook"),
-            ("ROOK_CEPH_CONFIG_OVERRIDE", "/etc/rook/config/override.conf"),
-            ("ROOK_CRUSHMAP_ROOT", place("root")),
-            ("ROOK_CRUSHMAP_HOSTNAME", place("host")),
-            ("CEPH_VOLUME_DEBUG", "1"),
-            ("CEPH_VOLUME_SKIP_RESTORECON", "1"),
-            ("DM_DISABLE_UDEV", "1"),
-            ("ROOK_OSDS_PER_DEVICE", "1"),
-            ("ROOK_ENCRYPTED_DEVICE", "false"),
-            ("CONTAINER_IMAGE", self.image()),
-            ("ROOK_OSD_UUID", &fsid),
-            ("ROOK_OSD_ID", &id),
-            ("ROOK_BLOCK_PATH", &self.deploy.block_path),
-            ("ROOK_CV_MODE", "raw"),
-            ("ROOK_OSD_STORE_TYPE", &self.deploy.store),
-            ("ROOK_OSD_DEVICE_CLASS", self.class()),
-            ("ROOK_OSD_CRUSH_DEVICE_CLASS", self.class()),
-            ("ROOK_OSD_RESTART_INTERVAL", "0"),
-        ];
-        // Rook reads a weight that was asked for from here; what CRUSH has now is kept by the slot itself.
-        let initial = env(self.old, "ROOK_OSD_CRUSH_INITIAL_WEIGHT");
-        vars.extend(initial.map(|weight| ("ROOK_OSD_CRUSH_INITIAL_WEIGHT", weight)));
-        let mut env = literals(&vars);
-        let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
-        let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
-        let more = [
-            field("ROOK_PRIVATE_IP", "status.podIP"),
-            field("ROOK_PUBLIC_IP", "status.podIP"),
-            field("ROOK_POD_IP", "status.podIP"),
-            field("NODE_NAME", "spec.nodeName"),
-            field("POD_NAME", "metadata.name"),
-            resource("POD_MEMORY_LIMIT", "limits.memory"),
-            resource("POD_MEMORY_REQUEST", "requests.memory"),
-            resource("POD_CPU_LIMIT", "limits.cpu"),
-            resource("POD_CPU_REQUEST", "requests.cpu"),
-            json!({"name": "ROOK_MON_ENDPOINTS", "valueFrom": {"configMapKeyRef": {"name": "rook-ceph-mon-endpoints", "key": "data"}}}),
-            json!({"name": "ROOK_CEPH_MON_HOST", "valueFrom": {"secretKeyRef": {"name": "rook-ceph-config", "key": "mon_host"}}}),
-            // After the variable that it names: only earlier ones are put in.
-            json!({"name": "CEPH_ARGS", "value": "-m $(ROOK_CEPH_MON_HOST)"}),
-        ];
-        if let Some(list) = env.as_array_mut() {
-            list.extend(more);
-        }
-        env
-    }
-}
-
-fn literals(vars: &[(&str, &str)]) -> Value {
-    vars.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
 fn probe(id: &str, period: u32, failures: u32) -> Value {
@@ -409,4 +348,4 @@ fn probe(id: &str, period: u32, failures: u32) -> Value {
 
 #[cfg(test)]
 #[path = "render_osd_tests.rs"]
-mod tests;
+pub(crate) mod tests;
