@@ -11,9 +11,10 @@ fsid, osd = os.environ["ROOK_OSD_UUID"], os.environ["ROOK_OSD_ID"]
 sys.exit(0 if any(o.get("osd_uuid") == fsid and str(o.get("osd_id")) == osd for o in found) else 1)' 2>/dev/null
 }
 
-device=$ROOK_BLOCK_PATH
-if [ ! -e "$device" ] || ! carries "$device"; then
-    echo "$device does not carry osd.$ROOK_OSD_ID ($ROOK_OSD_UUID): looking at every disk"
+# Only kernel names: given a link, ceph-volume 16.2.15 fails with an IndexError, as it looks for the name in lsblk's list.
+device=$(readlink -f "$ROOK_BLOCK_PATH" || true)
+if [ ! -b "$device" ] || ! carries "$device"; then
+    echo "$ROOK_BLOCK_PATH does not carry osd.$ROOK_OSD_ID ($ROOK_OSD_UUID): looking at every disk"
     device=
     while read -r name type; do
         case $type in disk | part | loop | mpath) ;; *) continue ;; esac

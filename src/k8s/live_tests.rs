@@ -13,18 +13,23 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::inspection::{NodeReport, NodeTask, RecordId};
-use crate::domain::observation::{JobState, Kube};
+use crate::domain::inspection::RecordId;
+use crate::domain::observation::Kube;
 use crate::domain::osd::{NodeName, OsdId};
 
-const NODE: &str = "live-node";
+pub(super) const NODE: &str = "live-node";
 
-async fn client(context: &str) -> K8s {
+pub(super) async fn client(context: &str) -> K8s {
     let _already = rustls::crypto::ring::default_provider().install_default();
     K8s::connect(Place::new("rook-ceph"), Some(context)).await.unwrap()
 }
 
-async fn raw(k8s: &K8s, method: &str, path: &str, body: Option<&Value>) -> Result<Value, kube::Error> {
+pub(super) async fn raw(
+    k8s: &K8s,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value, kube::Error> {
     let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let bytes = body.map(|b| serde_json::to_vec(b).unwrap()).unwrap_or_default();
     let request = http::Request::builder().method(method).uri(path).header("content-type", kind).body(bytes);
@@ -32,7 +37,7 @@ async fn raw(k8s: &K8s, method: &str, path: &str, body: Option<&Value>) -> Resul
 }
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/rook-ceph/deployments";
-const PODS: &str = "/api/v1/namespaces/rook-ceph/pods";
+pub(super) const PODS: &str = "/api/v1/namespaces/rook-ceph/pods";
 
 fn legacy(osd: u32, selector: &Value) -> Value {
     let labels = json!({"app": "rook-ceph-osd", "ceph-osd-id": osd.to_string(), "rook_cluster": "rook-ceph"});
@@ -49,17 +54,18 @@ fn rook_selector(osd: u32) -> Value {
 }
 
 /// A node that no kubelet looks after: pods can be bound to it and stay as they are.
-async fn fake_node(admin: &K8s) {
+pub(super) async fn fake_node(admin: &K8s) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE,
         "labels": {"kubernetes.io/hostname": NODE}}});
     let _there = raw(admin, "POST", "/api/v1/nodes", Some(&node)).await;
 }
 
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..150 {
         if let Some(found) = look().await {
             return found;
         }
+        #[expect(clippy::disallowed_methods, reason = "a real server takes its time")]
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     panic!("{what}: not within 30 s");
@@ -94,7 +100,7 @@ async fn live_ledger_is_compared_and_swapped() {
     }
 }
 
-fn now() -> DateTime<Utc> {
+pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_795_000_000, 0).unwrap()
 }
 
@@ -125,8 +131,9 @@ async fn live_lease_changes_hands_only_when_its_holder_is_gone() {
     let LeaseOutcome::Mine(held) = runner.acquire(&ghost, now()).await.unwrap() else {
         panic!("it was free")
     };
-    let renewed = runner.renew(&held, &ghost, now()).await.unwrap();
-    assert!(matches!(runner.renew(&held, &ghost, now()).await, Err(K8sError::Conflict { .. })), "stale");
+    let soon = now() + chrono::TimeDelta::seconds(1);
+    let renewed = runner.renew(&held, &ghost, soon).await.unwrap();
+    assert!(matches!(runner.renew(&held, &ghost, soon).await, Err(K8sError::Conflict { .. })), "stale");
     let LeaseOutcome::Mine(_) = runner.acquire(&ghost, now()).await.unwrap() else { panic!("still mine") };
     drop(renewed);
 
@@ -139,7 +146,10 @@ async fn live_lease_changes_hands_only_when_its_holder_is_gone() {
     assert!(matches!(runner.acquire(&next, later).await.unwrap(), LeaseOutcome::WaitForOldPod { .. }));
     let held = until("the old pod is gone", async || match runner.acquire(&next, later).await.unwrap() {
         LeaseOutcome::TakenOver { held, .. } => Some(held),
-        _ => None,
+        LeaseOutcome::Mine(_)
+        | LeaseOutcome::HeldByLiveJob { .. }
+        | LeaseOutcome::WaitForOldPod { .. }
+        | LeaseOutcome::OldRunnerNodeLost { .. } => None,
     });
     runner.release(&held.await).await.unwrap();
 
@@ -195,7 +205,7 @@ async fn live_deployment_is_stopped_restarted_and_brought_back() {
 
     // The server itself refuses a PUT of an object that changed meanwhile.
     let deployments = runner.untyped(&ApiResource::erase::<Deployment>(&()));
-    let stale = deployments.get("rook-ceph-osd-3").await.unwrap();
+    let stale = deployments.list("ceph-osd-id=3", Some).await.unwrap().remove(0);
     let poke = json!({"metadata": {"annotations": {"poke": std::process::id().to_string()}}});
     raw(&admin, "PATCH", &format!("{DEPLOYMENTS}/rook-ceph-osd-3"), Some(&poke)).await.unwrap();
     assert!(matches!(deployments.replace("rook-ceph-osd-3", &stale).await, Err(K8sError::Conflict { .. })));
@@ -272,7 +282,8 @@ async fn live_rendered_objects_have_only_fields_that_exist() {
     let cluster = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
     let frame =
         render_osd::Frame { namespace: "rook-ceph", cluster, declaration: &declaration, hostname: "h1" };
-    let deployment = render_osd::render(&render_osd::tests::deploy(), &legacy(3, &rook_selector(3)), &frame);
+    let deployment =
+        render_osd::render(&deploy(77, &request.record), &legacy(77, &rook_selector(77)), &frame);
     let osd_pod = deployment.pointer("/spec/template/spec").unwrap();
     let job = node_job::build(&node_job::Blueprint {
         request: &request,
@@ -312,95 +323,6 @@ async fn live_fence_is_put_once_and_taken_off_only_with_our_value() {
     runner.unfence("osd-migrate-1").await.unwrap();
     runner.unfence("osd-migrate-1").await.unwrap();
     assert_eq!(fence().await, None);
-}
-
-#[tokio::test]
-#[ignore = "needs a real API server"]
-async fn live_node_job_goes_from_waiting_to_ended_and_leaves_nothing() {
-    let (admin, runner, node) = (client("admin").await, client("runner").await, client("node").await);
-    fake_node(&admin).await;
-    let mut request = node_job::tests::request();
-    request.node = NodeName(NODE.to_owned());
-    request.record = RecordId(format!("live-{}", std::process::id()));
-    let (own, key) = (node_job::tests::own(), Key::new("AQ=="));
-    let agent = Agent {
-        request: &request,
-        image: "ceph:16",
-        data_dir: "/var/lib/rook",
-        host_network: false,
-        bootstrap_key: &key,
-        own: &own,
-    };
-    runner.create_agent(&agent).await.unwrap();
-    runner.create_agent(&agent).await.unwrap();
-    let name = job_name(&request);
-    let seen = async || {
-        let kube = runner.observe().await.unwrap();
-        kube.node_jobs.into_iter().find(|job| job.name == name)
-    };
-    let first = seen().await.unwrap();
-    assert_eq!((first.state, first.osd, first.attempt), (JobState::Waiting, OsdId(12), 2));
-    assert_eq!((first.task, &first.record), (NodeTask::Rebuild, &request.record));
-
-    let pod = until("its pod is there", async || {
-        let list =
-            raw(&admin, "GET", &format!("{PODS}?labelSelector=job-name%3D{name}"), None).await.unwrap();
-        list["items"][0]["metadata"]["name"].as_str().map(str::to_owned)
-    });
-    let status_path = format!("{PODS}/{}/status", pod.await);
-    let container = |state: Value| {
-        json!([{"name": "agent", "image": "i", "imageID": "", "ready": false,
-        "restartCount": 0, "state": state}])
-    };
-    let play = async |phase: &str, state: Value| {
-        let status = json!({"status": {"phase": phase, "containerStatuses": container(state)}});
-        raw(&admin, "PATCH", &status_path, Some(&status)).await.unwrap();
-    };
-    play("Pending", json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}})).await;
-    let waiting = seen().await.unwrap();
-    assert_eq!(waiting.state, JobState::Waiting);
-    assert_eq!(waiting.trouble.as_deref(), Some("container agent: ErrImagePull: no such image"));
-    play("Running", json!({"running": {}})).await;
-    assert_eq!(seen().await.unwrap().state, JobState::Running);
-
-    // As the agent, with the agent's own Role.
-    node.patch_heartbeat(&name, now()).await.unwrap();
-    assert_eq!(seen().await.unwrap().heartbeat_at, Some(now()));
-    let report = NodeReport {
-        record: request.record.clone(),
-        attempt: 2,
-        osd: OsdId(12),
-        task: NodeTask::Rebuild,
-        began_at: now(),
-        ended_at: now(),
-        steps: vec![("prove".to_owned(), 3)],
-        claims: [request.old].into(),
-        inspection: None,
-        problem: None,
-    };
-    node.patch_report(&name, &report).await.unwrap();
-    let result = node.load().await;
-    assert!(matches!(result, Err(K8sError::Forbidden { .. })), "{result:?}");
-
-    play("Failed", json!({"terminated": {"exitCode": 1}})).await;
-    let ended = until("the Job has ended", async || seen().await.filter(|job| job.state == JobState::Ended));
-    assert_eq!(ended.await.uid, first.uid);
-    let kube = runner.observe().await.unwrap();
-    assert_eq!(kube.reports[&name], report);
-    assert_eq!(kube.leftovers[&request.record], [format!("ConfigMap/{name}")].into());
-    let secret = format!("/api/v1/namespaces/rook-ceph/secrets/{name}");
-    assert!(raw(&admin, "GET", &secret, None).await.is_ok());
-    let result = runner.kind::<Secret>().get(&name).await;
-    assert!(matches!(result, Err(K8sError::Forbidden { .. })), "the runner can't read it back: {result:?}");
-    assert!(matches!(runner.drop_agent(&name, "other-uid").await, Err(K8sError::Conflict { .. })));
-    runner.sweep(OsdId(12), &request.record).await.unwrap();
-    until("all is gone", async || {
-        let kube = runner.observe().await.unwrap();
-        let gone = kube.node_jobs.iter().all(|job| job.name != name)
-            && !kube.leftovers.contains_key(&request.record);
-        (gone && raw(&admin, "GET", &secret, None).await.is_err()).then_some(())
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -290,11 +290,12 @@ pub(super) fn assemble(
 fn state(job: &JobSeen, pods: &[PodSeen]) -> JobState {
     let all_terminal = pods.iter().all(|pod| pod.terminal);
     let none_begun = pods.iter().all(|pod| !pod.begun);
-    match (job.over, all_terminal) {
-        (true, true) => JobState::Ended,
-        (true, false) => JobState::Running,
-        (false, _) if none_begun && !job.ran => JobState::Waiting,
-        (false, _) => JobState::Running,
+    if job.over && all_terminal {
+        JobState::Ended
+    } else if !job.over && none_begun && !job.ran {
+        JobState::Waiting
+    } else {
+        JobState::Running
     }
 }
 

@@ -113,13 +113,17 @@ fn a_job_has_ended_only_when_its_condition_says_so_and_no_pod_is_alive() {
         "containerStatuses": container(json!({"waiting": {"reason": "PodInitializing"}}))});
     let none = json!({});
     assert_eq!(state_of(&none, &[]), JobState::Waiting);
-    assert_eq!(state_of(&none, &[waiting.clone()]), JobState::Waiting);
-    assert_eq!(state_of(&none, &[running.clone()]), JobState::Running);
-    assert_eq!(state_of(&none, &[over.clone()]), JobState::Running, "its controller has not said so yet");
-    assert_eq!(state_of(&condition("FailureTarget"), &[over.clone()]), JobState::Running);
+    assert_eq!(state_of(&none, std::slice::from_ref(&waiting)), JobState::Waiting);
+    assert_eq!(state_of(&none, std::slice::from_ref(&running)), JobState::Running);
+    assert_eq!(
+        state_of(&none, std::slice::from_ref(&over)),
+        JobState::Running,
+        "its controller has not said so yet"
+    );
+    assert_eq!(state_of(&condition("FailureTarget"), std::slice::from_ref(&over)), JobState::Running);
     assert_eq!(state_of(&condition("Failed"), &[running]), JobState::Running);
     assert_eq!(state_of(&condition("Failed"), &[waiting]), JobState::Running);
-    assert_eq!(state_of(&condition("Failed"), &[over.clone()]), JobState::Ended);
+    assert_eq!(state_of(&condition("Failed"), std::slice::from_ref(&over)), JobState::Ended);
     assert_eq!(state_of(&condition("Complete"), &[]), JobState::Ended);
     assert_eq!(state_of(&json!({"failed": 1}), &[]), JobState::Running);
 }

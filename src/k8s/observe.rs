@@ -23,14 +23,19 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 impl K8s {
     /// One look at everything that a turn decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
+        // Ten lists at the same time are a large future; it need not lie on the stack of every caller.
+        Box::pin(self.look()).await
+    }
+
+    async fn look(&self) -> Result<Kube, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         let (pods, jobs, maps) = (self.kind::<ApiPod>(), self.kind::<Job>(), self.kind::<ConfigMap>());
-        let nodes = self.cluster_kind::<ApiNode>();
+        let machines = self.cluster_kind::<ApiNode>();
         let (cluster, daemons, osd_pods, nodes, job_list, job_pods, map_list, prepares, pdb) = tokio::try_join!(
             self.ceph_cluster(),
             deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))),
             pods.list("app=rook-ceph-osd", |pod| osd_pod(&pod)),
-            nodes.list("", |node| Some(named_node(&node))),
+            machines.list("", |node| Some(named_node(&node))),
             jobs.list(OF_A_RECORD, |job| Some(node_job::job_seen(&job))),
             pods.list(OF_A_RECORD, |pod| node_job::pod_seen(&pod)),
             maps.list(OF_A_RECORD, |map| Some(owned_map(map))),
@@ -47,12 +52,14 @@ impl K8s {
             maps: map_list,
         };
         let operator = self.operator(operator_namespace).await?;
-        let (mut kube, notes) = assemble(lists, declaration(&cluster)?);
+        let (mut kube, unreadable) = assemble(lists, declaration(&cluster)?);
         kube.fence = fence_of(&cluster);
         kube.operator = operator;
         kube.rook_prepares = prepares;
         kube.draining_failure_domain = pdb.and_then(draining);
-        notes.into_iter().for_each(|note| self.note(note));
+        for note in unreadable {
+            self.note(note);
+        }
         Ok(kube)
     }
 
@@ -221,7 +228,7 @@ fn draining(map: ConfigMap) -> Option<String> {
 /// A ConfigMap that belongs to a record.
 enum OwnedMap {
     Kept { osd: OsdId, record: RecordId },
-    Report { job: String, record: RecordId, seen: ReportSeen },
+    Report { job: String, record: RecordId, seen: Box<ReportSeen> },
     Other { name: String, record: RecordId },
 }
 
@@ -234,9 +241,11 @@ fn owned_map(map: ConfigMap) -> OwnedMap {
     let osd = labels.get(OSD).and_then(|osd| osd.parse().ok());
     match osd {
         Some(osd) if part == Part::Kept.as_str() => OwnedMap::Kept { osd, record },
-        Some(_) if part == Part::Report.as_str() => {
-            OwnedMap::Report { job: name, record, seen: node_job::report_seen(&map.data.unwrap_or_default()) }
-        }
+        Some(_) if part == Part::Report.as_str() => OwnedMap::Report {
+            job: name,
+            record,
+            seen: Box::new(node_job::report_seen(&map.data.unwrap_or_default())),
+        },
         Some(_) | None => OwnedMap::Other { name, record },
     }
 }

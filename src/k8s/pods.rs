@@ -26,9 +26,9 @@ pub(super) fn has_begun(pod: &Pod) -> bool {
 /// What it waits for or died of, for people; none while all is well.
 pub(super) fn trouble(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
-    let containers =
+    let mut containers =
         status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-    let of_container = containers.filter_map(container_trouble).next();
+    let of_container = containers.find_map(container_trouble);
     let of_pod = || {
         let failed = status.phase.as_deref() == Some("Failed");
         let unscheduled =

@@ -236,14 +236,17 @@ impl Osd<'_> {
             ("run-udev", "/run/udev", false),
             ("activate-osd", data.as_str(), false),
         ];
-        let mount = |(name, path, read_only): (&str, &str, bool)| match read_only {
-            true => json!({"name": name, "mountPath": path, "readOnly": true}),
-            false => json!({"name": name, "mountPath": path}),
+        let mount = |(name, path, read_only): (&str, &str, bool)| {
+            let mut mount = json!({"name": name, "mountPath": path});
+            if let (true, Some(mount)) = (read_only, mount.as_object_mut()) {
+                mount.insert("readOnly".to_owned(), json!(true));
+            }
+            mount
         };
         all.into_iter().filter(|(name, ..)| with.is_empty() || with.contains(name)).map(mount).collect()
     }
 
-    fn container(&self, name: &str, command: &[&str], args: &[&str], env: Value, mounts: &[Value]) -> Value {
+    fn container(&self, name: &str, command: &[&str], args: &[&str], env: &Value, mounts: &[Value]) -> Value {
         let resources =
             osd_container(self.old).and_then(|c| c.get("resources")).cloned().unwrap_or_else(|| json!({}));
         json!({
@@ -270,7 +273,7 @@ impl Osd<'_> {
         ];
         let mounts =
             self.mounts(&["rook-config-override", "rook-ceph-log", "devices", "run-udev", "activate-osd"]);
-        self.container("activate", &["/bin/bash", "-c", ACTIVATE], &[], literals(&vars), &mounts)
+        self.container("activate", &["/bin/bash", "-c", ACTIVATE], &[], &literals(&vars), &mounts)
     }
 
     /// Makes the store as large as its device is now.
@@ -282,7 +285,7 @@ impl Osd<'_> {
             "expand-bluefs",
             &["ceph-bluestore-tool"],
             &["bluefs-bdev-expand", "--path", &data],
-            json!([]),
+            &json!([]),
             &mounts,
         )
     }
@@ -297,7 +300,7 @@ impl Osd<'_> {
             "devices",
             "activate-osd",
         ]);
-        self.container("chown-container-data-dir", &["chown"], &args, json!([]), &mounts)
+        self.container("chown-container-data-dir", &["chown"], &args, &json!([]), &mounts)
     }
 
     fn daemon(&self, host_network: bool) -> Value {
@@ -324,7 +327,8 @@ impl Osd<'_> {
         if !host_network {
             args.push("--ms-learn-addr-from-peer=false");
         }
-        let mut container = self.container("osd", &["ceph-osd"], &args, self.daemon_env(), &self.mounts(&[]));
+        let mut container =
+            self.container("osd", &["ceph-osd"], &args, &self.daemon_env(), &self.mounts(&[]));
         if let Some(object) = container.as_object_mut() {
             object.insert("workingDir".to_owned(), json!("/var/log/ceph"));
             object.insert("startupProbe".to_owned(), probe(&id, 10, 720));
