@@ -199,12 +199,14 @@ fn passing(message: String) -> Failure {
 }
 
 /// How an error of Ceph is to be taken.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn ceph_failure(error: CephError) -> Failure {
     let severity = if error.needs_person() { Severity::NeedsPerson } else { Severity::Passing };
     Failure { severity, message: error.to_string() }
 }
 
 /// How an error of Kubernetes is to be taken.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn kube_failure(error: K8sError) -> Failure {
     let severity = match &error {
         K8sError::Forbidden { .. }

@@ -145,9 +145,7 @@ fn to_jiff(time: DateTime<Utc>) -> Timestamp {
 }
 
 #[cfg(test)]
-mod live_node_tests;
 #[cfg(test)]
-mod live_tests;
 #[cfg(test)]
 mod wire_lease_tests;
 #[cfg(test)]
