@@ -6,7 +6,7 @@
 
 use super::inspection::{Content, NodeReport, NodeTask};
 use super::ledger::Record;
-use super::observation::{JobState, Observation, Slot, SlotState};
+use super::observation::{JobState, Observation, Pg, Slot, SlotState};
 use super::osd::{OsdFsid, OsdId};
 
 /// Where an OSD's migration stands.
@@ -283,7 +283,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
             },
         },
         claims: !claims.is_empty(),
-        clean: slot.is_some_and(|slot| is_settled(record.osd, slot, seen)),
+        clean: slot.is_some_and(|slot| is_settled(record, slot, seen)),
         conforms: slot.is_some_and(|slot| conforms(record, slot)),
     }
 }
@@ -402,14 +402,21 @@ fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
 }
 
 /// Every PG that is to be on it is clean with it acting, and reported so since it came up.
-fn is_settled(osd: OsdId, slot: &Slot, seen: &Observation) -> bool {
+///
+/// Right after the boot the statistics still show the sets from when it was down: no PG names it then. So the PGs that it
+/// held before Stop must have reported since as well, whatever sets they have now.
+fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     let complete = seen.ceph.pgs.len() as u64 == expected;
+    let settled = |pg: &Pg| super::gate::is_clean(pg) && pg.acting.contains(&record.osd);
     slot.up
         && complete
-        && seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd)).all(|pg| {
-            super::gate::is_clean(pg) && pg.acting.contains(&osd) && pg.reported_epoch >= slot.up_from
-        })
+        && seen
+            .ceph
+            .pgs
+            .iter()
+            .filter(|(id, pg)| pg.up.contains(&record.osd) || record.pgs.contains(*id))
+            .all(|(_, pg)| pg.reported_epoch >= slot.up_from && (settled(pg) || !pg.up.contains(&record.osd)))
 }
 
 /// The daemon says of itself what the record wants (P10).
