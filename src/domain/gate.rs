@@ -370,7 +370,7 @@ fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
 }
 
 /// What the old OSD held, and a tenth more, must fit below the nearfull line of the new one.
-fn enough_room(record: &Record, seen: &Observation) -> Gate {
+pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
     let (Some(evidence), Some(used)) = (&record.evidence, record.used_bytes) else {
         return Gate::Open;
     };

@@ -3,8 +3,9 @@
 use super::Step;
 use crate::domain::act::Act;
 use crate::domain::classify;
+use crate::domain::gate::{self, Gate};
 use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask};
-use crate::domain::ledger::Attempt;
+use crate::domain::ledger::{Attempt, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::phase::{self, DiskFact, SlotFact};
@@ -92,6 +93,10 @@ impl<'a> Step<'a> {
         }
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
+        }
+        let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
+        if let Gate::Shut(reason) = gate::enough_room(&proven, self.seen) {
+            return self.quarantine(reason.to_string());
         }
         let claims = phase::claims_of(self.record, self.seen);
         self.save(Saving::Proof, |record| {

@@ -17,7 +17,11 @@ impl Step<'_> {
     }
 
     pub(super) fn stop(&self) -> Next {
-        match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
+        let gate = match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
+            Gate::Open => gate::enough_room(self.record, self.seen),
+            gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
+        };
+        match gate {
             Gate::Open => self.stop_now(),
             Gate::Shut(reason) | Gate::Unknown(reason) => {
                 Next::Wait(Wait::Gate { osd: self.record.osd, reason })
