@@ -117,12 +117,14 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
     wait
 }
 
-/// Whether confirmation, selection, class and target still are as recorded. Asked only before Stop.
+/// Whether confirmation, selection, class, node and target still are as recorded. Asked only before Stop.
 pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
+    let node = seen.kube.daemons.get(&record.osd).and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
         && class.as_ref() == Some(&record.class)
+        && node == Some(&record.node)
         && classify::target(&seen.kube.declaration).as_ref() == Ok(&record.target)
 }
 
