@@ -89,7 +89,7 @@ pub struct Attempt {
     pub number: u32,
     /// What it does.
     pub task: NodeTask,
-    /// Attempts that failed since the last success.
+    /// Attempts that failed since the first proof, or since a rebuild or give-back that went through.
     pub failures: u32,
 }
 

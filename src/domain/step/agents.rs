@@ -141,8 +141,10 @@ impl<'a> Step<'a> {
             return attempt.failures;
         }
         match self.report() {
-            Some(NodeReport { problem: None, .. }) => 0,
-            Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
+            // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
+            Some(NodeReport { problem: None, task: NodeTask::Inspect, .. })
+            | Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
+            Some(NodeReport { problem: None, task: NodeTask::Rebuild | NodeTask::GiveBack, .. }) => 0,
             Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
             | None => attempt.failures + 1,
         }
