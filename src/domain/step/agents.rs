@@ -25,9 +25,13 @@ impl<'a> Step<'a> {
         let Some(job) = self.seen.kube.node_jobs.iter().find(job) else {
             return Next::Wait(Wait::FreshView);
         };
-        let age = self.seen.at - job.created_at;
+        let is_late = (self.seen.at - job.created_at).num_minutes() >= START_MINUTES;
         match job.state {
-            JobState::Waiting if age.num_minutes() >= START_MINUTES => {
+            // The next attempt is saved first, so that this one counts as failed also where its Job is gone.
+            JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
+                self.save_attempt(job.task)
+            }
+            JobState::Waiting if is_late => {
                 Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
             }
             JobState::Running if self.is_silent(job) => {
@@ -55,9 +59,6 @@ impl<'a> Step<'a> {
         if let (DiskFact::Old, Some(report)) = (self.facts.disk, phase::last_look(self.record, self.seen)) {
             return self.save_proof(report);
         }
-        if self.record.attempt.task == NodeTask::Inspect && !phase::is_made(self.record, self.seen) {
-            return self.make_agent(NodeTask::Inspect);
-        }
         if self.failed_too_often() {
             // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
             return if self.facts.slot == SlotFact::Old && self.facts.stopped {
@@ -65,6 +66,9 @@ impl<'a> Step<'a> {
             } else {
                 self.quarantine(self.agent_trouble())
             };
+        }
+        if self.record.attempt.task == NodeTask::Inspect && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(NodeTask::Inspect);
         }
         self.save_attempt(NodeTask::Inspect)
     }
@@ -114,12 +118,11 @@ impl<'a> Step<'a> {
 
     /// Saves the next attempt, or makes the Job of the saved one.
     pub(super) fn agent(&self, task: NodeTask) -> Next {
-        let saved = self.record.attempt.task == task && !phase::is_made(self.record, self.seen);
-        if saved {
-            return self.make_agent(task);
-        }
         if self.failed_too_often() {
             return self.quarantine(self.agent_trouble());
+        }
+        if self.record.attempt.task == task && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(task);
         }
         self.save_attempt(task)
     }
