@@ -6,13 +6,18 @@ use crate::domain::gate::{self, Gate};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
-use crate::domain::phase::{self, DiskFact};
+use crate::domain::phase::{self, DaemonFact, DiskFact};
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
 
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
+        // Down, and its Deployment deleted since we kept it: closing would sweep the only copy.
+        let kept = self.seen.kube.kept.get(&self.record.osd) == Some(&self.record.id);
+        if kept && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
+            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+        }
         self.save(Saving::Withdrawn, |record| record.closing = true)
     }
 
