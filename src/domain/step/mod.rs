@@ -57,6 +57,10 @@ impl<'a> Step<'a> {
             Phase::Stopping => Next::Wait(Wait::Down { osd: self.record.osd }),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.rebuild(),
+            Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
+                // Not asked is not missing.
+                Next::Wait(Wait::FreshView)
+            }
             Phase::Claimed | Phase::Unauthed => self.destroy_again(),
             Phase::Purged => self.reclaim(),
             Phase::Unplaced => self.fenced(Act::RestoreCrush {
