@@ -328,7 +328,8 @@ pub fn leaves_redundancy(pool: &Pool) -> bool {
     }
 }
 
-fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+/// Whether every pool of these PGs can do without one OSD, and without one more.
+pub fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
     let pools = concerned
         .iter()
         .filter_map(|pg| seen.ceph.pgs.get(pg))

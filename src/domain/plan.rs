@@ -42,7 +42,11 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
     /// Candidates asked for a turn.
     const AHEAD: usize = 8;
-    let next = candidates(policy, ledger, seen).into_iter().take(AHEAD).map(|(osd, _)| osd);
+    let next = candidates(policy, ledger, seen)
+        .into_iter()
+        .map(|(osd, _)| osd)
+        .filter(|osd| gate::redundancy(&gate::pgs_of(*osd, seen), seen) == Gate::Open)
+        .take(AHEAD);
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     Questions {
