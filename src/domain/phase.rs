@@ -161,6 +161,11 @@ impl Facts {
         !matches!(self.disk, DiskFact::Unseen | DiskFact::Other)
     }
 
+    /// The old OSD's device was not looked at, or what proves it is not in the record.
+    fn unproven(&self) -> bool {
+        self.disk == DiskFact::Unseen || (self.disk == DiskFact::Old && !self.proven)
+    }
+
     /// The device carries the finished OSD that the slot names.
     fn finished(&self) -> bool {
         self.disk == DiskFact::Finished && self.agrees
@@ -184,10 +189,8 @@ pub const ROWS: &[Row] = &[
     (Phase::Withdrawn, |f| f.before_stop() && !f.wanted),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
     (Phase::Unproven, |f| match f.slot {
-        SlotFact::Old if !f.stopped => {
-            f.wanted && f.up && (f.disk == DiskFact::Unseen || (f.disk == DiskFact::Old && !f.proven))
-        }
-        SlotFact::Old => f.at_rest() && f.disk == DiskFact::Unseen,
+        SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
+        SlotFact::Old => f.at_rest() && f.unproven(),
         SlotFact::Ours { .. } => f.disk == DiskFact::Unseen && !f.runs(),
         SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => f.disk == DiskFact::Unseen,
     }),
@@ -200,7 +203,7 @@ pub const ROWS: &[Row] = &[
             && f.daemon == DaemonFact::Old
     }),
     (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
-    (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old),
+    (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old && f.proven),
     (Phase::Destroyed, |f| {
         f.slot == SlotFact::Destroyed
             && f.placed
