@@ -7,7 +7,7 @@
 use super::inspection::{Content, NodeReport, NodeTask};
 use super::ledger::Record;
 use super::observation::{JobState, Observation, Pg, Slot, SlotState};
-use super::osd::{OsdFsid, OsdId};
+use super::osd::{ClusterFsid, OsdFsid, OsdId};
 
 /// Where an OSD's migration stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -262,7 +262,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let stopped = daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() == Some(&record.id));
     let claims = claims_of(record, seen);
     let look = last_look(record, seen);
-    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report));
+    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
         busy: seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
@@ -367,7 +367,7 @@ pub fn label_id(report: &NodeReport) -> Option<OsdId> {
     }
 }
 
-fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
+fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> DiskFact {
     let Some(inspection) = &report.inspection else {
         return DiskFact::Unseen;
     };
@@ -375,6 +375,13 @@ fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
         record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
     };
     match &inspection.content {
+        Content::Bluestore { cluster: Some(named), .. }
+        | Content::FilestorePartition { cluster: named, .. }
+        | Content::Tombstone { cluster: named, .. }
+            if *named != cluster =>
+        {
+            DiskFact::Other
+        }
         Content::Bluestore { osd_fsid, whoami, finished, .. } if is_claim(osd_fsid) => {
             match (finished, whoami) {
                 (true, Some(id)) if *id == record.osd => DiskFact::Finished,

@@ -4,7 +4,7 @@ use super::Step;
 use crate::domain::act::Act;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
-use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask};
+use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
 use crate::domain::ledger::{Attempt, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob};
@@ -94,6 +94,14 @@ impl<'a> Step<'a> {
         }
         if !can.key_accepted {
             return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
+        }
+        let (Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
+        | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. }) = &evidence.proof;
+        if (*osd_fsid, *whoami, *cluster) != (self.record.old, self.record.osd, self.seen.ceph.fsid) {
+            return self.quarantine(format!(
+                "its device proves to be {whoami} {osd_fsid} of cluster {cluster}, and not {} {} of {}",
+                self.record.osd, self.record.old, self.seen.ceph.fsid
+            ));
         }
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
