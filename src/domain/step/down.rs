@@ -1,5 +1,7 @@
 //! Until the old OSD is gone: stop, destroy, wipe, and the ways back from what others did meanwhile.
 
+use chrono::{DateTime, Utc};
+
 use super::Step;
 use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate};
@@ -45,7 +47,8 @@ impl Step<'_> {
             return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
         }
         let pgs = gate::pgs_of(osd, self.seen);
-        if record.pgs != pgs || record.stop_intended_at.is_none() {
+        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < UNSAFE_MINUTES / 2;
+        if record.pgs != pgs || !record.stop_intended_at.is_some_and(is_recent) {
             return self.save(Saving::Stop, |record| {
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
