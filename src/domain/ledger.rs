@@ -66,7 +66,7 @@ pub struct Record {
     pub evidence: Option<Evidence>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
-    /// When Stop was first intended.
+    /// When Stop was intended: minutes before it was done, at most.
     pub stop_intended_at: Option<DateTime<Utc>>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
@@ -89,7 +89,7 @@ pub struct Attempt {
     pub number: u32,
     /// What it does.
     pub task: NodeTask,
-    /// Attempts that failed since the last success.
+    /// Attempts that failed since the first proof, or since a rebuild or give-back that went through.
     pub failures: u32,
 }
 

@@ -3,8 +3,9 @@
 use super::Step;
 use crate::domain::act::Act;
 use crate::domain::classify;
-use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask};
-use crate::domain::ledger::Attempt;
+use crate::domain::gate::{self, Gate};
+use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
+use crate::domain::ledger::{Attempt, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::phase::{self, DiskFact, SlotFact};
@@ -24,9 +25,13 @@ impl<'a> Step<'a> {
         let Some(job) = self.seen.kube.node_jobs.iter().find(job) else {
             return Next::Wait(Wait::FreshView);
         };
-        let age = self.seen.at - job.created_at;
+        let is_late = (self.seen.at - job.created_at).num_minutes() >= START_MINUTES;
         match job.state {
-            JobState::Waiting if age.num_minutes() >= START_MINUTES => {
+            // The next attempt is saved first, so that this one counts as failed also where its Job is gone.
+            JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
+                self.save_attempt(job.task)
+            }
+            JobState::Waiting if is_late => {
                 Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
             }
             JobState::Running if self.is_silent(job) => {
@@ -54,9 +59,6 @@ impl<'a> Step<'a> {
         if let (DiskFact::Old, Some(report)) = (self.facts.disk, phase::last_look(self.record, self.seen)) {
             return self.save_proof(report);
         }
-        if self.record.attempt.task == NodeTask::Inspect && !phase::is_made(self.record, self.seen) {
-            return self.make_agent(NodeTask::Inspect);
-        }
         if self.failed_too_often() {
             // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
             return if self.facts.slot == SlotFact::Old && self.facts.stopped {
@@ -64,6 +66,9 @@ impl<'a> Step<'a> {
             } else {
                 self.quarantine(self.agent_trouble())
             };
+        }
+        if self.record.attempt.task == NodeTask::Inspect && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(NodeTask::Inspect);
         }
         self.save_attempt(NodeTask::Inspect)
     }
@@ -90,8 +95,26 @@ impl<'a> Step<'a> {
         if !can.key_accepted {
             return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
         }
+        let (Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
+        | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. }) = &evidence.proof;
+        if (*osd_fsid, *whoami, *cluster) != (self.record.old, self.record.osd, self.seen.ceph.fsid) {
+            return self.quarantine(format!(
+                "its device proves to be {whoami} {osd_fsid} of cluster {cluster}, and not {} {} of {}",
+                self.record.osd, self.record.old, self.seen.ceph.fsid
+            ));
+        }
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
+        }
+        if evidence.device.by_id.is_empty() {
+            return self.quarantine(
+                "its device has no stable name under /dev/disk/by-id, which its new Deployment needs"
+                    .to_owned(),
+            );
+        }
+        let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
+        if let Gate::Shut(reason) = gate::enough_room(&proven, self.seen) {
+            return self.quarantine(reason.to_string());
         }
         let claims = phase::claims_of(self.record, self.seen);
         self.save(Saving::Proof, |record| {
@@ -103,12 +126,11 @@ impl<'a> Step<'a> {
 
     /// Saves the next attempt, or makes the Job of the saved one.
     pub(super) fn agent(&self, task: NodeTask) -> Next {
-        let saved = self.record.attempt.task == task && !phase::is_made(self.record, self.seen);
-        if saved {
-            return self.make_agent(task);
-        }
         if self.failed_too_often() {
             return self.quarantine(self.agent_trouble());
+        }
+        if self.record.attempt.task == task && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(task);
         }
         self.save_attempt(task)
     }
@@ -130,8 +152,10 @@ impl<'a> Step<'a> {
             return attempt.failures;
         }
         match self.report() {
-            Some(NodeReport { problem: None, .. }) => 0,
-            Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
+            // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
+            Some(NodeReport { problem: None, task: NodeTask::Inspect, .. })
+            | Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
+            Some(NodeReport { problem: None, task: NodeTask::Rebuild | NodeTask::GiveBack, .. }) => 0,
             Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
             | None => attempt.failures + 1,
         }

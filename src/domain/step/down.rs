@@ -1,23 +1,34 @@
 //! Until the old OSD is gone: stop, destroy, wipe, and the ways back from what others did meanwhile.
 
+use chrono::{DateTime, Utc};
+
 use super::Step;
 use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
-use crate::domain::phase::{self, DiskFact};
+use crate::domain::phase::{self, DaemonFact, DiskFact};
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
 
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
+        // Down, and its Deployment deleted since we kept it: closing would sweep the only copy.
+        let kept = self.seen.kube.kept.get(&self.record.osd) == Some(&self.record.id);
+        if kept && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
+            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+        }
         self.save(Saving::Withdrawn, |record| record.closing = true)
     }
 
     pub(super) fn stop(&self) -> Next {
-        match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
+        let gate = match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
+            Gate::Open => gate::enough_room(self.record, self.seen),
+            gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
+        };
+        match gate {
             Gate::Open => self.stop_now(),
             Gate::Shut(reason) | Gate::Unknown(reason) => {
                 Next::Wait(Wait::Gate { osd: self.record.osd, reason })
@@ -36,7 +47,8 @@ impl Step<'_> {
             return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
         }
         let pgs = gate::pgs_of(osd, self.seen);
-        if record.pgs != pgs || record.stop_intended_at.is_none() {
+        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < UNSAFE_MINUTES / 2;
+        if record.pgs != pgs || !record.stop_intended_at.is_some_and(is_recent) {
             return self.save(Saving::Stop, |record| {
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);

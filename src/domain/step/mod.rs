@@ -57,6 +57,10 @@ impl<'a> Step<'a> {
             Phase::Stopping => Next::Wait(Wait::Down { osd: self.record.osd }),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.rebuild(),
+            Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
+                // Not asked is not missing.
+                Next::Wait(Wait::FreshView)
+            }
             Phase::Claimed | Phase::Unauthed => self.destroy_again(),
             Phase::Purged => self.reclaim(),
             Phase::Unplaced => self.fenced(Act::RestoreCrush {
@@ -116,6 +120,10 @@ impl<'a> Step<'a> {
     fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
         let mut record = self.record.clone();
         change(&mut record);
+        // The same again takes the place of the last: waiting for a lock must not make the record grow.
+        if record.milestones.last().is_some_and(|(last, _)| last == why.word()) {
+            record.milestones.pop();
+        }
         record.milestones.push((why.word().to_owned(), self.seen.at));
         Next::Save { ledger: self.ledger.with(record), osd: Some(self.record.osd), why }
     }

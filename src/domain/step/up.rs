@@ -22,6 +22,11 @@ impl Step<'_> {
                 record.claims = claims;
             });
         }
+        let (noout, noin) =
+            self.seen.ceph.slots.get(&osd).map_or((true, true), |slot| (slot.noout, slot.noin));
+        if !self.facts.up && !(noout && noin) {
+            return self.fenced(Act::Hush { osd, noout: !noout, noin: !noin });
+        }
         let Some(name) = evidence.device.by_id.first() else {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
         };
