@@ -119,6 +119,8 @@ impl K8s {
             None => {}
             // Of one Job at most one pod is wanted: we are it now.
             Some(_) if holder.job_uid == me.job_uid => {}
+            // Its Job was deleted, or its node is being drained: it ends, and its work is ours to resume.
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() => return self.end(pod).await,
             Some(_) if !expired => {
                 return Ok(LeaseOutcome::HeldByLiveJob { job: holder.job, pod: holder.pod });
             }
