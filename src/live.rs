@@ -90,11 +90,21 @@ impl Live {
     }
 
     /// `ok-to-stop` is asked, and the slot looked at, just before the Deployment is stopped (P2).
-    async fn stop(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, uid: &str, version: &str) -> Result<(), Failure> {
+    async fn stop(
+        &mut self,
+        osd: OsdId,
+        fsid: OsdFsid,
+        record: &RecordId,
+        uid: &str,
+        version: &str,
+    ) -> Result<(), Failure> {
         let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
         let verdict = self.reopen(verdict)?;
         if !verdict.ok {
-            return Err(passing(format!("{osd} was not stopped: ok-to-stop refuses, {} PGs would stop serving", verdict.bad_pgs)));
+            return Err(passing(format!(
+                "{osd} was not stopped: ok-to-stop refuses, {} PGs would stop serving",
+                verdict.bad_pgs
+            )));
         }
         let seen = self.look_at_ceph().await?;
         let up = seen.slots.get(&osd).is_some_and(|slot| slot.up && slot.fsid == Some(fsid));
@@ -104,9 +114,17 @@ impl Live {
         self.k8s.stop(osd, record, uid, version).await.map_err(kube_failure)
     }
 
-    async fn make_agent(&mut self, request: &NodeRequest, image: &str, data_dir: &str) -> Result<(), Failure> {
+    async fn make_agent(
+        &mut self,
+        request: &NodeRequest,
+        image: &str,
+        data_dir: &str,
+    ) -> Result<(), Failure> {
         let (_, declaration) = self.declared()?;
-        let own = self.own.clone().ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))?;
+        let own = self
+            .own
+            .clone()
+            .ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))?;
         let key = self.session().await?.bootstrap_key().await;
         let key = self.reopen(key)?;
         let mon_host = self.k8s.mon_access().await.map_err(kube_failure)?.mon_host;
@@ -147,7 +165,9 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         match act {
-            Act::Keep { osd, record, deployment } => k8s.keep(*osd, record, deployment).await.map_err(kube_failure),
+            Act::Keep { osd, record, deployment } => {
+                k8s.keep(*osd, record, deployment).await.map_err(kube_failure)
+            }
             Act::Agent { request, image, data_dir } => self.make_agent(request, image, data_dir).await,
             Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await.map_err(kube_failure),
             Act::Fence { value } => k8s.fence(value).await.map_err(kube_failure),
@@ -240,7 +260,9 @@ impl LedgerStore for Ledgers {
     }
 
     async fn save(&mut self, ledger: &Ledger, version: Self::Version) -> Result<Saved, Failure> {
-        let keys = ledger.to_keys().map_err(|error| passing(format!("the ledger can't be written as JSON: {error}")))?;
+        let keys = ledger
+            .to_keys()
+            .map_err(|error| passing(format!("the ledger can't be written as JSON: {error}")))?;
         match self.0.save(keys, version.as_ref()).await {
             Ok(_) => Ok(Saved::Stored),
             Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => Ok(Saved::Conflict),
@@ -281,7 +303,9 @@ impl crate::ports::Lease for PodLease {
         let outcome = match self.k8s.acquire(me, now).await {
             Ok(outcome) => outcome,
             Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => {
-                return Ok(Tenure::Wait("somebody else took the Lease at the same time; looking again".to_owned()));
+                return Ok(Tenure::Wait(
+                    "somebody else took the Lease at the same time; looking again".to_owned(),
+                ));
             }
             Err(error) => return Err(kube_failure(error)),
         };

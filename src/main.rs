@@ -259,7 +259,9 @@ async fn retry(k8s: Arc<K8s>, osd: OsdId) -> Exit {
     };
     match store.save(&ledger, version).await {
         Ok(osd_migrate::ports::Saved::Stored) => {
-            tracing::info!("{osd} is tried again by the next run: kubectl create job --from=cronjob/osd-migrate NAME");
+            tracing::info!(
+                "{osd} is tried again by the next run: kubectl create job --from=cronjob/osd-migrate NAME"
+            );
             Exit::Finished
         }
         Ok(osd_migrate::ports::Saved::Conflict) => failed("a run is at work; try again", Exit::TryAgain),

@@ -28,7 +28,13 @@ impl Teller {
     /// Tells through this access to Kubernetes.
     pub fn new(k8s: std::sync::Arc<K8s>, own: Option<&Own>) -> Self {
         let about = own.map(About::job);
-        Self { k8s, about, said: String::new(), said_at: DateTime::UNIX_EPOCH, written_at: DateTime::UNIX_EPOCH }
+        Self {
+            k8s,
+            about,
+            said: String::new(),
+            said_at: DateTime::UNIX_EPOCH,
+            written_at: DateTime::UNIX_EPOCH,
+        }
     }
 
     /// Whether this is news, or long enough ago to be said again. Figures of a wait change every second: they are no news.

@@ -77,18 +77,11 @@ impl K8s {
         let (deployments, all_pods) =
             (self.kind_in::<Deployment>(&namespace), self.kind_in::<ApiPod>(&namespace));
         let selector = "app=rook-ceph-operator";
-        let lists = tokio::try_join!(
+        // One that may not be looked at is not taken for one that is not there: it would start the OSD in the middle of it.
+        let (found, pods) = tokio::try_join!(
             deployments.list(selector, Some),
             all_pods.list(selector, |pod| (!pods::is_terminal(&pod)).then_some(())),
-        );
-        let (found, pods) = match lists {
-            Ok(lists) => lists,
-            Err(error @ K8sError::Forbidden { .. }) if namespace != self.namespace() => {
-                self.note(format!("Rook's operator in namespace {namespace} can't be seen: {error}"));
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
+        )?;
         let Some(deployment) = found.into_iter().next() else {
             self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
             return Ok(None);
