@@ -153,9 +153,11 @@ impl<'a> Step<'a> {
         }
         match self.report() {
             // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
-            Some(NodeReport { problem: None, task: NodeTask::Inspect, .. })
-            | Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
-            Some(NodeReport { problem: None, task: NodeTask::Rebuild | NodeTask::GiveBack, .. }) => 0,
+            Some(NodeReport { problem: None, task, .. }) => match task {
+                NodeTask::Inspect => attempt.failures,
+                NodeTask::Rebuild | NodeTask::GiveBack => 0,
+            },
+            Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
             Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
             | None => attempt.failures + 1,
         }

@@ -24,7 +24,8 @@ impl Step<'_> {
         }
         let (noout, noin) =
             self.seen.ceph.slots.get(&osd).map_or((true, true), |slot| (slot.noout, slot.noin));
-        if !self.facts.up && !(noout && noin) {
+        let is_hushed = noout && noin;
+        if !is_hushed && !self.facts.up {
             return self.fenced(Act::Hush { osd, noout: !noout, noin: !noin });
         }
         let Some(name) = evidence.device.by_id.first() else {
