@@ -18,7 +18,7 @@
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
-//! | `node` | the agent that touches disks, in a node Job |
+//! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
 
 pub mod ceph;
 pub mod cli;
@@ -29,5 +29,6 @@ pub mod node;
 pub mod ports;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod show;
 pub mod tell;

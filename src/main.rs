@@ -17,6 +17,7 @@ use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use osd_migrate::node;
 use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Severity};
 use osd_migrate::run::{End, Ports, RunError};
+use osd_migrate::serve;
 use osd_migrate::show;
 use osd_migrate::tell::Teller;
 
@@ -45,8 +46,8 @@ impl From<Exit> for ExitCode {
 
 fn main() -> ExitCode {
     // Under the name of a tool that ceph-volume calls, this program stands in for that tool.
-    if let Some(code) = node::stand_in() {
-        return code;
+    if std::env::args_os().next().is_some_and(|name| node::stand_in::is_called_as(&name)) {
+        return node::stand_in::main(std::env::args_os());
     }
     let cli = Cli::parse();
     start_logging();
@@ -99,8 +100,8 @@ async fn dispatch(cli: Cli) -> Exit {
     }
     if let Command::Node { command } = &cli.command {
         return match command {
-            NodeCommand::Install { folder } => told(node::install(folder).map_err(|error| error.to_string())),
-            NodeCommand::Agent => told(node::serve(&cli.namespace).await),
+            NodeCommand::Install { folder } => told(node::install(folder).map(drop)),
+            NodeCommand::Agent => told(serve::serve(environment).await),
         };
     }
     let place = Place {
@@ -122,11 +123,17 @@ async fn dispatch(cli: Cli) -> Exit {
     }
 }
 
-fn told(result: Result<(), String>) -> Exit {
+fn told(result: Result<(), impl std::fmt::Display>) -> Exit {
     match result {
         Ok(()) => Exit::Finished,
-        Err(why) => failed(&why, Exit::TryAgain),
+        Err(why) => failed(&why.to_string(), Exit::TryAgain),
     }
+}
+
+/// What the pod was given: the request, the downward API.
+#[expect(clippy::disallowed_methods, reason = "a pod is told who it is and what to do through its environment")]
+fn environment(key: &str) -> Option<String> {
+    std::env::var(key).ok()
 }
 
 fn failed(why: &str, exit: Exit) -> Exit {
@@ -220,8 +227,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
 
 /// Our own pod and Job: the runner works only as one.
 async fn whoami(k8s: &K8s) -> Result<Own, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the downward API speaks through the environment")]
-    let env = PodEnv::read(|key| std::env::var(key).ok()).map_err(kube_failure)?;
+    let env = PodEnv::read(environment).map_err(kube_failure)?;
     k8s.whoami(&env).await.map_err(kube_failure)
 }
 
