@@ -10,7 +10,7 @@ LAB_ID=osd-lab-$(printf %s "$DIR" | sha256sum | cut -c1-8)
 HOSTS="adm cp h1 h2 h3"
 NODES="h1 h2 h3"
 LAB_NET=10.99.0      # adm and cp answer at .1, node hN at .(10+N)
-BRIDGE=osdlab0
+BRIDGE=${LAB_ID/osd-lab-/osdlab} # 14 characters; an interface may have 15
 POOL=labpool
 
 T0=$EPOCHREALTIME

@@ -38,8 +38,8 @@ start_controller() { # NAME ARGS...; with the default limits of requests a secon
 start_container_runtime() { # NODE: needs no API server
   local h=$1 b="$DIR/h/$1" c r=io.containerd.snapshotter.v1.overlayfs/snapshots
   # Its root is a copy of the one in the cache: data bases for real, blobs as hard links (a copy on another file system), and
-  # the unpacked layers, thirty thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
-  (cd "$CACHE/ctrd" && find . -path "./$r/*/*" -prune -o -type d -print) | while read -r c; do mkdir -p -m 700 "$b/containerd/$c"; done
+  # the unpacked layers, ten thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
+  (cd "$CACHE/ctrd" && find . -path "./$r/*/*" -prune -o -type d -print) | while read -r c; do mkdir -p "$b/containerd/$c"; done
   (cd "$CACHE/ctrd" && find . -path "./$r" -prune -o -type f -print) | while read -r c; do
     case $c in */blobs/*) ln "$CACHE/ctrd/$c" "$b/containerd/$c" 2> /dev/null && continue ;; esac
     cp "$CACHE/ctrd/$c" "$b/containerd/$c"
