@@ -177,6 +177,7 @@ fn class_of_running(metadata: &Metadata, daemon: &Daemon, declaration: &Declarat
         return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
     }
     match target(declaration) {
+        Ok(layout) if goes_back(metadata, &layout) => Class::Refused(Refusal::NoWayBack),
         Ok(layout) if layout.store.0 == "bluestore" => Class::Legacy(kind),
         Ok(layout) => not_yet(&format!("a target with store {}", layout.store)),
         Err(refusal) => Class::Refused(refusal),
@@ -199,6 +200,9 @@ fn kind_of(metadata: &Metadata, daemon: &Daemon) -> Kind {
             (false, false) => Kind::NotBuilt("Filestore in a directory"),
         };
     }
+    if !matches!(metadata.store.0.as_str(), "bluestore" | "bluestore-rdr") {
+        return Kind::NotBuilt("an object store other than BlueStore and Filestore");
+    }
     if metadata.device_mapper {
         return Kind::NotBuilt("BlueStore on LVM or dm-crypt");
     }
@@ -212,12 +216,14 @@ fn kind_of(metadata: &Metadata, daemon: &Daemon) -> Kind {
     }
 }
 
+fn goes_back(metadata: &Metadata, target: &Layout) -> bool {
+    metadata.store.0 == "bluestore-rdr" && target.store.0 == "bluestore"
+}
+
 fn class_of_raw(metadata: &Metadata, declaration: &Declaration) -> Class {
     match target(declaration) {
         Ok(layout) if layout.store == metadata.store => Class::Conforming,
-        Ok(layout) if metadata.store.0 == "bluestore-rdr" && layout.store.0 == "bluestore" => {
-            Class::Refused(Refusal::NoWayBack)
-        }
+        Ok(layout) if goes_back(metadata, &layout) => Class::Refused(Refusal::NoWayBack),
         Ok(layout) => {
             Class::Refused(Refusal::NotBuiltYet(format!("from {} to {}", metadata.store, layout.store)))
         }

@@ -328,7 +328,8 @@ pub fn leaves_redundancy(pool: &Pool) -> bool {
     }
 }
 
-fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+/// Whether every pool of these PGs can do without one OSD, and without one more.
+pub fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
     let pools = concerned
         .iter()
         .filter_map(|pg| seen.ceph.pgs.get(pg))
@@ -370,7 +371,7 @@ fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
 }
 
 /// What the old OSD held, and a tenth more, must fit below the nearfull line of the new one.
-fn enough_room(record: &Record, seen: &Observation) -> Gate {
+pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
     let (Some(evidence), Some(used)) = (&record.evidence, record.used_bytes) else {
         return Gate::Open;
     };

@@ -66,7 +66,7 @@ pub struct Record {
     pub evidence: Option<Evidence>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
-    /// When Stop was first intended.
+    /// When Stop was intended: minutes before it was done, at most.
     pub stop_intended_at: Option<DateTime<Utc>>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
@@ -89,7 +89,7 @@ pub struct Attempt {
     pub number: u32,
     /// What it does.
     pub task: NodeTask,
-    /// Attempts that failed since the last success.
+    /// Attempts that failed since the first proof, or since a rebuild or give-back that went through.
     pub failures: u32,
 }
 
@@ -127,6 +127,17 @@ impl Ledger {
         let mut ledger = self.clone();
         ledger.records.remove(&osd);
         ledger
+    }
+}
+
+impl Ledger {
+    /// The ledger with an OSD that was left alone to be tried again; none where it was not left alone.
+    pub fn retried(&self, osd: OsdId) -> Option<Self> {
+        let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
+        record.quarantine = None;
+        // A new attempt: the failed one's report must not count again.
+        record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
+        Some(self.with(record))
     }
 }
 

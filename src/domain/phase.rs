@@ -6,8 +6,8 @@
 
 use super::inspection::{Content, NodeReport, NodeTask};
 use super::ledger::Record;
-use super::observation::{JobState, Observation, Slot, SlotState};
-use super::osd::{OsdFsid, OsdId};
+use super::observation::{JobState, Observation, Pg, Slot, SlotState};
+use super::osd::{ClusterFsid, OsdFsid, OsdId};
 
 /// Where an OSD's migration stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +63,7 @@ pub enum SlotFact {
     Old,
     /// It has the fsid of our new OSD, or of a claim.
     Ours {
-        /// `exists,new`: never booted.
+        /// `exists,new`: never booted, or under `noin`.
         never_booted: bool,
     },
     /// `destroyed`
@@ -161,6 +161,11 @@ impl Facts {
         !matches!(self.disk, DiskFact::Unseen | DiskFact::Other)
     }
 
+    /// The old OSD's device was not looked at, or what proves it is not in the record.
+    fn unproven(&self) -> bool {
+        self.disk == DiskFact::Unseen || (self.disk == DiskFact::Old && !self.proven)
+    }
+
     /// The device carries the finished OSD that the slot names.
     fn finished(&self) -> bool {
         self.disk == DiskFact::Finished && self.agrees
@@ -184,10 +189,8 @@ pub const ROWS: &[Row] = &[
     (Phase::Withdrawn, |f| f.before_stop() && !f.wanted),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
     (Phase::Unproven, |f| match f.slot {
-        SlotFact::Old if !f.stopped => {
-            f.wanted && f.up && (f.disk == DiskFact::Unseen || (f.disk == DiskFact::Old && !f.proven))
-        }
-        SlotFact::Old => f.at_rest() && f.disk == DiskFact::Unseen,
+        SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
+        SlotFact::Old => f.at_rest() && f.unproven(),
         SlotFact::Ours { .. } => f.disk == DiskFact::Unseen && !f.runs(),
         SlotFact::Destroyed | SlotFact::Absent | SlotFact::Other => f.disk == DiskFact::Unseen,
     }),
@@ -200,7 +203,7 @@ pub const ROWS: &[Row] = &[
             && f.daemon == DaemonFact::Old
     }),
     (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
-    (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old),
+    (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old && f.proven),
     (Phase::Destroyed, |f| {
         f.slot == SlotFact::Destroyed
             && f.placed
@@ -259,7 +262,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let stopped = daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() == Some(&record.id));
     let claims = claims_of(record, seen);
     let look = last_look(record, seen);
-    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report));
+    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
         busy: seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
@@ -283,7 +286,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
             },
         },
         claims: !claims.is_empty(),
-        clean: slot.is_some_and(|slot| is_settled(record.osd, slot, seen)),
+        clean: slot.is_some_and(|slot| is_settled(record, slot, seen)),
         conforms: slot.is_some_and(|slot| conforms(record, slot)),
     }
 }
@@ -364,7 +367,7 @@ pub fn label_id(report: &NodeReport) -> Option<OsdId> {
     }
 }
 
-fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
+fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> DiskFact {
     let Some(inspection) = &report.inspection else {
         return DiskFact::Unseen;
     };
@@ -372,6 +375,13 @@ fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
         record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
     };
     match &inspection.content {
+        Content::Bluestore { cluster: Some(named), .. }
+        | Content::FilestorePartition { cluster: named, .. }
+        | Content::Tombstone { cluster: named, .. }
+            if *named != cluster =>
+        {
+            DiskFact::Other
+        }
         Content::Bluestore { osd_fsid, whoami, finished, .. } if is_claim(osd_fsid) => {
             match (finished, whoami) {
                 (true, Some(id)) if *id == record.osd => DiskFact::Finished,
@@ -402,14 +412,21 @@ fn disk_fact(record: &Record, report: &NodeReport) -> DiskFact {
 }
 
 /// Every PG that is to be on it is clean with it acting, and reported so since it came up.
-fn is_settled(osd: OsdId, slot: &Slot, seen: &Observation) -> bool {
+///
+/// Right after the boot the statistics still show the sets from when it was down: no PG names it then. So the PGs that it
+/// held before Stop must have reported since as well, whatever sets they have now.
+fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     let complete = seen.ceph.pgs.len() as u64 == expected;
+    let settled = |pg: &Pg| super::gate::is_clean(pg) && pg.acting.contains(&record.osd);
     slot.up
         && complete
-        && seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd)).all(|pg| {
-            super::gate::is_clean(pg) && pg.acting.contains(&osd) && pg.reported_epoch >= slot.up_from
-        })
+        && seen
+            .ceph
+            .pgs
+            .iter()
+            .filter(|(id, pg)| pg.up.contains(&record.osd) || record.pgs.contains(*id))
+            .all(|(_, pg)| pg.reported_epoch >= slot.up_from && (settled(pg) || !pg.up.contains(&record.osd)))
 }
 
 /// The daemon says of itself what the record wants (P10).

@@ -42,7 +42,11 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
     /// Candidates asked for a turn.
     const AHEAD: usize = 8;
-    let next = candidates(policy, ledger, seen).into_iter().take(AHEAD).map(|(osd, _)| osd);
+    let next = candidates(policy, ledger, seen)
+        .into_iter()
+        .map(|(osd, _)| osd)
+        .filter(|osd| gate::redundancy(&gate::pgs_of(*osd, seen), seen) == Gate::Open)
+        .take(AHEAD);
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     Questions {
@@ -117,12 +121,14 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
     wait
 }
 
-/// Whether confirmation, selection, class and target still are as recorded. Asked only before Stop.
+/// Whether confirmation, selection, class, node and target still are as recorded. Asked only before Stop.
 pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
+    let node = seen.kube.daemons.get(&record.osd).and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
         && class.as_ref() == Some(&record.class)
+        && node == Some(&record.node)
         && classify::target(&seen.kube.declaration).as_ref() == Ok(&record.target)
 }
 

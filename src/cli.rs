@@ -1,0 +1,148 @@
+//! The command line, parsed once into domain types.
+
+use std::collections::BTreeSet;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::domain::osd::OsdId;
+use crate::domain::policy::Policy;
+
+/// The words of confirmation (seed 001).
+pub const CONFIRMATION: &str = "yes-really-migrate-osds";
+
+/// Brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the same id.
+///
+/// Exit codes: 0 finished; 2 wrong usage; 3 refused before any act (not confirmed); 10 halted, a person is needed;
+/// 11 finished, but some OSDs were left alone after a failure; anything else: try again.
+#[derive(Debug, Parser)]
+#[command(name = "osd-migrate", version, max_term_width = 100)]
+pub struct Cli {
+    /// Namespace of the CephCluster.
+    #[arg(short, long, global = true, env = "POD_NAMESPACE", default_value = "rook-ceph")]
+    pub namespace: String,
+    /// Name of the CephCluster, where the namespace holds several.
+    #[arg(long, global = true)]
+    pub cluster: Option<String>,
+    /// Namespace of Rook's operator, where it is another one.
+    #[arg(long, global = true)]
+    pub operator_namespace: Option<String>,
+    /// Seconds that Ceph may take to answer a command.
+    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub ceph_timeout: u64,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Look, classify, print what would be done. Changes nothing.
+    Plan(PlanArgs),
+    /// Migrate: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
+    Run(RunArgs),
+    /// Say in words what the ledger holds: which OSDs are open, since when, and why they wait.
+    Status(StatusArgs),
+    /// Let an OSD that was left alone after a failure be tried again by the next run.
+    Retry {
+        /// The OSD, as osd.12 or 12.
+        osd: OsdId,
+    },
+    /// The agent that touches disks; runs in node Jobs only.
+    #[command(hide = true)]
+    Node {
+        /// What to do on the node.
+        #[command(subcommand)]
+        command: NodeCommand,
+    },
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Which OSDs, and whether confirmed.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// Arguments of `run`, and of `plan`, which says what `run` would do.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Only these OSDs, separated by commas: osd.1,osd.5.
+    #[arg(long, value_delimiter = ',', value_name = "OSD")]
+    pub select: Vec<OsdId>,
+    /// Not these.
+    #[arg(long, value_delimiter = ',', value_name = "OSD")]
+    pub skip: Vec<OsdId>,
+    /// Confirms that OSDs may be destroyed and made anew: --confirm yes-really-migrate-osds.
+    /// The CephCluster may say so instead: spec.storage.migration.confirmation.
+    #[arg(long, value_name = "WORDS", value_parser = confirmation)]
+    pub confirm: Option<String>,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// What the agent does.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// Copy this program into a folder, for the next container of the pod.
+    Install {
+        /// The folder.
+        folder: std::path::PathBuf,
+    },
+    /// Do what the environment variable OSD_MIGRATE_REQUEST asks.
+    Agent,
+}
+
+/// Only the exact words confirm.
+fn confirmation(words: &str) -> Result<String, String> {
+    if words == CONFIRMATION { Ok(words.to_owned()) } else { Err(format!("the words are {CONFIRMATION}")) }
+}
+
+impl RunArgs {
+    /// The policy they stand for.
+    pub fn policy(&self) -> Policy {
+        let set = |osds: &[OsdId]| osds.iter().copied().collect::<BTreeSet<_>>();
+        Policy { confirmed: self.confirm.is_some(), select: set(&self.select), skip: set(&self.skip) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_exact_words_confirm() {
+        let parse = |words: &str| Cli::try_parse_from(["osd-migrate", "run", "--confirm", words]);
+        assert!(parse(CONFIRMATION).is_ok());
+        assert!(parse("yes").is_err());
+        assert!(parse("").is_err());
+    }
+
+    #[test]
+    fn osds_are_selected_in_both_spellings() {
+        let cli = Cli::try_parse_from(["osd-migrate", "run", "--select", "osd.1,5"]).map(|cli| cli.command);
+        assert!(
+            matches!(cli, Ok(Command::Run(args)) if args.policy().select == BTreeSet::from([OsdId(1), OsdId(5)]))
+        );
+        assert!(Cli::try_parse_from(["osd-migrate", "run", "--select", "mon.a"]).is_err());
+    }
+}

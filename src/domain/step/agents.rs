@@ -1,0 +1,205 @@
+//! Node agents: asked for, waited for, believed or given up.
+
+use super::Step;
+use crate::domain::act::Act;
+use crate::domain::classify;
+use crate::domain::gate::{self, Gate};
+use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
+use crate::domain::ledger::{Attempt, Record};
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::{JobState, NodeJob};
+use crate::domain::phase::{self, DiskFact, SlotFact};
+
+/// Attempts of a node agent that may fail one after the other before the OSD is left alone.
+pub const MAX_FAILURES: u32 = 3;
+
+/// A node Job whose container did not start in that time is made anew: image pulls take minutes, a lost node longer.
+pub const START_MINUTES: i64 = 10;
+
+/// A heartbeat is written every 15 s; ten minutes without one is more than a slow API server.
+pub const SILENT_MINUTES: i64 = 10;
+
+impl<'a> Step<'a> {
+    pub(super) fn busy(&self) -> Next {
+        let job = |job: &&NodeJob| job.record == self.record.id && job.state != JobState::Ended;
+        let Some(job) = self.seen.kube.node_jobs.iter().find(job) else {
+            return Next::Wait(Wait::FreshView);
+        };
+        let is_late = (self.seen.at - job.created_at).num_minutes() >= START_MINUTES;
+        match job.state {
+            // The next attempt is saved first, so that this one counts as failed also where its Job is gone.
+            JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
+                self.save_attempt(job.task)
+            }
+            JobState::Waiting if is_late => {
+                Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
+            }
+            JobState::Running if self.is_silent(job) => {
+                Next::Wait(Wait::AgentSilent { osd: self.record.osd, job: job.name.clone() })
+            }
+            JobState::Waiting | JobState::Running | JobState::Ended => Next::Wait(Wait::Agent {
+                osd: self.record.osd,
+                task: job.task,
+                job: job.name.clone(),
+                trouble: job.trouble.clone(),
+            }),
+        }
+    }
+
+    pub(super) fn is_silent(&self, job: &NodeJob) -> bool {
+        (self.seen.at - job.heartbeat_at.unwrap_or(job.created_at)).num_minutes() >= SILENT_MINUTES
+    }
+
+    pub(super) fn report(&self) -> Option<&'a NodeReport> {
+        phase::attempt_report(self.record, self.seen)
+    }
+
+    /// Nobody knows the device, or it is known and not in the record yet.
+    pub(super) fn prove(&self) -> Next {
+        if let (DiskFact::Old, Some(report)) = (self.facts.disk, phase::last_look(self.record, self.seen)) {
+            return self.save_proof(report);
+        }
+        if self.failed_too_often() {
+            // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
+            return if self.facts.slot == SlotFact::Old && self.facts.stopped {
+                Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() })
+            } else {
+                self.quarantine(self.agent_trouble())
+            };
+        }
+        if self.record.attempt.task == NodeTask::Inspect && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(NodeTask::Inspect);
+        }
+        self.save_attempt(NodeTask::Inspect)
+    }
+
+    /// The first inspection proved the device: keep what must be read again, or leave the OSD alone where the node
+    /// can't make the new one (P7).
+    pub(super) fn save_proof(&self, report: &NodeReport) -> Next {
+        let Some((inspection, evidence)) = report
+            .inspection
+            .as_ref()
+            .and_then(|inspection| Some((inspection, inspection.evidence.clone()?)))
+        else {
+            return self.quarantine("its device was found, but not what proves it".to_owned());
+        };
+        let can = &inspection.capability;
+        if !can.missing_tools.is_empty() {
+            let tools: Vec<_> = can.missing_tools.iter().map(String::as_str).collect();
+            return self.quarantine(format!("the image lacks {}", tools.join(", ")));
+        }
+        if !can.raw_osd_id {
+            return self
+                .quarantine(format!("`ceph-volume raw prepare` of {} knows no --osd-id", can.ceph_version));
+        }
+        if !can.key_accepted {
+            return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
+        }
+        let (Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
+        | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. }) = &evidence.proof;
+        if (*osd_fsid, *whoami, *cluster) != (self.record.old, self.record.osd, self.seen.ceph.fsid) {
+            return self.quarantine(format!(
+                "its device proves to be {whoami} {osd_fsid} of cluster {cluster}, and not {} {} of {}",
+                self.record.osd, self.record.old, self.seen.ceph.fsid
+            ));
+        }
+        if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
+            return self.quarantine(why);
+        }
+        if evidence.device.by_id.is_empty() {
+            return self.quarantine(
+                "its device has no stable name under /dev/disk/by-id, which its new Deployment needs"
+                    .to_owned(),
+            );
+        }
+        let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
+        if let Gate::Shut(reason) = gate::enough_room(&proven, self.seen) {
+            return self.quarantine(reason.to_string());
+        }
+        let claims = phase::claims_of(self.record, self.seen);
+        self.save(Saving::Proof, |record| {
+            record.evidence = Some(evidence);
+            record.claims = claims;
+            record.attempt.failures = 0;
+        })
+    }
+
+    /// Saves the next attempt, or makes the Job of the saved one.
+    pub(super) fn agent(&self, task: NodeTask) -> Next {
+        if self.failed_too_often() {
+            return self.quarantine(self.agent_trouble());
+        }
+        if self.record.attempt.task == task && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(task);
+        }
+        self.save_attempt(task)
+    }
+
+    pub(super) fn save_attempt(&self, task: NodeTask) -> Next {
+        let failures = self.failures();
+        let claims = phase::claims_of(self.record, self.seen);
+        self.save(Saving::Attempt { task }, |record| {
+            let number = record.attempt.number + 1;
+            record.attempt = Attempt { number, task, failures };
+            record.claims = claims;
+        })
+    }
+
+    /// Failures so far, the last attempt's included. An agent that found another one at work has not failed.
+    pub(super) fn failures(&self) -> u32 {
+        let attempt = &self.record.attempt;
+        if !phase::is_made(self.record, self.seen) {
+            return attempt.failures;
+        }
+        match self.report() {
+            // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
+            Some(NodeReport { problem: None, task, .. }) => match task {
+                NodeTask::Inspect => attempt.failures,
+                NodeTask::Rebuild | NodeTask::GiveBack => 0,
+            },
+            Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
+            Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
+            | None => attempt.failures + 1,
+        }
+    }
+
+    pub(super) fn failed_too_often(&self) -> bool {
+        self.failures() >= MAX_FAILURES
+    }
+
+    pub(super) fn agent_trouble(&self) -> String {
+        let job = self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id);
+        let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
+        let why = reported.or(job.and_then(|job| job.trouble.as_deref())).unwrap_or("it left no report");
+        let name = job.map_or("osd-migrate", |job| job.name.as_str());
+        format!(
+            "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`"
+        )
+    }
+
+    pub(super) fn make_agent(&self, task: NodeTask) -> Next {
+        let record = self.record;
+        let declared = &self.seen.kube.declaration;
+        let first_look = task == NodeTask::Inspect && record.evidence.is_none();
+        self.fenced_unless(
+            first_look,
+            Act::Agent {
+                request: NodeRequest {
+                    record: record.id.clone(),
+                    attempt: record.attempt.number,
+                    task,
+                    node: record.node.clone(),
+                    cluster: self.seen.ceph.fsid,
+                    osd: record.osd,
+                    old: record.old,
+                    mon_host: String::new(),
+                    evidence: record.evidence.clone(),
+                    target: record.target.clone(),
+                    device_class: record.crush.device_class.clone(),
+                },
+                image: declared.image.clone(),
+                data_dir: declared.data_dir.clone(),
+            },
+        )
+    }
+}

@@ -1,0 +1,130 @@
+//! Until the old OSD is gone: stop, destroy, wipe, and the ways back from what others did meanwhile.
+
+use chrono::{DateTime, Utc};
+
+use super::Step;
+use crate::domain::act::Act;
+use crate::domain::gate::{self, Gate};
+use crate::domain::inspection::NodeTask;
+use crate::domain::next::{Halt, Next, Saving, Wait};
+use crate::domain::observation::SlotState;
+use crate::domain::phase::{self, DaemonFact, DiskFact};
+
+/// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
+pub const UNSAFE_MINUTES: i64 = 10;
+
+impl Step<'_> {
+    pub(super) fn withdraw(&self) -> Next {
+        // Down, and its Deployment deleted since we kept it: closing would sweep the only copy.
+        let kept = self.seen.kube.kept.get(&self.record.osd) == Some(&self.record.id);
+        if kept && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
+            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+        }
+        self.save(Saving::Withdrawn, |record| record.closing = true)
+    }
+
+    pub(super) fn stop(&self) -> Next {
+        let gate = match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
+            Gate::Open => gate::enough_room(self.record, self.seen),
+            gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
+        };
+        match gate {
+            Gate::Open => self.stop_now(),
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+            }
+        }
+    }
+
+    /// Gates are open: keep, remember the PGs, fence, hush, stop; one a turn, and the gates asked again each time.
+    pub(super) fn stop_now(&self) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
+        else {
+            return Next::Wait(Wait::FreshView);
+        };
+        if self.seen.kube.kept.get(&osd) != Some(&record.id) {
+            return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
+        }
+        let pgs = gate::pgs_of(osd, self.seen);
+        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < UNSAFE_MINUTES / 2;
+        if record.pgs != pgs || !record.stop_intended_at.is_some_and(is_recent) {
+            return self.save(Saving::Stop, |record| {
+                record.pgs = pgs;
+                record.stop_intended_at = Some(self.seen.at);
+            });
+        }
+        if !(slot.noout && slot.noin) {
+            return self.fenced(Act::Hush { osd, noout: !slot.noout, noin: !slot.noin });
+        }
+        self.fenced(Act::Stop {
+            osd,
+            fsid: record.old,
+            record: record.id.clone(),
+            deployment: daemon.uid.clone(),
+            resource_version: daemon.resource_version.clone(),
+        })
+    }
+
+    pub(super) fn destroy_stopped(&self) -> Next {
+        let osd = self.record.osd;
+        match gate::after_stop(self.record, self.our_fence(), self.seen) {
+            Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
+            Gate::Shut(_) => Next::Do(Act::Restart { osd, record: self.record.id.clone() }),
+            Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
+        }
+    }
+
+    /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
+    pub(super) fn destroy_again(&self) -> Next {
+        match self.slot_fsid() {
+            Some(fsid) => self.fenced(Act::Destroy { osd: self.record.osd, fsid }),
+            None => Next::Wait(Wait::FreshView),
+        }
+    }
+
+    pub(super) fn rebuild(&self) -> Next {
+        // The old data is gone: making the new OSD is the cure, and waits for nothing.
+        if self.facts.disk != DiskFact::Old {
+            return self.agent(NodeTask::Rebuild);
+        }
+        let osd = self.record.osd;
+        match gate::after_stop(self.record, self.our_fence(), self.seen) {
+            Gate::Open => self.agent(NodeTask::Rebuild),
+            Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
+            Gate::Shut(reason) => {
+                let since = self.record.stop_intended_at.unwrap_or(self.seen.at);
+                if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
+                    return Next::Halt(Halt::UnsafeToWipe { osd, old: self.record.old, reason });
+                }
+                Next::Wait(Wait::UnsafeToWipe { osd, reason })
+            }
+        }
+    }
+
+    pub(super) fn reclaim(&self) -> Next {
+        let on_disk = phase::last_look(self.record, self.seen).and_then(phase::label_fsid);
+        let claims = phase::claims_of(self.record, self.seen);
+        let claim = on_disk.filter(|fsid| claims.contains(fsid)).or(claims.last().copied());
+        match claim {
+            Some(claim) => self.fenced(Act::Reclaim { osd: self.record.osd, claim }),
+            None => Next::Wait(Wait::FreshView),
+        }
+    }
+
+    pub(super) fn purge_stray(&self) -> Next {
+        let look = phase::last_look(self.record, self.seen);
+        let Some((stray, fsid)) =
+            look.and_then(|look| Some((phase::label_id(look)?, phase::label_fsid(look)?)))
+        else {
+            return Next::Wait(Wait::FreshView);
+        };
+        match self.seen.ceph.slots.get(&stray) {
+            None => self.agent(NodeTask::Rebuild),
+            Some(slot) if slot.state == SlotState::New && !slot.up && slot.fsid == Some(fsid) => {
+                self.fenced(Act::PurgeStray { stray, fsid })
+            }
+            Some(_) => Next::Halt(Halt::StrayInUse { osd: self.record.osd, stray }),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The one thing that is done next for one OSD, by its phase. With `phase.rs` this is the table of `design.md` section 5.
+//!
+//! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
+//! `agents` (node Jobs), `down` (until the old OSD is gone) and `up` (from the new one to the closed record).
+
+mod agents;
+mod down;
+mod up;
+
+pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+pub use down::UNSAFE_MINUTES;
+pub use up::MAX_RESTARTS;
+
+use std::collections::BTreeSet;
+
+use super::act::Act;
+use super::gate;
+use super::inspection::NodeTask;
+use super::ledger::{Ledger, Quarantine, Record};
+use super::next::{Halt, Next, Saving, Wait};
+use super::observation::{Daemon, Observation};
+use super::osd::OsdFsid;
+use super::phase::{self, Facts, Phase};
+
+/// Everything that the next step of one record depends on.
+pub struct Step<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// The ledger it is in.
+    pub ledger: &'a Ledger,
+    /// The world.
+    pub seen: &'a Observation,
+    /// What `phase::facts` made of them.
+    pub facts: Facts,
+    /// `mon_host` is the adapter's: it fills it in. Everything else of a request is decided here.
+    pub phase: Phase,
+}
+
+impl<'a> Step<'a> {
+    /// Looks at one record. `wanted`: confirmation, selection, class and target are as recorded.
+    pub fn of(record: &'a Record, ledger: &'a Ledger, wanted: bool, seen: &'a Observation) -> Self {
+        let facts = phase::facts(record, wanted, seen);
+        Self { record, ledger, seen, facts, phase: phase::phase(&facts) }
+    }
+
+    /// The one thing to do.
+    pub fn next(&self) -> Next {
+        if self.record.closing {
+            return self.close();
+        }
+        match self.phase {
+            Phase::Busy => self.busy(),
+            Phase::Withdrawn => self.withdraw(),
+            Phase::Unproven => self.prove(),
+            Phase::Serving => self.stop(),
+            Phase::NotOurStop => Next::Wait(Wait::NotOurStop { osd: self.record.osd }),
+            Phase::Stopping => Next::Wait(Wait::Down { osd: self.record.osd }),
+            Phase::Stopped => self.destroy_stopped(),
+            Phase::Destroyed => self.rebuild(),
+            Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
+                // Not asked is not missing.
+                Next::Wait(Wait::FreshView)
+            }
+            Phase::Claimed | Phase::Unauthed => self.destroy_again(),
+            Phase::Purged => self.reclaim(),
+            Phase::Unplaced => self.fenced(Act::RestoreCrush {
+                osd: self.record.osd,
+                item: self.record.crush.clone(),
+                reweight: self.record.reweight,
+                primary_affinity: self.record.primary_affinity,
+            }),
+            Phase::Gone => Next::Halt(Halt::PurgedByOthers { osd: self.record.osd }),
+            Phase::Strayed => self.purge_stray(),
+            Phase::Undone => self.agent(NodeTask::GiveBack),
+            Phase::Prepared => self.deploy(),
+            Phase::Starting => self.starting(),
+            Phase::Settling => self.settling(),
+            Phase::Nonconforming => {
+                self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
+            }
+            Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
+            Phase::Foreign => self.quarantine(self.foreign()),
+        }
+    }
+
+    fn our_fence(&self) -> Option<&'a str> {
+        self.ledger.run.fence.as_deref()
+    }
+
+    /// The fence is recorded, then put up, then the act is done: one a turn, and asked again before every act from Stop to Deploy.
+    fn fenced(&self, act: Act) -> Next {
+        let Some(value) = self.our_fence() else {
+            let mut ledger = self.ledger.clone();
+            ledger.run.fence = Some(format!("osd-migrate-{}", self.record.id));
+            return Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence };
+        };
+        match self.seen.kube.fence.as_deref() {
+            Some(seen) if seen == value => Next::Do(act),
+            None => Next::Do(Act::Fence { value: value.to_owned() }),
+            Some(other) => Next::Wait(Wait::Gate {
+                osd: self.record.osd,
+                reason: gate::Reason::FencedByOthers { value: other.to_owned() },
+            }),
+        }
+    }
+
+    fn fenced_unless(&self, harmless: bool, act: Act) -> Next {
+        if harmless { Next::Do(act) } else { self.fenced(act) }
+    }
+
+    /// Takes the fence down and forgets it, where no other record in flight needs it.
+    fn unfence(&self) -> Option<Next> {
+        let value = self.our_fence()?;
+        if self.ledger.in_flight().any(|other| other.osd != self.record.osd) {
+            return None;
+        }
+        Some(take_down(value, self.ledger, self.seen))
+    }
+
+    fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
+        let mut record = self.record.clone();
+        change(&mut record);
+        // The same again takes the place of the last: waiting for a lock must not make the record grow.
+        if record.milestones.last().is_some_and(|(last, _)| last == why.word()) {
+            record.milestones.pop();
+        }
+        record.milestones.push((why.word().to_owned(), self.seen.at));
+        Next::Save { ledger: self.ledger.with(record), osd: Some(self.record.osd), why }
+    }
+
+    fn quarantine(&self, why: String) -> Next {
+        let since = self.seen.at;
+        self.save(Saving::Quarantine { why: why.clone() }, |record| {
+            record.quarantine = Some(Quarantine { why, since });
+        })
+    }
+
+    fn flags_to_lift(&self, noout: bool, noin: bool) -> (bool, bool) {
+        let (had_noout, had_noin) = self.record.former_flags;
+        // Before Stop was intended nothing was hushed: a flag seen then is somebody else's.
+        let ours = self.record.stop_intended_at.is_some();
+        (ours && noout && !had_noout, ours && noin && !had_noin)
+    }
+
+    fn slot_fsid(&self) -> Option<OsdFsid> {
+        self.seen.ceph.slots.get(&self.record.osd)?.fsid
+    }
+
+    /// What is there that we did not make, in words.
+    fn foreign(&self) -> String {
+        let slot = match self.seen.ceph.slots.get(&self.record.osd) {
+            None => "absent".to_owned(),
+            Some(slot) => match slot.fsid {
+                Some(fsid) => format!("{fsid}"),
+                None => "destroyed".to_owned(),
+            },
+        };
+        let look = phase::last_look(self.record, self.seen);
+        let disk = look.and_then(|look| look.inspection.as_ref()).map_or_else(
+            || "not looked at".to_owned(),
+            |inspection| serde_json::to_string(&inspection.content).unwrap_or_default(),
+        );
+        let daemon = self.seen.kube.daemons.get(&self.record.osd).map(|daemon: &Daemon| daemon.fsid);
+        let starts = match daemon {
+            None => "no Deployment".to_owned(),
+            Some(None) => "a Deployment that names no fsid".to_owned(),
+            Some(Some(fsid)) => format!("a Deployment that starts {fsid}"),
+        };
+        let claims: BTreeSet<OsdFsid> = phase::claims_of(self.record, self.seen);
+        format!(
+            "something else was found than what was recorded: slot {slot}, device {disk}, {starts}; \
+             recorded {}, ours {claims:?}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`",
+            self.record.old
+        )
+    }
+}
+
+/// The fence comes down, then it is forgotten.
+pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
+    if seen.kube.fence.as_deref() == Some(value) {
+        return Next::Do(Act::Unfence { value: value.to_owned() });
+    }
+    let mut ledger = ledger.clone();
+    ledger.run.fence = None;
+    Next::Save { ledger, osd: None, why: Saving::Unfenced }
+}

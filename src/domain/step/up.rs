@@ -1,0 +1,111 @@
+//! From the finished new OSD to the closed record.
+
+use super::Step;
+use crate::domain::act::{Act, Deploy};
+use crate::domain::gate;
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::phase;
+
+/// Restarts of a new OSD's pod after which waiting on does no good.
+pub const MAX_RESTARTS: u32 = 3;
+
+impl Step<'_> {
+    pub(super) fn deploy(&self) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        let (Some(fsid), Some(evidence)) = (self.slot_fsid(), &record.evidence) else {
+            return Next::Wait(Wait::FreshView);
+        };
+        let claims = phase::claims_of(record, self.seen);
+        if record.new != Some(fsid) {
+            return self.save(Saving::New, |record| {
+                record.new = Some(fsid);
+                record.claims = claims;
+            });
+        }
+        let (noout, noin) =
+            self.seen.ceph.slots.get(&osd).map_or((true, true), |slot| (slot.noout, slot.noin));
+        let is_hushed = noout && noin;
+        if !is_hushed && !self.facts.up {
+            return self.fenced(Act::Hush { osd, noout: !noout, noin: !noin });
+        }
+        let Some(name) = evidence.device.by_id.first() else {
+            return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
+        };
+        self.fenced(Act::Deploy(Deploy {
+            osd,
+            record: record.id.clone(),
+            fsid,
+            node: record.node.clone(),
+            block_path: format!("/dev/disk/by-id/{name}"),
+            store: record.target.store.to_string(),
+            crush: record.crush.clone(),
+        }))
+    }
+
+    pub(super) fn starting(&self) -> Next {
+        let osd = self.record.osd;
+        let Some(daemon) = self.seen.kube.daemons.get(&osd) else {
+            return Next::Wait(Wait::FreshView);
+        };
+        if daemon.replicas == 0 {
+            return Next::Wait(Wait::NotOurStop { osd });
+        }
+        let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
+        let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
+        if restarts >= MAX_RESTARTS {
+            return self.quarantine(format!(
+                "its new daemon does not stay up: {}; see `kubectl logs deployment/{} --all-containers`",
+                trouble.as_deref().unwrap_or("no reason is known"),
+                daemon.name
+            ));
+        }
+        Next::Wait(Wait::Up { osd, trouble })
+    }
+
+    pub(super) fn settling(&self) -> Next {
+        let osd = self.record.osd;
+        // As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its
+        // reweight (16.2.15); the adapter takes that mark off first.
+        let noin =
+            self.seen.ceph.slots.get(&osd).is_some_and(|slot| self.flags_to_lift(slot.noout, slot.noin).1);
+        if noin {
+            return Next::Do(Act::Unhush { osd, noout: false, noin });
+        }
+        // Rook may have the CephCluster back: what is left is Ceph's work.
+        if let Some(next) = self.unfence() {
+            return next;
+        }
+        let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
+        let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
+        for pg in unclean {
+            pgs += 1;
+            lacking += pg.degraded + pg.misplaced;
+            let copies = (pg.degraded + pg.misplaced).min(pg.objects);
+            bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
+        }
+        Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
+    }
+
+    /// One a turn: flags, fence, what was made for the record; last the record itself.
+    pub(super) fn close(&self) -> Next {
+        let record = self.record;
+        if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
+            let (noout, noin) = self.flags_to_lift(slot.noout, slot.noin);
+            if noout || noin {
+                return Next::Do(Act::Unhush { osd: record.osd, noout, noin });
+            }
+        }
+        if let Some(next) = self.unfence() {
+            return next;
+        }
+        let kube = &self.seen.kube;
+        let made = kube.leftovers.contains_key(&record.id)
+            || kube.kept.get(&record.osd) == Some(&record.id)
+            || kube.node_jobs.iter().any(|job| job.record == record.id)
+            || kube.reports.values().any(|report| report.record == record.id);
+        if made {
+            return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
+        }
+        Next::Save { ledger: self.ledger.without(record.osd), osd: Some(record.osd), why: Saving::Closed }
+    }
+}

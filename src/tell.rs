@@ -1,0 +1,109 @@
+//! Tells a run's events: log lines on stderr, `status` for those who look from outside, Kubernetes events for `describe`.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+
+use crate::domain::next::Saving;
+use crate::k8s::{About, EventType, K8s, Own};
+use crate::live::now;
+use crate::ports::Audience;
+use crate::report::Event;
+
+/// The status ConfigMap is written so often at most, unless something was done.
+const STATUS_SECONDS: i64 = 10;
+
+/// A wait that goes on is said again so often.
+const REMIND_SECONDS: i64 = 60;
+
+/// The audience of a real run.
+pub struct Teller {
+    k8s: std::sync::Arc<K8s>,
+    about: Option<About>,
+    said: String,
+    said_at: DateTime<Utc>,
+    written_at: DateTime<Utc>,
+}
+
+impl Teller {
+    /// Tells through this access to Kubernetes.
+    pub fn new(k8s: std::sync::Arc<K8s>, own: Option<&Own>) -> Self {
+        let about = own.map(About::job);
+        Self {
+            k8s,
+            about,
+            said: String::new(),
+            said_at: DateTime::UNIX_EPOCH,
+            written_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    /// Whether this is news, or long enough ago to be said again. Figures of a wait change every second: they are no news.
+    fn is_news(&mut self, text: &str, now: DateTime<Utc>) -> bool {
+        let gist: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let news = gist != self.said || (now - self.said_at).num_seconds() >= REMIND_SECONDS;
+        if news {
+            self.said = gist;
+            self.said_at = now;
+        }
+        news
+    }
+
+    async fn write_status(&mut self, text: &str, now: DateTime<Utc>, at_once: bool) {
+        if !at_once && (now - self.written_at).num_seconds() < STATUS_SECONDS {
+            return;
+        }
+        self.written_at = now;
+        let status = json!({ "at": now, "says": text }).to_string();
+        if let Err(error) = self.k8s.write_status(&status).await {
+            tracing::debug!("status not written: {error}");
+        }
+    }
+}
+
+/// Reason of the Kubernetes event, past tense; none for what is only logged.
+fn reason(event: &Event<'_>) -> Option<&'static str> {
+    match event {
+        Event::Saved { why: Saving::Record, .. } => Some("OsdRecorded"),
+        Event::Saved { why: Saving::Closed, .. } => Some("OsdMigrated"),
+        Event::Saved { why: Saving::New, .. } => Some("OsdPrepared"),
+        Event::Saved { why: Saving::Quarantine { .. }, .. } => Some("OsdQuarantined"),
+        Event::Done(crate::domain::act::Act::Destroy { .. }) => Some("OsdDestroyed"),
+        Event::Halted(_) => Some("MigrationHalted"),
+        Event::Saved { .. }
+        | Event::Conflict
+        | Event::Done(_)
+        | Event::NotDone { .. }
+        | Event::Blind(_)
+        | Event::Waiting { .. }
+        | Event::Lease(_)
+        | Event::Finished(_) => None,
+    }
+}
+
+impl Audience for Teller {
+    async fn tell(&mut self, event: Event<'_>) {
+        let text = event.to_string();
+        let now = now();
+        let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
+        if !waits || self.is_news(&text, now) {
+            match event {
+                Event::NotDone { .. } | Event::Blind(_) | Event::Halted(_) => tracing::warn!("{text}"),
+                Event::Saved { why: Saving::Quarantine { why }, .. } => tracing::warn!("{text}: {why}"),
+                Event::Saved { .. }
+                | Event::Conflict
+                | Event::Done(_)
+                | Event::Waiting { .. }
+                | Event::Lease(_)
+                | Event::Finished(_) => tracing::info!("{text}"),
+            }
+        }
+        if !matches!(event, Event::Lease(_)) {
+            self.write_status(&text, now, matches!(event, Event::Finished(_) | Event::Halted(_))).await;
+        }
+        if let (Some(reason), Some(about)) = (reason(&event), &self.about) {
+            let bad = matches!(event, Event::Halted(_) | Event::Saved { why: Saving::Quarantine { .. }, .. });
+            let kind = if bad { EventType::Warning } else { EventType::Normal };
+            self.k8s.publish(about, kind, reason, &text, now).await;
+        }
+    }
+}

@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# The cached parts: "hyper", one static binary with every part of Kubernetes and etcd, built from the published modules
+# (7 minutes when cold; its Go build cache may be deleted afterwards), and a containerd root with the images unpacked.
+KUBE=1.34.4 STAGING=0.34.4 ETCD=3.6.4 # Kubernetes, its staging modules (same minor.patch), the etcd that Kubernetes requires
+
+cmd_build() {
+  mkdir -p "$CACHE/bin" || die "no cache directory $CACHE"
+  exec 7> "$CACHE/lock"
+  flock 7 # two builds at once would only disturb each other
+  build_hyper
+  build_images
+  build_containerd_root
+  exec 7>&-
+}
+
+build_hyper() { # all parts in ONE go build and ONE link; the name it is called by decides what runs
+  local src="$CACHE/src" go mod want have="" v=k8s.io/component-base/version n
+  want="$KUBE $ETCD $(sha256sum < "$SRC/src/hyper.go" | cut -c1-16)"
+  [ -x "$CACHE/bin/hyper" ] && have=$(cat "$CACHE/bin/hyper.made" 2>/dev/null)
+  [ "$have" = "$want" ] && return
+  go=$(PATH=$PATH:/usr/local/go/bin:$HOME/go/bin command -v go) || cannot "Go is missing (needed once, to build Kubernetes)"
+  note "building Kubernetes $KUBE (7 minutes when nothing is cached)"
+  mkdir -p "$src"
+  cp "$SRC/src/hyper.go" "$src/main.go"
+  # the staging modules are published as k8s.io/X v0.34.4; which ones there are, the module's own go.mod says
+  mod=$(cd "$src" && "$go" mod download -json "k8s.io/kubernetes@v$KUBE" | jq -r .GoMod) || die "the module k8s.io/kubernetes v$KUBE is not to be had"
+  {
+    printf 'module lab/hyper\n\ngo 1.24.0\n\ngodebug default=go1.24\n\nrequire (\n'
+    printf '\tk8s.io/kubernetes v%s\n\tk8s.io/component-base v0.0.0\n\tk8s.io/kubectl v0.0.0\n' "$KUBE"
+    printf '\tgo.etcd.io/etcd/server/v3 v%s\n)\n\nreplace (\n' "$ETCD"
+    grep -oE 'k8s.io/[a-z-]+ => ./staging' "$mod" | awk -v v="v$STAGING" '{print "\t" $1 " => " $1 " " v}'
+    echo ')'
+  } > "$src/go.mod"
+  # without these -X the API server calls itself v0.0.0-master
+  (cd "$src" && "$go" mod tidy && CGO_ENABLED=0 "$go" build -trimpath -o "$CACHE/bin/hyper.new" -ldflags "-s -w -X $v.gitVersion=v$KUBE \
+    -X $v.gitMajor=${KUBE%%.*} -X $v.gitMinor=$(cut -d. -f2 <<< "$KUBE") -X $v.gitTreeState=clean" .) > "$CACHE/hyper.log" 2>&1 ||
+    { tail -5 "$CACHE/hyper.log" >&2; die "the build failed (see $CACHE/hyper.log)"; }
+  mv "$CACHE/bin/hyper.new" "$CACHE/bin/hyper"
+  for n in etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do ln -sfn hyper "$CACHE/bin/$n"; done
+  echo "$want" > "$CACHE/bin/hyper.made"
+  note "Kubernetes built ($(du -h "$CACHE/bin/hyper" | cut -f1))"
+}
+
+containerd_config() { # STATE-DIRECTORY ROOT: nothing in it names a registry
+  render "$SRC/manifests/containerd.toml" "STATE=$1" "ROOT=$2" "PAUSE=$PAUSE_IMAGE" "RUNC=$SRC/lib/runc-lab"
+}
+
+build_containerd_root() { # to be copied (hard links) for every node; importing there costs 10 s each
+  local root="$CACHE/ctrd" tmp pid i want
+  want=$(cat "$CACHE/img/pause.json" "$CACHE/img/ceph.json" | sha256sum | cut -c1-16)
+  [ "$(cat "$root/.made" 2>/dev/null)" = "$want" ] && return
+  note "unpacking the images into a containerd root"
+  rm -rf "$root"
+  tmp=$(mktemp -d)
+  containerd_config "$tmp" "$root" > "$tmp/config.toml"
+  containerd -c "$tmp/config.toml" > "$CACHE/ctrd.log" 2>&1 &
+  pid=$!
+  poll 100 0.1 ctr -a "$tmp/containerd.sock" version > /dev/null 2>&1 || die "containerd did not start (see $CACHE/ctrd.log)"
+  for i in pause ceph; do
+    ctr -a "$tmp/containerd.sock" -n k8s.io images import "$CACHE/img/$i.tar" >> "$CACHE/ctrd.log" 2>&1 ||
+      { kill $pid; die "import of $i failed (see $CACHE/ctrd.log)"; }
+  done
+  kill $pid
+  wait $pid 2>/dev/null
+  rm -rf "$tmp"
+  # the archives are in the containerd root now; only the digests are needed later
+  rm -f "$CACHE/img/pause.tar" "$CACHE/img/ceph.tar"
+  echo "$want" > "$root/.made"
+  note "images ready ($(du -sh "$root" | cut -f1))"
+}

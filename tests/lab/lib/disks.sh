@@ -1,0 +1,105 @@
+# shellcheck shell=bash
+# Disks: loop devices on sparse files, listed in $DIR/disks as HOST NAME /dev/loopN. There is no udevd on a host (its kernel
+# events would reach all hosts alike), so a watcher does its part, and this kernel has no partition table parser, so
+# `reread` does the kernel's.
+DISK_GIB=6 # ceph-volume calls less than 5 GB "insufficient space"
+
+new_disk() { # HOST NAME GIB -> /dev/loopN
+  local f="$DIR/img/$2.img" l
+  truncate -s "${3}G" "$f" || return 1
+  exec 8> "$DIR/disks.lock"
+  flock 8
+  l=$(for _ in 1 2 3 4 5; do losetup -f --show -P "$f" && break; sleep 0.2; done) # another user may take the free one first
+  [ -n "$l" ] && echo "$1 $2 $l" >> "$DIR/disks"
+  exec 8>&-
+  [ -n "$l" ] || return 1
+  sync_dev "$1"
+  echo "$l"
+}
+
+reread() { # /dev/loopN: make the kernel's partitions what the table says, if they are not
+  # (`partx -u` takes even right ones away for a moment, and gives them another minor number)
+  local k=${1#/dev/} p have want
+  have=$(for p in "/sys/block/$k/$k"p*; do
+    [ -e "$p/start" ] && echo "${p##*p} $(cat "$p/start") $(cat "$p/size")"
+  done | sort)
+  want=$(partx -g -r -o NR,START,SECTORS "$1" 2> /dev/null | awk '{print $1, $2, $3}' | sort)
+  [ "$have" = "$want" ] && return
+  if [ -n "$want" ]; then partx -u "$1" > /dev/null 2>&1; else partx -d "$1" > /dev/null 2>&1; fi
+}
+
+sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
+  local h=$1 on_host name l k part dev p
+  p=$(pid_of "$h") || return 0
+  exec 9> "$DIR/pids/$h.lock"
+  flock 9
+  while read -r on_host name l; do
+    [ "$on_host" = "$h" ] || continue
+    k=${l#/dev/}
+    for part in "/sys/block/$k" "/sys/block/$k/$k"p*; do
+      { read -r dev < "$part/dev"; } 2> /dev/null && echo "${part##*/} $k ${dev%:*} ${dev#*:} $name"
+    done
+  done < "$DIR/disks" | nsenter -t "$p" -m -p bash "$SRC/lib/sync_dev.sh"
+  exec 9>&-
+}
+
+# What udevd would do when partitions come and go. Looks twice a second, without starting a process unless something changed.
+watch_disks() {
+  local -A seen now
+  local h l k part a b c idle
+  shopt -s nullglob
+  exec {idle}<> <(:) # never has a line: reading it with a limit is a sleep without a process
+  while [ -e "$DIR/env" ] && pid_of_unforked net; do
+    now=()
+    while read -r h _ l; do
+      k=${l#/dev/}
+      now[$h]+=" $k"
+      for part in "/sys/block/$k/$k"p*; do
+        { read -r a < "$part/dev" && read -r b < "$part/start" && read -r c < "$part/size"; } 2> /dev/null || continue
+        now[$h]+=" ${part##*/}:$a:$b:$c"
+      done
+    done 2> /dev/null < "$DIR/disks"
+    for h in "${!now[@]}"; do
+      [ "${seen[$h]:-}" = "${now[$h]}" ] || { sync_dev "$h"; seen[$h]=${now[$h]}; }
+    done
+    read -rt 0.5 -u "$idle" || true
+  done
+}
+pid_of_unforked() { # NAME: as pid_of, but the way that costs nothing
+  local p t stat
+  { read -r p t < "$DIR/pids/$1" && read -r stat < "/proc/$p/stat"; } 2> /dev/null || return 1
+  # shellcheck disable=SC2086
+  set -- ${stat##*) }
+  [ "${20}" = "$t" ]
+}
+start_watcher() {
+  OSD_LAB=$LAB_ID setsid env "LAB_DIR=$DIR" "LAB_CACHE=$CACHE" bash -c '
+    SRC=$1; . "$SRC/lib/common.sh"; . "$SRC/lib/disks.sh"; watch_disks' disk-watcher "$SRC" < /dev/null >> "$DIR/log/watcher.log" 2>&1 &
+  save_pid watcher $!
+}
+
+cmd_disk() { # HOST [GIB] NAME
+  local gib=$DISK_GIB
+  [ $# = 3 ] && { gib=$2; set -- "$1" "$3"; }
+  [ $# = 2 ] || usage "disk HOST [GIB] NAME"
+  need_number "$gib"
+  case " $NODES " in *" $1 "*) ;; *) usage "there is no node '$1' ($NODES)" ;; esac
+  [[ $2 =~ ^[a-z0-9][a-z0-9.-]*$ ]] || usage "not a name for a disk: '$2'"
+  [ ! -e "$DIR/img/$2.img" ] || die "there is a disk $2 already"
+  new_disk "$1" "$2" "$gib" || die "no disk"
+}
+
+detach_disks() { # only loops on files of this lab; a mount that is just going away may hold one for a moment
+  local l f left
+  for _ in {1..50}; do
+    left=0
+    while read -r l f; do
+      case $f in "$DIR/img/"*) ;; *) continue ;; esac
+      left=1
+      partx -d "$l" 2> /dev/null
+      losetup -d "$l" 2> /dev/null
+    done < <(losetup -n -l -O NAME,BACK-FILE)
+    [ $left = 0 ] && return
+    sleep 0.1
+  done
+}

@@ -1,0 +1,100 @@
+# shellcheck shell=bash
+# Hosts: namespaces of this machine, made once and used by Ceph and by Kubernetes. They share one network namespace, in
+# which every node has an address of its own on a bridge; nothing of it is visible outside, and no packet leaves it.
+CGROUPS="cpu cpuacct cpuset memory devices freezer blkio pids systemd" # all that a kubelet with cgroup v1 wants
+
+start_network() {
+  local p n="$LAB_NET"
+  # 10.96.0.1, the address of the service "kubernetes", is simply one of lo: no kube-proxy is needed to reach the API
+  OSD_LAB=$LAB_ID setsid unshare -n --propagation private bash -c '
+    ip link set lo up; ip addr add 10.96.0.1/32 dev lo; ip link add $1 type bridge
+    for i in 1 11 12 13; do ip addr add $2.$i/24 dev $1; done
+    ip link set $1 up; ip route add default dev $1; sysctl -qw net.ipv4.ip_forward=1; touch "$3"
+    exec sleep infinity' network "$BRIDGE" "$n" "$DIR/network-ready" < /dev/null > "$DIR/log/network.log" 2>&1 &
+  p=$!
+  save_pid net $p
+  poll 100 0.05 test -e "$DIR/network-ready" || die "the network namespace did not come up (see $DIR/log/network.log)"
+}
+
+start_host() { # NAME
+  local name=$1 b="$DIR/h/$1" role=plain u child
+  mkdir -p "$b/log"
+  case " $NODES " in *" $name "*) role=node ;; esac
+  mkdir -p "/sys/fs/cgroup/pids/$LAB_ID/$name/daemons"
+  # all processes of a host are in one cgroup: what is left of it can be found, whatever it is
+  OSD_LAB=$LAB_ID setsid bash -c 'echo $$ > "$1"; shift; exec "$@"' host "/sys/fs/cgroup/pids/$LAB_ID/$name/daemons/cgroup.procs" \
+    nsenter -t "$(pid_of net)" -n unshare -m -u -p --fork --kill-child --mount-proc --propagation private \
+    bash "$SRC/lib/host_init.sh" "$name" "$b" $role "${name#h}" < /dev/null > "$b/log/init.log" 2>&1 &
+  u=$!
+  save_pid "$name.outer" $u
+  poll 200 0.05 test -e "$b/ready" || { cat "$b/log/init.log" >&2; die "host $name did not start"; }
+  child=$(cat "/proc/$u/task/$u/children") # from outside, pid 1 of the host
+  save_pid "$name" "${child%% *}"
+}
+
+# the command prefix that enters a host, with the environment of a root login there
+enter() { # HOST
+  local p
+  p=$(pid_of "$1") || die "host $1 is not running"
+  ENTER=(nsenter -t "$p" -m -u -p -n env -i "PATH=$PATH" LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 "OSD_LAB=$LAB_ID"
+    CEPH_VOLUME_ALLOW_LOOP_DEVICES=1 LVM_SUPPRESS_FD_WARNINGS=1)
+}
+on() { # HOST CMD...
+  local ENTER
+  enter "$1"
+  shift
+  "${ENTER[@]}" "$@"
+}
+net() { nsenter -t "$(pid_of net || die "the lab's network is gone")" -n "$@"; }
+
+run_in() { # HOST DAEMON CMD...: start a daemon; DAEMON.pid is its pid in the host's own PID namespace
+  local h=$1 d=$2 b="$DIR/h/$1" p
+  shift 2
+  printf '%q ' "$@" > "$b/$d.cmd"
+  p=$(pid_of "$h") || die "host $h is not running"
+  OSD_LAB=$LAB_ID setsid nsenter -t "$p" -m -u -p -n bash -c 'echo $$ > "$1"; echo $$ > "$2"; ulimit -n 1048576; shift 2; exec "$@"' \
+    daemon "$b/$d.pid" "/sys/fs/cgroup/pids/$LAB_ID/$h/daemons/cgroup.procs" "$@" < /dev/null >> "$b/log/$d.log" 2>&1 &
+}
+
+cmd_restart() { # HOST DAEMON
+  [ $# = 2 ] || usage "restart HOST DAEMON"
+  local b="$DIR/h/$1" cmd
+  [ -e "$b/$2.cmd" ] || usage "there is no $2 on '$1'"
+  # shellcheck disable=SC2016
+  on "$1" bash -c 'p=$(cat "$1"); kill "$p" 2>/dev/null
+    for ((i = 0; i < 30; i++)); do kill -0 "$p" 2>/dev/null || exit 0; sleep 0.1; done; kill -9 "$p"' - "$b/$2.pid"
+  eval "cmd=($(cat "$b/$2.cmd"))"
+  run_in "$1" "$2" "${cmd[@]}"
+}
+cmd_on() {
+  [ $# -ge 2 ] || usage "on HOST CMD..."
+  case " $HOSTS " in *" $1 "*) ;; *) usage "there is no host '$1' ($HOSTS)" ;; esac
+  on "$@"
+}
+cmd_net() {
+  [ $# -ge 1 ] || usage "net CMD..."
+  export KUBECONFIG="$DIR/kubeconfig" KUBECACHEDIR="$DIR/kube-cache" PATH="$CACHE/bin:$PATH" OSD_LAB=$LAB_ID
+  net "$@"
+}
+
+stop_hosts() {
+  local h
+  for h in $HOSTS; do
+    end_pid "$h" KILL       # ends all in its PID namespace, and nothing else
+    end_pid "$h.outer" KILL # when it was caught between the two
+  done
+  end_pid net KILL
+}
+remove_cgroups() {
+  local c left
+  for _ in {1..50}; do
+    left=0
+    for c in /sys/fs/cgroup/*/"$LAB_ID"; do
+      [ -d "$c" ] || continue
+      find "$c" -depth -type d -exec rmdir {} + 2> /dev/null
+      [ -d "$c" ] && left=1
+    done
+    [ $left = 0 ] && return
+    sleep 0.1
+  done
+}

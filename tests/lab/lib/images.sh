@@ -1,0 +1,102 @@
+# shellcheck shell=bash
+# Container images made by hand, as OCI layouts, without a registry or Docker: layers are plain tar files, so a layer's
+# digest is its diff id too. NAME.json beside an image lists layers and configuration; an image on top starts from it.
+PAUSE_IMAGE=lab.local/pause:1
+CEPH_IMAGE=lab.local/ceph:16.2.15
+TOOL_IMAGE=lab.local/osd-migrate:dev
+CEPH_IMAGE_PACKAGES=ceph-osd,ceph-common,ceph-mon,ceph-mgr,python3-rados,lvm2,udev,gdisk,xfsprogs,cryptsetup-bin,procps,iproute2,util-linux,curl,ca-certificates
+
+# OUT.tar NAME BASE.json|- CONFIG LAYER.tar...: an OCI layout of BASE's layers and these on top. BASE's own layer files are
+# not in it: containerd has them already, and takes an archive that lacks what it has (that is what makes `lab image` fast).
+oci_archive() {
+  local out=$1 name=$2 base=$3 config=$4 t layers="[]" l d
+  shift 4
+  [ "$base" = - ] || { layers=$(jq -c .layers "$base"); config=$(jq -c --argjson c "$config" '.config + $c' "$base"); }
+  t=$(mktemp -d "$CACHE/oci.XXXXXX")
+  mkdir -p "$t/blobs/sha256"
+  blob() { # FILE -> its digest; the file becomes a blob
+    local h
+    h=$(sha256sum < "$1" | cut -d' ' -f1)
+    ln "$1" "$t/blobs/sha256/$h" 2>/dev/null || cp "$1" "$t/blobs/sha256/$h"
+    echo "sha256:$h"
+  }
+  for l; do
+    d=$(blob "$l")
+    layers=$(jq -c --arg d "$d" --argjson s "$(stat -c %s "$l")" \
+      '. + [{mediaType: "application/vnd.oci.image.layer.v1.tar", digest: $d, size: $s}]' <<< "$layers")
+  done
+  jq -nc --argjson l "$layers" --argjson c "$config" \
+    '{architecture: "amd64", os: "linux", config: $c, rootfs: {type: "layers", diff_ids: [$l[].digest]}}' > "$t/config"
+  d=$(blob "$t/config")
+  jq -nc --argjson l "$layers" --arg d "$d" --argjson s "$(stat -c %s "$t/config")" '{schemaVersion: 2,
+    mediaType: "application/vnd.oci.image.manifest.v1+json",
+    config: {mediaType: "application/vnd.oci.image.config.v1+json", digest: $d, size: $s}, layers: $l}' > "$t/manifest"
+  d=$(blob "$t/manifest")
+  jq -nc --arg d "$d" --argjson s "$(stat -c %s "$t/manifest")" --arg n "$name" '{schemaVersion: 2, manifests: [
+    {mediaType: "application/vnd.oci.image.manifest.v1+json", digest: $d, size: $s, platform: {architecture: "amd64", os: "linux"},
+     annotations: {"io.containerd.image.name": $n, "org.opencontainers.image.ref.name": ($n | split(":")[1])}}]}' > "$t/index.json"
+  echo '{"imageLayoutVersion":"1.0.0"}' > "$t/oci-layout"
+  tar -C "$t" -cf "$out" oci-layout index.json blobs
+  d=$?
+  jq -nc --argjson l "$layers" --argjson c "$config" '{layers: $l, config: $c}' > "${out%.tar}.json"
+  rm -rf "$t"
+  return $d
+}
+
+build_images() {
+  local img="$CACHE/img" t want
+  mkdir -p "$img"
+  want=$(cat "$SRC/lib/images.sh" "$SRC/src/pause.c" "$SRC/lib/install.sh" | sha256sum | cut -c1-16)
+  [ "$(cat "$img/made" 2>/dev/null)" = "$want" ] && return
+  t=$(mktemp -d "$CACHE/tree.XXXXXX")
+  # the sandbox image: a process that waits and reaps
+  gcc -Os -static -s -o "$t/pause" "$SRC/src/pause.c" || die "gcc could not build pause"
+  tar -C "$t" --owner=0 --group=0 --mtime=@0 -cf "$t/pause.layer" pause
+  oci_archive "$img/pause.tar" "$PAUSE_IMAGE" - '{"Entrypoint":["/pause"]}' "$t/pause.layer" || die "no pause image"
+
+  ceph_base_layer
+  # what Ceph's own images have and this Debian lacks: the run directory, and a systemctl. Its answer must be "no" to
+  # everything: one that says yes means "that OSD's unit is running", and ceph-volume refuses to zap
+  mkdir -p "$t/fix/run/ceph" "$t/fix/usr/bin"
+  chown "$(stat -c %u:%g /var/lib/ceph)" "$t/fix/run/ceph"
+  printf '#!/bin/sh\nexit 3\n' > "$t/fix/usr/bin/systemctl"
+  chmod 755 "$t/fix/usr/bin/systemctl"
+  tar -C "$t/fix" --mtime=@0 --numeric-owner -cf "$t/fix.layer" run usr
+  # disks of the lab are loop devices; ceph-volume takes those only when told so
+  oci_archive "$img/ceph.tar" "$CEPH_IMAGE" - '{"Cmd":["/bin/bash"], "Env":[
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "CEPH_VOLUME_ALLOW_LOOP_DEVICES=1", "LVM_SUPPRESS_FD_WARNINGS=1"]}' \
+    "$img/ceph.layer" "$t/fix.layer" || die "no ceph image"
+  rm -rf "$t"
+  echo "$want" > "$img/made"
+}
+
+ceph_base_layer() {
+  local l="$CACHE/img/ceph.layer"
+  [ -s "$l" ] && [ "$(cat "$l.made" 2>/dev/null)" = "$CEPH_IMAGE_PACKAGES" ] && return
+  note "making the Ceph image (a minute)"
+  # mmdebstrap makes a tar only when the name ends so
+  mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' --include="$CEPH_IMAGE_PACKAGES" \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$SUITE" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 ||
+    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the Ceph image could not be made"; }
+  mv "$l.tmp.tar" "$l"
+  echo "$CEPH_IMAGE_PACKAGES" > "$l.made"
+}
+
+cmd_image() { # BIN
+  local t n jobs=() rc=0
+  [ $# = 1 ] || usage "image BIN"
+  [ -f "$1" ] || die "no such file: $1"
+  t=$(mktemp -d "$DIR/image.XXXXXX")
+  install -D -m 755 "$1" "$t/tree/usr/local/bin/osd-migrate"
+  tar -C "$t/tree" --owner=0 --group=0 -cf "$t/top.layer" usr/local/bin/osd-migrate
+  oci_archive "$t/image.tar" "$TOOL_IMAGE" "$CACHE/img/ceph.json" '{}' "$t/top.layer" || die "no image"
+  for n in $NODES; do
+    on "$n" ctr -n k8s.io images import "$t/image.tar" > "$t/$n.log" 2>&1 &
+    jobs+=($!)
+  done
+  for n in "${jobs[@]}"; do wait "$n" || rc=1; done
+  [ $rc = 0 ] || { cat "$t"/*.log >&2; rm -rf "$t"; die "the import failed"; }
+  rm -rf "$t"
+  note "$TOOL_IMAGE is on $NODES"
+}

@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# What the machine must have: checks that end with exit 3 and a sentence, and the Debian packages.
+SUITE=bookworm
+PACKAGES="ceph-mon ceph-mgr ceph-osd ceph-common python3-rados lvm2 udev gdisk xfsprogs cryptsetup-bin iproute2 fdisk procps
+  containerd runc containernetworking-plugins iptables jq mmdebstrap openssl util-linux gcc libc6-dev"
+
+check_machine() {
+  local codename
+  [ "$(id -u)" = 0 ] || cannot "it needs root"
+  # shellcheck disable=SC1091
+  codename=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_CODENAME:-}")
+  [ "$codename" = "debian $SUITE" ] || cannot "it needs Debian 12 ($SUITE), this is '$codename'"
+  [ "$(uname -m)" = x86_64 ] || cannot "it needs x86_64"
+  losetup -f >/dev/null 2>&1 || cannot "there are no loop devices"
+  grep -qw overlay /proc/filesystems || cannot "the kernel has no overlayfs"
+  [ -d /sys/fs/cgroup/pids ] && [ -d /sys/fs/cgroup/cpuset ] || cannot "it needs cgroup v1 hierarchies below /sys/fs/cgroup"
+  unshare -m -u -p -n --fork true 2>/dev/null || cannot "namespaces can't be made"
+  case $DIR/ in /var/* | /etc/* | /run/* | /dev/* | /sys/* | /proc/*) cannot "LAB_DIR must not be below /var, /etc or /run (every host has its own)" ;; esac
+}
+
+missing_packages() { # the status line of an absent or half-installed package is not "install ok installed"
+  local have p
+  # shellcheck disable=SC2086
+  have=$(dpkg-query -W -f '${Status} ${Package}\n' $PACKAGES 2>/dev/null | sed -n 's/^install ok installed //p')
+  for p in $PACKAGES; do grep -qx "$p" <<< "$have" || echo "$p"; done
+}
+
+cmd_install() {
+  local want
+  want=$(missing_packages)
+  [ -n "$want" ] || return 0
+  note "installing $(wc -w <<< "$want") Debian packages"
+  export DEBIAN_FRONTEND=noninteractive
+  # shellcheck disable=SC2086
+  { apt-get update -qq &&
+    apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 $want; } > /dev/null 2>&1
+  want=$(missing_packages)
+  [ -z "$want" ] || cannot "apt-get could not install: $(tr '\n' ' ' <<< "$want")"
+  note "packages installed"
+}

@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# The Kubernetes cluster: etcd, API server, controller manager, scheduler on host cp; containerd and kubelet on every node.
+# No kube-proxy and no DNS: what the lab runs is on the host network, and "kubernetes" is an address of its own (hosts.sh).
+K() { # kubectl as cluster-admin
+  KUBECONFIG="$DIR/kubeconfig" KUBECACHEDIR="$DIR/kube-cache" net "$CACHE/bin/kubectl" "$@"
+}
+cmd_kubectl() {
+  [ $# -ge 1 ] || usage "kubectl ARGS..."
+  K "$@"
+}
+
+start_control_plane() {
+  local bin="$CACHE/bin" p="$DIR/pki"
+  # no fsync: a machine that crashes takes the lab with it anyway
+  run_in cp etcd "$bin/etcd" --data-dir "$DIR/etcd" --unsafe-no-fsync --listen-client-urls http://127.0.0.1:2379 \
+    --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380 --log-level warn
+  make_keys
+  run_in cp kube-apiserver "$bin/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --bind-address=0.0.0.0 --secure-port=443 \
+    --advertise-address="$LAB_NET.1" --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC \
+    --enable-admission-plugins=NodeRestriction --allow-privileged=true --anonymous-auth=true --event-ttl=1h \
+    --client-ca-file="$p/ca.crt" --tls-cert-file="$p/apiserver.crt" --tls-private-key-file="$p/apiserver.key" \
+    --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$p/sa.pub" --service-account-signing-key-file="$p/sa.key" \
+    --kubelet-client-certificate="$p/kubelet-client.crt" --kubelet-client-key="$p/kubelet-client.key" --kubelet-preferred-address-types=InternalIP \
+    --audit-policy-file="$SRC/manifests/audit-policy.yaml" --audit-log-path="$DIR/audit.log" --audit-log-maxsize=4096
+  poll 600 0.1 K get --raw /readyz > /dev/null 2>&1 || { tail -5 "$DIR/h/cp/log/kube-apiserver.log" >&2; die "the API server is not ready"; }
+  note "API server ready"
+  start_controller scheduler
+  start_controller controller-manager --use-service-account-credentials --root-ca-file="$p/ca.crt" --service-account-private-key-file="$p/sa.key" --node-monitor-period=1s
+}
+
+start_controller() { # NAME ARGS...; with the default limits of requests a second, many objects at once would be slow
+  local c="$DIR/$1.conf" n="kube-$1"
+  shift
+  run_in cp "$n" "$CACHE/bin/$n" --kubeconfig="$c" --authentication-kubeconfig="$c" --authorization-kubeconfig="$c" \
+    --kube-api-qps=300 --kube-api-burst=500 --bind-address=127.0.0.1 --leader-elect=false "$@"
+}
+
+start_container_runtime() { # NODE: needs no API server
+  local h=$1 b="$DIR/h/$1" c r=io.containerd.snapshotter.v1.overlayfs/snapshots
+  # Its root is a copy of the one in the cache: data bases for real, blobs as hard links (a copy on another file system), and
+  # the unpacked layers, thirty thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
+  (cd "$CACHE/ctrd" && find . -path "./$r/*/*" -prune -o -type d -print) | while read -r c; do mkdir -p -m 700 "$b/containerd/$c"; done
+  (cd "$CACHE/ctrd" && find . -path "./$r" -prune -o -type f -print) | while read -r c; do
+    case $c in */blobs/*) ln "$CACHE/ctrd/$c" "$b/containerd/$c" 2> /dev/null && continue ;; esac
+    cp "$CACHE/ctrd/$c" "$b/containerd/$c"
+  done
+  on "$h" bash -e -c 'for s in "$1"/[0-9]*; do
+      t=/var/lib/containerd/$2/${s##*/}; mkdir "$t/fs" "$t/work"; mount --bind "$s/fs" "$t/fs"; mount -o remount,bind,ro "$t/fs"
+    done' - "$CACHE/ctrd/$r" "$r" || die "no containerd root for $h"
+  for c in $CGROUPS; do mkdir -p "/sys/fs/cgroup/$c/$LAB_ID/$h" 2> /dev/null; done
+  containerd_config /run/containerd /var/lib/containerd > "$b/containerd.toml"
+  run_in "$h" containerd containerd -c "$b/containerd.toml"
+}
+start_kubelet() { # NODE
+  local h=$1 b="$DIR/h/$1" ip="$LAB_NET.$((10 + ${1#h}))"
+  render "$SRC/manifests/kubelet.yaml" "ADDRESS=$ip" "DIR=$DIR" "CGROUP=$LAB_ID/$h" > "$b/kubelet.yaml"
+  run_in "$h" kubelet "$CACHE/bin/kubelet" --config="$b/kubelet.yaml" --kubeconfig="$DIR/kubelet-$h.conf" --hostname-override="$h" --node-ip="$ip"
+}
+
+start_kubernetes() {
+  local h
+  mkdir -m 700 "$DIR/etcd"
+  echo "nameserver 10.96.0.10" > "$DIR/resolv.conf"
+  for h in $NODES; do start_container_runtime "$h"; done
+  start_control_plane
+  for h in $NODES; do start_kubelet "$h"; done
+  poll 300 0.2 nodes_ready || { K get nodes >&2; die "nodes are not ready (see $DIR/h/*/log)"; }
+  note "nodes ready"
+}
+nodes_ready() { [ "$(K get nodes --no-headers 2> /dev/null | grep -cw Ready)" = "$(wc -w <<< "$NODES")" ]; }

@@ -1,0 +1,101 @@
+"""client.py POOL RESULT: writes a small object, reads another back and checks it, about 10 operations a second, until SIGTERM.
+
+Every operation that fails or takes over 30 s gets a line; the summary goes to RESULT.
+"""
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+from labrados import connect
+
+OBJECTS, PERIOD, LIMIT = 64, 0.1, 30.0
+pool, result = sys.argv[1:]
+stopping = False
+
+
+def stop(_signal, _frame):
+    global stopping
+    stopping = True
+
+
+class Client:
+    def __init__(self, io):
+        self.io, self.ops, self.failed, self.slow, self.longest = io, 0, 0, 0, 0.0
+        self.known = {}  # name -> what it must hold
+        self.prefix = "client.%s." % os.urandom(4).hex()
+
+    def wait(self, what, start_op):
+        """Runs one asynchronous operation and measures it; its completion, or None when it did not succeed in time."""
+        self.ops += 1
+        begin = time.monotonic()
+        error, completion = None, None
+        try:
+            completion = start_op()
+            # polled, because a blocked call could be neither measured nor ended
+            while not completion.is_complete() and time.monotonic() - begin <= LIMIT:
+                time.sleep(0.002)
+            if not completion.is_complete():
+                error = "no answer after %g s" % LIMIT
+                while not completion.is_complete() and not stopping:  # one at a time: the next would hang as well
+                    time.sleep(0.05)
+            elif completion.get_return_value() < 0:
+                error = "error %d" % completion.get_return_value()
+        except Exception as e:
+            error = repr(e)
+        took = time.monotonic() - begin
+        self.longest = max(self.longest, took)
+        self.slow += took > LIMIT
+        if error:
+            self.fail("%s: %s (%.1f s)" % (what, error, took))
+            return None
+        return completion
+
+    def fail(self, line):
+        self.failed += 1
+        print(time.strftime("%H:%M:%S ") + line, flush=True)
+
+    def write(self):
+        name = self.prefix + str(random.randrange(OBJECTS))
+        body = b"%s %d " % (name.encode(), self.ops) + os.urandom(random.randrange(1, 4096))
+        self.known.pop(name, None)  # until it is acknowledged, either content may be there
+        if self.wait("write " + name, lambda: self.io.aio_write_full(name, body)):
+            self.known[name] = body
+
+    def read(self):
+        if not self.known:
+            return
+        name = random.choice(list(self.known))
+        got = []
+        if self.wait("read " + name, lambda: self.io.aio_read(name, 8192, 0, lambda _c, data: got.append(data))):
+            for _ in range(500):  # the callback may come a moment after the completion
+                if got:
+                    break
+                time.sleep(0.002)
+            if not got or got[0] != self.known[name]:
+                self.fail("read %s: wrong content" % name)
+
+
+signal.signal(signal.SIGTERM, stop)
+cluster = connect()
+ioctx = cluster.open_ioctx(pool)
+client = Client(ioctx)
+client.write()
+print("started", flush=True)
+turn = 0
+due = time.monotonic()
+while not stopping:
+    turn += 1
+    (client.write if turn % 2 else client.read)()
+    due = max(due + PERIOD, time.monotonic() - 1)
+    time.sleep(max(0.0, due - time.monotonic()))
+with open(result + ".new", "w") as f:
+    json.dump({"ops": client.ops, "failed": client.failed, "slow": client.slow, "max_seconds": round(client.longest, 3)}, f)
+    f.write("\n")
+os.rename(result + ".new", result)
+if client.failed == 0:  # with an operation still open, shutting down could hang
+    ioctx.close()
+    cluster.shutdown()
+os._exit(0)

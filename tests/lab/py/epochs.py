@@ -1,0 +1,40 @@
+"""epochs.py FROM | --now: were OSDs ever down in more than one host at once? Walks the OSD maps from epoch FROM on.
+
+An OSD that exists and is not up counts as down (so does a destroyed or a new one), under the host where that epoch's
+CRUSH tree has it; one that is in no host yet holds no data and is left out.
+"""
+import sys
+
+from labrados import command, connect
+
+
+def hosts_of(tree):
+    return {child: node["name"] for node in tree["nodes"] if node["type"] == "host" for child in node["children"]}
+
+
+c = connect()
+now = command(c, "osd stat")["epoch"]
+if sys.argv[1] == "--now":
+    print(now)
+    c.shutdown()
+    sys.exit(0)
+first = int(sys.argv[1])
+if first > now:
+    c.shutdown()
+    sys.exit("epoch %d is in the future (now: %d)" % (first, now))
+most, before = 0, None
+for epoch in range(first, now + 1):
+    dump = command(c, "osd dump", epoch=epoch)
+    down = [o["osd"] for o in dump["osds"] if not o["up"]]
+    hosts = hosts_of(command(c, "osd tree", epoch=epoch)) if down else {}
+    where = {}
+    for osd in down:
+        if osd in hosts:
+            where.setdefault(hosts[osd], []).append(osd)
+    most = max(most, len(where))
+    if len(where) > 1 and where != before:
+        print("epoch %d (%s): down on %s" % (epoch, dump["modified"], ", ".join("%s: osd %s" % (h, o) for h, o in sorted(where.items()))))
+    before = where
+print("epochs %d..%d checked, max hosts down at once %d" % (first, now, most))
+c.shutdown()
+sys.exit(1 if most > 1 else 0)

@@ -1,0 +1,26 @@
+"""What the lab's scripts share: a connected librados session and its commands. Debian's python3-rados."""
+import json
+import signal
+import sys
+
+import rados
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a script without a stack trace
+
+
+def connect():
+    cluster = rados.Rados(conffile="/etc/ceph/ceph.conf", name="client.admin")
+    cluster.connect(timeout=30)
+    return cluster
+
+
+def command(cluster, prefix, data=b"", **args):
+    """A mon command; its JSON answer. Ends the script when the mon refuses."""
+    status, out, error = cluster.mon_command(json.dumps(dict(args, prefix=prefix, format="json")), data)
+    if status != 0:
+        cluster.shutdown()  # without it librados may crash at exit
+        sys.exit("%s: %s (%d)" % (prefix, error, status))
+    try:
+        return json.loads(out)
+    except ValueError:
+        return out.decode()

@@ -1,0 +1,75 @@
+"""A run from end to end: refused without confirmation, two Jobs at once, an OSD stopped by somebody else, all
+legacy OSDs migrated under a client's load, a second run that finds nothing to do."""
+import json
+
+from . import refusals
+
+LEGACY = [0, 1, 5]
+
+
+def run(world):
+    world.up()
+    world.lab("write", "300")
+    world.lab("client", "start")
+    before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
+    assert {osd for osd, store in world.stores().items() if store == "filestore"} == {1}, world.stores()
+
+    unconfirmed(world, epoch)
+    refusals.on_running_lab(world)
+    two_jobs_and_a_stopped_osd(world, epoch)
+    world.expect_migrated(before, fsids, LEGACY)
+    world.expect_calm(epoch)
+    nothing_to_do(world)
+    client = json.loads(world.lab("client", "stop").stdout.strip().splitlines()[-1])
+    world.say(f"client: {client}")
+    assert client["ops"] > 100 and not client["failed"] and not client["slow"], client
+    report(world)
+
+
+def unconfirmed(world, epoch):
+    job = world.start("unconfirmed")
+    result = world.wait_for(job, 60)
+    log = world.log(job)
+    assert result == ("Failed", 3), (result, log)
+    assert "not confirmed" in log and "osd.1" in log, log
+    assert world.epoch() == epoch and not world.get("configmap", "osd-migrate-ledger"), "something was changed"
+    world.say("without confirmation: exit 3, nothing changed")
+
+
+def two_jobs_and_a_stopped_osd(world, epoch):
+    # osd.4 is none of ours to touch: it conforms, and somebody stopped it.
+    world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=0")
+    world.until("osd.4 to be down", 60, lambda: not [o for o in world.ceph("osd", "dump")["osds"] if o["osd"] == 4][0]["up"])
+    world.confirm()
+    first = world.start("first")
+    world.until("the first runner to name osd.4", 60, lambda: "osd.4" in world.log(first))
+    second = world.start("second")
+    assert world.wait_for(second, 60) == ("Complete", 0), world.log(second)
+    assert "first" in world.log(second), world.log(second)
+    assert not world.records(), "an OSD was recorded though the cluster was not clean"
+    world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=1")
+    world.say("two Jobs: the second left; the first waited for osd.4 and named it")
+    assert world.wait_for(first, 400) == ("Complete", 0), world.log(first)
+
+
+def nothing_to_do(world):
+    writes = written_by_admin(world)
+    epoch = world.epoch()
+    job = world.start("again")
+    assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
+    assert world.epoch() == epoch, "the osdmap changed"
+    new = written_by_admin(world)[len(writes):]
+    assert not new, f"the second run wrote to Ceph: {new}"
+    world.say("second run: nothing to do, exit 0, not one write to Ceph")
+
+
+def written_by_admin(world):
+    """Commands that changed something, from the mon's audit log: it logs reads at debug level and writes at info."""
+    text = world.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
+    return [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line and "finished" not in line]
+
+
+def report(world):
+    for entry in world.history():
+        record = entry.get("record", entry)
+        world.say(f"osd.{record['osd']}: " + " ".join(f"{word}@{at[11:19]}" for word, at in record["milestones"]))

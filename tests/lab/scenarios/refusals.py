@@ -1,0 +1,114 @@
+"""Bad input and bad luck: each ends with a message that names the thing and the command to look further; nothing is
+destroyed. Runs on a lab where nothing was migrated yet, and leaves it as it was, confirmed or not as `restore` says."""
+import json
+
+SELECT = ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.0", "--ceph-timeout", "5"]
+
+
+def run(world):
+    world.up()
+    on_running_lab(world)
+
+
+def on_running_lab(world):
+    epoch, fsids = world.epoch(), world.fsids()
+    no_ceph_cluster(world)
+    key_refused(world)
+    no_mon(world)
+    role_too_small(world)
+    ledger_unusable(world)
+    assert world.epoch() == epoch, "the osdmap changed"
+    device_missing(world)
+    image_without_tools(world)
+    assert world.fsids() == fsids, "an OSD was made anew"
+    assert all(osd["up"] for osd in world.ceph("osd", "dump")["osds"]), "an OSD is down"
+    assert not world.records(), "a record is open"
+
+
+def expect(world, name, args, code, *words):
+    job = world.start(name, args)
+    result = world.wait_for(job, 120)
+    log = world.log(job)
+    assert result == ("Complete" if code == 0 else "Failed", code), (name, result, log)
+    for word in words:
+        assert word in log, f"{name}: `{word}` is not in:\n{log}"
+    world.say(f"{name}: exit {code}, and says so")
+    return log
+
+
+def no_ceph_cluster(world):
+    expect(world, "no-cluster", ["run", "--cluster", "nobody"], 10, "no CephCluster nobody", "kubectl get cephclusters -A")
+
+
+def key_refused(world):
+    good = world.get("secret", "rook-ceph-mon")["data"]["ceph-secret"]
+    patch = lambda key: world.kubectl("patch", "secret", "rook-ceph-mon", "-p", json.dumps({"data": {"ceph-secret": key}}))  # noqa: E731
+    # A well-formed key of nobody, in base64 as Secrets have it.
+    world.kubectl("patch", "secret", "rook-ceph-mon", "-p", json.dumps({"stringData": {"ceph-secret": "AQBpmTxlAAAAABAAmnQ2TWvfR4nDbXIdyUhE8g=="}}))
+    log = expect(world, "key-refused", SELECT, 10, "refuse the key of client.admin", "describe secret rook-ceph-mon")
+    assert "AQBpmTxl" not in log, "the key is in the log"
+    patch(good)
+
+
+def no_mon(world):
+    good = world.get("configmap", "rook-ceph-mon-endpoints")["data"]["data"]
+    patch = lambda data: world.kubectl("patch", "configmap", "rook-ceph-mon-endpoints", "-p", json.dumps({"data": {"data": data}}))  # noqa: E731
+    patch("a=10.99.0.1:3999")
+    job = world.start("no-mon", SELECT)
+    world.until("the runner to say that no mon answers", 60, lambda: "-l app=rook-ceph-mon" in world.log(job))
+    assert world.result(job) is None, "a mon that is away is waited for"
+    world.delete(job)
+    patch(good)
+    world.say("no-mon: named, tried again")
+
+
+def role_too_small(world):
+    role = world.get("role", "osd-migrate")
+    for rule in role["rules"]:
+        if "deployments" in rule["resources"]:
+            rule["verbs"] = [verb for verb in rule["verbs"] if verb != "list"]
+    world.kubectl("replace", "-f", "-", stdin=json.dumps({k: role[k] for k in ("apiVersion", "kind", "rules")} | {"metadata": {"name": "osd-migrate"}}))
+    expect(world, "role-too-small", SELECT, 10, "lacks the verb `list` on `deployments.apps`", "kubectl auth can-i list deployments.apps")
+    world.apply_job()
+
+
+def ledger_unusable(world):
+    for name, data, word in [
+        ("ledger-newer", {"format": "99", "run": "{}"}, "has format 99"),
+        ("ledger-broken", {"format": "1", "run": "{"}, "key `run` can't be read"),
+    ]:
+        world.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "osd-migrate-ledger"}, "data": data}))
+        expect(world, name, SELECT, 10, word, "kubectl" if name.endswith("broken") else "newer")
+        assert world.get("configmap", "osd-migrate-ledger")["data"] == data, "the ledger was written"
+        world.kubectl("delete", "configmap", "osd-migrate-ledger")
+
+
+def left_alone_and_retried(world, name, word):
+    """osd.0 can't be proven: it is left alone, before anything was done to it, until a person says otherwise."""
+    expect(world, name, SELECT, 11, "osd.0 was left alone", word)
+    assert list(world.records()) == [0] and world.records()[0]["quarantine"], world.records()
+
+
+def forget_osd_0(world):
+    """Gives it up: without a selection the record is withdrawn, and everything made for it is swept."""
+    expect(world, f"{world.jobs[-1]}-retry", ["retry", "osd.0"], 0)
+    expect(world, f"{world.jobs[-1]}-withdraw", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3"], 0)
+    assert not world.records(), world.records()
+
+
+def device_missing(world):
+    device = world.lab("on", "h1", "bash", "-c", "readlink -f /dev/disk/by-id/lab-osd0*").stdout.split()[0]
+    numbers = world.lab("on", "h1", "stat", "-c", "%Hr %Lr", device).stdout.split()
+    world.lab("on", "h1", "mv", device, f"{device}.away")
+    left_alone_and_retried(world, "device-missing", "something else was found")
+    world.lab("on", "h1", "bash", "-c", f"[ -b {device} ] || mv {device}.away {device}; rm -f {device}.away; [ -b {device} ] || mknod -m 660 {device} b {' '.join(numbers)}")
+    forget_osd_0(world)
+
+
+def image_without_tools(world):
+    image = world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
+    patch = lambda name: world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps({"spec": {"cephVersion": {"image": name}}}))  # noqa: E731
+    patch("lab.local/pause:1")
+    left_alone_and_retried(world, "image-without-tools", "its node agent failed 3 times")
+    patch(image)
+    forget_osd_0(world)

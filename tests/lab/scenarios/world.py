@@ -1,0 +1,198 @@
+"""What the scenarios do with the lab: thin words for kubectl, ceph and the Job."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LAB = os.path.join(HERE, "lab")
+JOB_DIR = os.path.join(HERE, "..", "..", "job")
+NAMESPACE = "rook-ceph"
+CONFIRMATION = {"spec": {"storage": {"migration": {"confirmation": "yes-really-migrate-osds"}}}}
+
+
+class CannotRun(Exception):
+    """This machine can't run a lab."""
+
+
+class World:
+    def __init__(self, binary, seed):
+        self.binary, self.seed = os.path.abspath(binary), seed
+        self.began = time.monotonic()
+        self.jobs = []
+
+    # ---- words for people
+
+    def say(self, text):
+        print(f"[{time.monotonic() - self.began:6.1f}s] {text}", flush=True)
+
+    def show_trouble(self):
+        """What a person would look at first."""
+        for title, args in [
+            ("pods", ["kubectl", "-n", NAMESPACE, "get", "pods,jobs", "-o", "wide"]),
+            ("ledger", ["kubectl", "-n", NAMESPACE, "get", "configmap", "osd-migrate-ledger", "-o", "jsonpath={.data}"]),
+            ("ceph", ["ceph", "-s"]),
+            ("tree", ["ceph", "osd", "tree"]),
+        ]:
+            print(f"---- {title}\n{self.lab(*args, check=False).stdout}", file=sys.stderr)
+        for job in self.jobs[-2:]:
+            print(f"---- log of {job}\n{self.log(job)[-6000:]}", file=sys.stderr)
+        names = self.lab("kubectl", "-n", NAMESPACE, "get", "pods", "-l", "app.kubernetes.io/name=osd-migrate", "-o", "name", check=False)
+        for pod in names.stdout.split()[-3:]:
+            text = self.lab("kubectl", "-n", NAMESPACE, "logs", pod, "--tail=30", check=False)
+            print(f"---- log of {pod}\n{text.stdout}{text.stderr}", file=sys.stderr)
+
+    # ---- the lab
+
+    def lab(self, *args, check=True, stdin=None, timeout=900):
+        done = subprocess.run([LAB, *args], input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
+        if done.returncode == 3 and args and args[0] in ("up", "install", "build"):
+            raise CannotRun(done.stderr.strip())
+        if check and done.returncode:
+            raise RuntimeError(f"lab {' '.join(args)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
+        return done
+
+    def up(self, layout=None):
+        self.say("lab up")
+        self.lab("up", *(["--layout", layout] if layout else []))
+        self.lab("image", self.binary)
+        self.apply_job()
+        self.say("lab is up, image is in")
+
+    def down(self):
+        """Takes the lab down; what it left behind, as text."""
+        self.lab("down", check=False)
+        left = self.lab("leftovers", check=False)
+        return left.stdout + left.stderr if left.returncode else ""
+
+    def kubectl(self, *args, **more):
+        return self.lab("kubectl", "-n", NAMESPACE, *args, **more).stdout
+
+    def get(self, *args):
+        """An object, or None where there is none."""
+        done = self.lab("kubectl", "-n", NAMESPACE, "get", *args, "-o", "json", "--ignore-not-found")
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def ceph(self, *args):
+        return json.loads(self.lab("ceph", *args, "-f", "json").stdout)
+
+    # ---- the Job
+
+    def apply_job(self):
+        """The project's own manifests, with what this cluster needs: our image, and the host network that its pods use."""
+        for name in sorted(os.listdir(JOB_DIR)):
+            with open(os.path.join(JOB_DIR, name), encoding="utf-8") as file:
+                text = file.read()
+            text = text.replace("image: osd-migrate:dev", "image: lab.local/osd-migrate:dev")
+            text = text.replace("hostNetwork: false", "hostNetwork: true")
+            self.kubectl("apply", "-f", "-", stdin=text)
+
+    def confirm(self):
+        self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(CONFIRMATION))
+
+    def start(self, name, args=None):
+        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner where they are given."""
+        self.jobs.append(name)
+        if args is None:
+            self.kubectl("create", "job", "--from=cronjob/osd-migrate", name)
+            return name
+        job = json.loads(self.kubectl("create", "job", "--from=cronjob/osd-migrate", name, "--dry-run=client", "-o", "json"))
+        job["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        self.kubectl("create", "-f", "-", stdin=json.dumps(job))
+        return name
+
+    def delete(self, job):
+        self.kubectl("delete", "job", job, "--cascade=background", "--wait=false", check=False)
+
+    def log(self, job):
+        return self.lab("kubectl", "-n", NAMESPACE, "logs", f"job/{job}", "--all-pods=true", "--prefix=false", check=False).stdout
+
+    def result(self, job):
+        """(`Complete` or `Failed`, exit code of its last pod), or None while it runs."""
+        status = self.get("job", job)["status"]
+        ends = [c["type"] for c in status.get("conditions", []) if c["status"] == "True" and c["type"] in ("Complete", "Failed")]
+        if not ends:
+            return None
+        codes = [
+            (state["terminated"]["finishedAt"], state["terminated"]["exitCode"])
+            for pod in self.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]
+            for container in pod["status"].get("containerStatuses", [])
+            for state in [container.get("state", {})]
+            if "terminated" in state
+        ]
+        return ends[0], max(codes)[1] if codes else None
+
+    def wait_for(self, job, seconds):
+        return self.until(f"{job} to end", seconds, lambda: self.result(job))
+
+    def until(self, what, seconds, look, pause=0.3):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = look()
+            if found:
+                return found
+            time.sleep(pause)
+        raise AssertionError(f"waited {seconds} s in vain for {what}")
+
+    def records(self):
+        """Open records of the ledger, by OSD id."""
+        ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
+        return {int(k[4:]): json.loads(v) for k, v in ledger.get("data", {}).items() if k.startswith("osd-")}
+
+    def history(self):
+        maps = self.get("configmaps")["items"]
+        lines = [
+            json.loads(line)
+            for m in sorted(maps, key=lambda m: m["metadata"]["name"])
+            if m["metadata"]["name"].startswith("osd-migrate-history-")
+            for key in sorted(m.get("data", {}))
+            for line in m["data"][key].splitlines()
+            if line.strip()
+        ]
+        return lines
+
+    # ---- what must be the same before and after
+
+    def shape(self):
+        """What a migration must not change: ids, CRUSH places and weights, reweights, affinities, flags."""
+        tree = self.ceph("osd", "tree")["nodes"]
+        dump = self.ceph("osd", "dump")
+        return {
+            "tree": sorted((n["id"], n["name"], n.get("device_class"), n.get("crush_weight"), tuple(sorted(n.get("children", [])))) for n in tree),
+            "osds": sorted((o["osd"], o["in"], o["weight"], o["primary_affinity"]) for o in dump["osds"]),
+            "flags": dump["flags"],
+            "node_flags": dump.get("crush_node_flags", {}),
+            "upmaps": dump.get("pg_upmap_items", []),
+        }
+
+    def stores(self):
+        return {m["id"]: m["osd_objectstore"] for m in self.ceph("osd", "metadata")}
+
+    def fsids(self):
+        return {o["osd"]: o["uuid"] for o in self.ceph("osd", "dump")["osds"]}
+
+    def expect_migrated(self, before, fsids_before, legacy):
+        """Everything that a finished run promises, asked of the cluster and not of the Job."""
+        self.lab("wait-clean", "120")
+        assert self.shape() == before, f"the cluster changed its shape:\n{before}\n{self.shape()}"
+        assert set(self.stores().values()) == {"bluestore"}, self.stores()
+        changed = {osd for osd, fsid in self.fsids().items() if fsid != fsids_before[osd]}
+        assert changed == set(legacy), f"made anew: {changed}, legacy: {legacy}"
+        assert not self.records(), f"open records: {list(self.records())}"
+        cluster = self.get("cephcluster", "rook-ceph")
+        assert "ceph.rook.io/do-not-reconcile" not in cluster["metadata"].get("labels", {}), "the fence is still up"
+        left = [
+            f"{item['kind']}/{item['metadata']['name']}"
+            for item in self.get("jobs,configmaps,secrets")["items"]
+            if item["metadata"]["name"].startswith(("osd-migrate-osd-", "osd-migrate-inspect-", "osd-migrate-rebuild-", "osd-migrate-give-back-"))
+        ]
+        assert not left, f"left behind: {left}"
+        self.lab("verify")
+        self.say("same ids, places and weights; all BlueStore; all objects equal; nothing left behind")
+
+    def expect_calm(self, first_epoch):
+        print(self.lab("epochs", str(first_epoch)).stdout.strip(), flush=True)
+
+    def epoch(self):
+        return int(self.lab("epochs", "--now").stdout.split()[-1])

@@ -1,0 +1,433 @@
+//! Every reason of a gate: shut or unknown with one thing changed, open without.
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::gate::{self, Gate, Reason};
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::observation::{OkToStop, Operator};
+use osd_migrate::domain::osd::{Epoch, NodeName, OsdId};
+
+use crate::support::build::{BY_HAND, GIB, POOL, World, members, node_of, pg_id, states};
+use crate::support::check;
+
+const OURS: &str = "osd-migrate-test";
+
+/// The gate before osd.0 is recorded and stopped.
+fn before(world: &World) -> Gate {
+    gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &world.seen)
+}
+
+/// The gate before osd.0, stopped by us, is destroyed and wiped.
+fn after(world: &World) -> Gate {
+    let record: &Record = &world.ledger.records[&BY_HAND];
+    gate::after_stop(record, world.ledger.run.fence.as_deref(), &world.seen)
+}
+
+fn changed(change: impl FnOnce(&mut World)) -> Gate {
+    before(&World::new().with(change))
+}
+
+/// A PG that holds osd.0, and one that does not.
+const WITH: u32 = 0;
+const WITHOUT: u32 = 1;
+
+#[test]
+fn both_gates_are_open_in_the_small_world() {
+    assert!(members(WITH).contains(&BY_HAND) && !members(WITHOUT).contains(&BY_HAND));
+    assert_eq!(before(&World::new()), Gate::Open);
+    assert_eq!(after(&World::stopped(BY_HAND)), Gate::Open);
+    assert_eq!(after(&World::destroyed(BY_HAND)), Gate::Open);
+}
+
+// ---- around the PGs: the same reasons close both gates
+
+#[test]
+fn what_is_around_the_pgs_closes_both_gates() {
+    type Case = (fn(&mut World), fn(&Gate) -> bool);
+    let cases: [Case; 14] = [
+        (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
+        (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
+        (
+            |w| operator(w, 1, 1),
+            |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name }) if name.contains("operator")),
+        ),
+        (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
+        (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
+        (
+            |w| w.seen.kube.fence = Some("other".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::FencedByOthers { value }) if value == "other"),
+        ),
+        (
+            |w| w.seen.kube.fence = Some(String::new()),
+            |g| matches!(g, Gate::Shut(Reason::FencedByOthers { value }) if value.is_empty()),
+        ),
+        (
+            |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::RookPrepares { job }) if job.ends_with("h2")),
+        ),
+        (
+            |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::Draining { domain }) if domain == "h3"),
+        ),
+        (|w| w.seen.ceph.mixed_versions = true, |g| *g == Gate::Shut(Reason::Upgrading)),
+        (
+            |w| health(w, "OSD_NEARFULL"),
+            |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "OSD_NEARFULL"),
+        ),
+        (
+            |w| health(w, "POOL_FULL"),
+            |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "POOL_FULL"),
+        ),
+        (
+            |w| w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false,
+            |g| matches!(g, Gate::Unknown(Reason::NodeNotReady { .. })),
+        ),
+        (
+            |w| drop(w.seen.kube.nodes.remove(&node_of(BY_HAND))),
+            |g| matches!(g, Gate::Unknown(Reason::NodeNotReady { .. })),
+        ),
+    ];
+    for (number, (change, is_expected)) in cases.into_iter().enumerate() {
+        for (name, gate) in [
+            ("before", before(&World::new().with(change))),
+            ("after", after(&World::stopped(BY_HAND).with(change))),
+        ] {
+            assert!(is_expected(&gate), "case {number} {name}: {gate:?}");
+        }
+    }
+}
+
+fn operator(w: &mut World, replicas: u32, pods: u32) {
+    let operator = w.seen.kube.operator.take().unwrap();
+    w.seen.kube.operator = Some(Operator { replicas, pods, ..operator });
+}
+
+fn health(w: &mut World, code: &str) {
+    w.seen.ceph.health.insert(code.to_owned());
+}
+
+#[test]
+fn every_full_warning_counts_and_other_warnings_do_not() {
+    for code in [
+        "OSD_FULL",
+        "OSD_NEARFULL",
+        "OSD_BACKFILLFULL",
+        "POOL_FULL",
+        "POOL_NEAR_FULL",
+        "POOL_BACKFILLFULL",
+        "PG_BACKFILL_FULL",
+    ] {
+        check!(changed(|w| health(w, code)), Gate::Shut(Reason::Full { .. }));
+    }
+    for code in ["OSD_FLAGS", "OSD_FILESTORE", "PG_NOT_DEEP_SCRUBBED"] {
+        assert_eq!(changed(|w| health(w, code)), Gate::Open, "{code}");
+    }
+}
+
+#[test]
+fn what_is_out_of_the_way_does_not_close_a_gate() {
+    assert_eq!(changed(|w| w.seen.kube.operator = None), Gate::Open, "no operator at all");
+    assert_eq!(changed(|w| w.seen.kube.fence = Some(OURS.to_owned())), Gate::Open, "our own fence");
+    let other_node = NodeName("h2".to_owned());
+    assert_eq!(
+        changed(|w| w.seen.kube.nodes.get_mut(&other_node).unwrap().ready = false),
+        Gate::Open,
+        "another node's trouble is told by its PGs"
+    );
+    check!(
+        gate::before_stop(
+            BY_HAND,
+            &node_of(BY_HAND),
+            None,
+            &World::new().with(|w| w.seen.kube.fence = Some(OURS.to_owned())).seen
+        ),
+        Gate::Shut(Reason::FencedByOthers { .. })
+    );
+}
+
+#[test]
+fn what_is_known_to_be_wrong_goes_before_what_is_unknown() {
+    let gate = changed(|w| {
+        w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false;
+        w.seen.ceph.ok_to_stop.clear();
+        w.pg(WITHOUT).state = states("active+undersized+degraded");
+    });
+    check!(gate, Gate::Shut(Reason::NotClean { .. }));
+}
+
+// ---- fresh
+
+#[test]
+fn statistics_that_know_other_pgs_than_the_pools_have_say_nothing() {
+    let fewer = |w: &mut World| drop(w.seen.ceph.pgs.remove(&pg_id(WITHOUT)));
+    let more = |w: &mut World| w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 7;
+    check!(changed(fewer), Gate::Unknown(Reason::StatisticsIncomplete { known: 7, expected: 8 }));
+    check!(changed(more), Gate::Unknown(Reason::StatisticsIncomplete { known: 8, expected: 7 }));
+    check!(
+        after(&World::stopped(BY_HAND).with(fewer)),
+        Gate::Unknown(Reason::StatisticsIncomplete { known: 7, expected: 8 })
+    );
+    // Right after `osd pool create` the mgr may know none at all, and all of none are clean.
+    check!(
+        changed(|w| w.seen.ceph.pgs.clear()),
+        Gate::Unknown(Reason::StatisticsIncomplete { known: 0, .. })
+    );
+}
+
+#[test]
+fn clean_statistics_from_before_a_partner_went_down_open_nothing() {
+    // osd.2 shares PG 0 with osd.0: the map has it down, the mgr still says active+clean everywhere.
+    let world = World::new().down(OsdId(2));
+    check!(before(&world), Gate::Unknown(Reason::StatisticsOld { pg, .. }) if *pg == pg_id(0));
+    check!(before(&world.reported()), Gate::Shut(Reason::NotClean { .. }));
+}
+
+#[test]
+fn clean_statistics_from_before_a_partner_came_up_open_nothing() {
+    let world = World::new().up(OsdId(2));
+    check!(before(&world), Gate::Unknown(Reason::StatisticsOld { needed: Epoch(101), .. }));
+    assert_eq!(before(&world.reported()), Gate::Open);
+}
+
+#[test]
+fn a_pg_that_nothing_happened_to_may_have_reported_long_ago() {
+    let world = World::new().with(|w| w.seen.ceph.epoch = Epoch(9000));
+    assert_eq!(before(&world), Gate::Open);
+}
+
+#[test]
+fn after_stop_the_statistics_must_know_of_the_stop() {
+    let stale = World::stopping(BY_HAND).with(|w| w.daemon(BY_HAND).pods.clear()).down(BY_HAND);
+    check!(after(&stale), Gate::Unknown(Reason::StatisticsOld { .. }));
+    assert_eq!(after(&stale.reported()), Gate::Open);
+}
+
+#[test]
+fn after_stop_a_partner_that_went_down_since_makes_it_unknown_then_shut() {
+    let world = World::stopped(BY_HAND).down(OsdId(2));
+    check!(after(&world), Gate::Unknown(Reason::StatisticsOld { .. }));
+    check!(after(&world.reported()), Gate::Shut(Reason::OtherCopyLacks { .. }));
+}
+
+// ---- clean
+
+#[test]
+fn pgs_that_scrub_or_trim_are_clean_all_others_are_not() {
+    for clean in [
+        "active+clean",
+        "active+clean+scrubbing",
+        "active+clean+scrubbing+deep",
+        "active+clean+snaptrim_wait",
+    ] {
+        assert_eq!(before(&World::new().pg_state(WITHOUT, clean)), Gate::Open, "{clean}");
+    }
+    for unclean in [
+        "active+undersized+degraded",
+        "active+clean+inconsistent",
+        "active+clean+remapped",
+        "active+recovering",
+        "active+clean+scrubbing+deep+repair",
+        "clean",
+        "active",
+        "unknown",
+        "stale+active+clean",
+        "peering",
+        "",
+    ] {
+        for n in [WITH, WITHOUT] {
+            let gate = before(&World::new().pg_state(n, unclean));
+            check!(gate, Gate::Shut(Reason::NotClean { count: 1, .. }));
+        }
+    }
+}
+
+#[test]
+fn a_shut_gate_names_the_osds_that_are_down_and_not_destroyed() {
+    let gate = before(&World::new().down(OsdId(3)).down(OsdId(5)).slot_destroyed(OsdId(5)).reported());
+    check!(&gate, Gate::Shut(Reason::NotClean { down, .. }) if *down == BTreeSet::from([OsdId(3)]));
+    let Gate::Shut(reason) = gate else { panic!() };
+    assert!(reason.to_string().contains("osd.3"), "{reason}");
+}
+
+// ---- ok-to-stop, redundancy
+
+#[test]
+fn ceph_must_say_ok_to_stop_for_just_this_set() {
+    let asked = |ok: bool| {
+        move |w: &mut World| {
+            w.seen.ceph.ok_to_stop =
+                [(BTreeSet::from([BY_HAND]), OkToStop { ok, bad_pgs: if ok { 0 } else { 7 } })].into();
+        }
+    };
+    assert_eq!(changed(asked(true)), Gate::Open);
+    check!(changed(asked(false)), Gate::Shut(Reason::NotOkToStop { bad_pgs: 7 }));
+    check!(changed(|w| w.seen.ceph.ok_to_stop.clear()), Gate::Unknown(Reason::NotAsked));
+    let other_set = |w: &mut World| {
+        w.seen.ceph.ok_to_stop =
+            [(BTreeSet::from([BY_HAND, OsdId(1)]), OkToStop { ok: true, bad_pgs: 0 })].into();
+    };
+    check!(changed(other_set), Gate::Unknown(Reason::NotAsked));
+}
+
+#[test]
+fn one_failure_more_must_be_survivable() {
+    for (size, data_chunks, open) in [
+        (1, None, false),
+        (2, None, false),
+        (3, None, true),
+        (4, None, true),
+        (3, Some(2), false),
+        (4, Some(2), true),
+        (5, Some(4), false),
+        (6, Some(4), true),
+    ] {
+        let gate = changed(|w| {
+            let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
+            pool.size = size;
+            pool.data_chunks = data_chunks;
+        });
+        if open {
+            assert_eq!(gate, Gate::Open, "size {size}, k {data_chunks:?}");
+        } else {
+            check!(gate, Gate::Shut(Reason::NoRedundancy { pool }) if pool == "data");
+        }
+    }
+}
+
+#[test]
+fn a_thin_pool_that_the_osd_does_not_hold_is_no_matter() {
+    let gate = changed(|w| {
+        let mut thin = w.seen.ceph.pools[&POOL].clone();
+        thin.size = 2;
+        thin.pg_num = 1;
+        w.seen.ceph.pools.insert(2, thin);
+        let mut pg = w.seen.ceph.pgs[&pg_id(WITHOUT)].clone();
+        pg.pool = 2;
+        w.seen.ceph.pgs.insert(osd_migrate::domain::osd::PgId("2.0".to_owned()), pg);
+    });
+    assert_eq!(gate, Gate::Open);
+}
+
+// ---- after Stop: our copy lacks, and no other
+
+#[test]
+fn after_stop_no_copy_but_ours_may_lack() {
+    let shut = |change: fn(&mut World)| {
+        check!(after(&World::stopped(BY_HAND).with(change)), Gate::Shut(Reason::OtherCopyLacks { .. }));
+    };
+    // Fewer others serve it than the pool has copies without ours.
+    shut(|w| w.pg(WITH).acting.retain(|osd| *osd != OsdId(2)));
+    // More copies of objects lack than there are objects: a second copy is incomplete.
+    shut(|w| w.pg(WITH).degraded = 101);
+    // It is being filled: a copy that counts as acting may be incomplete.
+    shut(|w| w.pg(WITH).state = states("active+recovering+undersized+degraded"));
+    shut(|w| w.pg(WITH).state = states("active+undersized+degraded+backfill_wait"));
+    shut(|w| w.pg(WITH).state = states("active+undersized+degraded+inconsistent"));
+    shut(|w| w.pg(WITH).state = states("active+recovery_unfound+undersized+degraded"));
+    shut(|w| w.pg(WITH).state = states("down"));
+    shut(|w| w.pg(WITH).state = states("incomplete"));
+    // A PG that we had nothing to do with is not clean.
+    shut(|w| w.pg(WITHOUT).state = states("active+undersized+degraded"));
+    // A PG of a pool that is not known.
+    shut(|w| w.pg(WITH).pool = 99);
+}
+
+#[test]
+fn after_stop_ours_itself_does_not_count_among_the_copies() {
+    let gate = after(&World::stopped(BY_HAND).with(|w| {
+        let pg = w.pg(WITH);
+        pg.acting = [BY_HAND, OsdId(2)].into();
+    }));
+    check!(gate, Gate::Shut(Reason::OtherCopyLacks { .. }));
+}
+
+#[test]
+fn after_stop_a_pg_on_its_way_is_waited_for() {
+    for passing in ["peering", "activating", "stale+active+clean", "unknown", "remapped+peering"] {
+        let gate = after(&World::stopped(BY_HAND).pg_state(WITH, passing));
+        check!(gate, Gate::Unknown(Reason::Peering { .. }));
+    }
+    // But not where another one is known to lack a copy.
+    let gate = after(&World::stopped(BY_HAND).pg_state(0, "peering").with(|w| w.pg(2).degraded = 300));
+    check!(gate, Gate::Shut(Reason::OtherCopyLacks { pg, .. }) if *pg == pg_id(2));
+}
+
+#[test]
+fn after_stop_scrubbing_and_empty_pgs_are_no_hindrance() {
+    let gate = after(&World::stopped(BY_HAND).with(|w| {
+        w.pg(WITHOUT).state = states("active+clean+scrubbing");
+        let empty = w.pg(WITH);
+        empty.state = states("active+undersized");
+        empty.objects = 0;
+        empty.degraded = 0;
+    }));
+    assert_eq!(gate, Gate::Open);
+}
+
+#[test]
+fn pgs_that_are_gone_since_the_stop_concern_nobody() {
+    let gate = after(&World::stopped(BY_HAND).with(|w| {
+        w.seen.ceph.pgs.remove(&pg_id(WITH));
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num -= 1;
+    }));
+    assert_eq!(gate, Gate::Open);
+}
+
+#[test]
+fn an_erasure_coded_pg_may_lack_our_chunk_and_no_second_one() {
+    let ec = |acting: &[u32], degraded: u64| {
+        after(&World::stopped(BY_HAND).with(|w| {
+            let mut pool = w.seen.ceph.pools[&POOL].clone();
+            (pool.size, pool.min_size, pool.data_chunks, pool.pg_num) = (4, 3, Some(2), 1);
+            w.seen.ceph.pools.insert(2, pool);
+            let id = osd_migrate::domain::osd::PgId("2.0".to_owned());
+            let mut pg = w.seen.ceph.pgs[&pg_id(WITH)].clone();
+            pg.pool = 2;
+            pg.acting = acting.iter().map(|n| OsdId(*n)).collect();
+            pg.degraded = degraded;
+            w.seen.ceph.pgs.insert(id.clone(), pg);
+            w.record(BY_HAND).pgs.insert(id);
+        }))
+    };
+    assert_eq!(ec(&[1, 2, 4], 100), Gate::Open);
+    check!(ec(&[2, 4], 200), Gate::Shut(Reason::OtherCopyLacks { .. }));
+    check!(ec(&[1, 2, 4], 200), Gate::Shut(Reason::OtherCopyLacks { .. }));
+}
+
+// ---- room
+
+#[test]
+fn what_the_old_one_held_and_a_tenth_more_must_fit_below_nearfull() {
+    let gate = |used: Option<u64>, usable: u64, ratio: u32| {
+        after(&World::stopped(BY_HAND).with(|w| {
+            w.record(BY_HAND).used_bytes = used;
+            w.record(BY_HAND).evidence.as_mut().unwrap().usable_bytes = usable;
+            w.seen.ceph.nearfull_ratio = ratio;
+        }))
+    };
+    assert_eq!(gate(Some(4 * GIB), 6 * GIB, 8500), Gate::Open);
+    check!(gate(Some(5 * GIB), 6 * GIB, 8500), Gate::Shut(Reason::TooSmall { .. }));
+    check!(gate(Some(4 * GIB), 6 * GIB, 5000), Gate::Shut(Reason::TooSmall { .. }));
+    check!(gate(Some(GIB), 0, 8500), Gate::Shut(Reason::TooSmall { .. }));
+    assert_eq!(gate(Some(0), 6 * GIB, 8500), Gate::Open);
+}
+
+// ---- words
+
+#[test]
+fn a_reason_that_asks_for_a_hand_says_what_to_type() {
+    let text = |gate: Gate| match gate {
+        Gate::Shut(reason) | Gate::Unknown(reason) => reason.to_string(),
+        Gate::Open => panic!(),
+    };
+    let scale = text(changed(|w| operator(w, 1, 1)));
+    assert!(
+        scale.contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=0"),
+        "{scale}"
+    );
+    assert!(
+        text(changed(|w| w.seen.kube.fence = Some("x".to_owned()))).contains("kubectl label cephcluster")
+    );
+    assert!(text(changed(|w| health(w, "OSD_FULL"))).contains("ceph health detail"));
+    assert!(text(changed(|w| w.seen.ceph.mixed_versions = true)).contains("ceph versions"));
+}

@@ -1,0 +1,138 @@
+//! What is stored is read back as it was, and what can't be is a refusal that names the key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use osd_migrate::domain::ledger::{FORMAT, Ledger, Quarantine, Unreadable};
+use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
+
+use crate::support::build::{BY_HAND, FILESTORE, World, claim, noon};
+use crate::support::check;
+
+/// Two records, with everything in them that a record can hold.
+fn full() -> Ledger {
+    let mut ledger = World::deployed(BY_HAND).ledger;
+    let mut other = World::deployed(FILESTORE).ledger.records.remove(&FILESTORE).unwrap();
+    other.quarantine = Some(Quarantine { why: "its \"daemon\"\ndoes not stay up".to_owned(), since: noon() });
+    other.upmaps = vec![Upmap { pg: PgId("1.a".to_owned()), mappings: vec![(OsdId(2), OsdId(3))] }];
+    ledger.records.insert(FILESTORE, other);
+    ledger
+}
+
+fn keys() -> BTreeMap<String, String> {
+    full().to_keys().unwrap()
+}
+
+fn read(keys: &BTreeMap<String, String>) -> Result<Ledger, Unreadable> {
+    Ledger::from_keys(keys)
+}
+
+#[test]
+fn what_is_stored_is_read_back_as_it_was() {
+    let ledger = full();
+    assert!(ledger.records.values().all(|r| r.new.is_some() && r.evidence.is_some() && !r.claims.is_empty()));
+    assert_eq!(read(&ledger.to_keys().unwrap()).unwrap(), ledger);
+    assert_eq!(read(&Ledger::default().to_keys().unwrap()).unwrap(), Ledger::default());
+}
+
+#[test]
+fn every_rung_of_the_ladder_survives_being_stored() {
+    for osd in [BY_HAND, FILESTORE] {
+        for world in [
+            World::recorded(osd),
+            World::proven(osd),
+            World::stopped(osd),
+            World::prepared(osd),
+            World::filled(osd),
+        ] {
+            assert_eq!(read(&world.ledger.to_keys().unwrap()).unwrap(), world.ledger);
+        }
+    }
+}
+
+#[test]
+fn nothing_stored_is_an_empty_ledger() {
+    assert_eq!(read(&BTreeMap::new()).unwrap(), Ledger::default());
+}
+
+#[test]
+fn each_open_record_has_a_key_of_its_own_and_the_run_lists_them() {
+    let keys = keys();
+    assert_eq!(keys.keys().collect::<Vec<_>>(), ["format", "osd-0", "osd-2", "run"]);
+    assert_eq!(keys["format"], FORMAT.to_string());
+    assert!(keys["run"].contains("\"open\":[0,2]"), "{}", keys["run"]);
+}
+
+#[test]
+fn a_newer_format_is_refused_before_anything_else_is_read() {
+    let mut newer = keys();
+    newer.insert("format".to_owned(), (FORMAT + 1).to_string());
+    newer.insert("run".to_owned(), "{\"whatever\":1}".to_owned());
+    assert_eq!(read(&newer), Err(Unreadable::Newer(FORMAT + 1)));
+}
+
+#[test]
+fn a_key_that_does_not_parse_is_named() {
+    for (key, text) in [
+        ("format", "one"),
+        ("format", ""),
+        ("run", "{}"),
+        ("run", "no json"),
+        ("osd-0", "{}"),
+        ("osd-2", "{\"id\":\"x\""),
+    ] {
+        let mut broken = keys();
+        broken.insert(key.to_owned(), text.to_owned());
+        let error = read(&broken).unwrap_err();
+        assert!(matches!(&error, Unreadable::Broken { key: named, .. } if named == key), "{error}");
+        assert!(error.to_string().contains("kubectl"), "{error}");
+    }
+    for missing in ["format", "run"] {
+        let mut broken = keys();
+        broken.remove(missing);
+        check!(read(&broken), Err(Unreadable::Broken { key, .. }) if key == missing);
+    }
+}
+
+#[test]
+fn a_record_that_was_lost_put_in_or_swapped_by_hand_is_noticed() {
+    let mut lost = keys();
+    lost.remove("osd-0");
+    assert_eq!(read(&lost), Err(Unreadable::Lost { listed: vec![0, 2], held: vec![2] }));
+
+    let mut put_in = keys();
+    put_in.insert("run".to_owned(), "{\"serial\":2,\"fence\":null,\"open\":[0]}".to_owned());
+    assert_eq!(read(&put_in), Err(Unreadable::Lost { listed: vec![0], held: vec![0, 2] }));
+
+    let mut swapped = keys();
+    let (a, b) = (swapped["osd-0"].clone(), swapped["osd-2"].clone());
+    swapped.insert("osd-0".to_owned(), b);
+    swapped.insert("osd-2".to_owned(), a);
+    check!(read(&swapped), Err(Unreadable::Broken { .. }));
+
+    // The nil fsid is no fsid, also when it is typed in by hand.
+    let mut nil = keys();
+    let text = nil["osd-0"].replace(&claim(BY_HAND, 1).to_string(), "00000000-0000-0000-0000-000000000000");
+    nil.insert("osd-0".to_owned(), text);
+    check!(read(&nil), Err(Unreadable::Broken { key, .. }) if key == "osd-0");
+}
+
+/// An OSD holds 100 PGs by Ceph's own advice; 300 are a crowded one.
+#[test]
+fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
+    let mut ledger = full();
+    let record = ledger.records.get_mut(&BY_HAND).unwrap();
+    record.pgs = (0..300).map(|n| PgId(format!("12.{n:x}"))).collect();
+    record.upmaps = (0..20)
+        .map(|n| Upmap {
+            pg: PgId(format!("12.{n:x}")),
+            mappings: vec![(OsdId(10), OsdId(11)), (OsdId(12), OsdId(13))],
+        })
+        .collect();
+    record.claims = (0..5).map(|n| claim(BY_HAND, n)).collect();
+    record.milestones = (0..20).map(|_| ("quarantine".to_owned(), noon())).collect();
+    let device = &mut record.evidence.as_mut().unwrap().device;
+    device.by_id =
+        (0..6).map(|n| format!("scsi-SATA_ST16000NM001G-2KK103_ZL2A{n:04}")).collect::<BTreeSet<_>>();
+    let keys = ledger.to_keys().unwrap();
+    assert!(keys["osd-0"].len() < 8 * 1024, "{} bytes", keys["osd-0"].len());
+}

@@ -1,0 +1,19 @@
+//! The one binary of hermetic tests: no network, no disk but the sources, no sleeping.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::too_many_lines,
+    clippy::unnecessary_wraps,
+    clippy::wildcard_enum_match_arm
+)]
+
+mod classify;
+mod gates;
+mod ledger;
+mod phases;
+mod purity;
+mod steps;
+mod story;
+mod support;
