@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 pub use error::NodeError;
 
@@ -91,7 +91,7 @@ impl Host {
 
 /// Does what is asked and reports. Never blocks the runtime; the caller may beat a heart beside it.
 pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
-    let began_at = Utc::now();
+    let began_at = now();
     let steps = Steps::default();
     // The lock is held to the end of this function; see `lock` for what else may hold it.
     let (_lock, outcome) = match ready(request, host) {
@@ -115,7 +115,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
         osd: request.osd,
         task: request.task,
         began_at,
-        ended_at: Utc::now(),
+        ended_at: now(),
         steps: steps.into_tenths(),
         claims,
         inspection: outcome.inspection,
@@ -147,11 +147,17 @@ pub fn install(folder: &Path) -> Result<PathBuf, NodeError> {
     Ok(target)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the agent's one look at the wall clock: its report says when")]
+fn now() -> DateTime<Utc> {
+    Utc::now()
+}
+
 /// Wall time by step.
 #[derive(Default)]
 pub(crate) struct Steps(Mutex<Vec<(String, u32)>>);
 
 impl Steps {
+    #[expect(clippy::disallowed_methods, reason = "durations for the report; nothing is decided by them")]
     pub(crate) async fn time<T>(&self, step: &str, work: impl Future<Output = T>) -> T {
         let since = Instant::now();
         let done = work.await;
