@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use tokio::process::Command;
-
-use super::command::{Group, words};
+use super::command::{Group, program_named, words};
 use super::devices::Disk;
 use super::error::NodeError;
 use super::redact::last_lines;
@@ -46,7 +44,7 @@ pub(crate) async fn prepare(host: &Host, request: &NodeRequest, disk: &Disk) -> 
         .open(&said)
         .map_err(NodeError::io("open", &said))?;
     let err = out.try_clone().map_err(NodeError::io("open", &said))?;
-    let mut child = Command::new(CEPH_VOLUME)
+    let mut child = program_named(CEPH_VOLUME)
         .args(&args)
         .process_group(0)
         .env("PATH", format!("{}:{}", folder.0.display(), host.path))

@@ -64,7 +64,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
     limit: Duration,
 ) -> Result<Answer, NodeError> {
     let command = words(program, args);
-    let mut child = Command::new(program)
+    let mut child = program_named(program)
         .args(args)
         .process_group(0)
         .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
@@ -95,6 +95,12 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
         Ok(Err(source)) => Err(NodeError::Start { command, source }),
         Err(_) => Err(NodeError::TimedOut { command, secs: limit.as_secs() }),
     }
+}
+
+/// A program to start.
+#[expect(clippy::disallowed_methods, reason = "the one place where the agent starts programs")]
+pub(crate) fn program_named(name: &str) -> Command {
+    Command::new(name)
 }
 
 /// The words for messages.
@@ -135,7 +141,7 @@ mod tests {
         let script = format!("(sleep 1; touch {}) & sleep 60", mark.display());
         let answer = run("sh", &["-c", &script], None, Duration::from_millis(200)).await;
         assert!(matches!(answer, Err(NodeError::TimedOut { .. })));
-        tokio::time::sleep(Duration::from_millis(1300)).await;
+        run("sleep", &["1.3"], None, QUICK).await.unwrap();
         assert!(!mark.exists(), "a child outlived its group");
     }
 
@@ -144,6 +150,6 @@ mod tests {
         let script = "cat >&2; echo AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw== >&2; exit 3";
         let answer = run("sh", &["-c", script], Some(b"given\n"), QUICK).await.unwrap();
         let said = answer.good().err().unwrap().to_string();
-        assert!(said.contains("given | <key>") && said.contains("3"), "{said}");
+        assert!(said.contains("given | <key>") && said.contains('3'), "{said}");
     }
 }

@@ -202,11 +202,11 @@ mod tests {
     fn labels_are_looked_for_where_tentacle_copies_them() {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(2 << 30).unwrap();
-        assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), []);
+        assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), [0; 0]);
         image.as_file().write_all_at(MAGIC, 1 << 30).unwrap();
         assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), [1 << 30]);
         image.as_file().write_all_at(MAGIC, 0).unwrap();
         assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), [0, 1 << 30]);
-        assert_eq!(places(image.path(), 512, 1 << 20).unwrap(), []);
+        assert_eq!(places(image.path(), 512, 1 << 20).unwrap(), [0; 0]);
     }
 }

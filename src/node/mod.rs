@@ -31,6 +31,7 @@ mod table;
 mod tombstone;
 mod wipe;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::future::Future;
 use std::io;
@@ -39,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 pub use error::NodeError;
 
@@ -90,34 +91,35 @@ impl Host {
 
 /// Does what is asked and reports. Never blocks the runtime; the caller may beat a heart beside it.
 pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
-    let began_at = Utc::now();
+    let began_at = now();
     let steps = Steps::default();
-    // Held to the end of this function; see `lock` for what else may hold it.
-    let locked = ready(request, host);
-    let Outcome { inspection, error } = match &locked {
-        Ok(_lock) => match request.task {
-            NodeTask::Inspect => rebuild::inspect(request, host, &steps).await,
-            NodeTask::Rebuild => rebuild::rebuild(request, host, &steps).await,
-            NodeTask::GiveBack => rebuild::give_back(request, host, &steps).await,
-        },
-        Err(_) => Outcome { inspection: None, error: None },
+    // The lock is held to the end of this function; see `lock` for what else may hold it.
+    let (_lock, outcome) = match ready(request, host) {
+        Ok(lock) => {
+            let outcome = match request.task {
+                NodeTask::Inspect => rebuild::inspect(request, host, &steps).await,
+                NodeTask::Rebuild => rebuild::rebuild(request, host, &steps).await,
+                NodeTask::GiveBack => rebuild::give_back(request, host, &steps).await,
+            };
+            (Some(lock), outcome)
+        }
+        Err(error) => (None, Outcome { inspection: None, error: Some(error) }),
     };
-    let claims = claims::read(&claims::path(&host.state, request.osd, &request.record));
-    let (claims, unread) =
-        claims.map_or_else(|error| (Default::default(), Some(error)), |claims| (claims, None));
-    let problem = locked.as_ref().err().map(|_| ()).is_some();
-    let problem = if problem { locked.err() } else { error.or(unread) };
+    let (claims, unread) = match claims::read(&claims::path(&host.state, request.osd, &request.record)) {
+        Ok(claims) => (claims, None),
+        Err(error) => (BTreeSet::new(), Some(error)),
+    };
     NodeReport {
         record: request.record.clone(),
         attempt: request.attempt,
         osd: request.osd,
         task: request.task,
         began_at,
-        ended_at: Utc::now(),
+        ended_at: now(),
         steps: steps.into_tenths(),
         claims,
-        inspection,
-        problem: problem.map(NodeError::into_problem),
+        inspection: outcome.inspection,
+        problem: outcome.error.or(unread).map(NodeError::into_problem),
     }
 }
 
@@ -145,11 +147,17 @@ pub fn install(folder: &Path) -> Result<PathBuf, NodeError> {
     Ok(target)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the agent's one look at the wall clock: its report says when")]
+fn now() -> DateTime<Utc> {
+    Utc::now()
+}
+
 /// Wall time by step.
 #[derive(Default)]
 pub(crate) struct Steps(Mutex<Vec<(String, u32)>>);
 
 impl Steps {
+    #[expect(clippy::disallowed_methods, reason = "durations for the report; nothing is decided by them")]
     pub(crate) async fn time<T>(&self, step: &str, work: impl Future<Output = T>) -> T {
         let since = Instant::now();
         let done = work.await;

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use super::content::Look;
 use super::table::{CEPH_DATA, Entry};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
-use crate::domain::osd::{DeviceIdentity, OsdFsid};
+use crate::domain::osd::{ClusterFsid, DeviceIdentity, OsdFsid, OsdId};
 
 /// What a rebuild may do with the disk it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,36 +124,17 @@ impl Differences {
     }
 
     fn proofs(&mut self, expected: &Proof, found: &Proof) {
-        let (a, b) = (names(expected), names(found));
-        self.note("OSD fsid on the disk", &a.0, &b.0);
-        self.note("OSD id on the disk", &a.1, &b.1);
-        self.note("cluster on the disk", &a.2, &b.2);
-        match (expected, found) {
-            (
-                Proof::BluestoreLabel { activatable: a, .. },
-                Proof::BluestoreLabel { activatable: b, osd_fsid: _, whoami: _, cluster: _ },
-            ) => self.note("key in the label", a, b),
-            (
-                Proof::FilestorePartition { data_part_uuid: a, fs_uuid: b, journal_part_uuid: c, .. },
-                Proof::FilestorePartition {
-                    data_part_uuid: x,
-                    fs_uuid: y,
-                    journal_part_uuid: z,
-                    osd_fsid: _,
-                    whoami: _,
-                    cluster: _,
-                },
-            ) => {
-                self.note("data partition", a, x);
-                self.note("file system", b, y);
-                self.note("journal partition", c, z);
+        let (recorded, seen) = (names(expected), names(found));
+        self.note("OSD fsid on the disk", &recorded.0, &seen.0);
+        self.note("OSD id on the disk", &recorded.1, &seen.1);
+        self.note("cluster on the disk", &recorded.2, &seen.2);
+        let (recorded, seen) = (marks(expected), marks(found));
+        if recorded.len() == seen.len() {
+            for ((what, recorded), (_, seen)) in recorded.iter().zip(&seen) {
+                self.note(what, recorded.as_str(), seen.as_str());
             }
-            (Proof::BluestoreLabel { .. }, Proof::FilestorePartition { .. }) => {
-                self.note("kind", "a BlueStore label", "Filestore partitions");
-            }
-            (Proof::FilestorePartition { .. }, Proof::BluestoreLabel { .. }) => {
-                self.note("kind", "Filestore partitions", "a BlueStore label");
-            }
+        } else {
+            self.note("kind", kind(expected), kind(found));
         }
     }
 
@@ -162,10 +143,29 @@ impl Differences {
     }
 }
 
-fn names(proof: &Proof) -> (OsdFsid, crate::domain::osd::OsdId, crate::domain::osd::ClusterFsid) {
+fn names(proof: &Proof) -> (OsdFsid, OsdId, ClusterFsid) {
     match proof {
         Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
         | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. } => (*osd_fsid, *whoami, *cluster),
+    }
+}
+
+/// What a proof of its kind has besides the names; the kinds have different numbers of them.
+fn marks(proof: &Proof) -> Vec<(&'static str, String)> {
+    match proof {
+        Proof::BluestoreLabel { activatable, .. } => vec![("key in the label", activatable.to_string())],
+        Proof::FilestorePartition { data_part_uuid, fs_uuid, journal_part_uuid, .. } => vec![
+            ("data partition", data_part_uuid.clone()),
+            ("file system", fs_uuid.clone()),
+            ("journal partition", journal_part_uuid.clone()),
+        ],
+    }
+}
+
+fn kind(proof: &Proof) -> &'static str {
+    match proof {
+        Proof::BluestoreLabel { .. } => "a BlueStore label",
+        Proof::FilestorePartition { .. } => "Filestore partitions",
     }
 }
 

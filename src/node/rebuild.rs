@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 
 use super::capability::{self, Asked};
 use super::ceph_volume;
-use super::content::{self, Look};
+use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::filestore::Sharing;
 use super::find::{self, Found, Search};
+use super::mons::{self, Slots};
 use super::proof::{self, Verdict};
 use super::tombstone::Tombstone;
 use super::wipe::ExclusiveDisk;
-use super::{Host, Steps, claims, label, mons};
+use super::{Host, Steps, claims, label};
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Proof};
-use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
+use crate::domain::osd::{Mode, ObjectStore, OsdFsid, OsdId};
 
 /// What an agent saw last, and why it did not do its task.
 pub(crate) struct Outcome {
@@ -58,17 +59,15 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         Err(error) => return Outcome { inspection: None, error: Some(error) },
     };
     let done = make(request, evidence, host, steps, &found, &asked).await;
-    let last = steps.time("read", content::look(&found.disk, &host.scratch, Sharing::No)).await;
+    // From the start: numbers, partitions and even the disk's name may be others now.
+    let last = steps.time("read", recorded(request, evidence, host, Sharing::No)).await;
     let error = match (done, &last) {
         (Err(error), _) => Some(error),
-        (Ok(said), Ok(look)) => not_done(request, evidence, host, look, said.as_deref()),
+        (Ok(said), Ok(search)) => not_done(request, evidence, host, search, said.as_deref()),
         (Ok(_), Err(_)) => None, // told below
     };
     match (last, error) {
-        (Ok(look), error) => {
-            let search = Search::One(Box::new(Found { disk: found.disk, look }));
-            Outcome { inspection: Some(inspection(request, search, &asked)), error }
-        }
+        (Ok(search), error) => Outcome { inspection: Some(inspection(request, search, &asked)), error },
         (Err(_), Some(error)) | (Err(error), None) => Outcome { inspection: None, error: Some(error) },
     }
 }
@@ -118,6 +117,9 @@ async fn make(
         Verdict::WipeOld | Verdict::WipeOurs => {}
     }
     asked.can_rebuild()?;
+    if let Ok(slots) = &asked.slots {
+        slot_is_destroyed(slots, request.osd)?; // asked again when the disk is ours alone
+    }
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
     let exclusive = ExclusiveDisk::open(&found.disk).await?;
     steps.time("prove", prove(request, evidence, host, found, &verdict)).await?;
@@ -164,26 +166,36 @@ async fn prove(
     }
 }
 
+fn slot_is_destroyed(slots: &Slots, osd: OsdId) -> Result<(), NodeError> {
+    match slots.get(&osd).map_or("absent", String::as_str) {
+        "destroyed" => Ok(()),
+        found => Err(NodeError::Refused(format!("the slot of {osd}: expected destroyed, found {found}"))),
+    }
+}
+
 /// Why the disk does not show what ceph-volume should have made.
 fn not_done(
     request: &NodeRequest,
     evidence: &Evidence,
     host: &Host,
-    look: &Look,
+    search: &Search,
     said: Option<&str>,
 ) -> Option<NodeError> {
     let claimed = match claimed(request, host) {
         Ok(claimed) => claimed,
         Err(error) => return Some(error),
     };
-    match proof::verdict(request, evidence, &claimed, look) {
-        Verdict::Done => None,
-        Verdict::WipeOld | Verdict::WipeOurs | Verdict::Refuse(_) => Some(NodeError::NotDone(format!(
-            "the disk carries {}; {}",
-            proof::told(&look.content),
-            said.unwrap_or("ceph-volume did not run")
-        ))),
-    }
+    let carries = match search {
+        Search::One(found) if proof::verdict(request, evidence, &claimed, &found.look) == Verdict::Done => {
+            return None;
+        }
+        Search::One(found) => proof::told(&found.look.content),
+        Search::None(what) | Search::Several(what) => what.clone(),
+    };
+    Some(NodeError::NotDone(format!(
+        "the disk carries {carries}; {}",
+        said.unwrap_or("ceph-volume did not run")
+    )))
 }
 
 fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {

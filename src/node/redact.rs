@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_told() {
-        let text = (1..=20).map(|n| format!("line {n}\n\n")).collect::<String>();
+        let text = "line\n\n".repeat(20) + "the end\n";
         assert_eq!(last_lines(&text).split(" | ").count(), 8);
-        assert!(last_lines(&text).ends_with("line 20"));
+        assert!(last_lines(&text).ends_with("line | the end"));
     }
 }
