@@ -340,7 +340,10 @@ impl Clock for WallClock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one sleep: the runner's, through its port, and the agent's heartbeat")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one sleep: the runner's, through its port, and the agent's heartbeat"
+)]
 pub(crate) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -131,7 +131,10 @@ fn told(result: Result<(), impl std::fmt::Display>) -> Exit {
 }
 
 /// What the pod was given: the request, the downward API.
-#[expect(clippy::disallowed_methods, reason = "a pod is told who it is and what to do through its environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pod is told who it is and what to do through its environment"
+)]
 fn environment(key: &str) -> Option<String> {
     std::env::var(key).ok()
 }

@@ -36,7 +36,13 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
     let node = NodeName(get("NODE_NAME")?);
     let host = Host::of_pod(node, get("PATH")?)?;
     let k8s = K8s::connect(Place::new(&get("OSD_MIGRATE_NAMESPACE")?), None).await?;
-    tracing::info!("{} {}: attempt {} of record {}", request.task, request.osd, request.attempt, request.record);
+    tracing::info!(
+        "{} {}: attempt {} of record {}",
+        request.task,
+        request.osd,
+        request.attempt,
+        request.record
+    );
     let report = tokio::select! {
         report = node::agent(&request, &host) => report,
         () = beat(&k8s, &report_name) => return Ok(()),
@@ -44,9 +50,8 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
     for (step, tenths) in &report.steps {
         tracing::info!("{step}: {}.{} s", tenths / 10, tenths % 10);
     }
-    match &report.problem {
-        Some(problem) => tracing::warn!("not done: {}", problem.message()),
-        None => tracing::info!("done"),
+    if let Some(problem) = &report.problem {
+        tracing::warn!("not done: {}", problem.message());
     }
     k8s.patch_report(&report_name, &report).await?;
     Ok(())

@@ -234,6 +234,11 @@ pub enum Halt {
         /// the other
         stray: OsdId,
     },
+    /// The others could go on only when the PGs of OSDs that were left alone are clean again.
+    Quarantined {
+        /// which, with the reason
+        quarantined: Vec<(OsdId, String)>,
+    },
     /// More OSDs failed than the budget allows.
     FailureBudget {
         /// which, with the reason
@@ -264,13 +269,21 @@ impl fmt::Display for Halt {
             Self::StrayInUse { osd, stray } => {
                 write!(f, "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`")
             }
+            Self::Quarantined { quarantined } => {
+                f.write_str("the rest can't go on before the PGs of OSDs that were left alone are clean:")?;
+                left_alone(quarantined, f)
+            }
             Self::FailureBudget { quarantined } => {
                 f.write_str("too many OSDs failed:")?;
-                for (osd, why) in quarantined {
-                    write!(f, " {osd}: {why};")?;
-                }
-                f.write_str(" mend them and type osd-migrate retry osd.N")
+                left_alone(quarantined, f)
             }
         }
     }
+}
+
+fn left_alone(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (osd, why) in quarantined {
+        write!(f, " {osd}: {why};")?;
+    }
+    f.write_str(" mend them and type osd-migrate retry osd.N")
 }

@@ -158,16 +158,27 @@ fn next_candidate(
             Gate::Shut(reason @ (Reason::NoRedundancy { .. } | Reason::External)) => {
                 summary.refused.push((osd, reason.to_string()));
             }
+            Gate::Shut(Reason::NotClean { .. }) if only_quarantined_lack(ledger, seen) => {
+                return Next::Halt(Halt::Quarantined { quarantined: summary.quarantined });
+            }
             Gate::Shut(reason) | Gate::Unknown(reason) => return Next::Wait(Wait::Gate { osd, reason }),
         }
     }
     end(ledger, seen, summary)
 }
 
-/// Nothing is left but our fence, perhaps.
+/// Every PG that is not clean was served by an OSD that was left alone past Stop: waiting alone does not end that.
+fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool {
+    let theirs: BTreeSet<_> = ledger.quarantined().flat_map(|record| &record.pgs).collect();
+    let unclean = seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
+    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
+}
+
+/// Nothing is left but our fence, perhaps. An OSD that was left alone past Stop keeps it up: Rook would start it.
 fn end(ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
+    let past_stop = ledger.records.values().any(|record| record.stop_intended_at.is_some());
     match &ledger.run.fence {
-        Some(value) if ledger.records.is_empty() => step::take_down(value, ledger, seen),
+        Some(value) if !past_stop => step::take_down(value, ledger, seen),
         Some(_) | None => Next::Finished(summary),
     }
 }

@@ -220,13 +220,8 @@ fn config(holder: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// Both patches as made from an earlier look.
-    pub(crate) fn patches(seen: &DynamicObject, value: &str) -> [Value; 2] {
-        [fence_patch(seen, value), unfence_patch(value)]
-    }
 
     fn cluster(spec: &Value) -> DynamicObject {
         serde_json::from_value(json!({
