@@ -13,18 +13,22 @@
 //! | `run` | the loop |
 //! | `ports` | what the loop needs of the world |
 //! | `live` | joins the two adapters to fulfil it |
-//! | `report` | what happened, as data |
+//! | `report`, `tell` | what happened, as data; told as log, event and status |
+//! | `show` | tables and JSON of `plan` and `status` |
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
-//! | `node` | the agent that touches disks, in a node Job |
+//! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
 
 pub mod ceph;
 pub mod cli;
 pub mod domain;
 pub mod k8s;
+pub mod live;
 pub mod node;
 pub mod ports;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod show;
+pub mod tell;

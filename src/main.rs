@@ -1,1 +1,276 @@
-fn main() {}
+//! Arguments, logs, ports, dispatch, exit code. Nothing is decided here.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use osd_migrate::cli::{Cli, Command, NodeCommand, Output, RunArgs};
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::Summary;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan;
+use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
+use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
+use osd_migrate::node;
+use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Severity};
+use osd_migrate::run::{End, Ports, RunError};
+use osd_migrate::serve;
+use osd_migrate::show;
+use osd_migrate::tell::Teller;
+
+/// What the exit code says; the Job's `podFailurePolicy` knows these numbers.
+enum Exit {
+    Finished,
+    Refused,
+    Halted,
+    SomeLeftAlone,
+    TryAgain,
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Finished => 0,
+            Exit::TryAgain => 1,
+            Exit::Refused => 3,
+            Exit::Halted => 10,
+            Exit::SomeLeftAlone => 11,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    // Under the name of a tool that ceph-volume calls, this program stands in for that tool.
+    if std::env::args_os().next().is_some_and(|name| node::stand_in::is_called_as(&name)) {
+        return node::stand_in::main(std::env::args_os());
+    }
+    let cli = Cli::parse();
+    start_logging();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("no runtime: {error}");
+            return Exit::TryAgain.into();
+        }
+    };
+    let exit = runtime.block_on(async {
+        tokio::select! {
+            exit = dispatch(cli) => exit,
+            () = interrupted() => {
+                tracing::warn!("interrupted; what was begun is finished by the next run");
+                Exit::Interrupted
+            }
+        }
+    });
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    exit.into()
+}
+
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("osd_migrate=info,warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+/// SIGTERM too: as pid 1 of a container the program would not even notice it otherwise.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        },
+        Err(_) => drop(tokio::signal::ctrl_c().await),
+    }
+}
+
+async fn dispatch(cli: Cli) -> Exit {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("a TLS provider is installed already");
+    }
+    if let Command::Node { command } = &cli.command {
+        return match command {
+            NodeCommand::Install { folder } => told(node::install(folder).map(drop)),
+            NodeCommand::Agent => told(serve::serve(environment).await),
+        };
+    }
+    let place = Place {
+        namespace: cli.namespace.clone(),
+        cluster: cli.cluster.clone(),
+        operator_namespace: cli.operator_namespace.clone(),
+    };
+    let k8s = match K8s::connect(place, None).await {
+        Ok(k8s) => Arc::new(k8s),
+        Err(error) => return failed(&error.to_string(), Exit::Halted),
+    };
+    let timeout = Duration::from_secs(cli.ceph_timeout);
+    match cli.command {
+        Command::Plan(args) => print_plan(k8s, timeout, &args.run, args.output).await,
+        Command::Run(args) => run(k8s, timeout, &args).await,
+        Command::Status(args) => print_status(k8s, args.output).await,
+        Command::Retry { osd } => retry(k8s, osd).await,
+        Command::Node { .. } => Exit::Finished,
+    }
+}
+
+fn told(result: Result<(), impl std::fmt::Display>) -> Exit {
+    match result {
+        Ok(()) => Exit::Finished,
+        Err(why) => failed(&why.to_string(), Exit::TryAgain),
+    }
+}
+
+/// What the pod was given: the request, the downward API.
+#[expect(clippy::disallowed_methods, reason = "a pod is told who it is and what to do through its environment")]
+fn environment(key: &str) -> Option<String> {
+    std::env::var(key).ok()
+}
+
+fn failed(why: &str, exit: Exit) -> Exit {
+    tracing::error!("{why}");
+    exit
+}
+
+fn severe(severity: Severity) -> Exit {
+    match severity {
+        Severity::Passing => Exit::TryAgain,
+        Severity::NeedsPerson => Exit::Halted,
+    }
+}
+
+fn not_seen(failure: &Failure) -> Exit {
+    failed(&failure.message, severe(failure.severity))
+}
+
+fn not_loaded(error: &LoadError) -> Exit {
+    match error {
+        LoadError::Unreadable(why) => failed(&why.to_string(), Exit::Halted),
+        LoadError::Failed(failure) => not_seen(failure),
+    }
+}
+
+/// Data goes to stdout; a reader that went away is no error of ours.
+fn print(text: &str) {
+    let _gone = writeln!(std::io::stdout().lock(), "{text}").is_err();
+}
+
+async fn print_plan(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs, output: Output) -> Exit {
+    let mut live = Live::new(Arc::clone(&k8s), None, timeout);
+    let seen = match live.observe(|_| plan::Questions::default()).await {
+        Ok(seen) => seen,
+        Err(failure) => return not_seen(&failure),
+    };
+    let ledger = match Ledgers(k8s).load().await {
+        Ok((ledger, _)) => ledger,
+        Err(error) => return not_loaded(&error),
+    };
+    let lines = plan::lines(&args.policy(), &seen);
+    let devices = proven_devices(&ledger);
+    match output {
+        Output::Table => print(&show::plan_table(&lines, &devices)),
+        Output::Json => print(&format!("{:#}", show::plan_json(&lines, &devices))),
+    }
+    Exit::Finished
+}
+
+/// Stable names of devices that an inspection has proven.
+fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
+    let name = |record: &osd_migrate::domain::ledger::Record| {
+        Some((record.osd, record.evidence.as_ref()?.device.stable_name()))
+    };
+    ledger.records.values().filter_map(name).collect()
+}
+
+async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
+    let policy = args.policy();
+    let plan = print_plan(Arc::clone(&k8s), timeout, args, Output::Table).await;
+    if matches!(plan, Exit::Halted) {
+        return plan;
+    }
+    let own = match whoami(&k8s).await {
+        Ok(own) => Arc::new(own),
+        Err(failure) => return not_seen(&failure),
+    };
+    let mut ports = Ports {
+        cluster: Live::new(Arc::clone(&k8s), Some(Arc::clone(&own)), timeout),
+        store: Ledgers(Arc::clone(&k8s)),
+        lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
+        clock: WallClock,
+        audience: Teller::new(Arc::clone(&k8s), Some(&own)),
+    };
+    let end = ports.run(&policy).await;
+    tracing::info!(
+        "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most",
+        ports.cluster.commands_sent(),
+        k8s.requests(),
+        peak_memory_kib()
+    );
+    match end {
+        Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
+        Ok(End::Finished(Summary { quarantined, .. })) if !quarantined.is_empty() => Exit::SomeLeftAlone,
+        Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
+        Ok(End::Halted(_)) => Exit::Halted,
+        Err(RunError::Observe(failure)) => not_seen(&failure),
+        Err(RunError::Ledger(error)) => not_loaded(&error),
+    }
+}
+
+/// Our own pod and Job: the runner works only as one.
+async fn whoami(k8s: &K8s) -> Result<Own, Failure> {
+    let env = PodEnv::read(environment).map_err(kube_failure)?;
+    k8s.whoami(&env).await.map_err(kube_failure)
+}
+
+/// `VmHWM` of this process.
+fn peak_memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
+    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
+        Ok((ledger, _)) => ledger,
+        Err(error) => return not_loaded(&error),
+    };
+    let doing = match k8s.read_status().await {
+        Ok(doing) => doing,
+        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    };
+    match output {
+        Output::Table => print(&show::status_text(&ledger, doing.as_deref())),
+        Output::Json => print(&format!("{:#}", show::status_json(&ledger, doing.as_deref()))),
+    }
+    Exit::Finished
+}
+
+async fn retry(k8s: Arc<K8s>, osd: OsdId) -> Exit {
+    let mut store = Ledgers(k8s);
+    let (ledger, version) = match store.load().await {
+        Ok(loaded) => loaded,
+        Err(error) => return not_loaded(&error),
+    };
+    let Some(ledger) = ledger.retried(osd) else {
+        return failed(&format!("{osd} is not left alone; see osd-migrate status"), Exit::Refused);
+    };
+    match store.save(&ledger, version).await {
+        Ok(osd_migrate::ports::Saved::Stored) => {
+            tracing::info!(
+                "{osd} is tried again by the next run: kubectl create job --from=cronjob/osd-migrate NAME"
+            );
+            Exit::Finished
+        }
+        Ok(osd_migrate::ports::Saved::Conflict) => failed("a run is at work; try again", Exit::TryAgain),
+        Err(failure) => not_seen(&failure),
+    }
+}

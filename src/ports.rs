@@ -72,7 +72,7 @@ pub trait LedgerStore {
         version: Self::Version,
     ) -> impl Future<Output = Result<Saved, Failure>>;
     /// Appends a closed record to the history. Doing so twice leaves one line.
-    fn close(&mut self, record: &Record, at: DateTime<Utc>) -> impl Future<Output = Result<(), Failure>>;
+    fn close(&mut self, record: &Record) -> impl Future<Output = Result<(), Failure>>;
 }
 
 /// Whether this runner is the one that works.

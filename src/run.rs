@@ -100,7 +100,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 if let Some(closed) =
                     osd.filter(|osd| !new.records.contains_key(osd)).and_then(|osd| ledger.records.get(&osd))
                 {
-                    self.store.close(closed, seen.at).await.map_err(RunError::Observe)?;
+                    self.store.close(closed).await.map_err(RunError::Observe)?;
                 }
                 match self.store.save(&new, version).await.map_err(RunError::Observe)? {
                     Saved::Stored => self.audience.tell(Event::Saved { osd, why: &why, ledger: &new }).await,

@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::domain::next::Saving;
-use crate::k8s::K8s;
+use crate::k8s::{About, EventType, K8s, Own};
+use crate::live::now;
 use crate::ports::Audience;
 use crate::report::Event;
 
@@ -17,6 +18,7 @@ const REMIND_SECONDS: i64 = 60;
 /// The audience of a real run.
 pub struct Teller {
     k8s: std::sync::Arc<K8s>,
+    about: Option<About>,
     said: String,
     said_at: DateTime<Utc>,
     written_at: DateTime<Utc>,
@@ -24,8 +26,15 @@ pub struct Teller {
 
 impl Teller {
     /// Tells through this access to Kubernetes.
-    pub fn new(k8s: std::sync::Arc<K8s>) -> Self {
-        Self { k8s, said: String::new(), said_at: DateTime::UNIX_EPOCH, written_at: DateTime::UNIX_EPOCH }
+    pub fn new(k8s: std::sync::Arc<K8s>, own: Option<&Own>) -> Self {
+        let about = own.map(About::job);
+        Self {
+            k8s,
+            about,
+            said: String::new(),
+            said_at: DateTime::UNIX_EPOCH,
+            written_at: DateTime::UNIX_EPOCH,
+        }
     }
 
     /// Whether this is news, or long enough ago to be said again. Figures of a wait change every second: they are no news.
@@ -74,7 +83,7 @@ fn reason(event: &Event<'_>) -> Option<&'static str> {
 impl Audience for Teller {
     async fn tell(&mut self, event: Event<'_>) {
         let text = event.to_string();
-        let now = Utc::now();
+        let now = now();
         let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
         if !waits || self.is_news(&text, now) {
             match event {
@@ -91,8 +100,10 @@ impl Audience for Teller {
         if !matches!(event, Event::Lease(_)) {
             self.write_status(&text, now, matches!(event, Event::Finished(_) | Event::Halted(_))).await;
         }
-        if let Some(reason) = reason(&event) {
-            self.k8s.publish(reason, &text, matches!(event, Event::Halted(_))).await;
+        if let (Some(reason), Some(about)) = (reason(&event), &self.about) {
+            let bad = matches!(event, Event::Halted(_) | Event::Saved { why: Saving::Quarantine { .. }, .. });
+            let kind = if bad { EventType::Warning } else { EventType::Normal };
+            self.k8s.publish(about, kind, reason, &text, now).await;
         }
     }
 }

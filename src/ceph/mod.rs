@@ -1,1 +1,214 @@
-//! ceph
+//! Ceph, asked and told through librados. One file per command: its arguments, its answer, a captured sample.
+//!
+//! Reads are tried again where the error passes; acts are sent once, after the map was read again to see that everything is
+//! as the act expects (P6). A call without an answer in time has an unknown outcome: [`CephError::NoAnswer`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use rustix::io::Errno;
+
+use crate::domain::osd::{ClusterFsid, OsdId};
+
+mod auth;
+mod command;
+mod destroy;
+mod error;
+mod flags;
+mod fsid;
+mod health;
+mod librados;
+mod observe;
+mod ok_to_stop;
+mod osd_crush_dump;
+mod osd_df;
+mod osd_dump;
+mod osd_metadata;
+mod osd_new;
+mod osd_stat;
+mod pg_dump;
+mod purge_stray;
+mod restore_crush;
+mod secret;
+mod versions;
+
+use command::Command;
+use librados::{Daemon, Lane, NotConnected, Reply};
+
+pub use error::CephError;
+pub use secret::Secret;
+
+/// How to reach the cluster. No configuration file is read.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// `mon_host` as Ceph takes it: `[v2:10.0.0.1:3300,v1:10.0.0.1:6789],...`
+    pub mon_host: String,
+    /// Name of the key's owner: `client.admin`
+    pub user: String,
+    /// Its key.
+    pub key: Secret,
+    /// The cluster it must be.
+    pub fsid: ClusterFsid,
+    /// Namespace of the cluster, for the commands in messages.
+    pub namespace: String,
+    /// How long connecting and each command may take; whole seconds, at least one.
+    pub timeout: Duration,
+}
+
+impl Connection {
+    /// Long enough for an election of the mons (`mon_lease` and `mon_election_timeout` are 5 s each), short enough to be told.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// What librados is told. `rados_mon_op_timeout` also bounds `rados_mgr_command` (16-20), but there the command outlives
+    /// the call: its late answer is written to memory that is gone. So on the mgr's handle it stays 0, for ever, and the
+    /// caller alone gives up waiting; the answer frees the handle for the next command whenever it comes.
+    fn options(&self, daemon: Daemon) -> Vec<(&'static str, String)> {
+        let seconds = self.timeout.as_secs().max(1).to_string();
+        let mon_op_timeout = match daemon {
+            Daemon::Mon => seconds.clone(),
+            Daemon::Mgr => "0".to_owned(),
+        };
+        vec![
+            ("log_to_stderr", "false".to_owned()),
+            ("err_to_stderr", "false".to_owned()),
+            ("log_file", String::new()),
+            ("admin_socket", String::new()),
+            ("keyring", String::new()), // the key below, and no file that lies about
+            ("mon_host", self.mon_host.clone()),
+            ("key", self.key.expose().to_owned()),
+            ("client_mount_timeout", seconds),
+            ("rados_mon_op_timeout", mon_op_timeout),
+        ]
+    }
+
+    async fn open(&self, daemon: Daemon) -> Result<Lane, CephError> {
+        if self.mon_host.trim().is_empty() {
+            return Err(self.explain(NotConnected::BadOption("mon_host".to_owned()))); // librados would ask DNS
+        }
+        // librados waits up to the timeout for the first map and again for the session; resolving names has no bound of its own.
+        let patience = self.timeout * 3;
+        match tokio::time::timeout(patience, Lane::connect(daemon, &self.user, self.options(daemon))).await {
+            Ok(connected) => connected.map_err(|reason| self.explain(reason)),
+            Err(_) => Err(self.explain(NotConnected::Failed(-Errno::TIMEDOUT.raw_os_error()))),
+        }
+    }
+
+    fn explain(&self, reason: NotConnected) -> CephError {
+        let (mon_host, namespace, user) = (self.mon_host.clone(), self.namespace.clone(), self.user.clone());
+        match reason {
+            NotConnected::NoLibrary(reason) => CephError::NoLibrados { reason, namespace },
+            NotConnected::BadOption(option) => CephError::Connect {
+                mon_host,
+                reason: format!("`{option}` is empty or refused by librados"),
+                namespace,
+            },
+            NotConnected::NoThread(reason) => CephError::Connect { mon_host, reason, namespace },
+            NotConnected::Failed(code) => match error::errno(code) {
+                Errno::TIMEDOUT => CephError::NoMon { mon_host, waited: self.timeout, namespace },
+                errno @ (Errno::ACCESS | Errno::PERM) => CephError::KeyRefused { user, errno, namespace },
+                errno => CephError::Connect { mon_host, reason: errno.to_string(), namespace },
+            },
+        }
+    }
+}
+
+/// A session with the cluster: two handles, as what mon and mgr need of librados differs ([`Connection`]'s options).
+/// Dropping it shuts both down.
+pub struct Ceph {
+    mon: Lane,
+    mgr: Lane,
+    timeout: Duration,
+    namespace: String,
+    commands_sent: AtomicU64,
+}
+
+impl std::fmt::Debug for Ceph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ceph").field("commands_sent", &self.commands_sent()).finish_non_exhaustive()
+    }
+}
+
+impl Ceph {
+    /// Connects, and refuses a cluster with another fsid.
+    pub async fn connect(connection: Connection) -> Result<Self, CephError> {
+        if !connection.key.is_cephx_key() {
+            let Connection { user, namespace, .. } = connection;
+            return Err(CephError::NotAKey { user, namespace });
+        }
+        let mon = connection.open(Daemon::Mon).await?;
+        let mgr = connection.open(Daemon::Mgr).await?;
+        let Connection { mon_host, fsid: expected, namespace, timeout, .. } = connection;
+        let ceph = Self { mon, mgr, timeout, namespace, commands_sent: AtomicU64::new(0) };
+        let found = ceph.read(fsid::command(), fsid::parse).await?;
+        if found == expected { Ok(ceph) } else { Err(CephError::OtherCluster { mon_host, expected, found }) }
+    }
+
+    /// Version of the librados in use (`3.0.0`), for the log.
+    pub fn librados_version() -> Option<String> {
+        librados::version().ok()
+    }
+
+    /// Commands sent in this session, for the figures.
+    pub fn commands_sent(&self) -> u64 {
+        self.commands_sent.load(Ordering::Relaxed)
+    }
+
+    /// Asks, a few times where the error passes.
+    async fn read<T>(
+        &self,
+        command: Command,
+        parse: fn(&[u8]) -> serde_json::Result<T>,
+    ) -> Result<T, CephError> {
+        let ask = || async {
+            let reply = self.send(&command).await?;
+            match reply.code {
+                0.. => Ok(reply.out),
+                code => Err(CephError::Read {
+                    command: command.name,
+                    errno: error::errno(code),
+                    said: reply.said,
+                }),
+            }
+        };
+        let answer = ask.retry(quick_retries()).when(CephError::is_transient).await?;
+        parse(&answer).map_err(|source| CephError::Answer { command: command.name, source })
+    }
+
+    /// Acts, once.
+    async fn act(&self, osd: OsdId, command: Command) -> Result<(), CephError> {
+        let reply = self.send(&command).await?;
+        match reply.code {
+            0.. => Ok(()),
+            code => {
+                let (command, errno) = (command.name, error::errno(code));
+                Err(CephError::Act { command, osd, errno, said: reply.said })
+            }
+        }
+    }
+
+    /// Sends, and waits no longer than the timeout (a mon command times out in librados first, which forgets it then).
+    async fn send(&self, command: &Command) -> Result<Reply, CephError> {
+        self.commands_sent.fetch_add(1, Ordering::Relaxed);
+        let (lane, daemon, patience) = match command.daemon {
+            Daemon::Mon => (&self.mon, "mon", self.timeout + Duration::from_secs(5)),
+            Daemon::Mgr => (&self.mgr, "mgr", self.timeout),
+        };
+        let silence = |waited| {
+            let namespace = self.namespace.clone();
+            CephError::NoAnswer { command: command.name, daemon, waited, namespace }
+        };
+        match tokio::time::timeout(patience, lane.send(command.to_c_string(), Vec::new())).await {
+            Err(_) => Err(silence(patience)),
+            Ok(Err(_)) => Err(CephError::Closed),
+            Ok(Ok(reply)) if reply.code < 0 && error::errno(reply.code) == Errno::TIMEDOUT => {
+                Err(silence(self.timeout))
+            }
+            Ok(Ok(reply)) => Ok(reply),
+        }
+    }
+}
+
+fn quick_retries() -> ExponentialBuilder {
+    ExponentialBuilder::default().with_min_delay(Duration::from_millis(100)).with_max_times(3)
+}

@@ -48,18 +48,18 @@ pub enum Act {
     Hush {
         /// The OSD.
         osd: OsdId,
-        /// `osd add-noout`
+        /// flag `noout` of this OSD (`osd set-group`)
         noout: bool,
-        /// `osd add-noin`
+        /// flag `noin` of this OSD
         noin: bool,
     },
     /// Remove per-OSD flags.
     Unhush {
         /// The OSD.
         osd: OsdId,
-        /// `osd rm-noout`
+        /// flag `noout` of this OSD (`osd unset-group`)
         noout: bool,
-        /// `osd rm-noin`
+        /// flag `noin` of this OSD
         noin: bool,
     },
     /// One PUT: replicas 0 and the annotation `osd-migrate.io/stopped=<record>`; `ok-to-stop` is asked just before.
@@ -82,7 +82,7 @@ pub enum Act {
         /// Our record, whose annotation is expected.
         record: RecordId,
     },
-    /// `osd destroy <id> --yes-i-really-mean-it` after the map was read again: the slot must be down and hold `fsid`. Never `osd down`.
+    /// `osd destroy <id>` (`destroy-actual`, which the mgr would send) after the map was read again: the slot must be down and hold `fsid`. Never `osd down`.
     Destroy {
         /// The OSD.
         osd: OsdId,
@@ -96,7 +96,7 @@ pub enum Act {
         /// One of our claims.
         claim: OsdFsid,
     },
-    /// `osd purge <stray>`: an id that ceph-volume made for our disk instead of ours; it must be `new`, never up, with this fsid.
+    /// `osd purge-new <stray>`: an id that ceph-volume made for our disk instead of ours; it must be `new`, never up, with this fsid.
     PurgeStray {
         /// The stray id.
         stray: OsdId,

@@ -130,6 +130,17 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// The ledger with an OSD that was left alone to be tried again; none where it was not left alone.
+    pub fn retried(&self, osd: OsdId) -> Option<Self> {
+        let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
+        record.quarantine = None;
+        // A new attempt: the failed one's report must not count again.
+        record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
+        Some(self.with(record))
+    }
+}
+
 /// What is stored can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {

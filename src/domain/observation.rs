@@ -70,7 +70,7 @@ pub struct Pool {
 pub enum SlotState {
     /// `exists`
     Exists,
-    /// `exists,new`: claimed by `osd new`, never booted.
+    /// `exists,new` and not up: claimed by `osd new`. It may have booted under `noin`, which leaves the mark on (16.2.15).
     New,
     /// `destroyed` (also `destroyed,exists,new`).
     Destroyed,

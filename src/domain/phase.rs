@@ -63,7 +63,7 @@ pub enum SlotFact {
     Old,
     /// It has the fsid of our new OSD, or of a claim.
     Ours {
-        /// `exists,new`: never booted.
+        /// `exists,new`: never booted, or under `noin`.
         never_booted: bool,
     },
     /// `destroyed`

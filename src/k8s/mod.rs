@@ -1,1 +1,152 @@
-//! k8s
+//! Kubernetes: one file per kind. Builders and parsers are pure; the calls around them carry what they expect to find.
+//!
+//! Nothing here decides, waits or sleeps, but for the report of a node agent, and nothing reads the clock: times come in.
+
+mod agent;
+mod ceph_cluster;
+mod daemon;
+mod error;
+mod events;
+mod kind;
+mod lease;
+mod ledger_map;
+mod mon_access;
+mod names;
+mod node_job;
+mod observe;
+mod osd_deployment;
+mod osd_env;
+mod pods;
+mod render_osd;
+mod report_map;
+mod whoami;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions};
+
+pub use agent::Agent;
+pub use ceph_cluster::FENCE;
+pub use error::{Call, K8sError};
+pub use events::{About, EventType};
+pub use lease::{Held, Holder, LEASE, LeaseOutcome};
+pub use ledger_map::{LEDGER, ResourceVersion, STATUS};
+pub use mon_access::{Key, MonAccess};
+pub use names::{OURS, STOPPED, job_name, kept_name, short};
+pub use osd_deployment::Deployed;
+pub use whoami::{Own, PodEnv};
+
+/// Name of our writes in `managedFields`.
+const FIELD_MANAGER: &str = "osd-migrate";
+
+/// How long one call may take. Lists of many thousand OSDs come in pages, so ten seconds are long for each.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Where to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Namespace of the CephCluster; everything of ours is there too.
+    pub namespace: String,
+    /// Name of the CephCluster; needed only where the namespace has several.
+    pub cluster: Option<String>,
+    /// Namespace of Rook's operator. Where it is not given: the one that OSD Deployments name, else that of the CephCluster.
+    pub operator_namespace: Option<String>,
+}
+
+impl Place {
+    /// A namespace with one CephCluster, and nothing special.
+    pub fn new(namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), cluster: None, operator_namespace: None }
+    }
+}
+
+/// Access to one CephCluster's namespace.
+pub struct K8s {
+    client: Client,
+    place: Place,
+    call_limit: Duration,
+    requests: AtomicU64,
+    notes: Mutex<BTreeSet<String>>,
+}
+
+impl K8s {
+    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does. No request is made yet.
+    pub async fn connect(place: Place, context: Option<&str>) -> Result<Self, K8sError> {
+        let mut config = match context {
+            None => Config::infer().await.map_err(|e| K8sError::NoConfig(e.to_string()))?,
+            Some(context) => {
+                let options =
+                    KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
+                Config::from_kubeconfig(&options).await.map_err(|e| K8sError::NoConfig(e.to_string()))?
+            }
+        };
+        // It would repeat every verb, POST too, for up to half an hour. The next turn decides again instead.
+        config.default_retry = false;
+        let client = Client::try_from(config).map_err(|e| K8sError::NoConfig(e.to_string()))?;
+        Ok(Self::with_client(client, place))
+    }
+
+    /// The same with a client that is there already: for tests.
+    pub fn with_client(client: Client, place: Place) -> Self {
+        Self {
+            client,
+            place,
+            call_limit: CALL_LIMIT,
+            requests: AtomicU64::new(0),
+            notes: Mutex::new(BTreeSet::new()),
+        }
+    }
+
+    /// Another limit for each call.
+    #[must_use]
+    pub fn with_call_limit(mut self, limit: Duration) -> Self {
+        self.call_limit = limit;
+        self
+    }
+
+    /// The namespace everything is in.
+    pub fn namespace(&self) -> &str {
+        &self.place.namespace
+    }
+
+    /// Requests sent so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// What observations could not see, for people: an operator in a namespace that we may not read, an unreadable report.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn note(&self, note: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note);
+    }
+
+    fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A time as the API has it, as we have it. Times outside chrono's range can't be met.
+fn from_jiff(time: Timestamp) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(time.as_second(), u32::try_from(time.subsec_nanosecond()).ok()?)
+}
+
+/// And back, to the microsecond that `MicroTime` has.
+fn to_jiff(time: DateTime<Utc>) -> Timestamp {
+    Timestamp::from_microsecond(time.timestamp_micros()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+#[cfg(test)]
+#[cfg(test)]
+mod wire_lease_tests;
+#[cfg(test)]
+mod wire_tests;

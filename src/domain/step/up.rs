@@ -64,6 +64,13 @@ impl Step<'_> {
 
     pub(super) fn settling(&self) -> Next {
         let osd = self.record.osd;
+        // As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its
+        // reweight (16.2.15); the adapter takes that mark off first.
+        let noin =
+            self.seen.ceph.slots.get(&osd).is_some_and(|slot| self.flags_to_lift(slot.noout, slot.noin).1);
+        if noin {
+            return Next::Do(Act::Unhush { osd, noout: false, noin });
+        }
         // Rook may have the CephCluster back: what is left is Ceph's work.
         if let Some(next) = self.unfence() {
             return next;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Paths, messages, and the one way processes are remembered and ended: by pid AND start time.
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export LC_ALL=C PYTHONDONTWRITEBYTECODE=1 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 unset CEPH_CONF CEPH_ARGS PYTHONHOME PYTHONPATH
 REPO=$(readlink -f "$SRC/../..")
 DIR=$(readlink -m "${LAB_DIR:-$REPO/.lab}")

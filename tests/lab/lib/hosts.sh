@@ -36,7 +36,7 @@ start_host() { # NAME
 enter() { # HOST
   local p
   p=$(pid_of "$1") || die "host $1 is not running"
-  ENTER=(nsenter -t "$p" -m -u -p -n env -i "PATH=$PATH" LC_ALL=C HOME=/root TERM=dumb "OSD_LAB=$LAB_ID"
+  ENTER=(nsenter -t "$p" -m -u -p -n env -i "PATH=$PATH" LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 "OSD_LAB=$LAB_ID"
     CEPH_VOLUME_ALLOW_LOOP_DEVICES=1 LVM_SUPPRESS_FD_WARNINGS=1)
 }
 on() { # HOST CMD...

@@ -1,0 +1,34 @@
+# Every target is one line; the work is in build/ and tests/lab/.
+.PHONY: help demo test check build lab-up lab-down lab-full
+MAKEFLAGS += --no-print-directory
+
+help:
+	@echo 'make demo      everything, on a fresh Debian 12 machine, as root'
+	@echo 'make test      every test; installs what it needs; as root on Debian 12'
+	@echo 'make check     formatting, lints and the hermetic tests, in less than two minutes'
+	@echo 'make build     the binary for Ceph'"'"'s images (glibc 2.28)'
+	@echo 'make lab-up    real Ceph on real Kubernetes, on this machine (tests/lab/lab help)'
+	@echo 'make lab-down  end and remove it'
+	@echo 'make lab-full  the lab'"'"'s tests alone, with the binary built first'
+	@echo 'One stage alone: build/stages NAME'
+
+demo:
+	@build/demo
+
+test:
+	@build/stages install fmt clippy tests advisories shell binary glibc lab
+
+check:
+	@build/stages fmt clippy tests
+
+build:
+	@build/stages binary glibc
+
+lab-up:
+	@tests/lab/lab up
+
+lab-down:
+	@tests/lab/lab down
+
+lab-full:
+	@build/stages binary lab

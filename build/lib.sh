@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# What the scripts here share: where they are, where the tools are, and how they end. Sourced; sets the working directory.
+# shellcheck disable=SC2034 # used by those who source this
+set -eu -o pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+unset MAKEFLAGS MAKELEVEL MFLAGS # cargo and cc must not look for make's job server
+[ -d "$HOME/.cargo/bin" ] && PATH=$PATH:$HOME/.cargo/bin
+export LC_ALL=C.UTF-8
+
+# Pinned: a new version is a change to these lines. The caches are keyed by them and serve every clone on the machine.
+CARGO_DENY=0.20.2
+ZIG=0.17.0 ZIGBUILD=0.24.0
+GLIBC=2.28 # that of Ceph's images on el8, the oldest the binary must start in
+
+TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/osd-migrate
+DENY_ROOT=$TOOLS/cargo-deny-$CARGO_DENY
+ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
+TARGET=${CARGO_TARGET_DIR:-target}
+BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate
+
+die() { echo "${0##*/}: $*" >&2; exit 1; }

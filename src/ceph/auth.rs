@@ -1,0 +1,78 @@
+//! `ceph auth`: does an OSD have its key, and the key that prepares OSDs.
+
+use rustix::io::Errno;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::command::Command;
+use super::{Ceph, CephError, Secret};
+use crate::domain::osd::OsdId;
+
+/// The entity that ceph-volume acts as.
+const BOOTSTRAP: &str = "client.bootstrap-osd";
+
+#[derive(Deserialize)]
+struct Entity {
+    key: String,
+}
+
+fn get(entity: &str) -> Command {
+    Command::mon("auth get").with("entity", entity)
+}
+
+/// As Rook and cephadm make it.
+fn create_bootstrap() -> Command {
+    Command::mon("auth get-or-create")
+        .with("entity", BOOTSTRAP)
+        .with("caps", vec!["mon", "allow profile bootstrap-osd"])
+}
+
+fn parse_key(answer: &[u8]) -> serde_json::Result<Secret> {
+    let [entity]: [Entity; 1] = serde_json::from_slice(answer)?;
+    Ok(Secret::new(entity.key))
+}
+
+/// The answer holds the key, which nobody needs.
+fn is_there(answer: &[u8]) -> serde_json::Result<bool> {
+    serde_json::from_slice::<Vec<IgnoredAny>>(answer).map(|entities| !entities.is_empty())
+}
+
+impl Ceph {
+    /// Whether `auth get osd.N` finds an entity. `osd destroy` drops it, `osd new` with a key makes it.
+    pub async fn has_auth(&self, osd: OsdId) -> Result<bool, CephError> {
+        match self.read(get(&osd.to_string()), is_there).await {
+            Err(error) if error.errno() == Some(Errno::NOENT) => Ok(false),
+            found => found,
+        }
+    }
+
+    /// The key of `client.bootstrap-osd`, made where it is missing. One that is there is taken as it is: asking for it
+    /// with other capabilities than it has is `EINVAL` (16.2.15).
+    pub async fn bootstrap_key(&self) -> Result<Secret, CephError> {
+        match self.read(get(BOOTSTRAP), parse_key).await {
+            Err(error) if error.errno() == Some(Errno::NOENT) => {
+                self.read(create_bootstrap(), parse_key).await
+            }
+            found => found,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_taken_out_of_the_one_entity() {
+        let answer =
+            br#"[{"entity":"client.bootstrap-osd","key":"SECRET","caps":{"mon":"profile bootstrap-osd"}}]"#;
+        assert_eq!(parse_key(answer).unwrap().expose(), "SECRET");
+        assert!(parse_key(b"[]").is_err());
+    }
+
+    #[test]
+    fn capabilities_are_a_flat_list() {
+        let sent = create_bootstrap().to_c_string().into_string().unwrap();
+        assert!(sent.contains(r#""caps":["mon","allow profile bootstrap-osd"]"#), "{sent}");
+    }
+}

@@ -1,0 +1,65 @@
+//! `ceph osd destroy`: gives up an OSD's data and key, keeps its id and its place in CRUSH.
+//!
+//! `osd destroy` is a mgr command that asks safe-to-destroy (which is never true for an OSD rebuilt in place, and skipped with
+//! `--yes-i-really-mean-it`) and then sends `osd destroy-actual` to the mon. We send that one ourselves: the mon does it in one
+//! step or refuses it (`EBUSY` while the OSD is up), and no mgr keeps the command for later. Same in 16.2.15.
+
+use super::command::Command;
+use super::{Ceph, CephError, osd_dump};
+use crate::domain::observation::{Slot, SlotState};
+use crate::domain::osd::{OsdFsid, OsdId};
+
+const NAME: &str = "osd destroy-actual";
+
+fn command(osd: OsdId) -> Command {
+    Command::mon(NAME).with("id", osd.0).with("yes_i_really_mean_it", true)
+}
+
+/// Down, not destroyed yet, and holding the very OSD that is meant.
+fn may_be_destroyed(slot: &Slot, fsid: OsdFsid) -> bool {
+    let claimed = match slot.state {
+        SlotState::Exists | SlotState::New => true,
+        SlotState::Destroyed => false,
+    };
+    claimed && !slot.up && slot.fsid == Some(fsid)
+}
+
+impl Ceph {
+    /// Destroys the OSD `fsid` in its slot. The map is read again right before: where the slot is up, or holds another fsid
+    /// or none, nothing is sent. Never `osd down`: an OSD that is up was not stopped by us.
+    pub async fn destroy(&self, osd: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
+        let slot = self.slot(osd).await?;
+        if slot.as_ref().is_some_and(|slot| may_be_destroyed(slot, fsid)) {
+            return self.act(osd, command(osd)).await;
+        }
+        let (expected, found) = (format!("down, fsid {fsid}"), osd_dump::describe(slot.as_ref()));
+        Err(CephError::Unexpected { command: NAME, osd, expected, found })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_osd_that_is_meant_is_destroyed_and_only_while_it_is_down() {
+        let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
+        let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
+        let down = Slot { up: false, ..slot.clone() };
+        assert!(may_be_destroyed(&down, fsid));
+        assert!(may_be_destroyed(&Slot { state: SlotState::New, ..down.clone() }, fsid));
+        assert!(!may_be_destroyed(&slot, fsid), "up");
+        assert!(!may_be_destroyed(&down, other), "another fsid");
+        assert!(!may_be_destroyed(&Slot { fsid: None, ..down.clone() }, fsid), "no fsid");
+        assert!(!may_be_destroyed(&Slot { state: SlotState::Destroyed, ..down }, fsid), "destroyed already");
+    }
+
+    #[test]
+    fn the_command_says_that_it_is_meant() {
+        let sent = command(OsdId(1)).to_c_string().into_string().unwrap();
+        assert_eq!(
+            sent,
+            r#"{"format":"json","id":1,"prefix":"osd destroy-actual","yes_i_really_mean_it":true}"#
+        );
+    }
+}

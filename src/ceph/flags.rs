@@ -1,0 +1,74 @@
+//! `ceph osd set-group` and `unset-group`: flags of one OSD. One command for both flags; `osd add-noout` and its like do the
+//! same one by one, and are deprecated since Nautilus.
+
+use super::command::Command;
+use super::{Ceph, CephError, osd_dump};
+use crate::domain::osd::{OsdId, Weight};
+
+fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Command> {
+    let flags: Vec<&str> =
+        [("noout", noout), ("noin", noin)].into_iter().filter_map(|(f, on)| on.then_some(f)).collect();
+    let asked = !flags.is_empty();
+    asked.then(|| Command::mon(name).with("flags", flags.join(",")).with("who", vec![osd.to_string()]))
+}
+
+/// `ceph osd reweight`
+pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
+    Command::mon("osd reweight").with("id", osd.0).with("weight", reweight.as_decimal())
+}
+
+impl Ceph {
+    /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
+    /// They survive `osd destroy` and `osd new`, not a purge. Ceph answers 0 also for an id that doesn't exist, so that
+    /// is looked at first.
+    pub async fn hush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+        const NAME: &str = "osd set-group";
+        let Some(command) = command(NAME, osd, noout, noin) else { return Ok(()) };
+        let slot = self.slot(osd).await?;
+        if slot.is_none() {
+            let (expected, found) = ("a slot".to_owned(), osd_dump::describe(None));
+            return Err(CephError::Unexpected { command: NAME, osd, expected, found });
+        }
+        self.act(osd, command).await
+    }
+
+    /// Removes these flags; on an OSD without them, or without a slot, it changes nothing.
+    ///
+    /// An OSD that came up under `noin` is still marked `new`, and would be reweighted to 1.0 at its next boot (16.2.15). So
+    /// before `noin` goes, it is given the reweight that it has, which takes the mark off.
+    pub async fn unhush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+        let Some(command) = command("osd unset-group", osd, noout, noin) else { return Ok(()) };
+        if noin && let Some(reweight) = self.reweight_to_keep(osd).await? {
+            self.act(osd, reweigh(osd, reweight)).await?;
+        }
+        self.act(osd, command).await
+    }
+
+    async fn reweight_to_keep(&self, osd: OsdId) -> Result<Option<Weight>, CephError> {
+        let map = self.osd_map().await?;
+        let slot = map.slots.get(&osd).filter(|slot| slot.up && map.marked_new.contains(&osd));
+        Ok(slot.map(|slot| slot.reweight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_flags_go_in_one_command() {
+        let sent =
+            command("osd set-group", OsdId(1), true, true).unwrap().to_c_string().into_string().unwrap();
+        assert_eq!(
+            sent,
+            r#"{"flags":"noout,noin","format":"json","prefix":"osd set-group","who":["osd.1"]}"#
+        );
+        assert!(command("osd set-group", OsdId(1), false, false).is_none());
+    }
+
+    #[test]
+    fn the_reweight_that_is_kept_is_exact() {
+        let sent = reweigh(OsdId(1), Weight(58982)).to_c_string().into_string().unwrap();
+        assert_eq!(sent, r#"{"format":"json","id":1,"prefix":"osd reweight","weight":0.899993896484375}"#);
+    }
+}

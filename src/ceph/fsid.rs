@@ -1,0 +1,30 @@
+//! `ceph fsid`: which cluster this is.
+
+use serde::Deserialize;
+
+use super::command::Command;
+use crate::domain::osd::ClusterFsid;
+
+#[derive(Deserialize)]
+struct Answer {
+    fsid: ClusterFsid,
+}
+
+pub(super) fn command() -> Command {
+    Command::mon("fsid")
+}
+
+pub(super) fn parse(answer: &[u8]) -> serde_json::Result<ClusterFsid> {
+    serde_json::from_slice(answer).map(|Answer { fsid }| fsid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fsid_is_read() {
+        let fsid = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/fsid.json")).unwrap();
+        assert_eq!(fsid.to_string(), "6a94672f-2736-4a1b-b5c8-51c0e08ed0de");
+    }
+}

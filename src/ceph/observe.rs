@@ -1,0 +1,96 @@
+//! One look at Ceph: everything a turn needs of mons and mgr.
+
+use std::collections::BTreeMap;
+
+use super::osd_crush_dump::Crush;
+use super::osd_dump::OsdMap;
+use super::{Ceph, CephError, health, osd_crush_dump, osd_df, osd_metadata, osd_stat, pg_dump, versions};
+use crate::domain::observation::{self, Metadata, Pg};
+use crate::domain::osd::{OsdId, PgId};
+
+/// Reading both takes milliseconds and the map changes once a second at its busiest: more tries mean that something is wrong.
+const TRIES: u32 = 5;
+
+impl Ceph {
+    /// Looks. Slots and CRUSH are of one epoch; everything else is read after it. `ok_to_stop` and `auth` are empty: they
+    /// are asked for the OSDs that it matters for.
+    pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
+        let (map, crush) = self.osd_map_with_crush().await?;
+        let (metadata, health, mixed_versions, used, pgs) = tokio::try_join!(
+            self.read(osd_metadata::command(), osd_metadata::parse),
+            self.read(health::command(), health::parse),
+            self.read(versions::command(), versions::parse),
+            self.read(osd_df::command(), osd_df::parse),
+            self.read(pg_dump::command(), pg_dump::parse),
+        )?;
+        let seen = join(map, crush, metadata, &used, pgs);
+        Ok(observation::Ceph { health, mixed_versions, ..seen })
+    }
+
+    /// The CRUSH dump tells no epoch, so the map must be the same before and after it.
+    async fn osd_map_with_crush(&self) -> Result<(OsdMap, Crush), CephError> {
+        for _ in 0..TRIES {
+            let map = self.osd_map().await?;
+            let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
+            if self.read(osd_stat::command(), osd_stat::parse).await? == map.epoch {
+                return Ok((map, crush));
+            }
+        }
+        Err(CephError::Unsettled { tries: TRIES })
+    }
+}
+
+fn join(
+    map: OsdMap,
+    mut crush: Crush,
+    mut metadata: BTreeMap<OsdId, Metadata>,
+    used: &BTreeMap<OsdId, u64>,
+    pgs: BTreeMap<PgId, Pg>,
+) -> observation::Ceph {
+    let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, marked_new: _ } =
+        map;
+    for (osd, slot) in &mut slots {
+        slot.crush = crush.items.remove(osd);
+        slot.metadata = metadata.remove(osd);
+        slot.used_bytes = used.get(osd).copied();
+    }
+    for (id, pool) in &mut pools {
+        let domain = rules.get(id).and_then(|rule| crush.failure_domains.get(rule));
+        // A pool whose rule is not in the map spreads over nobody knows what: one OSD at a time is the careful reading.
+        pool.failure_domain = domain.map_or_else(|| osd_crush_dump::FINEST.to_owned(), Clone::clone);
+    }
+    observation::Ceph {
+        fsid,
+        epoch,
+        flags,
+        health: std::collections::BTreeSet::new(),
+        mixed_versions: false,
+        nearfull_ratio,
+        pools,
+        slots,
+        pgs,
+        upmaps,
+        ok_to_stop: BTreeMap::new(),
+        auth: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::osd_dump;
+    use super::*;
+
+    #[test]
+    fn slots_and_pools_are_completed_from_the_other_answers() {
+        let metadata = include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-metadata.json");
+        let metadata = osd_metadata::parse(metadata).unwrap();
+        let used = BTreeMap::from([(OsdId(1), 4096)]);
+        let (map, crush) = (osd_dump::tests::fine(), osd_crush_dump::tests::fine());
+        let seen = join(map, crush, metadata, &used, BTreeMap::new());
+        let slot = &seen.slots[&OsdId(1)];
+        assert_eq!(slot.crush.as_ref().unwrap().location["host"], "h2");
+        assert!(slot.metadata.as_ref().unwrap().store.is_filestore());
+        assert_eq!((slot.used_bytes, seen.slots[&OsdId(2)].used_bytes), (Some(4096), None));
+        assert_eq!(seen.pools[&2].failure_domain, "host");
+    }
+}

@@ -1,0 +1,65 @@
+//! `ceph osd ok-to-stop`: would PGs stop serving if these OSDs stopped?
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::command::Command;
+use super::{Ceph, CephError};
+use crate::domain::observation::OkToStop;
+use crate::domain::osd::OsdId;
+
+#[derive(Deserialize)]
+struct Answer {
+    ok_to_stop: bool,
+    num_not_ok_pgs: u32,
+}
+
+fn command(osds: &BTreeSet<OsdId>) -> Command {
+    let ids: Vec<String> = osds.iter().map(|osd| osd.0.to_string()).collect();
+    Command::mgr("osd ok-to-stop").with("ids", ids)
+}
+
+fn parse(answer: &[u8]) -> serde_json::Result<OkToStop> {
+    let Answer { ok_to_stop, num_not_ok_pgs } = serde_json::from_slice(answer)?;
+    Ok(OkToStop { ok: ok_to_stop, bad_pgs: num_not_ok_pgs })
+}
+
+impl Ceph {
+    /// Asks `osd ok-to-stop` for these OSDs. The verdict is in the JSON: 16.2 answers "no" with `EBUSY` and JSON, later
+    /// releases with 0 and JSON. An id that doesn't exist is ok to stop (16.2.15): ask for OSDs that were seen.
+    pub async fn ok_to_stop(&self, osds: &BTreeSet<OsdId>) -> Result<OkToStop, CephError> {
+        let command = command(osds);
+        let reply = self.send(&command).await?;
+        match (reply.code, parse(&reply.out)) {
+            (_, Ok(verdict)) => Ok(verdict),
+            (0.., Err(source)) => Err(CephError::Answer { command: command.name, source }),
+            (code, Err(_)) => Err(CephError::Read {
+                command: command.name,
+                errno: super::error::errno(code),
+                said: reply.said,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_in_the_json() {
+        let no =
+            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.no.json")).unwrap();
+        assert_eq!(no, OkToStop { ok: false, bad_pgs: 33 });
+        let yes =
+            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.json")).unwrap();
+        assert_eq!(yes, OkToStop { ok: true, bad_pgs: 0 });
+    }
+
+    #[test]
+    fn every_osd_is_asked_for_at_once() {
+        let sent = command(&BTreeSet::from([OsdId(3), OsdId(12)])).to_c_string();
+        assert_eq!(sent.to_str(), Ok(r#"{"format":"json","ids":["3","12"],"prefix":"osd ok-to-stop"}"#));
+    }
+}

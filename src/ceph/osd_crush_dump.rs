@@ -1,0 +1,179 @@
+//! `ceph osd crush dump`: where each OSD lies, with its exact weight and class, and what each rule spreads copies over.
+//! (`osd tree` rounds weights; `osd crush rule dump` is a part of this one.)
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::command::Command;
+use crate::domain::osd::{CrushItem, OsdId, Weight};
+
+/// What is used of the CRUSH map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Crush {
+    /// OSDs that lie in a bucket.
+    pub(super) items: BTreeMap<OsdId, CrushItem>,
+    /// Bucket type by rule: the finest one that a step of it chooses.
+    pub(super) failure_domains: BTreeMap<i64, String>,
+}
+
+/// The bucket type of OSDs themselves: the finest failure domain there is.
+pub(super) const FINEST: &str = "osd";
+
+/// Deeper than any tree: `types` of the default map are 12.
+const DEEPEST: usize = 64;
+
+#[derive(Deserialize)]
+struct Answer {
+    devices: Vec<Device>,
+    types: Vec<BucketType>,
+    buckets: Vec<Bucket>,
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+struct Device {
+    id: i64,
+    class: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct BucketType {
+    type_id: i64,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Bucket {
+    id: i64,
+    name: String,
+    type_name: String,
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    id: i64,
+    weight: Weight,
+}
+
+#[derive(Deserialize)]
+struct Rule {
+    rule_id: i64,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    op: String,
+    #[serde(rename = "type")]
+    chosen: Option<String>,
+}
+
+pub(super) fn command() -> Command {
+    Command::mon("osd crush dump")
+}
+
+pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
+    let mut answer: Answer = serde_json::from_slice(answer)?;
+    // Shadow trees hold the OSDs of one device class a second time: `default~hdd`.
+    answer.buckets.retain(|bucket| !bucket.name.contains('~'));
+    Ok(Crush { items: items(&answer), failure_domains: failure_domains(&answer) })
+}
+
+fn items(answer: &Answer) -> BTreeMap<OsdId, CrushItem> {
+    let parents: BTreeMap<i64, &Bucket> = answer
+        .buckets
+        .iter()
+        .rev()
+        .flat_map(|bucket| bucket.items.iter().map(move |item| (item.id, bucket)))
+        .collect();
+    let classes: BTreeMap<i64, &String> =
+        answer.devices.iter().filter_map(|device| Some((device.id, device.class.as_ref()?))).collect();
+    let item_of = |id: i64| {
+        let weight = parents.get(&id)?.items.iter().find(|item| item.id == id)?.weight;
+        let device_class = classes.get(&id).map(|class| (*class).clone());
+        Some(CrushItem { location: location(id, &parents), weight, device_class })
+    };
+    answer
+        .devices
+        .iter()
+        .filter_map(|device| Some((OsdId(u32::try_from(device.id).ok()?), item_of(device.id)?)))
+        .collect()
+}
+
+fn location(mut id: i64, parents: &BTreeMap<i64, &Bucket>) -> BTreeMap<String, String> {
+    let mut location = BTreeMap::new();
+    while let (Some(bucket), true) = (parents.get(&id), location.len() < DEEPEST) {
+        if location.insert(bucket.type_name.clone(), bucket.name.clone()).is_some() {
+            break; // a bucket type twice on one path: nothing that `--crush-location` could say
+        }
+        id = bucket.id;
+    }
+    location
+}
+
+fn failure_domains(answer: &Answer) -> BTreeMap<i64, String> {
+    let ids: BTreeMap<&str, i64> = answer.types.iter().map(|t| (t.name.as_str(), t.type_id)).collect();
+    let finest = |rule: &Rule| {
+        rule.steps
+            .iter()
+            .filter(|step| step.op.starts_with("choose"))
+            .filter_map(|step| step.chosen.clone())
+            .min_by_key(|chosen| ids.get(chosen.as_str()).copied().unwrap_or_default())
+            .unwrap_or_else(|| FINEST.to_owned())
+    };
+    answer.rules.iter().map(|rule| (rule.rule_id, finest(rule))).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    macro_rules! sample {
+        ($name:literal) => {
+            parse(include_bytes!(concat!(
+                "../../tests/suite/fixtures/ceph/16.2.15/osd-crush-dump",
+                $name,
+                ".json"
+            )))
+            .unwrap()
+        };
+    }
+
+    pub(crate) fn fine() -> Crush {
+        sample!("")
+    }
+
+    #[test]
+    fn an_osd_lies_once_and_not_in_shadow_trees() {
+        let crush = fine();
+        assert_eq!(crush.items.len(), 4);
+        let place = [("root", "default"), ("host", "h2")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let expected =
+            CrushItem { location: place.into(), weight: Weight::ONE, device_class: Some("hdd".to_owned()) };
+        assert_eq!(crush.items[&OsdId(1)], expected);
+    }
+
+    #[test]
+    fn after_a_purge_the_item_is_gone() {
+        assert!(!sample!(".purged").items.contains_key(&OsdId(1)));
+    }
+
+    #[test]
+    fn a_rule_spreads_over_hosts() {
+        let hosts = BTreeMap::from([(0, "host".to_owned()), (1, "host".to_owned())]);
+        assert_eq!(sample!(".ec-hole").failure_domains, hosts);
+    }
+
+    #[test]
+    fn of_several_choices_the_finest_counts_and_without_any_the_osd() {
+        let map = br#"{"devices":[],"buckets":[],
+            "types":[{"type_id":0,"name":"osd"},{"type_id":1,"name":"host"},{"type_id":3,"name":"rack"}],
+            "rules":[{"rule_id":0,"steps":[{"op":"set_choose_tries","num":9},{"op":"take","item":-1},
+                       {"op":"choose_indep","num":2,"type":"rack"},{"op":"chooseleaf_indep","num":2,"type":"host"}]},
+                     {"rule_id":1,"steps":[{"op":"take","item":-1},{"op":"emit"}]}]}"#;
+        let domains = parse(map).unwrap().failure_domains;
+        assert_eq!(domains, BTreeMap::from([(0, "host".to_owned()), (1, "osd".to_owned())]));
+    }
+}

@@ -1,0 +1,97 @@
+//! `ceph osd metadata`: what each OSD said of itself when it booted last. Kept while it is down and destroyed, dropped by a purge.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::command::Command;
+use crate::domain::observation::Metadata;
+use crate::domain::osd::{ObjectStore, OsdId};
+
+/// Every value is a string in Ceph's answer. An OSD that never booted has its id only.
+#[derive(Deserialize)]
+struct Entry {
+    id: OsdId,
+    osd_objectstore: Option<String>,
+    #[serde(default)]
+    hostname: String,
+    #[serde(default)]
+    devices: String,
+    #[serde(default)]
+    ceph_version: String,
+    bluestore_bdev_dev_node: Option<String>,
+    bluestore_bdev_partition_path: Option<String>,
+    backend_filestore_dev_node: Option<String>,
+    backend_filestore_partition_path: Option<String>,
+    bluefs_dedicated_db: Option<String>,
+    bluefs_dedicated_wal: Option<String>,
+}
+
+pub(super) fn command() -> Command {
+    Command::mon("osd metadata")
+}
+
+pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, Metadata>> {
+    let entries: Vec<Entry> = serde_json::from_slice(answer)?;
+    Ok(entries.into_iter().filter_map(|entry| Some((entry.id, metadata(entry)?))).collect())
+}
+
+fn metadata(entry: Entry) -> Option<Metadata> {
+    let devices: Vec<String> =
+        entry.devices.split(',').filter(|d| !d.is_empty()).map(str::to_owned).collect();
+    let path = entry.bluestore_bdev_partition_path.or(entry.backend_filestore_partition_path);
+    let node = entry.bluestore_bdev_dev_node.or(entry.backend_filestore_dev_node);
+    let device_mapper = path.iter().chain(&node).any(|name| is_device_mapper(name));
+    Some(Metadata {
+        store: ObjectStore(entry.osd_objectstore?),
+        hostname: entry.hostname,
+        // Ceph gives the whole disk as "partition path" too where there is no partition.
+        on_partition: !device_mapper
+            && path.is_some_and(|path| !devices.iter().any(|disk| last_part(&path) == disk)),
+        devices,
+        ceph_version: entry.ceph_version,
+        dedicated_db: entry.bluefs_dedicated_db.as_deref() == Some("1"),
+        dedicated_wal: entry.bluefs_dedicated_wal.as_deref() == Some("1"),
+        device_mapper,
+    })
+}
+
+fn is_device_mapper(name: &str) -> bool {
+    name.starts_with("/dev/mapper/") || last_part(name).starts_with("dm-")
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_disk_is_no_partition_though_ceph_calls_it_one() {
+        let all = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-metadata.json")).unwrap();
+        let whole = &all[&OsdId(0)];
+        assert_eq!((whole.store.0.as_str(), whole.hostname.as_str()), ("bluestore", "h1"));
+        assert!(!whole.on_partition && !whole.device_mapper && !whole.dedicated_db && !whole.dedicated_wal);
+        assert_eq!(whole.devices, ["loop0"]);
+        assert!(whole.ceph_version.starts_with("ceph version 16.2.15 ("));
+        let partition = &all[&OsdId(1)];
+        assert!(partition.store.is_filestore() && partition.on_partition && !partition.device_mapper);
+    }
+
+    #[test]
+    fn device_mapper_and_separate_db_are_seen() {
+        let one = br#"[{"id":4,"osd_objectstore":"bluestore","bluefs_dedicated_db":"1","bluefs_dedicated_wal":"0",
+            "bluestore_bdev_dev_node":"/dev/dm-3","bluestore_bdev_partition_path":"/dev/dm-3","devices":"sda,sdb"}]"#;
+        let all = parse(one).unwrap();
+        let lvm = &all[&OsdId(4)];
+        assert!(lvm.device_mapper && !lvm.on_partition && lvm.dedicated_db && !lvm.dedicated_wal);
+        assert_eq!(lvm.devices, ["sda", "sdb"]);
+    }
+
+    #[test]
+    fn an_osd_that_never_booted_has_none() {
+        assert!(parse(br#"[{"id":7}]"#).unwrap().is_empty());
+    }
+}

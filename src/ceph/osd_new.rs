@@ -1,0 +1,52 @@
+//! `ceph osd new`: claims an id for an fsid.
+
+use super::command::Command;
+use super::{Ceph, CephError, osd_dump};
+use crate::domain::observation::{Slot, SlotState};
+use crate::domain::osd::{OsdFsid, OsdId};
+
+const NAME: &str = "osd new";
+
+fn command(osd: OsdId, claim: OsdFsid) -> Command {
+    Command::mon(NAME).with("uuid", claim.to_string()).with("id", osd.0)
+}
+
+fn is_claimed(slot: &Slot, claim: OsdFsid) -> bool {
+    slot.state == SlotState::New && !slot.up && slot.fsid == Some(claim)
+}
+
+impl Ceph {
+    /// Takes an id back after a purge: the id must be absent, or hold this claim already (then nothing is sent). The slot
+    /// starts from nothing: no key, no CRUSH item, reweight and affinity 1.0, no flags (16.2.15).
+    pub async fn reclaim(&self, osd: OsdId, claim: OsdFsid) -> Result<(), CephError> {
+        match self.slot(osd).await? {
+            None => self.act(osd, command(osd, claim)).await,
+            Some(slot) if is_claimed(&slot, claim) => Ok(()),
+            Some(slot) => {
+                let (expected, found) = ("no such id".to_owned(), osd_dump::describe(Some(&slot)));
+                Err(CephError::Unexpected { command: NAME, osd, expected, found })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_claim_and_the_id_are_sent() {
+        let claim = "11111111-2222-4333-8444-555555555555".parse().unwrap();
+        let sent = command(OsdId(1), claim).to_c_string().into_string().unwrap();
+        let uuid = r#""uuid":"11111111-2222-4333-8444-555555555555""#;
+        assert_eq!(sent, format!(r#"{{"format":"json","id":1,"prefix":"osd new",{uuid}}}"#));
+    }
+
+    #[test]
+    fn a_slot_is_claimed_only_by_that_fsid_and_before_it_boots() {
+        let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
+        let fsid = slot.fsid.unwrap();
+        assert!(!is_claimed(&slot, fsid));
+        assert!(is_claimed(&Slot { state: SlotState::New, up: false, ..slot }, fsid));
+    }
+}

@@ -1,0 +1,120 @@
+//! `ceph pg dump pgs`: statistics of the placement groups, asked of the mgr itself (a mon would only pass the question on).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde::de::Error;
+
+use super::command::Command;
+use crate::domain::observation::Pg;
+use crate::domain::osd::{Epoch, OsdId, PgId};
+
+/// `CRUSH_ITEM_NONE`: no OSD for this shard of an erasure coded PG.
+const ITEM_NONE: u32 = 0x7fff_ffff;
+
+#[derive(Deserialize)]
+struct Answer {
+    pg_ready: bool,
+    #[serde(default)]
+    pg_stats: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    pgid: PgId,
+    state: String,
+    up: Vec<u32>,
+    acting: Vec<u32>,
+    reported_epoch: Epoch,
+    stat_sum: Sums,
+}
+
+/// Signed in Ceph; below zero for a moment while statistics are being corrected.
+#[derive(Deserialize)]
+struct Sums {
+    #[serde(rename = "num_bytes")]
+    bytes: i64,
+    #[serde(rename = "num_objects")]
+    objects: i64,
+    #[serde(rename = "num_objects_degraded")]
+    degraded: i64,
+    #[serde(rename = "num_objects_misplaced")]
+    misplaced: i64,
+}
+
+pub(super) fn command() -> Command {
+    Command::mgr("pg dump").with("dumpcontents", vec!["pgs"])
+}
+
+/// No PGs at all while the mgr is not ready: the view is not fresh then, and says so by their number.
+pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Pg>> {
+    let Answer { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
+    let known = if pg_ready { pg_stats } else { Vec::new() };
+    known.into_iter().map(|entry| Ok((entry.pgid.clone(), pg(entry)?))).collect()
+}
+
+fn pg(entry: Entry) -> serde_json::Result<Pg> {
+    let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
+    let count = |number: i64| u64::try_from(number).unwrap_or_default();
+    Ok(Pg {
+        pool: pool.ok_or_else(|| serde_json::Error::custom(format!("`{}` is no PG", entry.pgid)))?,
+        state: entry.state.split('+').map(str::to_owned).collect(),
+        up: osds(entry.up),
+        acting: osds(entry.acting),
+        reported_epoch: entry.reported_epoch,
+        objects: count(entry.stat_sum.objects),
+        degraded: count(entry.stat_sum.degraded),
+        misplaced: count(entry.stat_sum.misplaced),
+        bytes: count(entry.stat_sum.bytes),
+    })
+}
+
+fn osds(set: Vec<u32>) -> BTreeSet<OsdId> {
+    set.into_iter().filter(|osd| *osd != ITEM_NONE).map(OsdId).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    macro_rules! sample {
+        ($name:literal) => {
+            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/pg-dump", $name, ".json")))
+                .unwrap()
+        };
+    }
+
+    fn pg(pgs: &BTreeMap<PgId, Pg>, id: &str) -> Pg {
+        pgs[&PgId(id.to_owned())].clone()
+    }
+
+    fn states(states: &[&str]) -> BTreeSet<String> {
+        states.iter().map(|state| (*state).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_clean_pg() {
+        let clean = pg(&sample!(""), "2.1f");
+        assert_eq!((clean.pool, clean.state), (2, states(&["active", "clean"])));
+        assert_eq!(clean.up, [1, 2, 3].map(OsdId).into());
+        assert_eq!(clean.acting, clean.up);
+    }
+
+    #[test]
+    fn a_pg_that_lacks_a_copy() {
+        let short = pg(&sample!(".down"), "2.1f");
+        assert_eq!(short.state, states(&["active", "undersized"]));
+        assert_eq!((short.acting, short.reported_epoch), ([2, 3].map(OsdId).into(), Epoch(24)));
+    }
+
+    #[test]
+    fn a_hole_of_an_erasure_coded_pg_is_no_osd() {
+        let hole = pg(&sample!(".ec-hole"), "3.0");
+        assert_eq!((hole.pool, hole.up, hole.acting.len()), (3, [2, 3].map(OsdId).into(), 2));
+    }
+
+    #[test]
+    fn a_mgr_that_is_not_ready_knows_no_pg() {
+        assert!(parse(br#"{"pg_ready":false}"#).unwrap().is_empty());
+    }
+}

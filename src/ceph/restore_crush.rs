@@ -1,0 +1,130 @@
+//! `ceph osd crush add`, `set-device-class`, `osd reweight`, `osd primary-affinity`: puts back what a purge lost.
+//!
+//! `osd reweight` takes the flag `new` off a slot that never booted (16.2.15), so that its first boot keeps the reweight.
+
+use super::command::Command;
+use super::{Ceph, CephError, flags, osd_crush_dump, osd_dump};
+use crate::domain::observation::Slot;
+use crate::domain::osd::{CrushItem, OsdId, Weight};
+
+const NAME: &str = "osd crush add";
+
+/// What is still to be sent, in order; an error text where the item lies elsewhere by now.
+fn missing(
+    osd: OsdId,
+    wanted: (&CrushItem, Weight, Weight),
+    slot: &Slot,
+    found: Option<&CrushItem>,
+) -> Result<Vec<Command>, String> {
+    let (item, reweight, affinity) = wanted;
+    let mut commands = Vec::new();
+    match found {
+        None if item.location.is_empty() => {}
+        None => commands.push(add(osd, item)),
+        Some(found) if found.location == item.location => {}
+        Some(found) => return Err(format!("an item at {}", place(found).join(" "))),
+    }
+    // A class that others gave it since is theirs.
+    if let (Some(class), None) = (&item.device_class, found.and_then(|found| found.device_class.as_ref())) {
+        commands.push(
+            Command::mon("osd crush set-device-class").with("class", class.as_str()).with("ids", ids(osd)),
+        );
+    }
+    if slot.reweight != reweight {
+        commands.push(flags::reweigh(osd, reweight));
+    }
+    if slot.primary_affinity != affinity {
+        commands.push(weigh("osd primary-affinity", osd, affinity));
+    }
+    Ok(commands)
+}
+
+fn add(osd: OsdId, item: &CrushItem) -> Command {
+    weigh(NAME, osd, item.weight).with("args", place(item))
+}
+
+fn weigh(name: &'static str, osd: OsdId, weight: Weight) -> Command {
+    Command::mon(name).with("id", osd.0).with("weight", weight.as_decimal())
+}
+
+fn ids(osd: OsdId) -> Vec<String> {
+    vec![osd.to_string()]
+}
+
+fn place(item: &CrushItem) -> Vec<String> {
+    item.location.iter().map(|(kind, name)| format!("{kind}={name}")).collect()
+}
+
+impl Ceph {
+    /// Puts the item back where it is gone, and class, reweight and affinity where they differ. Started again after a crash it
+    /// goes on. An item at another place was moved by others: nothing is sent. Its id must exist.
+    pub async fn restore_crush(
+        &self,
+        osd: OsdId,
+        item: &CrushItem,
+        reweight: Weight,
+        primary_affinity: Weight,
+    ) -> Result<(), CephError> {
+        let unexpected =
+            |expected: String, found: String| CephError::Unexpected { command: NAME, osd, expected, found };
+        let Some(slot) = self.slot(osd).await? else {
+            return Err(unexpected("a slot".to_owned(), osd_dump::describe(None)));
+        };
+        let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
+        let wanted = (item, reweight, primary_affinity);
+        let commands = missing(osd, wanted, &slot, crush.items.get(&osd))
+            .map_err(|found| unexpected(format!("no item, or one at {}", place(item).join(" ")), found))?;
+        for command in commands {
+            self.act(osd, command).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF: Weight = Weight(0x8000);
+
+    fn names(
+        found: Option<&CrushItem>,
+        reweight: Weight,
+        affinity: Weight,
+    ) -> Result<Vec<&'static str>, String> {
+        let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
+        let item = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
+        let commands = missing(OsdId(1), (&item, reweight, affinity), &slot, found)?;
+        Ok(commands.into_iter().map(|command| command.name).collect())
+    }
+
+    #[test]
+    fn everything_that_a_purge_lost_is_put_back() {
+        let all = ["osd crush add", "osd crush set-device-class", "osd reweight", "osd primary-affinity"];
+        assert_eq!(names(None, Weight(58982), HALF), Ok(all.to_vec()));
+    }
+
+    #[test]
+    fn after_a_crash_it_goes_on_and_at_the_end_does_nothing() {
+        let whole = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
+        let added = CrushItem { device_class: None, ..whole.clone() };
+        let rest = vec!["osd crush set-device-class", "osd primary-affinity"];
+        assert_eq!(names(Some(&added), Weight::ONE, HALF), Ok(rest));
+        assert_eq!(names(Some(&whole), Weight::ONE, Weight::ONE), Ok(vec![]));
+    }
+
+    #[test]
+    fn an_item_that_others_moved_stays() {
+        let moved = osd_crush_dump::tests::fine().items[&OsdId(2)].clone();
+        assert_eq!(names(Some(&moved), HALF, HALF), Err("an item at host=h3 root=default".to_owned()));
+    }
+
+    #[test]
+    fn weights_are_exact_decimals() {
+        let item =
+            CrushItem { weight: Weight(58982), ..osd_crush_dump::tests::fine().items[&OsdId(1)].clone() };
+        let sent = add(OsdId(1), &item).to_c_string().into_string().unwrap();
+        assert!(sent.contains(r#""weight":0.899993896484375"#), "{sent}");
+        assert!(sent.contains(r#""args":["host=h2","root=default"]"#), "{sent}");
+    }
+}

@@ -1,0 +1,32 @@
+# Finds the device that carries this OSD: its block path, else any disk that does; then makes the data folder from it.
+# `raw list` is always given a device: without one, some releases list nothing.
+set -euo pipefail
+
+carries() {
+    ceph-volume raw list "$1" --format json 2>/dev/null | python3 -c '
+import json, os, sys
+found = json.load(sys.stdin)
+found = found.values() if isinstance(found, dict) else found
+fsid, osd = os.environ["ROOK_OSD_UUID"], os.environ["ROOK_OSD_ID"]
+sys.exit(0 if any(o.get("osd_uuid") == fsid and str(o.get("osd_id")) == osd for o in found) else 1)' 2>/dev/null
+}
+
+# Only kernel names: given a link, ceph-volume 16.2.15 fails with an IndexError, as it looks for the name in lsblk's list.
+device=$(readlink -f "$ROOK_BLOCK_PATH" || true)
+if [ ! -b "$device" ] || ! carries "$device"; then
+    echo "$ROOK_BLOCK_PATH does not carry osd.$ROOK_OSD_ID ($ROOK_OSD_UUID): looking at every disk"
+    device=
+    while read -r name type; do
+        case $type in disk | part | loop | mpath) ;; *) continue ;; esac
+        if carries "$name"; then
+            device=$name
+            break
+        fi
+    done < <(lsblk --noheadings --list --paths --output NAME,TYPE)
+fi
+if [ -z "$device" ]; then
+    echo "no disk of this node carries osd.$ROOK_OSD_ID ($ROOK_OSD_UUID)" >&2
+    exit 1
+fi
+echo "osd.$ROOK_OSD_ID is on $device"
+exec ceph-volume raw activate --device "$device" --no-systemd --no-tmpfs

@@ -1,0 +1,135 @@
+//! Node Jobs and what goes with them: made together, deleted by uid.
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DynamicObject, PropagationPolicy};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+
+use crate::domain::inspection::{NodeRequest, RecordId};
+use crate::domain::osd::OsdId;
+
+use super::mon_access::Key;
+use super::names::{Part, RECORD, attempt_labels, job_name, short};
+use super::node_job::{Blueprint, build};
+use super::whoami::Own;
+use super::{K8s, K8sError};
+
+/// Everything a node Job is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Agent<'a> {
+    /// What it is told.
+    pub request: &'a NodeRequest,
+    /// Image of Ceph that it runs in.
+    pub image: &'a str,
+    /// The host folder `dataDirHostPath`.
+    pub data_dir: &'a str,
+    /// The cluster's daemons are on the host's network.
+    pub host_network: bool,
+    /// Key of `client.bootstrap-osd`.
+    pub bootstrap_key: &'a Key,
+    /// The runner's own pod.
+    pub own: &'a Own,
+}
+
+impl K8s {
+    /// Makes a node Job, its empty report before it, and the Secret with its key; what is there already stays.
+    ///
+    /// All three have the Job's name, and the Secret belongs to the report: it goes when the report goes, so nothing here
+    /// needs to read or delete Secrets.
+    pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
+        let name = job_name(agent.request);
+        let osd_pod = self.osd_pod_template(agent.request.osd).await?;
+        let maps = self.kind::<ConfigMap>();
+        let report = match maps.create(&name, &typed(&name, report(agent.request))?).await {
+            Ok(report) => report,
+            Err(K8sError::AlreadyExists(_)) => maps.get(&name).await?,
+            Err(error) => return Err(error),
+        };
+        let uid = report.metadata.uid.unwrap_or_default();
+        let key = typed(&name, secret(agent.request, agent.bootstrap_key, &uid))?;
+        there_already(self.kind::<Secret>().create(&name, &key).await)?;
+        let &Agent { request, image, data_dir, host_network, own, .. } = agent;
+        let job = build(&Blueprint { request, image, data_dir, host_network, own, osd_pod: &osd_pod });
+        let jobs = self.untyped(&ApiResource::erase::<Job>(&()));
+        there_already(jobs.create(&name, &typed::<DynamicObject>(&name, job)?).await)
+    }
+
+    /// Deletes a node Job whose container did not start, if it has this uid; its pod with it. Its report stays.
+    pub async fn drop_agent(&self, name: &str, uid: &str) -> Result<(), K8sError> {
+        self.kind::<Job>().delete(name, uid, PropagationPolicy::Background).await
+    }
+
+    /// Deletes what a closed record would leave behind: node Jobs, then reports with their Secrets, last the kept copy.
+    pub async fn sweep(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
+        let selector = format!(
+            "app.kubernetes.io/name=osd-migrate,osd-migrate.io/osd={},osd-migrate.io/record={}",
+            osd.0,
+            short(record)
+        );
+        let of_record = |annotations: Option<std::collections::BTreeMap<String, String>>| {
+            annotations.is_some_and(|a| a.get(RECORD) == Some(&record.0))
+        };
+        let jobs = self.kind::<Job>();
+        let found = jobs.list(&selector, |job| {
+            of_record(job.metadata.annotations).then_some((job.metadata.name, job.metadata.uid))
+        });
+        for (name, uid) in found.await? {
+            jobs.delete(&name.unwrap_or_default(), &uid.unwrap_or_default(), PropagationPolicy::Background)
+                .await?;
+        }
+        let maps = self.kind::<ConfigMap>();
+        let mut found = maps
+            .list(&selector, |map| {
+                let kept =
+                    map.metadata.labels.as_ref().and_then(|l| l.get(super::names::PART)).map(String::as_str)
+                        == Some(Part::Kept.as_str());
+                of_record(map.metadata.annotations).then_some((kept, map.metadata.name, map.metadata.uid))
+            })
+            .await?;
+        found.sort();
+        for (_, name, uid) in found {
+            maps.delete(&name.unwrap_or_default(), &uid.unwrap_or_default(), PropagationPolicy::Background)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+fn there_already<T>(created: Result<T, K8sError>) -> Result<(), K8sError> {
+    match created {
+        Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn typed<T: serde::de::DeserializeOwned>(name: &str, object: Value) -> Result<T, K8sError> {
+    serde_json::from_value(object)
+        .map_err(|e| K8sError::Malformed { what: name.to_owned(), why: e.to_string() })
+}
+
+fn report(request: &NodeRequest) -> Value {
+    json!({
+        "metadata": {
+            "name": job_name(request),
+            "labels": attempt_labels(Part::Report, request),
+            "annotations": {RECORD: request.record.0},
+        },
+        "data": {},
+    })
+}
+
+/// The keyring as ceph-volume expects it in `/var/lib/ceph/bootstrap-osd`.
+fn secret(request: &NodeRequest, key: &Key, report_uid: &str) -> Value {
+    let name = job_name(request);
+    json!({
+        "metadata": {
+            "name": name,
+            "labels": attempt_labels(Part::NodeJob, request),
+            "annotations": {RECORD: request.record.0},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": report_uid}],
+        },
+        "immutable": true,
+        "stringData": {"ceph.keyring": format!("[client.bootstrap-osd]\n\tkey = {}\n", key.reveal())},
+    })
+}

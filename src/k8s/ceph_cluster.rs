@@ -1,0 +1,314 @@
+//! The CephCluster, read untyped, as its schema changes from Rook to Rook; and the label on it that keeps Rook away.
+
+use std::fmt::Write as _;
+
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use crate::domain::osd::ObjectStore;
+use crate::domain::policy::Declaration;
+
+use super::kind::Kind;
+use super::{K8s, K8sError};
+
+/// Rook's label: where it is on a CephCluster, whatever its value, Rook (1.20 and later) begins no reconcile of it.
+pub const FENCE: &str = "ceph.rook.io/do-not-reconcile";
+
+const CONFIRMATION: &str = "yes-really-migrate-osds";
+const CONFIRMATION_BEFORE: &str = "yes-really-update-store";
+
+impl K8s {
+    pub(super) fn ceph_clusters(&self) -> Kind<'_, DynamicObject> {
+        let kind = GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster");
+        self.untyped(&ApiResource::from_gvk_with_plural(&kind, "cephclusters"))
+    }
+
+    /// The CephCluster: the one that was named, else the only one there.
+    pub(super) async fn ceph_cluster(&self) -> Result<DynamicObject, K8sError> {
+        let mut found = match self.ceph_clusters().list("", Some).await {
+            Ok(found) => found,
+            Err(K8sError::Other { code: 404, .. }) => return Err(K8sError::NoRook),
+            Err(error) => return Err(error),
+        };
+        let namespace = self.namespace().to_owned();
+        let name = self.place.cluster.clone();
+        if let Some(name) = &name {
+            found.retain(|c| c.metadata.name.as_ref() == Some(name));
+        }
+        match (found.pop(), found.len()) {
+            (Some(only), 0) => Ok(only),
+            (None, _) => Err(K8sError::NoCephCluster { namespace, name }),
+            (Some(last), _) => {
+                let mut names: Vec<_> =
+                    found.into_iter().chain([last]).filter_map(|c| c.metadata.name).collect();
+                names.sort();
+                Err(K8sError::SeveralCephClusters { namespace, names })
+            }
+        }
+    }
+
+    /// Puts the fence, if there is none. Ours being there already is success; any other is left alone.
+    pub async fn fence(&self, value: &str) -> Result<(), K8sError> {
+        let cluster = self.ceph_cluster().await?;
+        let (name, what) = name_of(&cluster);
+        match fence_of(&cluster) {
+            Some(there) if there == value => Ok(()),
+            Some(there) => Err(K8sError::Unexpected {
+                what,
+                found: format!("the label {FENCE}={there} is there, not by us"),
+            }),
+            None => self.ceph_clusters().json_patch(&name, &fence_patch(&cluster, value)).await,
+        }
+    }
+
+    /// Takes the fence off, if it has our value. None there is success.
+    pub async fn unfence(&self, value: &str) -> Result<(), K8sError> {
+        let cluster = self.ceph_cluster().await?;
+        let (name, what) = name_of(&cluster);
+        match fence_of(&cluster) {
+            None => Ok(()),
+            Some(there) if there == value => {
+                self.ceph_clusters().json_patch(&name, &unfence_patch(value)).await
+            }
+            Some(there) => {
+                Err(K8sError::Unexpected { what, found: format!("the label {FENCE} is `{there}`, not ours") })
+            }
+        }
+    }
+}
+
+fn name_of(cluster: &DynamicObject) -> (String, String) {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let what = format!("cephcluster/{name}");
+    (name, what)
+}
+
+/// The fence on a CephCluster, where there is one.
+pub(super) fn fence_of(cluster: &DynamicObject) -> Option<String> {
+    cluster.metadata.labels.as_ref()?.get(FENCE).cloned()
+}
+
+/// A JSON patch can't test that a key is absent, so this one tests that nothing at all changed since we saw it absent.
+fn fence_patch(cluster: &DynamicObject, value: &str) -> Value {
+    let mut operations = vec![
+        json!({"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid}),
+        json!({"op": "test", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version}),
+    ];
+    if cluster.metadata.labels.is_none() {
+        operations.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
+    }
+    operations.push(json!({"op": "add", "path": label_path(), "value": value}));
+    Value::Array(operations)
+}
+
+fn unfence_patch(value: &str) -> Value {
+    json!([{"op": "test", "path": label_path(), "value": value}, {"op": "remove", "path": label_path()}])
+}
+
+fn label_path() -> String {
+    format!("/metadata/labels/{}", FENCE.replace('/', "~1"))
+}
+
+/// What the CephCluster declares.
+pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sError> {
+    let (name, what) = name_of(cluster);
+    let spec = cluster.data.get("spec").cloned().unwrap_or_default();
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let yes = |path: &str| spec.pointer(path).is_some_and(is_true);
+    let data_dir = text("/dataDirHostPath");
+    let missing = |why: &str| K8sError::Malformed { what: what.clone(), why: why.to_owned() };
+    let external = yes("/external/enable");
+    if !external && !data_dir.starts_with('/') {
+        return Err(missing("spec.dataDirHostPath is no absolute path"));
+    }
+    let uid = cluster.metadata.uid.clone().ok_or_else(|| missing("it has no uid"))?;
+    let store = text("/storage/store/type");
+    let storage = spec.get("storage").cloned().unwrap_or_default();
+    let regex = text("/disruptionManagement/pgHealthyRegex");
+    Ok(Declaration {
+        name,
+        uid,
+        api_version: cluster
+            .types
+            .as_ref()
+            .map_or_else(|| "ceph.rook.io/v1".to_owned(), |t| t.api_version.clone()),
+        store: if store.is_empty() { ObjectStore::bluestore() } else { ObjectStore(store) },
+        confirmed: text("/storage/migration/confirmation") == CONFIRMATION
+            || text("/storage/store/updateStore") == CONFIRMATION_BEFORE,
+        data_dir: data_dir.trim_end_matches('/').to_owned(),
+        image: text("/cephVersion/image"),
+        external,
+        removes_out_osds: yes("/removeOSDsIfOutAndSafeToRemove"),
+        // Before Rook 1.1 `hostNetwork: true` said it.
+        host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
+        encrypted: storage.pointer("/config/encryptedDevice").is_some_and(is_true),
+        unsupported: unsupported(&storage),
+        pg_healthy_regex: (!regex.is_empty()).then_some(regex),
+    })
+}
+
+/// Rook's `config` holds strings; people write bare YAML booleans and numbers into lists of nodes all the same.
+fn is_true(value: &Value) -> bool {
+    value.as_bool().unwrap_or_else(|| value.as_str() == Some("true"))
+}
+
+fn scalar(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What is asked for somewhere under `spec.storage` that osd-migrate can't make: sentences for people, in order.
+fn unsupported(storage: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    configs(storage, "spec.storage", &mut found);
+    for node in items(storage, "nodes") {
+        let at = format!("spec.storage.nodes[{}]", scalar(node.get("name").unwrap_or(&Value::Null)));
+        configs(node, &at, &mut found);
+        if node.pointer("/config/encryptedDevice").is_some_and(is_true) != is_encrypted_everywhere(storage)
+            && node.pointer("/config/encryptedDevice").is_some()
+        {
+            found.push(format!("{at}.config: encryptedDevice differs from spec.storage.config"));
+        }
+    }
+    for set in items(storage, "storageClassDeviceSets") {
+        let name = scalar(set.get("name").unwrap_or(&Value::Null));
+        let mut sentence =
+            format!("spec.storage.storageClassDeviceSets[{name}]: OSDs on PersistentVolumeClaims");
+        if set.get("encrypted").is_some_and(is_true) {
+            let _written = write!(sentence, ", encrypted");
+        }
+        found.push(sentence);
+    }
+    found
+}
+
+fn is_encrypted_everywhere(storage: &Value) -> bool {
+    storage.pointer("/config/encryptedDevice").is_some_and(is_true)
+}
+
+fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Looks into `config` of a node or of the whole storage, and into that of each device there.
+fn configs(holder: &Value, at: &str, found: &mut Vec<String>) {
+    config(holder, at, found);
+    for device in items(holder, "devices") {
+        let name = device.get("fullpath").or_else(|| device.get("name")).map(scalar).unwrap_or_default();
+        let at = format!("{at}.devices[{name}]");
+        config(device, &at, found);
+        if device.pointer("/config/encryptedDevice").is_some() {
+            found.push(format!("{at}.config: encryptedDevice for one device"));
+        }
+    }
+}
+
+fn config(holder: &Value, at: &str, found: &mut Vec<String>) {
+    let Some(config) = holder.get("config").and_then(Value::as_object) else { return };
+    for (key, value) in config {
+        let value = scalar(value);
+        let asks = match key.as_str() {
+            "metadataDevice" => !value.is_empty(),
+            "databaseSizeMB" | "walSizeMB" => !value.is_empty() && value != "0",
+            "osdsPerDevice" => !value.is_empty() && value != "1",
+            _ => false,
+        };
+        if asks {
+            found.push(format!("{at}.config: {key} is {value}"));
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Both patches as made from an earlier look.
+    pub(crate) fn patches(seen: &DynamicObject, value: &str) -> [Value; 2] {
+        [fence_patch(seen, value), unfence_patch(value)]
+    }
+
+    fn cluster(spec: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
+            "metadata": {"name": "rook-ceph", "namespace": "rook-ceph", "uid": "u1", "resourceVersion": "7"},
+            "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn declared(spec: &Value) -> Declaration {
+        declaration(&cluster(spec)).unwrap()
+    }
+
+    #[test]
+    fn a_small_cluster_declares_bluestore() {
+        let spec = json!({"dataDirHostPath": "/var/lib/rook/", "cephVersion": {"image": "quay.io/ceph/ceph:v16.2.15"},
+            "storage": {"useAllNodes": true, "config": {"osdsPerDevice": "1", "databaseSizeMB": "0"}}});
+        let found = declared(&spec);
+        assert_eq!(found.store, ObjectStore::bluestore());
+        assert_eq!(found.data_dir, "/var/lib/rook");
+        assert_eq!(found.image, "quay.io/ceph/ceph:v16.2.15");
+        assert_eq!(found.api_version, "ceph.rook.io/v1");
+        assert!(!found.confirmed && !found.external && !found.encrypted && !found.host_network);
+        assert_eq!(found.unsupported, Vec::<String>::new());
+        assert_eq!(found.pg_healthy_regex, None);
+    }
+
+    #[test]
+    fn both_spellings_of_the_confirmation_count_and_no_other() {
+        let with = |storage: Value| declared(&json!({"dataDirHostPath": "/r", "storage": storage})).confirmed;
+        assert!(with(json!({"migration": {"confirmation": "yes-really-migrate-osds"}})));
+        assert!(with(json!({"store": {"updateStore": "yes-really-update-store"}})));
+        assert!(!with(json!({"migration": {"confirmation": "yes"}})));
+        assert!(!with(json!({"store": {"updateStore": "yes-really-migrate-osds"}})));
+    }
+
+    #[test]
+    fn what_can_not_be_made_is_found_wherever_it_is_asked_for() {
+        let spec = json!({"dataDirHostPath": "/r", "storage": {
+            "config": {"metadataDevice": "nvme0n1", "encryptedDevice": "true"},
+            "nodes": [{"name": "h1", "config": {"osdsPerDevice": 2, "encryptedDevice": "false"},
+                "devices": [{"name": "sdb", "config": {"walSizeMB": "64"}}, {"fullpath": "/dev/disk/by-id/x"}]}],
+            "storageClassDeviceSets": [{"name": "set1", "encrypted": true}],
+        }});
+        let found = declared(&spec);
+        assert!(found.encrypted);
+        assert_eq!(
+            found.unsupported,
+            [
+                "spec.storage.config: metadataDevice is nvme0n1",
+                "spec.storage.nodes[h1].config: osdsPerDevice is 2",
+                "spec.storage.nodes[h1].devices[sdb].config: walSizeMB is 64",
+                "spec.storage.nodes[h1].config: encryptedDevice differs from spec.storage.config",
+                "spec.storage.storageClassDeviceSets[set1]: OSDs on PersistentVolumeClaims, encrypted",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_data_dir_only_an_external_cluster_is_understood() {
+        assert!(matches!(declaration(&cluster(&json!({}))), Err(K8sError::Malformed { .. })));
+        assert!(declared(&json!({"external": {"enable": true}})).external);
+    }
+
+    #[test]
+    fn the_fence_is_put_on_the_very_object_that_had_none() {
+        let expected = json!([
+            {"op": "test", "path": "/metadata/uid", "value": "u1"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "add", "path": "/metadata/labels", "value": {}},
+            {"op": "add", "path": "/metadata/labels/ceph.rook.io~1do-not-reconcile", "value": "osd-migrate-1"},
+        ]);
+        assert_eq!(fence_patch(&cluster(&json!({})), "osd-migrate-1"), expected);
+    }
+
+    #[test]
+    fn the_fence_is_taken_off_only_with_our_value() {
+        let path = "/metadata/labels/ceph.rook.io~1do-not-reconcile";
+        assert_eq!(
+            unfence_patch("osd-migrate-1"),
+            json!([{"op": "test", "path": path, "value": "osd-migrate-1"}, {"op": "remove", "path": path}])
+        );
+    }
+}

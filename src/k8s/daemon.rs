@@ -1,0 +1,243 @@
+//! What a Deployment says of the OSD it runs. Deployments of many Rook versions and hand-made ones are met: nothing is
+//! taken for granted but that it is a Deployment.
+
+use serde_json::Value;
+
+use crate::domain::inspection::RecordId;
+use crate::domain::observation::Daemon;
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
+
+use super::ceph_cluster::FENCE;
+use super::names::STOPPED;
+
+const POD_SPEC: &str = "/spec/template/spec";
+
+/// A Deployment's OSD and what it says; its pods, and the name of the node for a hostname, come in later.
+pub(super) struct Parsed {
+    /// The OSD.
+    pub(super) osd: OsdId,
+    /// Without pods; its node is as the Deployment has it.
+    pub(super) daemon: Daemon,
+    /// Value of `kubernetes.io/hostname` that it is pinned to.
+    pub(super) hostname: Option<String>,
+    /// Namespace of the operator that made it.
+    pub(super) operator_namespace: Option<String>,
+}
+
+/// Reads a Deployment with label `app=rook-ceph-osd`; the error is a sentence for people.
+pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
+    let name = text(deployment, "/metadata/name").unwrap_or_default().to_owned();
+    let osd = osd_of(deployment, &name)?;
+    let label =
+        |key: &str| deployment.pointer("/metadata/labels").and_then(|l| l.get(key)).and_then(Value::as_str);
+    let annotation = |key: &str| {
+        deployment.pointer("/metadata/annotations").and_then(|a| a.get(key)).and_then(Value::as_str)
+    };
+    let activates = containers(deployment, "initContainers").any(|c| field(c, "name") == Some("activate"))
+        || ["ROOK_CV_MODE", "ROOK_BLOCK_PATH", "ROOK_LV_PATH"]
+            .iter()
+            .any(|key| env(deployment, key).is_some());
+    let replicas = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    let hostname = hostname(deployment).map(str::to_owned);
+    let daemon = Daemon {
+        uid: text(deployment, "/metadata/uid").unwrap_or_default().to_owned(),
+        resource_version: text(deployment, "/metadata/resourceVersion").unwrap_or_default().to_owned(),
+        replicas: u32::try_from(replicas).unwrap_or(u32::MAX),
+        stopped_by: annotation(STOPPED).map(|record| RecordId(record.to_owned())),
+        fsid: fsid_of(deployment),
+        node: text(deployment, "/spec/template/spec/nodeName").map(|n| NodeName(n.to_owned())),
+        image: osd_container(deployment).and_then(|c| field(c, "image")).unwrap_or_default().to_owned(),
+        activates,
+        pvc_backed: label("ceph.rook.io/pvc").is_some()
+            || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
+        held_by_others: held_by_others(deployment),
+        pods: Vec::new(),
+        name,
+    };
+    let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
+    Ok(Parsed { osd, daemon, hostname, operator_namespace })
+}
+
+/// The OSD by label and by name; where both tell, they must agree.
+fn osd_of(deployment: &Value, name: &str) -> Result<OsdId, String> {
+    let id = |text: &str| text.parse::<OsdId>().ok().filter(|_| !text.starts_with("osd."));
+    let suffix = name.strip_prefix("rook-ceph-osd-").map(|rest| rest.strip_prefix("id-").unwrap_or(rest));
+    let by_name = suffix.and_then(id);
+    match deployment.pointer("/metadata/labels/ceph-osd-id").and_then(Value::as_str) {
+        None => by_name
+            .ok_or_else(|| format!("deployment/{name} does not say which OSD it runs (label ceph-osd-id)")),
+        Some(label) => match (id(label), by_name) {
+            (Some(osd), Some(named)) if osd != named => {
+                Err(format!("deployment/{name} is labelled ceph-osd-id={label}: name and label disagree"))
+            }
+            (Some(osd), Some(_) | None) => Ok(osd),
+            (None, _) => {
+                Err(format!("deployment/{name} is labelled ceph-osd-id={label}, which is no OSD id"))
+            }
+        },
+    }
+}
+
+/// The fsid that a Deployment starts: env `ROOK_OSD_UUID`, else `--osd-uuid` among arguments or inside a script.
+pub(super) fn fsid_of(deployment: &Value) -> Option<OsdFsid> {
+    let by_env = || env(deployment, "ROOK_OSD_UUID")?.parse().ok();
+    let words =
+        || osd_container(deployment).into_iter().chain(all_containers(deployment)).find_map(fsid_of_words);
+    by_env().or_else(words)
+}
+
+fn fsid_of_words(container: &Value) -> Option<OsdFsid> {
+    let lists =
+        ["command", "args"].into_iter().filter_map(|key| container.get(key).and_then(Value::as_array));
+    // Joined, `--osd-uuid X` as two arguments, `--osd-uuid=X` and either of them in a script look alike.
+    let script = lists.flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
+    script.split("--osd-uuid").skip(1).find_map(|rest| {
+        let rest =
+            rest.trim_start_matches(|c: char| c == '=' || c.is_whitespace()).trim_start_matches(['"', '\'']);
+        rest.get(..36)?.parse().ok()
+    })
+}
+
+fn held_by_others(deployment: &Value) -> Option<String> {
+    let entries = |path: &str| deployment.pointer(path).and_then(Value::as_object).into_iter().flatten();
+    let label = entries("/metadata/labels").find(|(key, _)| *key == FENCE);
+    let replacement =
+        entries("/metadata/annotations").find(|(key, _)| key.starts_with("osd.rook.io/replace"));
+    let said = |kind: &str, (key, value): (&String, &Value)| {
+        format!("{kind} {key}={}", value.as_str().unwrap_or_default())
+    };
+    label.map(|l| said("label", l)).or_else(|| replacement.map(|a| said("annotation", a)))
+}
+
+/// The hostname that its pods are pinned to: node selector, else a required node affinity to exactly one.
+pub(super) fn hostname(deployment: &Value) -> Option<&str> {
+    let spec = deployment.pointer(POD_SPEC)?;
+    let selected = spec.pointer("/nodeSelector/kubernetes.io~1hostname").and_then(Value::as_str);
+    let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    selected.or_else(|| {
+        let [term] = spec.pointer(required)?.as_array()?.as_slice() else { return None };
+        let expressions = term.get("matchExpressions")?.as_array()?;
+        let by_host = |e: &&Value| {
+            field(e, "key") == Some("kubernetes.io/hostname") && field(e, "operator") == Some("In")
+        };
+        match expressions.iter().find(by_host)?.get("values")?.as_array()?.as_slice() {
+            [only] => only.as_str(),
+            _ => None,
+        }
+    })
+}
+
+/// The container that is the OSD: `osd`, else the first.
+pub(super) fn osd_container(deployment: &Value) -> Option<&Value> {
+    let named = containers(deployment, "containers").find(|c| field(c, "name") == Some("osd"));
+    named.or_else(|| containers(deployment, "containers").next())
+}
+
+/// Literal value of an environment variable: of the OSD's container, else of any other.
+pub(super) fn env<'a>(deployment: &'a Value, key: &str) -> Option<&'a str> {
+    let of = |container: &'a Value| {
+        let vars = container.get("env").and_then(Value::as_array)?;
+        vars.iter().find(|v| field(v, "name") == Some(key))?.get("value")?.as_str().filter(|v| !v.is_empty())
+    };
+    osd_container(deployment).into_iter().chain(all_containers(deployment)).find_map(of)
+}
+
+fn all_containers(deployment: &Value) -> impl Iterator<Item = &Value> {
+    containers(deployment, "containers").chain(containers(deployment, "initContainers"))
+}
+
+fn containers<'a>(deployment: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    deployment.pointer(POD_SPEC).and_then(|s| s.get(key)).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FSID: &str = "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11";
+
+    fn deployment(name: &str, labels: &Value, container: &Value) -> Value {
+        json!({"metadata": {"name": name, "uid": "u", "resourceVersion": "5", "labels": labels},
+            "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "h1"}, "containers": [container]}}}})
+    }
+
+    #[test]
+    fn a_present_deployment_tells_all() {
+        let osd = json!({"name": "osd", "image": "ceph:16", "env": [{"name": "ROOK_OSD_UUID", "value": FSID},
+            {"name": "ROOK_CV_MODE", "value": "raw"}]});
+        let labels = json!({"ceph-osd-id": "3", "rook.io/operator-namespace": "rook-system", FENCE: "true"});
+        let mut object = deployment("rook-ceph-osd-3", &labels, &osd);
+        object["metadata"]["annotations"] = json!({STOPPED: "r1"});
+        object["spec"]["replicas"] = json!(0);
+        let parsed = parse(&object).unwrap();
+        assert_eq!((parsed.osd, parsed.hostname.as_deref()), (OsdId(3), Some("h1")));
+        assert_eq!(parsed.operator_namespace.as_deref(), Some("rook-system"));
+        let daemon = parsed.daemon;
+        assert_eq!(daemon.fsid, Some(FSID.parse().unwrap()));
+        assert_eq!(
+            (daemon.replicas, daemon.image.as_str(), daemon.activates, daemon.pvc_backed),
+            (0, "ceph:16", true, false)
+        );
+        assert_eq!(daemon.stopped_by, Some(RecordId("r1".to_owned())));
+        assert_eq!(daemon.held_by_others.as_deref(), Some("label ceph.rook.io/do-not-reconcile=true"));
+    }
+
+    #[test]
+    fn the_fsid_is_found_in_every_spelling_of_arguments() {
+        for container in [
+            json!({"args": ["--id", "3", "--osd-uuid", FSID, "--fsid", "other"]}),
+            json!({"args": [format!("--osd-uuid={FSID}")]}),
+            json!({"command": ["bash", "-c", format!("set -e\nceph-osd --id 3 \\\n  --osd-uuid \"{FSID}\" --foreground\n")]}),
+            json!({"command": ["bash", "-c", format!("ceph-osd --osd-uuid={FSID}; true")]}),
+        ] {
+            assert_eq!(
+                fsid_of(&deployment("d", &json!({}), &container)),
+                Some(FSID.parse().unwrap()),
+                "{container}"
+            );
+        }
+        let none = json!({"args": ["--osd-uuid", "$(ROOK_OSD_UUID)"], "env": [{"name": "ROOK_OSD_UUID", "valueFrom": {}}]});
+        assert_eq!(fsid_of(&deployment("d", &json!({}), &none)), None);
+    }
+
+    #[test]
+    fn a_legacy_deployment_has_no_activation() {
+        let osd = json!({"name": "osd", "args": ["--osd-uuid", FSID]});
+        let parsed =
+            parse(&deployment("rook-ceph-osd-id-7", &json!({"app": "rook-ceph-osd"}), &osd)).unwrap();
+        assert_eq!(parsed.osd, OsdId(7));
+        assert!(!parsed.daemon.activates);
+        assert_eq!(parsed.daemon.replicas, 1);
+    }
+
+    #[test]
+    fn which_osd_it_is_must_be_clear() {
+        let parse = |name: &str, labels: Value| parse(&deployment(name, &labels, &json!({}))).map(|p| p.osd);
+        assert_eq!(parse("by-hand", json!({"ceph-osd-id": "12"})), Ok(OsdId(12)));
+        assert!(parse("by-hand", json!({})).is_err());
+        assert!(parse("rook-ceph-osd-3", json!({"ceph-osd-id": "x"})).is_err());
+        assert!(parse("rook-ceph-osd-3", json!({"ceph-osd-id": "4"})).unwrap_err().ends_with("disagree"));
+        assert_eq!(parse("rook-ceph-osd-3-maintenance", json!({"ceph-osd-id": "3"})), Ok(OsdId(3)));
+    }
+
+    #[test]
+    fn an_affinity_to_one_host_pins_too() {
+        let terms = |values: Value| {
+            json!({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions":
+                    [{"key": "kubernetes.io/hostname", "operator": "In", "values": values}]}]}}}}}}})
+        };
+        assert_eq!(hostname(&terms(json!(["h2"]))), Some("h2"));
+        assert_eq!(hostname(&terms(json!(["h2", "h3"]))), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! What a call to the API server can end in. Every error names verb, resource and object, so that a log line suffices.
+
+use std::fmt;
+use std::time::Duration;
+
+use kube::core::Status;
+
+/// One call: what is named when it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// RBAC verb: `get`, `list`, `create`, `update`, `patch`, `delete`.
+    pub verb: &'static str,
+    /// Resource as RBAC and kubectl name it: `deployments.apps`.
+    pub resource: String,
+    /// Name of the object; none for a list.
+    pub name: Option<String>,
+    /// Namespace; none for a resource of the whole cluster.
+    pub namespace: Option<String>,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Call {
+    /// The command that asks whether our ServiceAccount may do this.
+    pub fn can_i(&self) -> String {
+        // `can-i` takes RESOURCE/NAME, which matters where a Role names single objects.
+        let name =
+            self.name.as_ref().filter(|_| self.verb != "create").map(|n| format!("/{n}")).unwrap_or_default();
+        match &self.namespace {
+            Some(ns) => format!(
+                "kubectl auth can-i {} {}{name} -n {ns} --as=system:serviceaccount:{ns}:osd-migrate",
+                self.verb, self.resource
+            ),
+            None => format!(
+                "kubectl auth can-i {} {}{name} --as=system:serviceaccount:NAMESPACE:osd-migrate",
+                self.verb, self.resource
+            ),
+        }
+    }
+
+    fn role(&self) -> &'static str {
+        if self.namespace.is_some() { "Role" } else { "ClusterRole" }
+    }
+}
+
+/// A failed call, or an object that is not as expected.
+#[derive(Debug, thiserror::Error)]
+pub enum K8sError {
+    /// There is no such object.
+    #[error("{0}: not found")]
+    NotFound(Call),
+    /// An object of that name is there already.
+    #[error("{0}: exists already")]
+    AlreadyExists(Call),
+    /// The object changed since it was read, or it is another one of the same name. Nothing was done.
+    #[error("{call}: it changed since it was read: {message}")]
+    Conflict {
+        /// The call.
+        call: Call,
+        /// What the server said.
+        message: String,
+    },
+    /// Our ServiceAccount may not do this.
+    #[error(
+        "{call}: forbidden: the {} of ServiceAccount osd-migrate lacks the verb `{}` on `{}` (the server says: {message}); \
+         check it with: {}",
+        call.role(), call.verb, call.resource, call.can_i()
+    )]
+    Forbidden {
+        /// The call.
+        call: Call,
+        /// What the server said.
+        message: String,
+    },
+    /// No answer in time: whether it was done is unknown. Look again.
+    #[error("{call}: no answer within {} s; whether it was done is unknown", limit.as_secs_f32())]
+    Timeout {
+        /// The call.
+        call: Call,
+        /// The time it was given.
+        limit: Duration,
+    },
+    /// The connection failed, or broke before the answer: whether it was done is unknown. Look again.
+    #[error(
+        "{call}: the API server can't be reached, or went away before it answered; whether it was done is unknown"
+    )]
+    Unreachable {
+        /// The call.
+        call: Call,
+        /// What the connection said.
+        source: Box<kube::Error>,
+    },
+    /// The object is not what the act expects. Nothing was done.
+    #[error("{what}: {found}; nothing was done")]
+    Unexpected {
+        /// The object, as kubectl names it.
+        what: String,
+        /// What was found instead.
+        found: String,
+    },
+    /// The object lacks what it must have, or has something that can't be read.
+    #[error("{what} can't be read: {why}")]
+    Malformed {
+        /// The object, as kubectl names it.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The API server does not know CephClusters.
+    #[error(
+        "this cluster has no CephCluster resource (CRD cephclusters.ceph.rook.io): is Rook installed here?"
+    )]
+    NoRook,
+    /// The namespace has no CephCluster.
+    #[error("namespace {namespace} has no CephCluster{}; list them with: kubectl get cephclusters -A", named(name.as_ref()))]
+    NoCephCluster {
+        /// Where was looked.
+        namespace: String,
+        /// The name that was asked for.
+        name: Option<String>,
+    },
+    /// The namespace has more than one CephCluster.
+    #[error("namespace {namespace} has several CephClusters ({}): name one with --cluster", names.join(", "))]
+    SeveralCephClusters {
+        /// Where was looked.
+        namespace: String,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// The data would not fit: refused before anything was sent.
+    #[error("{what} would have {bytes} bytes, more than the {limit} that it may have; nothing was written")]
+    TooBig {
+        /// The object.
+        what: String,
+        /// Its size.
+        bytes: usize,
+        /// What it may have.
+        limit: usize,
+    },
+    /// No way to an API server is configured.
+    #[error("no access to an API server is configured: {0}")]
+    NoConfig(String),
+    /// Anything else the server or the client said.
+    #[error("{call}: {message}")]
+    Other {
+        /// The call.
+        call: Call,
+        /// HTTP status; 0 where there was no answer.
+        code: u16,
+        /// What was said.
+        message: String,
+    },
+}
+
+fn named(name: Option<&String>) -> String {
+    name.map(|n| format!(" {n}")).unwrap_or_default()
+}
+
+impl K8sError {
+    /// Whether a write that ended so may have been done all the same.
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::Timeout { .. } | Self::Unreachable { .. })
+            || matches!(self, Self::Other { code: 500.., .. })
+    }
+
+    /// Whether the same call may well succeed later: what a retry of a read or of a convergent write asks.
+    pub fn is_transient(&self) -> bool {
+        self.is_outcome_unknown()
+            || matches!(self, Self::Conflict { .. } | Self::Other { code: 0 | 429 | 410, .. })
+    }
+
+    /// Sorts what kube says. By code and reason together: kube's own `is_not_found()` and its like look at the reason
+    /// only, and a plain text 404 (an unknown API path) or a 409 of a proxy has none.
+    pub(crate) fn of(call: Call, error: kube::Error, limit: Duration) -> Self {
+        #[allow(clippy::wildcard_enum_match_arm)]
+        // kube's enum is foreign and grows; all else is told as it is
+        match error {
+            kube::Error::Api(status) => Self::of_status(call, &status, limit),
+            error @ (kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_)) => {
+                Self::Unreachable { call, source: Box::new(error) }
+            }
+            other => Self::Other { call, code: 0, message: other.to_string() },
+        }
+    }
+
+    fn of_status(call: Call, status: &Status, limit: Duration) -> Self {
+        let message = status.message.clone();
+        match (status.code, status.reason.as_str()) {
+            (404, "NotFound") => Self::NotFound(call),
+            (409, "AlreadyExists") => Self::AlreadyExists(call),
+            (409, _) => Self::Conflict { call, message },
+            (403, _) => Self::Forbidden { call, message },
+            (504, _) | (500, "ServerTimeout" | "Timeout") => Self::Timeout { call, limit },
+            (code, reason) => {
+                let reason = if reason.is_empty() { String::new() } else { format!("{reason}: ") };
+                Self::Other { call, code, message: format!("{reason}{message} (HTTP {code})") }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> Call {
+        Call {
+            verb: "update",
+            resource: "deployments.apps".to_owned(),
+            name: Some("rook-ceph-osd-3".to_owned()),
+            namespace: Some("rook-ceph".to_owned()),
+        }
+    }
+
+    fn sorted(code: u16, reason: &str) -> K8sError {
+        let status = Status::failure("text", reason).with_code(code).boxed();
+        K8sError::of(call(), kube::Error::Api(status), Duration::from_secs(10))
+    }
+
+    #[test]
+    fn answers_are_told_apart_by_code_and_reason() {
+        assert!(matches!(sorted(404, "NotFound"), K8sError::NotFound(_)));
+        assert!(
+            matches!(sorted(404, "Failed to parse error data"), K8sError::Other { code: 404, .. }),
+            "an unknown path is not a missing object"
+        );
+        assert!(matches!(sorted(409, "AlreadyExists"), K8sError::AlreadyExists(_)));
+        assert!(matches!(sorted(409, ""), K8sError::Conflict { .. }));
+        assert!(matches!(sorted(409, "Conflict"), K8sError::Conflict { .. }));
+        assert!(sorted(504, "Timeout").is_outcome_unknown());
+        assert!(sorted(500, "").is_outcome_unknown());
+        assert!(!sorted(422, "Invalid").is_outcome_unknown());
+        assert!(sorted(429, "TooManyRequests").is_transient());
+    }
+
+    #[test]
+    fn forbidden_says_what_the_role_lacks_and_how_to_check_it() {
+        let text = sorted(403, "Forbidden").to_string();
+        assert!(
+            text.contains(
+                "the Role of ServiceAccount osd-migrate lacks the verb `update` on `deployments.apps`"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "kubectl auth can-i update deployments.apps/rook-ceph-osd-3 -n rook-ceph \
+                 --as=system:serviceaccount:rook-ceph:osd-migrate"
+            ),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Kubernetes Events, for `kubectl describe` and `kubectl get events`. Telling never fails a run.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::{Event, ObjectReference};
+use serde_json::json;
+
+use crate::domain::policy::Declaration;
+
+use super::names::OURS;
+use super::whoami::Own;
+use super::{K8s, K8sError, to_jiff};
+
+/// The API server's limit for the text of an event.
+const NOTE_LIMIT: usize = 1024;
+
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    api_version: String,
+    kind: &'static str,
+    name: String,
+    uid: String,
+}
+
+impl About {
+    /// The CephCluster.
+    pub fn cluster(declaration: &Declaration) -> Self {
+        Self {
+            api_version: declaration.api_version.clone(),
+            kind: "CephCluster",
+            name: declaration.name.clone(),
+            uid: declaration.uid.clone(),
+        }
+    }
+
+    /// Our own Job.
+    pub fn job(own: &Own) -> Self {
+        Self {
+            api_version: "batch/v1".to_owned(),
+            kind: "Job",
+            name: own.job.clone(),
+            uid: own.job_uid.clone(),
+        }
+    }
+}
+
+/// Kubernetes knows these two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventType {
+    /// All as planned.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl K8s {
+    /// Publishes an event. `reason` is one word in past tense (`OsdDestroyed`), `note` a sentence. That it could not be
+    /// published is logged, no more.
+    pub async fn publish(&self, about: &About, kind: EventType, reason: &str, note: &str, at: DateTime<Utc>) {
+        if let Err(error) = self.try_publish(about, kind, reason, note, at).await {
+            tracing::debug!(%error, reason, "an event could not be published");
+        }
+    }
+
+    pub(super) async fn try_publish(
+        &self,
+        about: &About,
+        kind: EventType,
+        reason: &str,
+        note: &str,
+        at: DateTime<Utc>,
+    ) -> Result<(), K8sError> {
+        let event = event(self.namespace(), about, kind, reason, note, at);
+        let name = event.metadata.name.clone().unwrap_or_default();
+        self.kind::<Event>().create(&name, &event).await.map(drop)
+    }
+}
+
+fn event(
+    namespace: &str,
+    about: &About,
+    kind: EventType,
+    reason: &str,
+    note: &str,
+    at: DateTime<Utc>,
+) -> Event {
+    let at_micros = to_jiff(at);
+    let regarding = json!({"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid,
+        "namespace": namespace});
+    let mut event = Event {
+        involved_object: serde_json::from_value::<ObjectReference>(regarding).unwrap_or_default(),
+        action: Some(reason.to_owned()),
+        reason: Some(reason.to_owned()),
+        message: Some(note.chars().take(NOTE_LIMIT - 1).collect()),
+        type_: Some(format!("{kind:?}")),
+        reporting_component: Some("osd-migrate.io/runner".to_owned()),
+        reporting_instance: Some(OURS.to_owned()),
+        event_time: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(at_micros)),
+        ..Event::default()
+    };
+    // As kubectl and client-go name them: object and time.
+    event.metadata.name = Some(format!("{}.{:x}", about.name, at.timestamp_micros()));
+    event.metadata.namespace = Some(namespace.to_owned());
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_names_its_object_and_stays_within_the_limit() {
+        let about =
+            About { api_version: "v1".to_owned(), kind: "Job", name: "m".to_owned(), uid: "u".to_owned() };
+        let at = DateTime::from_timestamp(1_700_000_000, 5_000).unwrap();
+        let event = event("rook-ceph", &about, EventType::Warning, "MigrationHalted", &"ä".repeat(2000), at);
+        assert_eq!(event.metadata.name.as_deref(), Some("m.60a24181e4005"));
+        assert_eq!(event.type_.as_deref(), Some("Warning"));
+        assert_eq!(event.involved_object.uid.as_deref(), Some("u"));
+        assert!(event.message.unwrap().chars().count() < NOTE_LIMIT);
+    }
+}

@@ -1,0 +1,218 @@
+//! One kind of object and the calls on it: each has a timeout, is counted, and names itself when it fails.
+
+use std::fmt::Debug;
+use std::future::Future;
+
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    PropagationPolicy,
+};
+use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::{Call, K8sError};
+use super::{FIELD_MANAGER, K8s};
+
+/// Objects asked for with one request of a list: bounds the memory that a cluster of many thousand OSDs costs.
+const PAGE: u32 = 500;
+
+/// A kind of object, in our namespace or of the whole cluster.
+pub(super) struct Kind<'a, K> {
+    k8s: &'a K8s,
+    api: Api<K>,
+    resource: String,
+    namespace: Option<String>,
+}
+
+fn rbac_name(group: &str, plural: &str) -> String {
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+}
+
+impl K8s {
+    /// A typed kind in our namespace.
+    pub(super) fn kind<K>(&self) -> Kind<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        self.kind_in(&self.place.namespace)
+    }
+
+    /// A typed kind in another namespace.
+    pub(super) fn kind_in<K>(&self, namespace: &str) -> Kind<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Kind {
+            k8s: self,
+            api: Api::namespaced(self.client.clone(), namespace),
+            resource: rbac_name(&K::group(&()), &K::plural(&())),
+            namespace: Some(namespace.to_owned()),
+        }
+    }
+
+    /// A typed kind of the whole cluster.
+    pub(super) fn cluster_kind<K>(&self) -> Kind<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    {
+        Kind {
+            k8s: self,
+            api: Api::all(self.client.clone()),
+            resource: rbac_name(&K::group(&()), &K::plural(&())),
+            namespace: None,
+        }
+    }
+
+    /// Objects of a kind as they are on the wire. For what we write back but do not own: a typed object loses the fields
+    /// that this build does not know.
+    pub(super) fn untyped(&self, resource: &ApiResource) -> Kind<'_, DynamicObject> {
+        Kind {
+            k8s: self,
+            api: Api::namespaced_with(self.client.clone(), &self.place.namespace, resource),
+            resource: rbac_name(&resource.group, &resource.plural),
+            namespace: Some(self.place.namespace.clone()),
+        }
+    }
+}
+
+impl<K> Kind<'_, K>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
+        Call {
+            verb,
+            resource: self.resource.clone(),
+            name: name.map(str::to_owned),
+            namespace: self.namespace.clone(),
+        }
+    }
+
+    async fn answer<T>(
+        &self,
+        call: Call,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, K8sError> {
+        let limit = self.k8s.call_limit;
+        self.k8s.count_request();
+        match tokio::time::timeout(limit, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(K8sError::of(call, error, limit)),
+            Err(_) => Err(K8sError::Timeout { call, limit }),
+        }
+    }
+
+    /// Reads one object.
+    pub(super) async fn get(&self, name: &str) -> Result<K, K8sError> {
+        self.answer(self.call("get", Some(name)), self.api.get(name)).await
+    }
+
+    /// Reads one object, where there is one.
+    pub(super) async fn get_opt(&self, name: &str) -> Result<Option<K>, K8sError> {
+        match self.get(name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(K8sError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads all objects that a label selector selects, page by page; keeps of each what `project` makes of it.
+    pub(super) async fn list<T>(
+        &self,
+        selector: &str,
+        mut project: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        let mut params = ListParams::default().limit(PAGE);
+        params.label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        let mut all = Vec::new();
+        loop {
+            let page = self.answer(self.call("list", None), self.api.list(&params)).await?;
+            let next = page.metadata.continue_;
+            all.extend(page.items.into_iter().filter_map(&mut project));
+            match next.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Names of all objects that a label selector selects: for large ones, of which a list would bring the contents.
+    pub(super) async fn names(&self, selector: &str) -> Result<Vec<String>, K8sError> {
+        let params = ListParams::default().labels(selector);
+        let page = self.answer(self.call("list", None), self.api.list_metadata(&params)).await?;
+        Ok(page.items.into_iter().filter_map(|object| object.metadata.name).collect())
+    }
+
+    /// Deletes an object, if it has this uid. Gone already is success; another object of that name is a conflict.
+    pub(super) async fn delete(
+        &self,
+        name: &str,
+        uid: &str,
+        policy: PropagationPolicy,
+    ) -> Result<(), K8sError> {
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            preconditions: Some(Preconditions { resource_version: None, uid: Some(uid.to_owned()) }),
+            ..DeleteParams::default()
+        };
+        match self.answer(self.call("delete", Some(name)), self.api.delete(name, &params)).await {
+            Ok(_) | Err(K8sError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Merge patch.
+    pub(super) async fn merge(&self, name: &str, patch: &Value) -> Result<K, K8sError> {
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.answer(self.call("patch", Some(name)), self.api.patch(name, &params, &patch)).await
+    }
+
+    /// Server-side apply, for objects that are ours alone: makes the object, or takes its fields over.
+    pub(super) async fn apply(&self, name: &str, object: &Value) -> Result<K, K8sError> {
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.answer(self.call("patch", Some(name)), self.api.patch(name, &params, &Patch::Apply(object)))
+            .await
+    }
+}
+
+impl Kind<'_, DynamicObject> {
+    /// JSON patch; one whose `test` does not hold is a conflict.
+    pub(super) async fn json_patch(&self, name: &str, operations: &Value) -> Result<(), K8sError> {
+        let call = self.call("patch", Some(name));
+        let failed = |message: String| K8sError::Other { call: call.clone(), code: 0, message };
+        // kube's own `Patch::Json` costs one more crate; only the content type differs.
+        let mut request = kube::core::Request::new(self.api.resource_url())
+            .patch(name, &PatchParams::default(), &Patch::Merge(operations))
+            .map_err(|e| failed(e.to_string()))?;
+        let content_type =
+            "application/json-patch+json".parse().map_err(|_| failed("bad content type".to_owned()))?;
+        request.headers_mut().insert("content-type", content_type);
+        match self.answer(call.clone(), self.k8s.client.request::<Value>(request)).await {
+            Ok(_) => Ok(()),
+            // What a server answers where a `test` fails: 422 Invalid.
+            Err(K8sError::Other { code: 422, message, .. }) => Err(K8sError::Conflict { call, message }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<K> Kind<'_, K>
+where
+    K: Clone + DeserializeOwned + Debug + Serialize,
+{
+    /// Makes an object.
+    pub(super) async fn create(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("create", Some(name)), self.api.create(&post(), object)).await
+    }
+
+    /// Replaces an object: PUT. Its resourceVersion and uid, where it has them, are preconditions.
+    pub(super) async fn replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("update", Some(name)), self.api.replace(name, &post(), object)).await
+    }
+}
+
+fn post() -> PostParams {
+    PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) }
+}

@@ -1,0 +1,205 @@
+//! The Lease: at most one runner works. It is politeness; what makes a second, frozen runner harmless is that every act
+//! carries what it expects to find.
+//!
+//! The holder is a pod of a Job, so whether it lives is looked up, not guessed from the time alone.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::PropagationPolicy;
+
+use super::names::{MANAGED_BY, NAME, OURS};
+use super::whoami::Own;
+use super::{K8s, K8sError, from_jiff, pods, to_jiff};
+
+/// Name of the Lease.
+pub const LEASE: &str = "osd-migrate";
+
+/// A holder that did not renew for this long is asked to go. Long against one call's limit, short against a person's patience.
+const LASTS: TimeDelta = TimeDelta::seconds(60);
+
+/// Who holds the Lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// uid of its Job.
+    pub job_uid: String,
+    /// uid of its pod.
+    pub pod_uid: String,
+    /// Name of its pod.
+    pub pod: String,
+    /// Name of its Job.
+    pub job: String,
+}
+
+impl Holder {
+    /// Ourselves.
+    pub fn of(own: &Own) -> Self {
+        let (job_uid, pod_uid) = (own.job_uid.clone(), own.pod_uid.clone());
+        Self { job_uid, pod_uid, pod: own.pod.clone(), job: own.job.clone() }
+    }
+
+    fn identity(&self) -> String {
+        format!("{}/{}/{}/{}", self.job_uid, self.pod_uid, self.pod, self.job)
+    }
+
+    fn parse(identity: &str) -> Option<Self> {
+        let mut parts = identity.split('/').map(str::to_owned);
+        let holder =
+            Self { job_uid: parts.next()?, pod_uid: parts.next()?, pod: parts.next()?, job: parts.next()? };
+        parts.next().is_none().then_some(holder)
+    }
+}
+
+/// The Lease as we wrote it last: what a renewal compares with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held(Lease);
+
+/// What an attempt to get the Lease ended in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LeaseOutcome {
+    /// It was free, or ours already.
+    Mine(Held),
+    /// It was somebody's who is gone, or of our own Job's former pod.
+    TakenOver {
+        /// Ours now.
+        held: Held,
+        /// Who had it.
+        from: String,
+    },
+    /// Another Job lives and works: leave it alone.
+    HeldByLiveJob {
+        /// Name of the Job.
+        job: String,
+        /// Its pod.
+        pod: String,
+    },
+    /// The holder does not renew and its pod is not gone yet; it was told to end. Try again.
+    WaitForOldPod {
+        /// Its pod.
+        pod: String,
+        /// The node it is on.
+        node: Option<String>,
+    },
+    /// The same, and the pod's node does not answer: only a person can know that nothing runs there any more.
+    OldRunnerNodeLost {
+        /// Its pod.
+        pod: String,
+        /// The node it is on.
+        node: String,
+        /// What to type once the node is known to be off.
+        command: String,
+    },
+}
+
+impl K8s {
+    /// Tries to get the Lease: one look and at most one write. A conflict means that somebody else was faster: try again.
+    pub async fn acquire(&self, me: &Holder, now: DateTime<Utc>) -> Result<LeaseOutcome, K8sError> {
+        let leases = self.kind::<Lease>();
+        let Some(lease) = leases.get_opt(LEASE).await? else {
+            let made = leases.create(LEASE, &written(Lease::default(), me, now)).await?;
+            return Ok(LeaseOutcome::Mine(Held(made)));
+        };
+        let identity = lease.spec.as_ref().and_then(|s| s.holder_identity.clone()).unwrap_or_default();
+        if identity.is_empty() || identity == me.identity() {
+            return self.take(lease, me, now).await.map(LeaseOutcome::Mine);
+        }
+        let expired = is_expired(&lease, now);
+        let Some(holder) = Holder::parse(&identity) else {
+            return if expired {
+                self.take(lease, me, now).await.map(|held| LeaseOutcome::TakenOver { held, from: identity })
+            } else {
+                Ok(LeaseOutcome::HeldByLiveJob { job: identity, pod: "unknown".to_owned() })
+            };
+        };
+        let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
+        let pod =
+            pod.filter(|pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid) && !pods::is_terminal(pod));
+        match pod {
+            None => {}
+            // Of one Job at most one pod is wanted: we are it now.
+            Some(_) if holder.job_uid == me.job_uid => {}
+            // Its Job was deleted, or its node is being drained: it ends, and its work is ours to resume.
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() => return self.end(pod).await,
+            Some(_) if !expired => {
+                return Ok(LeaseOutcome::HeldByLiveJob { job: holder.job, pod: holder.pod });
+            }
+            Some(pod) => return self.end(pod).await,
+        }
+        let from = format!("pod {} of Job {}", holder.pod, holder.job);
+        self.take(lease, me, now).await.map(|held| LeaseOutcome::TakenOver { held, from })
+    }
+
+    /// Renews the Lease. A conflict means that it may be somebody else's: acquire again.
+    pub async fn renew(&self, held: &Held, me: &Holder, now: DateTime<Utc>) -> Result<Held, K8sError> {
+        self.take(held.0.clone(), me, now).await
+    }
+
+    /// Gives the Lease back, so that the next run need not wait.
+    pub async fn release(&self, held: &Held) -> Result<(), K8sError> {
+        let mut lease = held.0.clone();
+        if let Some(spec) = lease.spec.as_mut() {
+            spec.holder_identity = None;
+            spec.renew_time = None;
+        }
+        self.kind::<Lease>().replace(LEASE, &lease).await.map(drop)
+    }
+
+    async fn take(&self, lease: Lease, me: &Holder, now: DateTime<Utc>) -> Result<Held, K8sError> {
+        self.kind::<Lease>().replace(LEASE, &written(lease, me, now)).await.map(Held)
+    }
+
+    /// Tells the pod of a silent holder to end, with its own grace period; never by force.
+    async fn end(&self, pod: Pod) -> Result<LeaseOutcome, K8sError> {
+        let name = pod.metadata.name.unwrap_or_default();
+        let node = pod.spec.and_then(|spec| spec.node_name);
+        if let Some(node) = node.clone()
+            && !self.is_ready(&node).await?
+        {
+            let command =
+                format!("kubectl -n {} delete pod {name} --force --grace-period=0", self.namespace());
+            return Ok(LeaseOutcome::OldRunnerNodeLost { pod: name, node, command });
+        }
+        if pod.metadata.deletion_timestamp.is_none() {
+            let uid = pod.metadata.uid.unwrap_or_default();
+            self.kind::<Pod>().delete(&name, &uid, PropagationPolicy::Background).await?;
+        }
+        Ok(LeaseOutcome::WaitForOldPod { pod: name, node })
+    }
+
+    async fn is_ready(&self, node: &str) -> Result<bool, K8sError> {
+        let node = self.cluster_kind::<Node>().get_opt(node).await?;
+        let conditions = node.and_then(|n| n.status).and_then(|s| s.conditions).unwrap_or_default();
+        Ok(conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
+    }
+}
+
+fn is_expired(lease: &Lease, now: DateTime<Utc>) -> bool {
+    let spec = lease.spec.as_ref();
+    let renewed = spec.and_then(|s| s.renew_time.as_ref()).and_then(|t| from_jiff(t.0));
+    let lasts =
+        spec.and_then(|s| s.lease_duration_seconds).map_or(LASTS, |secs| TimeDelta::seconds(secs.into()));
+    renewed.is_none_or(|at| now.signed_duration_since(at) > lasts)
+}
+
+/// The Lease as it is to be: everything else on it, and its resourceVersion, stays.
+fn written(mut lease: Lease, me: &Holder, now: DateTime<Utc>) -> Lease {
+    lease.metadata.name = Some(LEASE.to_owned());
+    let labels = lease.metadata.labels.get_or_insert_default();
+    labels.insert(NAME.to_owned(), OURS.to_owned());
+    labels.insert(MANAGED_BY.to_owned(), OURS.to_owned());
+    let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
+    let identity = me.identity();
+    if spec.holder_identity.as_ref() != Some(&identity) {
+        spec.acquire_time = Some(MicroTime(to_jiff(now)));
+        spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |n| n.saturating_add(1)));
+        spec.holder_identity = Some(identity);
+    }
+    spec.lease_duration_seconds = i32::try_from(LASTS.num_seconds()).ok();
+    spec.renew_time = Some(MicroTime(to_jiff(now)));
+    lease
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -1,0 +1,167 @@
+//! What outlives a run: the ledger, the history, the status. Text in ConfigMaps; what it means is the ledger's affair.
+//!
+//! None has an owner: a Job's end must not take them along.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+
+use super::names::{OURS, PART, Part, labels};
+use super::{K8s, K8sError};
+
+/// The ConfigMap of the ledger.
+pub const LEDGER: &str = "osd-migrate-ledger";
+/// The ConfigMap of the progress that `status` shows.
+pub const STATUS: &str = "osd-migrate-status";
+const HISTORY: &str = "osd-migrate-history-";
+const LINES: &str = "lines";
+
+/// The API server refuses more than 1 MiB, metadata included. A save that would come near is refused before the act it is
+/// saved for, while there is still something to be done about it.
+const LEDGER_LIMIT: usize = 900 * 1024;
+/// Size of one shard of the history.
+const SHARD: usize = 512 * 1024;
+
+/// The version of an object that was read: what a save compares with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceVersion(pub String);
+
+impl K8s {
+    /// Reads the ledger; none where none was ever saved.
+    pub async fn load(&self) -> Result<Option<(BTreeMap<String, String>, ResourceVersion)>, K8sError> {
+        let Some(map) = self.kind::<ConfigMap>().get_opt(LEDGER).await? else { return Ok(None) };
+        let version = version_of(&map);
+        Ok(Some((map.data.unwrap_or_default(), version)))
+    }
+
+    /// Saves the ledger, if it is still at `expected` (none: if there is still none); else a conflict.
+    pub async fn save(
+        &self,
+        data: BTreeMap<String, String>,
+        expected: Option<&ResourceVersion>,
+    ) -> Result<ResourceVersion, K8sError> {
+        let bytes = data.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if bytes > LEDGER_LIMIT {
+            return Err(K8sError::TooBig { what: format!("configmap/{LEDGER}"), bytes, limit: LEDGER_LIMIT });
+        }
+        self.put_map(map(LEDGER, Part::Ledger, data), expected).await
+    }
+
+    /// Appends one line to the history. The same line again right after itself is left out: its first write may have been
+    /// done although no answer came.
+    pub async fn append_history(&self, line: &str) -> Result<(), K8sError> {
+        let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
+        let maps = self.kind::<ConfigMap>();
+        let shards = maps.names(&selector).await?;
+        let last = shards.iter().filter_map(|name| name.strip_prefix(HISTORY)?.parse::<u32>().ok()).max();
+        let current = match last {
+            Some(number) => Some(maps.get(&format!("{HISTORY}{number}")).await?),
+            None => None,
+        };
+        let version = current.as_ref().map(version_of);
+        let written =
+            current.and_then(|map| map.data).and_then(|mut data| data.remove(LINES)).unwrap_or_default();
+        match append(&written, line) {
+            Appended::Already => Ok(()),
+            Appended::Here(lines) => {
+                let name = format!("{HISTORY}{}", last.unwrap_or(0));
+                self.put_map(shard(&name, lines), version.as_ref()).await.map(drop)
+            }
+            Appended::Next(lines) => {
+                let name = format!("{HISTORY}{}", last.map_or(0, |number| number.saturating_add(1)));
+                self.put_map(shard(&name, lines), None).await.map(drop)
+            }
+        }
+    }
+
+    /// Writes the progress; whoever writes last is right.
+    pub async fn write_status(&self, json: &str) -> Result<(), K8sError> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": STATUS, "labels": labels(Part::Status)},
+            "data": {"status": json},
+        });
+        self.kind::<ConfigMap>().apply(STATUS, &object).await.map(drop)
+    }
+
+    /// Reads the progress.
+    pub async fn read_status(&self) -> Result<Option<String>, K8sError> {
+        let map = self.kind::<ConfigMap>().get_opt(STATUS).await?;
+        Ok(map.and_then(|map| map.data).and_then(|mut data| data.remove("status")))
+    }
+
+    async fn put_map(
+        &self,
+        mut map: ConfigMap,
+        expected: Option<&ResourceVersion>,
+    ) -> Result<ResourceVersion, K8sError> {
+        let maps = self.kind::<ConfigMap>();
+        let name = map.metadata.name.clone().unwrap_or_default();
+        let saved = match expected {
+            Some(version) => {
+                map.metadata.resource_version = Some(version.0.clone());
+                maps.replace(&name, &map).await
+            }
+            None => maps.create(&name, &map).await,
+        };
+        match saved {
+            Ok(map) => Ok(version_of(&map)),
+            // Both say the same: it is not as it was when it was read.
+            Err(K8sError::AlreadyExists(call)) => {
+                Err(K8sError::Conflict { call, message: "somebody made it meanwhile".to_owned() })
+            }
+            Err(K8sError::NotFound(call)) => {
+                Err(K8sError::Conflict { call, message: "somebody deleted it meanwhile".to_owned() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn version_of(map: &ConfigMap) -> ResourceVersion {
+    ResourceVersion(map.metadata.resource_version.clone().unwrap_or_default())
+}
+
+fn map(name: &str, part: Part, data: BTreeMap<String, String>) -> ConfigMap {
+    let mut map = ConfigMap { data: Some(data), ..ConfigMap::default() };
+    map.metadata.name = Some(name.to_owned());
+    map.metadata.labels = Some(labels(part));
+    map
+}
+
+fn shard(name: &str, lines: String) -> ConfigMap {
+    map(name, Part::History, [(LINES.to_owned(), lines)].into())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Appended {
+    Already,
+    Here(String),
+    Next(String),
+}
+
+fn append(written: &str, line: &str) -> Appended {
+    let line = line.trim_end_matches('\n').replace('\n', " ");
+    if written.lines().last() == Some(line.as_str()) {
+        return Appended::Already;
+    }
+    if !written.is_empty() && written.len() + line.len() >= SHARD {
+        return Appended::Next(format!("{line}\n"));
+    }
+    Appended::Here(format!("{written}{line}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_grows_by_lines_and_starts_a_new_shard_when_one_is_full() {
+        assert_eq!(append("", "a"), Appended::Here("a\n".to_owned()));
+        assert_eq!(append("a\n", "b"), Appended::Here("a\nb\n".to_owned()));
+        assert_eq!(append("a\nb\n", "b"), Appended::Already);
+        assert_eq!(append(&"x".repeat(SHARD), "b"), Appended::Next("b\n".to_owned()));
+        assert_eq!(append("", "a\nb"), Appended::Here("a b\n".to_owned()));
+    }
+}

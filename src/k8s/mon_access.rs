@@ -1,0 +1,165 @@
+//! How to reach the mons, and with which key: from the objects that Rook keeps for that.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+use crate::domain::osd::ClusterFsid;
+
+use super::{K8s, K8sError};
+
+const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
+const SECRET: &str = "rook-ceph-mon";
+
+/// A key of cephx. It is shown to nobody: neither `Debug` nor `Display` of anything that holds it prints it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// Wraps a key.
+    pub fn new(key: &str) -> Self {
+        Self(key.trim().to_owned())
+    }
+
+    /// The key itself, for librados or a keyring.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(...)")
+    }
+}
+
+/// What a client of Ceph needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MonAccess {
+    /// `mon_host` as librados takes it.
+    pub mon_host: String,
+    /// The cluster's fsid.
+    pub fsid: ClusterFsid,
+    /// Entity: `client.admin`.
+    pub user: String,
+    /// Its key.
+    pub key: Key,
+}
+
+impl K8s {
+    /// Reads how to reach the mons. Read again at every connect: mons move, keys are rotated.
+    pub async fn mon_access(&self) -> Result<MonAccess, K8sError> {
+        let (maps, secrets) = (self.kind::<ConfigMap>(), self.kind::<Secret>());
+        let (endpoints, secret) = tokio::try_join!(maps.get(ENDPOINTS), secrets.get(SECRET))?;
+        let mons = endpoints.data.unwrap_or_default().remove("data").unwrap_or_default();
+        let malformed = |what: String, why: String| K8sError::Malformed { what, why };
+        let mon_host = mon_host(&mons).map_err(|why| malformed(format!("configmap/{ENDPOINTS}"), why))?;
+        let data = secret.data.unwrap_or_default().into_iter().map(|(k, v)| (k, v.0)).collect();
+        let (fsid, user, key) =
+            credentials(&data).map_err(|why| malformed(format!("secret/{SECRET}"), why))?;
+        Ok(MonAccess { mon_host, fsid, user, key })
+    }
+}
+
+/// Rook's `a=10.0.0.1:6789,b=[fd00::1]:3300` as `mon_host`. Rook writes the v1 port where a mon has both, the v2 port
+/// where it has v2 only.
+fn mon_host(endpoints: &str) -> Result<String, String> {
+    let mons: Vec<_> = endpoints.split(',').map(str::trim).filter(|m| !m.is_empty()).collect();
+    if mons.is_empty() {
+        return Err("no mon is in its key `data`".to_owned());
+    }
+    mons.into_iter().map(one_mon).collect::<Result<Vec<_>, _>>().map(|mons| mons.join(","))
+}
+
+fn one_mon(mon: &str) -> Result<String, String> {
+    let unreadable = || format!("`{mon}` is not name=address:port");
+    let address = mon.split_once('=').ok_or_else(unreadable)?.1;
+    let (host, port) = address.rsplit_once(':').ok_or_else(unreadable)?;
+    let port: u16 = port.parse().map_err(|_| unreadable())?;
+    if host.is_empty() {
+        return Err(unreadable());
+    }
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let host = if bare.contains(':') { format!("[{bare}]") } else { bare.to_owned() };
+    Ok(match port {
+        3300 => format!("[v2:{host}:3300]"),
+        6789 => format!("[v2:{host}:3300,v1:{host}:6789]"),
+        port => format!("{host}:{port}"),
+    })
+}
+
+fn credentials(data: &BTreeMap<String, Vec<u8>>) -> Result<(ClusterFsid, String, Key), String> {
+    let text = |key: &str| {
+        let text = data.get(key).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        text.map(str::trim).filter(|t| !t.is_empty())
+    };
+    let fsid =
+        text("fsid").ok_or("it has no key `fsid`")?.parse::<ClusterFsid>().map_err(|e| e.to_string())?;
+    let key = text("ceph-secret").or_else(|| text("admin-secret"));
+    let key = key.ok_or("it has neither key `ceph-secret` nor `admin-secret`")?;
+    // `admin-secret` alone is of Rook before 1.4, which knew no other user.
+    let user = text("ceph-username").unwrap_or("client.admin");
+    let user = if user.contains('.') { user.to_owned() } else { format!("client.{user}") };
+    Ok((fsid, user, Key::new(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mons_are_reached_by_both_protocols_where_they_have_both() {
+        assert_eq!(mon_host("a=10.0.0.1:6789").unwrap(), "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]");
+        assert_eq!(
+            mon_host("a=10.0.0.1:3300, c=10.0.0.3:3300").unwrap(),
+            "[v2:10.0.0.1:3300],[v2:10.0.0.3:3300]"
+        );
+        assert_eq!(mon_host("b=[fd00::1]:6789").unwrap(), "[v2:[fd00::1]:3300,v1:[fd00::1]:6789]");
+        assert_eq!(mon_host("a=10.0.0.1:6790").unwrap(), "10.0.0.1:6790");
+    }
+
+    #[test]
+    fn half_an_endpoint_is_none() {
+        for bad in ["", " ,", "a", "a=", "10.0.0.1:6789", "a=10.0.0.1", "a=10.0.0.1:", "a=:6789", "a=h:99999"]
+        {
+            assert!(mon_host(bad).is_err(), "{bad}");
+        }
+    }
+
+    fn data(entries: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+        entries.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect()
+    }
+
+    const FSID: (&str, &str) = ("fsid", "6a1b2c3d-0000-4000-8000-000000000001");
+
+    #[test]
+    fn the_key_is_found_under_its_present_and_its_old_name() {
+        let now = data(&[
+            FSID,
+            ("ceph-username", "client.admin"),
+            ("ceph-secret", "AQ=="),
+            ("admin-secret", "old"),
+        ]);
+        let (fsid, user, key) = credentials(&now).unwrap();
+        assert_eq!(
+            (fsid.to_string().as_str(), user.as_str(), key.reveal()),
+            (FSID.1, "client.admin", "AQ==")
+        );
+        let (_, user, key) = credentials(&data(&[FSID, ("admin-secret", "old\n")])).unwrap();
+        assert_eq!((user.as_str(), key.reveal()), ("client.admin", "old"));
+        assert!(credentials(&data(&[FSID])).is_err());
+        assert!(credentials(&data(&[("ceph-secret", "k")])).is_err());
+    }
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let access = MonAccess {
+            mon_host: String::new(),
+            fsid: FSID.1.parse().unwrap(),
+            user: "client.admin".to_owned(),
+            key: Key::new("AQsecret=="),
+        };
+        assert!(!format!("{access:?}").contains("secret"), "{access:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Names, labels and annotations of what we make: derived from what a thing is for, so that making it twice collides.
+
+use std::collections::BTreeMap;
+
+use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
+use crate::domain::osd::OsdId;
+
+/// Value of `app.kubernetes.io/name` on everything that is ours.
+pub const OURS: &str = "osd-migrate";
+
+/// Annotation on an OSD's Deployment: stopped by us, for this record.
+pub const STOPPED: &str = "osd-migrate.io/stopped";
+
+pub(super) const NAME: &str = "app.kubernetes.io/name";
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// What a thing of ours is: see [`Part`].
+pub(super) const PART: &str = "osd-migrate.io/part";
+pub(super) const OSD: &str = "osd-migrate.io/osd";
+/// As label: the record in short, for selectors. As annotation: the record itself.
+pub(super) const RECORD: &str = "osd-migrate.io/record";
+pub(super) const ATTEMPT: &str = "osd-migrate.io/attempt";
+pub(super) const TASK: &str = "osd-migrate.io/task";
+
+/// What belongs to a record, and so must be gone when it is closed.
+pub(super) const OF_A_RECORD: &str = "app.kubernetes.io/name=osd-migrate,osd-migrate.io/record";
+
+/// Longest record that is used as it is in names: with task, OSD and attempt, a Job's name has at most 63 characters.
+const SHORT: usize = 20;
+
+/// What a thing of ours is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Ledger,
+    History,
+    Status,
+    NodeJob,
+    Report,
+    Kept,
+}
+
+impl Part {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ledger => "ledger",
+            Self::History => "history",
+            Self::Status => "status",
+            Self::NodeJob => "node-job",
+            Self::Report => "report",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+/// Labels that say: ours, and which part.
+pub(super) fn labels(part: Part) -> BTreeMap<String, String> {
+    [(NAME, OURS), (MANAGED_BY, OURS), (PART, part.as_str())]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into()
+}
+
+/// Labels of what belongs to a record.
+pub(super) fn record_labels(part: Part, osd: OsdId, record: &RecordId) -> BTreeMap<String, String> {
+    let mut labels = labels(part);
+    labels.insert(OSD.to_owned(), osd.0.to_string());
+    labels.insert(RECORD.to_owned(), short(record));
+    labels
+}
+
+/// Labels of what belongs to one attempt.
+pub(super) fn attempt_labels(part: Part, request: &NodeRequest) -> BTreeMap<String, String> {
+    let mut labels = record_labels(part, request.osd, &request.record);
+    labels.insert(ATTEMPT.to_owned(), request.attempt.to_string());
+    labels.insert(TASK.to_owned(), request.task.to_string());
+    labels
+}
+
+/// Name of the node Job of an attempt, of its report and of its Secret: at most 63 characters.
+pub fn job_name(request: &NodeRequest) -> String {
+    format!("osd-migrate-{}-{}-{}-{}", request.task, request.osd.0, short(&request.record), request.attempt)
+}
+
+/// Name of the ConfigMap that keeps an OSD's Deployment as found.
+pub fn kept_name(osd: OsdId) -> String {
+    format!("osd-migrate-osd-{}", osd.0)
+}
+
+/// The task that a label names.
+pub(super) fn task(text: &str) -> Option<NodeTask> {
+    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::GiveBack]
+        .into_iter()
+        .find(|task| task.to_string() == text)
+}
+
+/// A record as it stands in names and label values: itself where it is short and lower case, else a hash of it.
+pub fn short(record: &RecordId) -> String {
+    let text = record.0.as_str();
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let ends = text.bytes().next().is_some_and(plain) && text.bytes().last().is_some_and(plain);
+    if text.len() <= SHORT && ends && text.bytes().all(|b| plain(b) || b == b'-') {
+        return text.to_owned();
+    }
+    // FNV-1a: names must be the same in every build, and nobody chooses records to collide.
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_shortened_only_where_it_must_be() {
+        assert_eq!(short(&RecordId("r12-a7".to_owned())), "r12-a7");
+        for long in ["R12", "12-2026-11-21T09:43:30Z-abcdef", "a_b", "-a", "a-", ""] {
+            let name = short(&RecordId(long.to_owned()));
+            assert_eq!(name.len(), 16, "{long}");
+            assert_ne!(name, long);
+        }
+    }
+
+    #[test]
+    fn the_longest_job_name_fits_into_a_label() {
+        let longest =
+            format!("osd-migrate-{}-{}-{}-{}", NodeTask::GiveBack, 999_999, "x".repeat(SHORT), 99_999);
+        assert!(longest.len() <= 63, "{}", longest.len());
+        assert_eq!(task("give-back"), Some(NodeTask::GiveBack));
+        assert_eq!(task("other"), None);
+    }
+}

@@ -1,0 +1,149 @@
+use serde_json::json;
+
+use crate::domain::osd::{Layout, Mode, NodeName, ObjectStore};
+
+use super::*;
+
+pub(crate) fn request() -> NodeRequest {
+    NodeRequest {
+        record: RecordId("r12-a7".to_owned()),
+        attempt: 2,
+        task: NodeTask::Rebuild,
+        node: NodeName("h1".to_owned()),
+        cluster: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
+        osd: OsdId(12),
+        old: "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11".parse().unwrap(),
+        mon_host: "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".to_owned(),
+        evidence: None,
+        target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+        device_class: Some("hdd".to_owned()),
+    }
+}
+
+pub(crate) fn own() -> Own {
+    Own {
+        pod: "m-x".to_owned(),
+        pod_uid: "p".to_owned(),
+        node: None,
+        job: "m".to_owned(),
+        job_uid: "j".to_owned(),
+        image: "osd-migrate:dev".to_owned(),
+        pull_secrets: vec!["pull".to_owned()],
+    }
+}
+
+fn built() -> Value {
+    let osd_pod = json!({"tolerations": [{"key": "storage", "operator": "Exists"}],
+        "priorityClassName": "system-node-critical", "imagePullSecrets": [{"name": "ceph-pull"}, {"name": "pull"}]});
+    let (request, own) = (request(), own());
+    build(&Blueprint {
+        request: &request,
+        image: "ceph:16.2.15",
+        data_dir: "/var/lib/rook/",
+        host_network: true,
+        own: &own,
+        osd_pod: &osd_pod,
+    })
+}
+
+#[test]
+fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
+    let job = built();
+    let at = |pointer: &str| job.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
+    assert_eq!(at("/metadata/name"), "osd-migrate-rebuild-12-r12-a7-2");
+    assert_eq!(at("/spec/backoffLimit"), 0);
+    assert_eq!(at("/spec/podReplacementPolicy"), "Failed");
+    assert!(job.pointer("/spec/ttlSecondsAfterFinished").is_none());
+    let pod = "/spec/template/spec";
+    assert_eq!(at(&format!("{pod}/nodeName")), "h1");
+    assert_eq!(at(&format!("{pod}/restartPolicy")), "Never");
+    assert_eq!(at(&format!("{pod}/hostNetwork")), true);
+    assert_eq!(at(&format!("{pod}/priorityClassName")), "system-node-critical");
+    assert_eq!(at(&format!("{pod}/tolerations/0/key")), "storage");
+    assert_eq!(at(&format!("{pod}/imagePullSecrets")), &json!([{"name": "ceph-pull"}, {"name": "pull"}]));
+    assert_eq!(at(&format!("{pod}/containers/0/securityContext/privileged")), true);
+    assert!(!job.to_string().contains("mountPropagation"));
+    assert!(job.to_string().contains(r#"{"name":"DM_DISABLE_UDEV","value":"1"}"#));
+    assert!(job.to_string().contains("/var/lib/rook/osd-migrate"));
+}
+
+#[test]
+fn the_agent_reads_back_the_very_request() {
+    let job = built();
+    let vars = job.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array).unwrap();
+    let value = vars.iter().find(|v| v["name"] == "OSD_MIGRATE_REQUEST").unwrap()["value"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<NodeRequest>(value).unwrap(), request());
+}
+
+fn seen(uid: &str, status: &Value) -> Result<JobSeen, String> {
+    let mut job = built();
+    job["metadata"]["uid"] = json!(uid);
+    job["metadata"]["creationTimestamp"] = json!("2026-11-21T10:00:00Z");
+    job["status"] = status.clone();
+    job_seen(&serde_json::from_value(job).unwrap())
+}
+
+fn pod_of(uid: &str, status: &Value) -> Pod {
+    let mut labels = built().pointer("/spec/template/metadata/labels").unwrap().clone();
+    labels["batch.kubernetes.io/job-name"] = json!("osd-migrate-rebuild-12-r12-a7-2");
+    labels["batch.kubernetes.io/controller-uid"] = json!(uid);
+    let annotations = built().pointer("/spec/template/metadata/annotations").unwrap().clone();
+    serde_json::from_value(json!({"metadata": {"name": "x", "labels": labels, "annotations": annotations,
+        "creationTimestamp": "2026-11-21T10:00:01Z"}, "status": status}))
+    .unwrap()
+}
+
+fn state_of(job: &Value, pods: &[Value]) -> JobState {
+    let pods = pods.iter().filter_map(|status| pod_seen(&pod_of("j", status))).collect();
+    let (jobs, notes) = assemble(vec![seen("j", job)], pods, &BTreeMap::new());
+    assert_eq!(notes, Vec::<String>::new());
+    jobs[0].state
+}
+
+#[test]
+fn a_job_has_ended_only_when_its_condition_says_so_and_no_pod_is_alive() {
+    let condition = |kind: &str| json!({"conditions": [{"type": kind, "status": "True"}], "failed": 1});
+    let container = |state: Value| {
+        json!([{"name": "agent", "image": "i", "imageID": "", "ready": false,
+        "restartCount": 0, "state": state}])
+    };
+    let running = json!({"phase": "Running", "containerStatuses": container(json!({"running": {}}))});
+    let over = json!({"phase": "Failed"});
+    let waiting = json!({"phase": "Pending",
+        "containerStatuses": container(json!({"waiting": {"reason": "PodInitializing"}}))});
+    let none = json!({});
+    assert_eq!(state_of(&none, &[]), JobState::Waiting);
+    assert_eq!(state_of(&none, std::slice::from_ref(&waiting)), JobState::Waiting);
+    assert_eq!(state_of(&none, std::slice::from_ref(&running)), JobState::Running);
+    assert_eq!(
+        state_of(&none, std::slice::from_ref(&over)),
+        JobState::Running,
+        "its controller has not said so yet"
+    );
+    assert_eq!(state_of(&condition("FailureTarget"), std::slice::from_ref(&over)), JobState::Running);
+    assert_eq!(state_of(&condition("Failed"), &[running]), JobState::Running);
+    assert_eq!(state_of(&condition("Failed"), &[waiting]), JobState::Running);
+    assert_eq!(state_of(&condition("Failed"), std::slice::from_ref(&over)), JobState::Ended);
+    assert_eq!(state_of(&condition("Complete"), &[]), JobState::Ended);
+    assert_eq!(state_of(&json!({"failed": 1}), &[]), JobState::Running);
+}
+
+#[test]
+fn a_pod_that_outlives_its_job_still_counts_as_running() {
+    let alive = pod_seen(&pod_of("gone", &json!({"phase": "Pending"}))).unwrap();
+    let dead = pod_seen(&pod_of("older", &json!({"phase": "Succeeded"}))).unwrap();
+    let beat = "2026-11-21T10:00:30Z".parse().unwrap();
+    let name = "osd-migrate-rebuild-12-r12-a7-2".to_owned();
+    let (jobs, _) = assemble(Vec::new(), vec![alive, dead], &[(name, beat)].into());
+    assert_eq!(jobs.len(), 1);
+    assert_eq!((jobs[0].state, jobs[0].uid.as_str(), jobs[0].osd), (JobState::Running, "gone", OsdId(12)));
+    assert_eq!((jobs[0].attempt, jobs[0].task, jobs[0].heartbeat_at), (2, NodeTask::Rebuild, Some(beat)));
+}
+
+#[test]
+fn what_is_no_report_is_said_and_not_taken_for_one() {
+    let data = |report: &str| [(REPORT.to_owned(), report.to_owned())].into();
+    assert!(report_seen(&BTreeMap::new()).report.is_none());
+    assert!(report_seen(&data("")).report.is_none());
+    assert!(report_seen(&data("{}")).report.unwrap().is_err());
+}

@@ -1,0 +1,248 @@
+//! One look at the API server: the lists side by side, then one pure step that puts them together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Node as ApiNode, Pod as ApiPod};
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+use serde_json::Value;
+
+use crate::domain::inspection::RecordId;
+use crate::domain::observation::{Daemon, Kube, Node, Operator, Pod};
+use crate::domain::osd::{NodeName, OsdId};
+
+use super::ceph_cluster::{declaration, fence_of};
+use super::names::{OF_A_RECORD, OSD, PART, Part, RECORD};
+use super::node_job::{self, JobSeen, PodSeen, ReportSeen};
+use super::{K8s, K8sError, daemon, pods};
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+impl K8s {
+    /// One look at everything that a turn decides on.
+    pub async fn observe(&self) -> Result<Kube, K8sError> {
+        // Ten lists at the same time are a large future; it need not lie on the stack of every caller.
+        Box::pin(self.look()).await
+    }
+
+    async fn look(&self) -> Result<Kube, K8sError> {
+        let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
+        let (pods, jobs, maps) = (self.kind::<ApiPod>(), self.kind::<Job>(), self.kind::<ConfigMap>());
+        let machines = self.cluster_kind::<ApiNode>();
+        let (cluster, daemons, osd_pods, nodes, job_list, job_pods, map_list, prepares, pdb) = tokio::try_join!(
+            self.ceph_cluster(),
+            deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))),
+            pods.list("app=rook-ceph-osd", |pod| osd_pod(&pod)),
+            machines.list("", |node| Some(named_node(&node))),
+            jobs.list(OF_A_RECORD, |job| Some(node_job::job_seen(&job))),
+            pods.list(OF_A_RECORD, |pod| node_job::pod_seen(&pod)),
+            maps.list(OF_A_RECORD, |map| Some(owned_map(map))),
+            jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
+            maps.get_opt("rook-ceph-pdbstatemap"),
+        )?;
+        let operator_namespace = daemons.iter().flatten().find_map(|p| p.operator_namespace.clone());
+        let lists = Lists {
+            daemons,
+            osd_pods,
+            nodes: nodes.into_iter().collect(),
+            jobs: job_list,
+            job_pods,
+            maps: map_list,
+        };
+        let operator = self.operator(operator_namespace).await?;
+        let (mut kube, unreadable) = assemble(lists, declaration(&cluster)?);
+        kube.fence = fence_of(&cluster);
+        kube.operator = operator;
+        kube.rook_prepares = prepares;
+        kube.draining_failure_domain = pdb.and_then(draining);
+        for note in unreadable {
+            self.note(note);
+        }
+        Ok(kube)
+    }
+
+    /// Label `kubernetes.io/hostname` of a node; its name where it has none.
+    pub(super) async fn hostname(&self, node: &NodeName) -> Result<String, K8sError> {
+        let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
+        Ok(named_node(&found).1.hostname)
+    }
+
+    /// Rook's operator. A namespace that we may not read, or that has none, is a note, not an error: only the fence by
+    /// scaling needs it.
+    async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
+        let ours = self.namespace().to_owned();
+        let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);
+        let (deployments, all_pods) =
+            (self.kind_in::<Deployment>(&namespace), self.kind_in::<ApiPod>(&namespace));
+        let selector = "app=rook-ceph-operator";
+        // One that may not be looked at is not taken for one that is not there: it would start the OSD in the middle of it.
+        let (found, pods) = tokio::try_join!(
+            deployments.list(selector, Some),
+            all_pods.list(selector, |pod| (!pods::is_terminal(&pod)).then_some(())),
+        )?;
+        let Some(deployment) = found.into_iter().next() else {
+            self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
+            return Ok(None);
+        };
+        let spec = deployment.spec.unwrap_or_default();
+        let containers = spec.template.spec.map(|s| s.containers).unwrap_or_default();
+        Ok(Some(Operator {
+            name: format!("{namespace}/{}", deployment.metadata.name.unwrap_or_default()),
+            image: containers.into_iter().next().and_then(|c| c.image).unwrap_or_default(),
+            replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
+            pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
+        }))
+    }
+}
+
+/// What the lists hold, reduced page by page to what is needed.
+struct Lists {
+    daemons: Vec<Result<daemon::Parsed, String>>,
+    osd_pods: Vec<(Option<OsdId>, Pod)>,
+    nodes: BTreeMap<NodeName, Node>,
+    jobs: Vec<Result<JobSeen, String>>,
+    job_pods: Vec<PodSeen>,
+    maps: Vec<OwnedMap>,
+}
+
+/// Puts the lists together. Beside the observation: notes for people.
+fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
+    let mut notes = Vec::new();
+    let (daemons, oddities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
+    let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
+    let (mut kept, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
+    for map in lists.maps {
+        match map {
+            OwnedMap::Kept { osd, record } => drop(kept.insert(osd, record)),
+            OwnedMap::Report { job, record, seen } => {
+                leftovers.entry(record).or_default().insert(format!("ConfigMap/{job}"));
+                heartbeats.extend(seen.heartbeat.map(|at| (job.clone(), at)));
+                match seen.report {
+                    Some(Ok(report)) => drop(reports.insert(job, report)),
+                    Some(Err(why)) => notes.push(format!("configmap/{job}: its report can't be read: {why}")),
+                    None => {}
+                }
+            }
+            OwnedMap::Other { name, record } => {
+                leftovers.entry(record).or_default().insert(format!("ConfigMap/{name}"));
+            }
+        }
+    }
+    let (node_jobs, job_notes) = node_job::assemble(lists.jobs, lists.job_pods, &heartbeats);
+    notes.extend(job_notes);
+    let kube = Kube {
+        declaration,
+        fence: None,
+        operator: None,
+        daemons,
+        oddities,
+        nodes: lists.nodes,
+        node_jobs,
+        reports,
+        kept,
+        leftovers,
+        rook_prepares: Vec::new(),
+        draining_failure_domain: None,
+    };
+    (kube, notes)
+}
+
+/// Deployments by OSD, each with its pods. Of two for one OSD the first stays, and both are named as an oddity: no act on
+/// that OSD will find exactly one.
+fn daemons(
+    parsed: Vec<Result<daemon::Parsed, String>>,
+    pods: Vec<(Option<OsdId>, Pod)>,
+    nodes: &BTreeMap<NodeName, Node>,
+) -> (BTreeMap<OsdId, Daemon>, Vec<String>) {
+    let (mut daemons, mut oddities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
+    let by_hostname: BTreeMap<&str, &NodeName> =
+        nodes.iter().map(|(name, node)| (node.hostname.as_str(), name)).collect();
+    for one in parsed {
+        let daemon::Parsed { osd, mut daemon, hostname, .. } = match one {
+            Ok(parsed) => parsed,
+            Err(oddity) => {
+                oddities.push(oddity);
+                continue;
+            }
+        };
+        if let Some(hostname) = hostname {
+            let name = by_hostname.get(hostname.as_str()).map_or(NodeName(hostname), |name| (*name).clone());
+            daemon.node = Some(name);
+        }
+        if let Some(other) = daemons.get(&osd) {
+            oddities.push(format!("{osd} has two Deployments: {} and {}", other.name, daemon.name));
+        } else {
+            daemons.insert(osd, daemon);
+        }
+    }
+    for (osd, pod) in pods {
+        match osd.and_then(|osd| daemons.get_mut(&osd)) {
+            Some(daemon) => daemon.pods.push(pod),
+            None => oddities.push(format!("pod/{} runs an OSD without a Deployment of it", pod.name)),
+        }
+    }
+    for daemon in daemons.values_mut() {
+        daemon.pods.sort_by(|a, b| a.name.cmp(&b.name));
+        daemon.node = daemon.node.take().or_else(|| daemon.pods.iter().find_map(|pod| pod.node.clone()));
+    }
+    oddities.sort();
+    (daemons, oddities)
+}
+
+fn parse_daemon(deployment: DynamicObject) -> Result<daemon::Parsed, String> {
+    daemon::parse(&serde_json::to_value(deployment).unwrap_or(Value::Null))
+}
+
+fn osd_pod(pod: &ApiPod) -> Option<(Option<OsdId>, Pod)> {
+    let label = pod.metadata.labels.as_ref().and_then(|l| l.get("ceph-osd-id"));
+    (!pods::is_terminal(pod)).then(|| (label.and_then(|id| id.parse().ok()), pods::observed(pod)))
+}
+
+fn named_node(node: &ApiNode) -> (NodeName, Node) {
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let hostname = node.metadata.labels.as_ref().and_then(|l| l.get(HOSTNAME)).unwrap_or(&name).clone();
+    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+    (NodeName(name), Node { ready, hostname })
+}
+
+fn running_prepare(job: &Job) -> Option<String> {
+    let running = node_job::ended(job).is_none() && job.metadata.deletion_timestamp.is_none();
+    let suspended = job.spec.as_ref().is_some_and(|s| s.suspend == Some(true));
+    (running && !suspended).then(|| job.metadata.name.clone().unwrap_or_default())
+}
+
+fn draining(map: ConfigMap) -> Option<String> {
+    map.data?.remove("draining-failure-domain").filter(|domain| !domain.is_empty())
+}
+
+/// A ConfigMap that belongs to a record.
+enum OwnedMap {
+    Kept { osd: OsdId, record: RecordId },
+    Report { job: String, record: RecordId, seen: Box<ReportSeen> },
+    Other { name: String, record: RecordId },
+}
+
+fn owned_map(map: ConfigMap) -> OwnedMap {
+    let name = map.metadata.name.unwrap_or_default();
+    let labels = map.metadata.labels.unwrap_or_default();
+    let record = map.metadata.annotations.unwrap_or_default().remove(RECORD);
+    let record = RecordId(record.or_else(|| labels.get(RECORD).cloned()).unwrap_or_default());
+    let part = labels.get(PART).map_or("", String::as_str);
+    let osd = labels.get(OSD).and_then(|osd| osd.parse().ok());
+    match osd {
+        Some(osd) if part == Part::Kept.as_str() => OwnedMap::Kept { osd, record },
+        Some(_) if part == Part::Report.as_str() => OwnedMap::Report {
+            job: name,
+            record,
+            seen: Box::new(node_job::report_seen(&map.data.unwrap_or_default())),
+        },
+        Some(_) | None => OwnedMap::Other { name, record },
+    }
+}
+
+#[cfg(test)]
+#[path = "observe_tests.rs"]
+mod tests;

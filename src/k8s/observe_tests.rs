@@ -1,0 +1,94 @@
+use serde_json::json;
+
+use crate::domain::osd::ObjectStore;
+
+use super::*;
+
+fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
+    let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
+        "spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": hostname}}}}});
+    parse_daemon(serde_json::from_value(object).unwrap())
+}
+
+fn api_pod(name: &str, id: &str, phase: &str) -> Option<(Option<OsdId>, Pod)> {
+    let pod = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
+        "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": phase}});
+    osd_pod(&serde_json::from_value(pod).unwrap())
+}
+
+fn node(name: &str, hostname: &str, ready: &str) -> (NodeName, Node) {
+    let node = json!({"metadata": {"name": name, "labels": {HOSTNAME: hostname}},
+        "status": {"conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": ready}]}});
+    named_node(&serde_json::from_value(node).unwrap())
+}
+
+#[test]
+fn deployments_get_their_pods_and_the_name_of_their_node() {
+    let nodes = [node("n1", "host-1", "True"), node("n2", "host-2", "Unknown")].into();
+    let parsed =
+        vec![deployment("rook-ceph-osd-1", "1", "host-1"), deployment("rook-ceph-osd-2", "2", "no-node")];
+    let pods = [api_pod("b", "1", "Running"), api_pod("a", "1", "Pending"), api_pod("c", "1", "Succeeded")];
+    let (daemons, oddities) = daemons(parsed, pods.into_iter().flatten().collect(), &nodes);
+    assert_eq!(oddities, Vec::<String>::new());
+    let first = &daemons[&OsdId(1)];
+    assert_eq!(first.node, Some(NodeName("n1".to_owned())));
+    assert_eq!(first.pods.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(daemons[&OsdId(2)].node, Some(NodeName("no-node".to_owned())), "the node is gone: still said");
+    assert!(nodes[&NodeName("n1".to_owned())].ready && !nodes[&NodeName("n2".to_owned())].ready);
+}
+
+#[test]
+fn what_can_not_be_told_apart_is_an_oddity() {
+    let parsed = vec![
+        deployment("rook-ceph-osd-1", "1", "h"),
+        deployment("rook-ceph-osd-id-1", "1", "h"),
+        deployment("rook-ceph-osd-x", "x", "h"),
+    ];
+    let pods = [api_pod("lost", "9", "Running")].into_iter().flatten().collect();
+    let (daemons, oddities) = daemons(parsed, pods, &BTreeMap::new());
+    assert_eq!(daemons.len(), 1);
+    assert_eq!(oddities.len(), 3, "{oddities:?}");
+    assert!(
+        oddities.contains(&"osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned())
+    );
+}
+
+#[test]
+fn config_maps_are_kept_copies_reports_or_leftovers() {
+    let map = |name: &str, part: &str, data: Value| {
+        let map = json!({"metadata": {"name": name, "labels": {PART: part, OSD: "3", RECORD: "short"},
+            "annotations": {RECORD: "the-record"}}, "data": data});
+        owned_map(serde_json::from_value(map).unwrap())
+    };
+    let maps = vec![
+        map("osd-migrate-osd-3", "kept", json!({})),
+        map("job-1", "report", json!({"heartbeat": "2026-11-21T10:00:00Z", "report": "not json"})),
+        map("else", "", json!({})),
+    ];
+    let empty = Lists {
+        daemons: Vec::new(),
+        osd_pods: Vec::new(),
+        nodes: BTreeMap::new(),
+        jobs: Vec::new(),
+        job_pods: Vec::new(),
+        maps,
+    };
+    let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
+    let record = RecordId("the-record".to_owned());
+    assert_eq!(kube.kept, [(OsdId(3), record.clone())].into());
+    let names: Vec<_> = kube.leftovers[&record].iter().map(String::as_str).collect();
+    assert_eq!(names, ["ConfigMap/else", "ConfigMap/job-1"]);
+    assert!(kube.reports.is_empty());
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert_eq!(kube.declaration.store, ObjectStore::bluestore());
+}
+
+#[test]
+fn only_prepare_jobs_that_run_count() {
+    let job = |status: Value| {
+        let job = json!({"metadata": {"name": "rook-ceph-osd-prepare-h1"}, "status": status});
+        running_prepare(&serde_json::from_value(job).unwrap())
+    };
+    assert_eq!(job(json!({"active": 1})).as_deref(), Some("rook-ceph-osd-prepare-h1"));
+    assert_eq!(job(json!({"conditions": [{"type": "Complete", "status": "True"}]})), None);
+}

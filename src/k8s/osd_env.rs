@@ -1,0 +1,72 @@
+//! Environment of the container that is the OSD: what `ceph-osd` needs, and what Rook reads back from it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::daemon::env;
+use super::render_osd::Osd;
+
+impl Osd<'_> {
+    /// Environment of the container `osd`.
+    pub(super) fn daemon_env(&self) -> Value {
+        let declaration = self.frame.declaration;
+        let (id, fsid) = (self.id(), self.deploy.fsid.to_string());
+        let places: &BTreeMap<String, String> = &self.deploy.crush.location;
+        let place = |kind: &str| places.get(kind).map_or("", String::as_str);
+        let mut vars = vec![
+            ("ROOK_NODE_NAME", self.hostname()),
+            ("ROOK_CLUSTER_ID", &declaration.uid),
+            ("ROOK_CLUSTER_NAME", &declaration.name),
+            ("POD_NAMESPACE", self.frame.namespace),
+            ("ROOK_CONFIG_DIR", "/var/lib/rook"),
+            ("ROOK_CEPH_CONFIG_OVERRIDE", "/etc/rook/config/override.conf"),
+            ("ROOK_CRUSHMAP_ROOT", place("root")),
+            ("ROOK_CRUSHMAP_HOSTNAME", place("host")),
+            ("CEPH_VOLUME_DEBUG", "1"),
+            ("CEPH_VOLUME_SKIP_RESTORECON", "1"),
+            ("DM_DISABLE_UDEV", "1"),
+            ("ROOK_OSDS_PER_DEVICE", "1"),
+            ("ROOK_ENCRYPTED_DEVICE", "false"),
+            ("CONTAINER_IMAGE", self.image()),
+            ("ROOK_OSD_UUID", &fsid),
+            ("ROOK_OSD_ID", &id),
+            ("ROOK_BLOCK_PATH", &self.deploy.block_path),
+            ("ROOK_CV_MODE", "raw"),
+            ("ROOK_OSD_STORE_TYPE", &self.deploy.store),
+            ("ROOK_OSD_DEVICE_CLASS", self.class()),
+            ("ROOK_OSD_CRUSH_DEVICE_CLASS", self.class()),
+            ("ROOK_OSD_RESTART_INTERVAL", "0"),
+        ];
+        // Rook reads a weight that was asked for from here; what CRUSH has now is kept by the slot itself.
+        let initial = env(self.old, "ROOK_OSD_CRUSH_INITIAL_WEIGHT");
+        vars.extend(initial.map(|weight| ("ROOK_OSD_CRUSH_INITIAL_WEIGHT", weight)));
+        let mut env = literals(&vars);
+        let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
+        let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
+        let more = [
+            field("ROOK_PRIVATE_IP", "status.podIP"),
+            field("ROOK_PUBLIC_IP", "status.podIP"),
+            field("ROOK_POD_IP", "status.podIP"),
+            field("NODE_NAME", "spec.nodeName"),
+            field("POD_NAME", "metadata.name"),
+            resource("POD_MEMORY_LIMIT", "limits.memory"),
+            resource("POD_MEMORY_REQUEST", "requests.memory"),
+            resource("POD_CPU_LIMIT", "limits.cpu"),
+            resource("POD_CPU_REQUEST", "requests.cpu"),
+            json!({"name": "ROOK_MON_ENDPOINTS", "valueFrom": {"configMapKeyRef": {"name": "rook-ceph-mon-endpoints", "key": "data"}}}),
+            json!({"name": "ROOK_CEPH_MON_HOST", "valueFrom": {"secretKeyRef": {"name": "rook-ceph-config", "key": "mon_host"}}}),
+            // After the variable that it names: only earlier ones are put in.
+            json!({"name": "CEPH_ARGS", "value": "-m $(ROOK_CEPH_MON_HOST)"}),
+        ];
+        if let Some(list) = env.as_array_mut() {
+            list.extend(more);
+        }
+        env
+    }
+}
+
+/// Variables with their values.
+pub(super) fn literals(vars: &[(&str, &str)]) -> Value {
+    vars.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+}

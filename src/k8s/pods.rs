@@ -1,0 +1,139 @@
+//! What a pod says of itself: whether it is over, whether its container began, what it waits for.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+use crate::domain::observation;
+use crate::domain::osd::NodeName;
+
+/// Phase Succeeded or Failed: no container of it runs or will run again.
+pub(super) fn is_terminal(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether its main container has begun, or may have: whatever can't be told counts as begun.
+pub(super) fn has_begun(pod: &Pod) -> bool {
+    let Some(status) = &pod.status else { return false };
+    let containers = status.container_statuses.iter().flatten();
+    let began = |c: &ContainerStatus| {
+        let waits = c.state.as_ref().is_none_or(|s| s.running.is_none() && s.terminated.is_none());
+        let never_ran = c.last_state.as_ref().is_none_or(|s| s.terminated.is_none());
+        !(waits && never_ran && c.restart_count == 0)
+    };
+    is_terminal(pod) || containers.into_iter().any(began)
+}
+
+/// What it waits for or died of, for people; none while all is well.
+pub(super) fn trouble(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let mut containers =
+        status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    let of_container = containers.find_map(container_trouble);
+    let of_pod = || {
+        let failed = status.phase.as_deref() == Some("Failed");
+        let unscheduled =
+            status.conditions.iter().flatten().find(|c| c.type_ == "PodScheduled" && c.status == "False");
+        match (unscheduled, failed) {
+            (Some(c), _) => Some(said(c.reason.as_deref().unwrap_or("Unschedulable"), c.message.as_deref())),
+            (None, true) => {
+                Some(said(status.reason.as_deref().unwrap_or("Failed"), status.message.as_deref()))
+            }
+            (None, false) => None,
+        }
+    };
+    of_container.or_else(of_pod)
+}
+
+fn container_trouble(container: &ContainerStatus) -> Option<String> {
+    let state = container.state.as_ref()?;
+    let ended = state.terminated.as_ref().or_else(|| container.last_state.as_ref()?.terminated.as_ref());
+    let exit = ended.filter(|e| e.exit_code != 0).map(|e| {
+        let reason =
+            e.reason.as_deref().filter(|r| *r != "Error").map(|r| format!(" ({r})")).unwrap_or_default();
+        said(&format!("exit {}{reason}", e.exit_code), e.message.as_deref())
+    });
+    // These two are the way every container begins.
+    let waits = state
+        .waiting
+        .as_ref()
+        .filter(|w| !matches!(w.reason.as_deref(), None | Some("ContainerCreating" | "PodInitializing")));
+    let waits = waits.map(|w| match (&exit, w.reason.as_deref().unwrap_or_default()) {
+        (Some(exit), "CrashLoopBackOff") => format!("CrashLoopBackOff, {exit}"),
+        (_, reason) => said(reason, w.message.as_deref()),
+    });
+    waits.or(exit).map(|text| format!("container {}: {text}", container.name))
+}
+
+/// The reason, and the last line of what was said: a kubelet's message can be a whole log.
+fn said(reason: &str, message: Option<&str>) -> String {
+    match message.and_then(|m| m.trim().lines().last()) {
+        Some(line) => format!("{reason}: {line}"),
+        None => reason.to_owned(),
+    }
+}
+
+/// The pod as an observation holds it.
+pub(super) fn observed(pod: &Pod) -> observation::Pod {
+    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
+    let restarts = statuses.into_iter().flatten().map(|c| u32::try_from(c.restart_count).unwrap_or(0)).sum();
+    observation::Pod {
+        name: pod.metadata.name.clone().unwrap_or_default(),
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
+        node: pod.spec.as_ref().and_then(|s| s.node_name.clone()).map(NodeName),
+        restarts,
+        trouble: trouble(pod),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(status: &Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "uid": "u"}, "spec": {"nodeName": "h1", "containers": []}, "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn container(state: &Value, last: &Value, restarts: u32) -> Value {
+        json!({"name": "osd", "image": "i", "imageID": "", "ready": false, "restartCount": restarts,
+            "state": state, "lastState": last})
+    }
+
+    #[test]
+    fn a_container_that_waits_for_its_image_has_not_begun() {
+        let waiting =
+            json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\""}});
+        let pod =
+            pod(&json!({"phase": "Pending", "containerStatuses": [container(&waiting, &json!({}), 0)]}));
+        assert!(!has_begun(&pod) && !is_terminal(&pod));
+        assert_eq!(trouble(&pod).unwrap(), "container osd: ImagePullBackOff: Back-off pulling image \"x\"");
+    }
+
+    #[test]
+    fn a_container_that_died_has_begun_and_says_why() {
+        let waiting = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}});
+        let last =
+            json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "a\nno such device\n"}});
+        let pod = pod(&json!({"phase": "Running", "containerStatuses": [container(&waiting, &last, 4)]}));
+        assert!(has_begun(&pod));
+        let seen = observed(&pod);
+        assert_eq!((seen.restarts, seen.node), (4, Some(NodeName("h1".to_owned()))));
+        assert_eq!(seen.trouble.unwrap(), "container osd: CrashLoopBackOff, exit 1: no such device");
+    }
+
+    #[test]
+    fn a_pod_that_starts_is_no_trouble_and_an_evicted_one_is() {
+        let creating = json!({"waiting": {"reason": "ContainerCreating"}});
+        let starting =
+            pod(&json!({"phase": "Pending", "containerStatuses": [container(&creating, &json!({}), 0)]}));
+        assert_eq!(trouble(&starting), None);
+        assert!(!has_begun(&pod(&json!({"phase": "Pending"}))));
+        let evicted = pod(&json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}));
+        assert!(is_terminal(&evicted) && has_begun(&evicted));
+        assert_eq!(trouble(&evicted).unwrap(), "Evicted: low on memory");
+    }
+}

@@ -1,0 +1,154 @@
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::{CrushItem, NodeName, ObjectStore, Weight};
+
+use super::super::daemon;
+use super::*;
+
+pub(crate) fn deploy() -> Deploy {
+    let location = [("root", "default"), ("host", "h1-example"), ("zone", "z1")];
+    Deploy {
+        osd: OsdId(3),
+        record: RecordId("r1".to_owned()),
+        fsid: "2b0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b22".parse().unwrap(),
+        node: NodeName("h1.example".to_owned()),
+        block_path: "/dev/disk/by-id/wwn-0x1".to_owned(),
+        store: "bluestore".to_owned(),
+        crush: CrushItem {
+            location: location.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            weight: Weight::ONE,
+            device_class: Some("hdd".to_owned()),
+        },
+    }
+}
+
+pub(crate) fn declaration() -> Declaration {
+    Declaration {
+        name: "my-cluster".to_owned(),
+        uid: "c-uid".to_owned(),
+        api_version: "ceph.rook.io/v1".to_owned(),
+        store: ObjectStore::bluestore(),
+        confirmed: true,
+        data_dir: "/var/lib/rook".to_owned(),
+        image: "ceph:16.2.15".to_owned(),
+        external: false,
+        removes_out_osds: false,
+        host_network: false,
+        encrypted: false,
+        unsupported: Vec::new(),
+        pg_healthy_regex: None,
+    }
+}
+
+/// As an older Rook left it, with what its owner added.
+fn old() -> Value {
+    json!({
+        "metadata": {
+            "name": "rook-ceph-osd-3", "uid": "d", "resourceVersion": "4",
+            "labels": {"app": "rook-ceph-osd", "ceph-osd-id": "3", "team": "storage", "topology-location-rack": "gone",
+                "rook.io/operator-namespace": "rook-system", "rook-version": "v1.2.7"},
+            "annotations": {STOPPED: "r1", "banzaicloud.com/last-applied": "x", "note": "keep me"},
+            "ownerReferences": [{"kind": "CephCluster", "uid": "c-uid"}],
+        },
+        "spec": {"replicas": 0, "template": {
+            "metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "public"}},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": "h1.example", "tier": "storage"},
+                "tolerations": [{"operator": "Exists"}], "priorityClassName": "system-node-critical",
+                "serviceAccountName": "rook-ceph-osd", "hostNetwork": true,
+                "containers": [{"name": "osd", "image": "ceph:old", "resources": {"limits": {"memory": "4Gi"}},
+                    "args": ["--osd-uuid", "1f0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b11"]}],
+            },
+        }},
+    })
+}
+
+fn rendered(old: &Value) -> Value {
+    let declaration = declaration();
+    let cluster = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
+    let frame = Frame { namespace: "rook-ceph", cluster, declaration: &declaration, hostname: "h1.example" };
+    render(&deploy(), old, &frame)
+}
+
+#[test]
+fn what_rook_reads_back_stands_where_it_looks() {
+    let new = rendered(&old());
+    let parsed = daemon::parse(&new).unwrap();
+    assert_eq!((parsed.osd, parsed.daemon.fsid), (OsdId(3), Some(deploy().fsid)));
+    assert_eq!(parsed.hostname.as_deref(), Some("h1.example"));
+    assert!(parsed.daemon.activates && !parsed.daemon.pvc_backed && parsed.daemon.stopped_by.is_none());
+    for (key, value) in [
+        ("ROOK_NODE_NAME", "h1.example"),
+        ("ROOK_OSD_ID", "3"),
+        ("ROOK_BLOCK_PATH", "/dev/disk/by-id/wwn-0x1"),
+        ("ROOK_CV_MODE", "raw"),
+        ("ROOK_OSD_DEVICE_CLASS", "hdd"),
+        ("ROOK_CLUSTER_ID", "c-uid"),
+        ("ROOK_CRUSHMAP_HOSTNAME", "h1-example"),
+    ] {
+        assert_eq!(env(&new, key), Some(value), "{key}");
+    }
+    let args = new.pointer("/spec/template/spec/containers/0/args").unwrap();
+    assert_eq!(args[9], "--crush-location=root=default host=h1-example zone=z1");
+    let paths = new.pointer("/spec/template/spec/volumes").unwrap().to_string();
+    assert!(paths.contains(
+        "/var/lib/rook/rook-ceph/6a1b2c3d-0000-4000-8000-000000000001_2b0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b22"
+    ));
+}
+
+#[test]
+fn labels_tell_the_place_of_today_and_keep_what_others_put() {
+    let new = rendered(&old());
+    let labels = new.pointer("/metadata/labels").unwrap();
+    for (key, value) in [
+        ("osd-store", "bluestore"),
+        ("encrypted", "false"),
+        ("failure-domain", "h1.example"),
+        ("topology-location-host", "h1-example"),
+        ("topology-location-zone", "z1"),
+        ("app.kubernetes.io/part-of", "my-cluster"),
+        ("rook.io/operator-namespace", "rook-system"),
+        ("team", "storage"),
+        ("rook-version", "v1.2.7"),
+    ] {
+        assert_eq!(labels[key], value, "{key}");
+    }
+    assert!(labels.get("topology-location-rack").is_none());
+    assert_eq!(new.pointer("/metadata/annotations"), Some(&json!({"note": "keep me"})));
+}
+
+#[test]
+fn scheduling_resources_and_owner_are_carried_over() {
+    let new = rendered(&old());
+    let pod = new.pointer("/spec/template/spec").unwrap();
+    assert_eq!(pod["nodeSelector"], json!({"kubernetes.io/hostname": "h1.example", "tier": "storage"}));
+    assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]));
+    assert_eq!(pod["priorityClassName"], "system-node-critical");
+    assert_eq!((&pod["hostNetwork"], &pod["dnsPolicy"]), (&json!(true), &json!("ClusterFirstWithHostNet")));
+    assert_eq!(pod["containers"][0]["resources"]["limits"]["memory"], "4Gi");
+    assert_eq!(pod["containers"][0]["image"], "ceph:16.2.15");
+    assert!(pod.get("hostPID").is_none() && pod.get("hostIPC").is_none());
+    assert_eq!(new.pointer("/metadata/ownerReferences/0/uid").unwrap(), "c-uid");
+    assert!(new.pointer("/metadata/uid").is_none());
+    let annotations = new.pointer("/spec/template/metadata/annotations").unwrap();
+    assert_eq!(annotations["k8s.v1.cni.cncf.io/networks"], "public");
+}
+
+#[test]
+fn a_deployment_of_nobody_becomes_the_ceph_clusters() {
+    let new = rendered(&json!({}));
+    assert_eq!(new.pointer("/metadata/ownerReferences/0/name").unwrap(), "my-cluster");
+    assert_eq!(
+        new.pointer("/spec/template/spec/nodeSelector").unwrap(),
+        &json!({"kubernetes.io/hostname": "h1.example"})
+    );
+    assert_eq!(new.pointer("/spec/template/spec/serviceAccountName").unwrap(), "rook-ceph-osd");
+    let selector =
+        json!({"matchLabels": {"app": "rook-ceph-osd", "ceph-osd-id": "3", "rook_cluster": "rook-ceph"}});
+    assert_eq!(new.pointer("/spec/selector"), Some(&selector));
+}
+
+#[test]
+fn rendering_what_was_rendered_changes_nothing() {
+    let once = rendered(&old());
+    assert_eq!(rendered(&once), once);
+}

@@ -1,0 +1,336 @@
+//! The exact requests: verb, path, precondition. Each test plays the server, request by request.
+
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::OsdId;
+
+/// One request that is expected, and its answer.
+pub(super) struct Exchange {
+    request: String,
+    body: Box<dyn FnOnce(Value) + Send>,
+    status: u16,
+    answer: Value,
+}
+
+pub(super) fn on(request: &str, status: u16, answer: Value) -> Exchange {
+    Exchange { request: request.to_owned(), body: Box::new(|_| {}), status, answer }
+}
+
+impl Exchange {
+    pub(super) fn with(mut self, body: impl FnOnce(Value) + Send + 'static) -> Self {
+        self.body = Box::new(body);
+        self
+    }
+}
+
+/// Runs `call` against a server that answers as scripted; fails when other, more or fewer requests come.
+pub(super) async fn play<T>(script: Vec<Exchange>, call: impl AsyncFnOnce(&K8s) -> T) -> T {
+    let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+    let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+    let expected = script.len();
+    let server = tokio::spawn(async move {
+        for exchange in script {
+            let (request, respond) = handle.next_request().await.expect("a request");
+            let kind = request.headers().get("content-type").map(|v| v.to_str().unwrap().to_owned());
+            let line = format!("{} {}", request.method(), request.uri());
+            let kind = kind.filter(|k| k.contains("patch")).map(|k| format!(" {k}")).unwrap_or_default();
+            assert_eq!(format!("{line}{kind}"), exchange.request);
+            let bytes = request.into_body().collect_bytes().await.unwrap();
+            (exchange.body)(serde_json::from_slice(&bytes).unwrap_or(Value::Null));
+            let body = Body::from(serde_json::to_vec(&exchange.answer).unwrap());
+            respond.send_response(Response::builder().status(exchange.status).body(body).unwrap());
+        }
+        handle
+    });
+    let result = call(&k8s).await;
+    server.await.expect("the requests as scripted");
+    assert_eq!(k8s.requests(), expected as u64, "every request is counted");
+    result
+}
+
+pub(super) fn refusal(code: u16, reason: &str) -> Value {
+    json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "text"})
+}
+
+fn list(items: &[Value]) -> Value {
+    json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
+}
+
+fn deployment() -> Value {
+    json!({"metadata": {"name": "rook-ceph-osd-3", "namespace": "rook-ceph", "uid": "d-uid", "resourceVersion": "77"},
+        "spec": {"replicas": 1, "fieldOfTheFuture": true,
+            "selector": {"matchLabels": {"app": "rook-ceph-osd", "ceph-osd-id": "3", "rook_cluster": "rook-ceph"}}}})
+}
+
+fn stopped_deployment() -> Value {
+    let mut object = deployment();
+    object["spec"]["replicas"] = json!(0);
+    object["metadata"]["annotations"] = json!({STOPPED: "r1"});
+    object
+}
+
+fn record() -> RecordId {
+    RecordId("r1".to_owned())
+}
+
+const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=500";
+const PUT: &str =
+    "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&fieldManager=osd-migrate";
+const KEPT: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-3";
+
+#[tokio::test]
+async fn stop_is_one_put_of_the_object_that_was_seen() {
+    let script = vec![
+        on(FIND, 200, list(&[deployment()])),
+        on(PUT, 200, stopped_deployment()).with(|body| {
+            assert_eq!(body["metadata"]["uid"], "d-uid");
+            assert_eq!(body["metadata"]["resourceVersion"], "77");
+            assert_eq!(body["metadata"]["annotations"][STOPPED], "r1");
+            assert_eq!((&body["kind"], &body["spec"]["replicas"]), (&json!("Deployment"), &json!(0)));
+            assert_eq!(body["spec"]["fieldOfTheFuture"], true, "what this build does not know stays");
+        }),
+    ];
+    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await.unwrap();
+}
+
+#[tokio::test]
+async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
+    for (uid, version) in [("d-uid", "76"), ("other", "77")] {
+        let script = vec![on(FIND, 200, list(&[deployment()]))];
+        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), uid, version).await).await;
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    }
+    let two = vec![on(FIND, 200, list(&[deployment(), deployment()]))];
+    let result = play(two, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn stop_again_is_done_already_and_a_conflict_is_told() {
+    let script = vec![on(FIND, 200, list(&[stopped_deployment()]))];
+    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "1").await).await.unwrap();
+    let script = vec![on(FIND, 200, list(&[deployment()])), on(PUT, 409, refusal(409, "Conflict"))];
+    let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
+    assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn restart_undoes_our_stop_and_no_other() {
+    let script = vec![
+        on(FIND, 200, list(&[stopped_deployment()])),
+        on(PUT, 200, deployment()).with(|body| {
+            assert_eq!(
+                (&body["spec"]["replicas"], &body["metadata"]["resourceVersion"]),
+                (&json!(1), &json!("77"))
+            );
+            assert_eq!(body["metadata"].pointer("/annotations/osd-migrate.io~1stopped"), None);
+        }),
+    ];
+    play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await.unwrap();
+    let mut theirs = deployment();
+    theirs["spec"]["replicas"] = json!(0);
+    let script = vec![on(FIND, 200, list(&[theirs]))];
+    let result = play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn restart_makes_a_deleted_deployment_again_from_the_kept_copy() {
+    let copy = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
+        "data": {"deployment": deployment().to_string()}});
+    let create = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";
+    let script = vec![
+        on(FIND, 200, list(&[])),
+        on(KEPT, 200, copy.clone()),
+        on(create, 201, deployment()).with(|body| {
+            assert_eq!(body["metadata"]["name"], "rook-ceph-osd-3");
+            assert!(
+                body["metadata"].get("resourceVersion").is_none() && body["metadata"].get("uid").is_none()
+            );
+            assert_eq!(body["spec"]["replicas"], 1);
+        }),
+    ];
+    play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await.unwrap();
+    let script = vec![on(FIND, 200, list(&[])), on(KEPT, 200, copy)];
+    let other = RecordId("r2".to_owned());
+    let result = play(script, async |k8s| k8s.restart(OsdId(3), &other).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+async fn deploy(k8s: &K8s) -> Result<Deployed, K8sError> {
+    let fsid = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
+    k8s.deploy(&render_osd::tests::deploy(), &render_osd::tests::declaration(), &fsid).await
+}
+
+#[tokio::test]
+async fn deploy_puts_the_new_shape_onto_our_stopped_object() {
+    let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}}});
+    let script = vec![
+        on("GET /api/v1/nodes/h1.example", 200, node),
+        on(FIND, 200, list(&[stopped_deployment()])),
+        on(PUT, 200, deployment()).with(|body| {
+            assert_eq!(
+                (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
+                (&json!("d-uid"), &json!("77"))
+            );
+            assert_eq!(body["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"], "h1");
+        }),
+    ];
+    assert_eq!(play(script, deploy).await.unwrap(), Deployed::Done);
+}
+
+#[tokio::test]
+async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only_when_it_is_kept() {
+    let mut old = stopped_deployment();
+    old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
+    let node = || on("GET /api/v1/nodes/h1.example", 200, json!({"metadata": {"name": "h1.example"}}));
+    let kept = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
+        "data": {"deployment": deployment().to_string()}});
+    let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
+    let script = vec![
+        node(),
+        on(FIND, 200, list(&[old.clone()])),
+        on(KEPT, 200, kept),
+        on(delete, 200, old.clone()).with(|body| {
+            assert_eq!(body["propagationPolicy"], "Foreground");
+            assert_eq!(body["preconditions"], json!({"uid": "d-uid"}));
+        }),
+    ];
+    assert_eq!(play(script, deploy).await.unwrap(), Deployed::Deleting);
+    let script = vec![node(), on(FIND, 200, list(&[old])), on(KEPT, 404, refusal(404, "NotFound"))];
+    assert!(matches!(play(script, deploy).await, Err(K8sError::NotFound(_))));
+}
+
+const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
+const PATCH: &str =
+    "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c? application/json-patch+json";
+
+fn cluster(labels: &Value) -> Value {
+    json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
+        "metadata": {"name": "c", "uid": "c-uid", "resourceVersion": "8", "labels": labels}})
+}
+
+#[tokio::test]
+async fn the_fence_is_a_json_patch_with_a_test() {
+    let script = vec![
+        on(CLUSTERS, 200, list(&[cluster(&json!({"a": "b"}))])),
+        on(PATCH, 200, cluster(&json!({}))).with(|body| {
+            assert_eq!(body[1], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "8"}));
+            assert_eq!(body[2]["op"], "add");
+        }),
+    ];
+    play(script, async |k8s| k8s.fence("osd-migrate-1").await).await.unwrap();
+    let script =
+        vec![on(CLUSTERS, 200, list(&[cluster(&json!({}))])), on(PATCH, 422, refusal(422, "Invalid"))];
+    let result = play(script, async |k8s| k8s.fence("osd-migrate-1").await).await;
+    assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
+    let theirs = || vec![on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "by-hand"}))]))];
+    for result in [
+        play(theirs(), async |k8s| k8s.fence("osd-migrate-1").await).await,
+        play(theirs(), async |k8s| k8s.unfence("osd-migrate-1").await).await,
+    ] {
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_without_rook_and_one_with_several_are_told_apart() {
+    let result =
+        play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x").await).await;
+    assert!(matches!(result, Err(K8sError::NoRook)), "{result:?}");
+    let result = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.fence("x").await).await;
+    assert!(matches!(result, Err(K8sError::NoCephCluster { .. })), "{result:?}");
+    let two = list(&[cluster(&json!({})), cluster(&json!({}))]);
+    let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x").await).await;
+    assert!(matches!(result, Err(K8sError::SeveralCephClusters { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn the_ledger_is_saved_against_the_version_that_was_read() {
+    let put = "PUT /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-ledger?&fieldManager=osd-migrate";
+    let post = "POST /api/v1/namespaces/rook-ceph/configmaps?&fieldManager=osd-migrate";
+    let saved = || json!({"metadata": {"name": LEDGER, "resourceVersion": "6"}});
+    let script =
+        vec![on(put, 200, saved()).with(|body| assert_eq!(body["metadata"]["resourceVersion"], "5"))];
+    let version = ResourceVersion("5".to_owned());
+    let data = || [("run".to_owned(), "{}".to_owned())].into();
+    let result = play(script, async |k8s| k8s.save(data(), Some(&version)).await).await;
+    assert_eq!(result.unwrap(), ResourceVersion("6".to_owned()));
+    let script = vec![on(post, 409, refusal(409, "AlreadyExists"))];
+    let result = play(script, async |k8s| k8s.save(data(), None).await).await;
+    assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
+    let big = || [("osd.1".to_owned(), "x".repeat(900 * 1024))].into();
+    let result = play(Vec::new(), async |k8s| k8s.save(big(), None).await).await;
+    assert!(matches!(result, Err(K8sError::TooBig { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_node_job_is_deleted_with_its_pods_and_by_uid() {
+    let delete = "DELETE /apis/batch/v1/namespaces/rook-ceph/jobs/osd-migrate-inspect-3-r1-1?";
+    let check = |body: Value| {
+        assert_eq!(body["propagationPolicy"], "Background", "else its pods stay");
+        assert_eq!(body["preconditions"], json!({"uid": "u"}));
+    };
+    for (status, answer) in
+        [(200, json!({"kind": "Status", "status": "Success"})), (404, refusal(404, "NotFound"))]
+    {
+        let script = vec![on(delete, status, answer).with(check)];
+        play(script, async |k8s| k8s.drop_agent("osd-migrate-inspect-3-r1-1", "u").await).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_agent_gets_report_key_and_job_in_this_order() {
+    let (request, own, key) = (node_job::tests::request(), node_job::tests::own(), Key::new("AQ=="));
+    let find = FIND.replace("%3D3", "%3D12");
+    let post = |path: &str| format!("POST {path}?&fieldManager=osd-migrate");
+    let name = "osd-migrate-rebuild-12-r12-a7-2";
+    let script = vec![
+        on(&find, 200, list(&[deployment()])),
+        on(&post("/api/v1/namespaces/rook-ceph/configmaps"), 409, refusal(409, "AlreadyExists")),
+        on(
+            &format!("GET /api/v1/namespaces/rook-ceph/configmaps/{name}"),
+            200,
+            json!({"metadata": {"name": name, "uid": "report"}}),
+        ),
+        on(&post("/api/v1/namespaces/rook-ceph/secrets"), 201, json!({"metadata": {"name": name}})).with(
+            |body| {
+                assert_eq!(body["stringData"]["ceph.keyring"], "[client.bootstrap-osd]\n\tkey = AQ==\n");
+                assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "report");
+            },
+        ),
+        on(&post("/apis/batch/v1/namespaces/rook-ceph/jobs"), 409, refusal(409, "AlreadyExists")),
+    ];
+    let agent = Agent {
+        request: &request,
+        image: "ceph:16",
+        data_dir: "/var/lib/rook",
+        host_network: false,
+        bootstrap_key: &key,
+        own: &own,
+    };
+    play(script, async |k8s| k8s.create_agent(&agent).await).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_leaves_the_outcome_unknown() {
+    let (service, _handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+    let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+    let result =
+        tokio::time::timeout(Duration::from_secs(11), k8s.drop_agent("j", "u")).await.expect("the limit");
+    assert!(
+        matches!(&result, Err(error @ K8sError::Timeout { .. }) if error.is_outcome_unknown()),
+        "{result:?}"
+    );
+}

@@ -1,0 +1,101 @@
+//! What the node's image can do, asked before anything is stopped and once more before anything is wiped.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use super::Host;
+use super::command::{QUICK, run};
+use super::error::NodeError;
+use super::mons::{self, Slots};
+use super::redact::last_lines;
+use crate::domain::inspection::Capability;
+
+/// What a rebuild calls, itself or through ceph-volume.
+const TOOLS: [&str; 9] = [
+    "ceph",
+    "ceph-volume",
+    "ceph-osd",
+    "ceph-authtool",
+    "ceph-bluestore-tool",
+    "blkid",
+    "lsblk",
+    "partx",
+    "mount",
+];
+/// Python starts slowly on a busy node.
+const HELP: Duration = Duration::from_secs(120);
+
+/// What was asked, and the answer that only the moment can give.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) capability: Capability,
+    /// The slots, or why the mons did not tell them.
+    pub(crate) slots: Result<Slots, NodeError>,
+}
+
+/// Asks image and mons, all at once.
+pub(crate) async fn ask(host: &Host) -> Asked {
+    let missing_tools = missing(&host.path);
+    let (version, help, slots) = tokio::join!(
+        run("ceph-osd", &["--version"], None, QUICK),
+        run("ceph-volume", &["raw", "prepare", "--help"], None, HELP),
+        mons::slots(host),
+    );
+    let capability = Capability {
+        // The same line as `ceph --version`, from the program that matters, without starting Python.
+        ceph_version: version
+            .map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout)),
+        raw_osd_id: help.is_ok_and(|answer| knows_osd_id(&answer.stdout)),
+        missing_tools,
+        key_accepted: slots.is_ok(),
+    };
+    Asked { capability, slots }
+}
+
+impl Asked {
+    /// Whether a rebuild can be done here; why not, if not.
+    pub(crate) fn can_rebuild(&self) -> Result<(), NodeError> {
+        if !self.capability.missing_tools.is_empty() {
+            let tools: Vec<&str> = self.capability.missing_tools.iter().map(String::as_str).collect();
+            return Err(NodeError::Refused(format!("the image lacks {}", tools.join(", "))));
+        }
+        if !self.capability.raw_osd_id {
+            return Err(NodeError::Refused(format!(
+                "`ceph-volume raw prepare` knows no --osd-id in {}",
+                self.capability.ceph_version
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn knows_osd_id(help: &str) -> bool {
+    help.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',')).any(|word| word == "--osd-id")
+}
+
+fn missing(path: &str) -> BTreeSet<String> {
+    let is_there = |tool: &str| path.split(':').any(|folder| Path::new(folder).join(tool).is_file());
+    TOOLS.into_iter().filter(|tool| !is_there(tool)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_is_recognised_as_a_word() {
+        assert!(knows_osd_id("usage: x [--dmcrypt]\n                [--osd-id OSD_ID]\n"));
+        assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
+    }
+
+    #[test]
+    fn tools_are_looked_for_in_every_folder_of_the_path() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (n, tool) in TOOLS.iter().enumerate().skip(1) {
+            std::fs::write(if n % 2 == 0 { &a } else { &b }.path().join(tool), "").unwrap();
+        }
+        let path = format!("{}:{}", a.path().display(), b.path().display());
+        assert_eq!(missing(&path), BTreeSet::from(["ceph".to_owned()]));
+    }
+}

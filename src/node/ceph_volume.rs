@@ -1,0 +1,97 @@
+//! `ceph-volume raw prepare`, fenced by the stand-ins.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::command::{Group, words};
+use super::devices::Disk;
+use super::error::NodeError;
+use super::redact::last_lines;
+use super::{Host, claims, stand_in};
+use crate::domain::inspection::NodeRequest;
+
+const CEPH_VOLUME: &str = "ceph-volume";
+/// Four seconds are usual; a mon election or a slow disk make it minutes. What takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// What ceph-volume said in the end. It does not say whether the OSD is there: that says the disk.
+pub(crate) struct Prepared {
+    pub(crate) status: ExitStatus,
+    pub(crate) last: String,
+}
+
+/// Prepares the disk.
+///
+/// ceph-volume is not killed when this future is dropped: half-way it has the slot but no store, and another destroy would be
+/// needed; let alone it finishes, holding the lock. For the same reason its output goes to a file: writing to the
+/// pipe of a dead agent would end it. Only past `LIMIT` its whole group is killed; what it leaves is an unfinished claim.
+pub(crate) async fn prepare(host: &Host, request: &NodeRequest, disk: &Disk) -> Result<Prepared, NodeError> {
+    let folder = Folder::make(host)?;
+    let said = folder.0.join("ceph-volume.out");
+    let mut args: Vec<String> = ["raw", "prepare", "--bluestore", "--data"].map(str::to_owned).into();
+    args.extend([disk.node.display().to_string(), "--osd-id".to_owned(), request.osd.0.to_string()]);
+    if let Some(class) = &request.device_class {
+        args.extend(["--crush-device-class".to_owned(), class.clone()]);
+    }
+    let command = words(CEPH_VOLUME, &args);
+    let out = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&said)
+        .map_err(NodeError::io("open", &said))?;
+    let err = out.try_clone().map_err(NodeError::io("open", &said))?;
+    let mut child = Command::new(CEPH_VOLUME)
+        .args(&args)
+        .process_group(0)
+        .env("PATH", format!("{}:{}", folder.0.display(), host.path))
+        .env(stand_in::REAL_PATH_ENV, &host.path)
+        .env(stand_in::OSD_ENV, request.osd.0.to_string())
+        .env(stand_in::CLAIMS_ENV, claims::path(&host.state, request.osd, &request.record))
+        // LVM in a pod would wait for ever for the host's udevd; SELinux labels of a pod's own folders are not ours to set.
+        .env("DM_DISABLE_UDEV", "1")
+        .env("CEPH_VOLUME_SKIP_RESTORECON", "1")
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .kill_on_drop(false)
+        .spawn()
+        .map_err(|source| NodeError::Start { command: command.clone(), source })?;
+    let leader = child.id();
+    let Ok(ended) = tokio::time::timeout(LIMIT, child.wait()).await else {
+        Group(leader).kill();
+        return Err(NodeError::TimedOut { command, secs: LIMIT.as_secs() });
+    };
+    let status = ended.map_err(|source| NodeError::Start { command, source })?;
+    Ok(Prepared { status, last: last_words(&said) })
+}
+
+/// What ceph-volume wrote last, without the commands that it announces: they are long and say nothing.
+fn last_words(said: &Path) -> String {
+    let bytes = std::fs::read(said).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Running command:")).collect();
+    last_lines(&lines.join("\n"))
+}
+
+/// A folder with the stand-ins and the output, removed when dropped; a ceph-volume that outlives the agent keeps it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(host: &Host) -> Result<Self, NodeError> {
+        let folder = Self(host.scratch.join(format!("osd-migrate-{}", uuid::Uuid::new_v4())));
+        stand_in::make_folder(&folder.0, &host.binary)?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}

@@ -1,0 +1,149 @@
+//! External commands: each with a limit, in a process group of its own that is killed when nobody waits for it any more.
+
+use std::ffi::OsStr;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use super::error::NodeError;
+use super::redact::last_lines;
+
+/// Limit of commands that read a device or ask for a version: a disk that answers no read for a minute is no disk to work on.
+pub(crate) const QUICK: Duration = Duration::from_secs(60);
+/// Limit of commands that talk to the mons: above their own `--connect-timeout`, below the runner's patience.
+pub(crate) const MONS: Duration = Duration::from_secs(45);
+
+/// What a command left behind.
+pub(crate) struct Answer {
+    pub(crate) command: String,
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Answer {
+    /// The answer, or an error with its last lines if it ended badly.
+    pub(crate) fn good(self) -> Result<Self, NodeError> {
+        if self.status.success() { Ok(self) } else { Err(self.into_error()) }
+    }
+
+    /// As an error.
+    pub(crate) fn into_error(self) -> NodeError {
+        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        NodeError::Ended { command: self.command, status: self.status, last: last_lines(said) }
+    }
+}
+
+/// Kills the group it names, unless it is told that the leader has ended.
+pub(crate) struct Group(pub(crate) Option<u32>);
+
+impl Group {
+    pub(crate) fn kill(&mut self) {
+        let pid = self.0.take().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // An error means that the group is gone, which is what is wanted.
+            kill_process_group(pid, Signal::KILL).ok();
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs a command that may be killed at any time; `stdin` is the only way in for a secret.
+pub(crate) async fn run<A: AsRef<OsStr>>(
+    program: &str,
+    args: &[A],
+    stdin: Option<&[u8]>,
+    limit: Duration,
+) -> Result<Answer, NodeError> {
+    let command = words(program, args);
+    let mut child = Command::new(program)
+        .args(args)
+        .process_group(0)
+        .stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|source| NodeError::Start { command: command.clone(), source })?;
+    let mut group = Group(child.id());
+    let pipe = child.stdin.take();
+    let all = async move {
+        if let (Some(mut pipe), Some(bytes)) = (pipe, stdin) {
+            // A command that does not want its input says so by its status.
+            pipe.write_all(bytes).await.ok();
+        }
+        child.wait_with_output().await
+    };
+    match tokio::time::timeout(limit, all).await {
+        Ok(Ok(output)) => {
+            group.0 = None;
+            Ok(Answer {
+                command,
+                status: output.status,
+                stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+                stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            })
+        }
+        Ok(Err(source)) => Err(NodeError::Start { command, source }),
+        Err(_) => Err(NodeError::TimedOut { command, secs: limit.as_secs() }),
+    }
+}
+
+/// The words for messages.
+pub(crate) fn words<A: AsRef<OsStr>>(program: &str, args: &[A]) -> String {
+    let mut words = program.to_owned();
+    for arg in args {
+        words.push(' ');
+        words.push_str(&arg.as_ref().to_string_lossy());
+    }
+    words
+}
+
+/// Runs work that waits for disks on a thread that may wait. A thread that hangs in the kernel is given up after `limit`:
+/// the report gets out, and the pod shows what hangs.
+pub(crate) async fn blocking<T: Send + 'static>(
+    operation: &'static str,
+    subject: String,
+    limit: Duration,
+    work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
+) -> Result<T, NodeError> {
+    match tokio::time::timeout(limit, tokio::task::spawn_blocking(work)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(source)) => Err(NodeError::Io { operation, subject, source: std::io::Error::other(source) }),
+        Err(_) => {
+            Err(NodeError::TimedOut { command: format!("{operation} {subject}"), secs: limit.as_secs() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_that_hangs_is_ended_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("mark");
+        let script = format!("(sleep 1; touch {}) & sleep 60", mark.display());
+        let answer = run("sh", &["-c", &script], None, Duration::from_millis(200)).await;
+        assert!(matches!(answer, Err(NodeError::TimedOut { .. })));
+        tokio::time::sleep(Duration::from_millis(1300)).await;
+        assert!(!mark.exists(), "a child outlived its group");
+    }
+
+    #[tokio::test]
+    async fn an_error_tells_the_last_lines_and_no_key() {
+        let script = "cat >&2; echo AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw== >&2; exit 3";
+        let answer = run("sh", &["-c", script], Some(b"given\n"), QUICK).await.unwrap();
+        let said = answer.good().err().unwrap().to_string();
+        assert!(said.contains("given | <key>") && said.contains("3"), "{said}");
+    }
+}

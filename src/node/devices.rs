@@ -1,0 +1,273 @@
+//! The node's disks as the kernel shows them: identity, size, partitions, who holds them. Reads no content.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::error::NodeError;
+use crate::domain::osd::DeviceIdentity;
+
+/// The kernel counts sizes in these, whatever the disk's own sectors are.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+/// Kernel names that are never an OSD's disk: memory, optical and floppy drives, and device-mapper, which lies on disks.
+const NO_DISKS: [&str; 6] = ["ram", "zram", "sr", "fd", "dm-", "nbd"];
+/// Names under by-id that are made of a disk's content: they change with a wipe, so they tell nothing about who it is.
+const MADE_OF_CONTENT: [&str; 3] = ["lvm-pv-uuid-", "md-uuid-", "md-name-"];
+
+/// A whole disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Disk {
+    /// The kernel's name today: `sdb`. For messages and paths, never to recognise it.
+    pub(crate) name: String,
+    /// Its node in /dev.
+    pub(crate) node: PathBuf,
+    /// Major and minor number.
+    pub(crate) number: (u32, u32),
+    pub(crate) identity: DeviceIdentity,
+    pub(crate) read_only: bool,
+    /// Kernel devices that lie on it (dm, md), on its partitions too.
+    pub(crate) holders: Vec<String>,
+    /// The partitions that the kernel knows, by number.
+    pub(crate) partitions: Vec<Partition>,
+}
+
+/// A partition as the kernel knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Partition {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    pub(crate) node: PathBuf,
+    /// In units of 512 bytes.
+    pub(crate) start: u64,
+    /// In units of 512 bytes.
+    pub(crate) sectors: u64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Disks {
+    pub(crate) disks: Vec<Disk>,
+    /// Kernel names with the reason why they can't be looked at.
+    pub(crate) unseen: Vec<String>,
+}
+
+/// Lists the node's whole disks. `sys_block` is `/sys/block`, `dev` is `/dev`.
+pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
+    let links = by_id_links(&dev.join("disk/by-id"));
+    let mut names: Vec<String> = fs::read_dir(sys_block)
+        .map_err(NodeError::io("list", sys_block))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !NO_DISKS.iter().any(|no| name.starts_with(no)))
+        .collect();
+    names.sort();
+    let mut found = Disks::default();
+    for name in names {
+        let sys = sys_block.join(&name);
+        let size_bytes = number(&sys.join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES);
+        if size_bytes == 0 {
+            continue; // an empty card reader or an unused loop
+        }
+        let node = dev.join(name.replace('!', "/"));
+        match same_device(&sys, &node) {
+            Err(why) => found.unseen.push(format!("{name} ({why})")),
+            Ok(number) => found.disks.push(Disk {
+                identity: DeviceIdentity {
+                    by_id: links
+                        .iter()
+                        .filter(|(_, target)| target.canonicalize().is_ok_and(|path| path == node))
+                        .map(|(link, _)| link.clone())
+                        .collect(),
+                    serial: serial(&sys),
+                    wwn: wwn(&sys),
+                    size_bytes,
+                },
+                read_only: text(&sys.join("ro")).is_some_and(|ro| ro == "1"),
+                holders: holders(&sys),
+                partitions: partitions(&sys, &name, dev),
+                name,
+                node,
+                number,
+            }),
+        }
+    }
+    Ok(found)
+}
+
+impl Disk {
+    /// How a message names it.
+    pub(crate) fn told(&self) -> String {
+        match self.identity.by_id.first() {
+            Some(id) => format!("/dev/{} ({id})", self.name),
+            None => format!("/dev/{}", self.name),
+        }
+    }
+}
+
+/// The partitions that the kernel knows of a disk now.
+pub(crate) fn partitions(sys: &Path, disk: &str, dev: &Path) -> Vec<Partition> {
+    let mut all: Vec<Partition> = fs::read_dir(sys)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with(disk))
+        .filter_map(|name| {
+            let sys = sys.join(&name);
+            Some(Partition {
+                index: u32::try_from(number(&sys.join("partition"))?).ok()?,
+                start: number(&sys.join("start"))?,
+                sectors: number(&sys.join("size"))?,
+                node: dev.join(name.replace('!', "/")),
+                name,
+            })
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Whether the node in /dev leads to the device that /sys describes; its number if so.
+fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
+    let meta = fs::metadata(node).map_err(|error| format!("{}: {error}", node.display()))?;
+    if !meta.file_type().is_block_device() {
+        return Err(format!("{} is no block device", node.display()));
+    }
+    let here = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+    let there = text(&sys.join("dev")).unwrap_or_default();
+    if format!("{}:{}", here.0, here.1) == there {
+        Ok(here)
+    } else {
+        Err(format!("{} is {}:{}, the kernel says {there}", node.display(), here.0, here.1))
+    }
+}
+
+fn by_id_links(folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut links: Vec<(String, PathBuf)> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.file_name().into_string().ok()?, entry.path()))
+        })
+        .filter(|(name, _)| !MADE_OF_CONTENT.iter().any(|no| name.starts_with(no)))
+        .collect();
+    links.sort();
+    links
+}
+
+fn holders(sys: &Path) -> Vec<String> {
+    let of = |folder: PathBuf| {
+        fs::read_dir(folder.join("holders"))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+    };
+    let parts = fs::read_dir(sys).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let all: BTreeSet<String> =
+        of(sys.to_owned()).chain(parts.filter(|part| part.join("partition").exists()).flat_map(of)).collect();
+    all.into_iter().collect()
+}
+
+/// virtio tells it beside the disk, NVMe in `device`, SCSI and SATA in vital product data page 0x80.
+fn serial(sys: &Path) -> Option<String> {
+    text(&sys.join("serial")).or_else(|| text(&sys.join("device/serial"))).or_else(|| {
+        let page = fs::read(sys.join("device/vpd_pg80")).ok()?;
+        let length = usize::from(u16::from_be_bytes(page.get(2..4)?.try_into().ok()?));
+        filled(&String::from_utf8_lossy(page.get(4..)?.get(..length)?))
+    })
+}
+
+fn wwn(sys: &Path) -> Option<String> {
+    text(&sys.join("wwid")).or_else(|| text(&sys.join("device/wwid")))
+}
+
+fn text(path: &Path) -> Option<String> {
+    filled(&fs::read_to_string(path).ok()?)
+}
+
+fn filled(text: &str) -> Option<String> {
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn number(path: &Path) -> Option<u64> {
+    text(path)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn put(path: PathBuf, bytes: &[u8]) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn traits_are_read_wherever_the_bus_puts_them() {
+        let root = tempfile::tempdir().unwrap();
+        let scsi = root.path().join("sda");
+        put(scsi.join("device/vpd_pg80"), b"\0\x80\0\x08  WD-123 tail");
+        put(scsi.join("device/wwid"), b"naa.50014ee2b5e7c5d4\n");
+        assert_eq!(serial(&scsi).as_deref(), Some("WD-123"));
+        assert_eq!(wwn(&scsi).as_deref(), Some("naa.50014ee2b5e7c5d4"));
+        let nvme = root.path().join("nvme0n1");
+        put(nvme.join("device/serial"), b"S3X  \n");
+        put(nvme.join("wwid"), b"eui.0025\n");
+        assert_eq!((serial(&nvme).as_deref(), wwn(&nvme).as_deref()), (Some("S3X"), Some("eui.0025")));
+        let virtio = root.path().join("vda");
+        put(virtio.join("serial"), b"");
+        assert_eq!((serial(&virtio), wwn(&virtio)), (None, None));
+        put(scsi.join("device/vpd_pg80"), b"\0\x80\xff");
+        assert_eq!(serial(&scsi), None, "a page cut short is no serial number");
+    }
+
+    #[test]
+    fn partitions_and_holders_come_from_the_disks_own_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let sys = root.path().join("nvme0n1");
+        for (n, start) in [(10, 4096), (2, 2048)] {
+            let part = sys.join(format!("nvme0n1p{n}"));
+            put(part.join("partition"), format!("{n}\n").as_bytes());
+            put(part.join("start"), format!("{start}\n").as_bytes());
+            put(part.join("size"), b"2048\n");
+            put(part.join("holders").join(format!("dm-{n}")), b"");
+        }
+        put(sys.join("holders/md0"), b"");
+        put(sys.join("nvme0n1x/size"), b"1");
+        let parts = partitions(&sys, "nvme0n1", Path::new("/dev"));
+        assert_eq!(
+            parts.iter().map(|part| (part.index, part.start)).collect::<Vec<_>>(),
+            [(2, 2048), (10, 4096)]
+        );
+        assert_eq!(parts[0].node, Path::new("/dev/nvme0n1p2"));
+        assert_eq!(holders(&sys), ["dm-10", "dm-2", "md0"]);
+    }
+
+    #[test]
+    fn a_disk_without_its_node_is_told_as_unseen_and_what_is_no_disk_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let (sys, dev) = (root.path().join("sys"), root.path().join("dev"));
+        for (name, size) in [("sda", "100"), ("sdb", "100"), ("loop0", "0"), ("dm-0", "9"), ("zram0", "9")] {
+            put(sys.join(name).join("size"), size.as_bytes());
+        }
+        put(dev.join("sdb"), b"a plain file");
+        let found = list(&sys, &dev).unwrap();
+        assert!(found.disks.is_empty());
+        assert_eq!(found.unseen.len(), 2, "{:?}", found.unseen);
+        assert!(found.unseen[1].contains("no block device"));
+    }
+
+    #[test]
+    fn names_made_of_content_do_not_identify() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path()).unwrap();
+        for name in ["lvm-pv-uuid-x", "ata-A", "wwn-0x5"] {
+            symlink("../../sda", root.path().join(name)).unwrap();
+        }
+        let names: Vec<String> = by_id_links(root.path()).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["ata-A", "wwn-0x5"]);
+    }
+}

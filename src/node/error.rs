@@ -1,0 +1,93 @@
+//! What can go wrong on a node: every variant names the operation and its subject.
+
+use std::path::Path;
+use std::process::ExitStatus;
+
+use crate::domain::inspection::NodeProblem;
+
+/// An error of the node agent.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// A file, folder or device could not be read or written.
+    #[error("{operation} {subject}: {source}")]
+    Io {
+        /// what was tried, in the infinitive: `read`, `open exclusively`
+        operation: &'static str,
+        /// the path
+        subject: String,
+        /// the kernel's answer
+        source: std::io::Error,
+    },
+    /// A command could not be started.
+    #[error("start `{command}`: {source}")]
+    Start {
+        /// the words
+        command: String,
+        /// the kernel's answer
+        source: std::io::Error,
+    },
+    /// A command gave no answer in time and was killed with its process group.
+    #[error("`{command}` gave no answer within {secs} s")]
+    TimedOut {
+        /// the words
+        command: String,
+        /// the limit
+        secs: u64,
+    },
+    /// A command ended with an error.
+    #[error("`{command}` ended with {status}: {last}")]
+    Ended {
+        /// the words
+        command: String,
+        /// its status
+        status: ExitStatus,
+        /// last lines of its output, keys taken out
+        last: String,
+    },
+    /// What a command printed, or a file holds, is not what we know.
+    #[error("{subject} is not understood: {why}")]
+    Unreadable {
+        /// the command or file
+        subject: String,
+        /// what is wrong with it
+        why: String,
+    },
+    /// Another agent, or a ceph-volume that it left running, holds the OSD's lock.
+    #[error("{path} is locked by another agent, or by the ceph-volume that one left running")]
+    Busy {
+        /// the lock file
+        path: String,
+    },
+    /// What is there is not what was recorded; nothing was touched.
+    #[error("{0}")]
+    Refused(String),
+    /// The work was done and the device does not show it.
+    #[error("{0}")]
+    NotDone(String),
+}
+
+impl NodeError {
+    /// For `map_err`: an error of the kernel with the operation and the path.
+    pub(crate) fn io<E: Into<std::io::Error>>(
+        operation: &'static str,
+        subject: impl AsRef<Path>,
+    ) -> impl FnOnce(E) -> Self {
+        let subject = subject.as_ref().display().to_string();
+        move |source| Self::Io { operation, subject, source: source.into() }
+    }
+
+    /// Its place in the report.
+    pub(crate) fn into_problem(self) -> NodeProblem {
+        let message = self.to_string();
+        match self {
+            Self::Busy { .. } => NodeProblem::Busy(message),
+            Self::Refused(_) => NodeProblem::Refused(message),
+            Self::Io { .. }
+            | Self::Start { .. }
+            | Self::TimedOut { .. }
+            | Self::Ended { .. }
+            | Self::Unreadable { .. }
+            | Self::NotDone(_) => NodeProblem::Failed(message),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Finds the one disk that a request is about.
+
+use super::Host;
+use super::command::{QUICK, blocking};
+use super::content::{self, Look};
+use super::devices::{self, Disk, Disks};
+use super::error::NodeError;
+use super::filestore::Sharing;
+use crate::domain::osd::{DeviceIdentity, OsdFsid};
+
+/// A disk and what it carries.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) disk: Disk,
+    pub(crate) look: Look,
+}
+
+/// The end of a search.
+#[derive(Debug)]
+pub(crate) enum Search {
+    /// Exactly one disk.
+    One(Box<Found>),
+    /// None; what was looked at instead.
+    None(String),
+    /// More than one, which is as bad.
+    Several(String),
+}
+
+/// The disk that was recorded, by its traits. Where they fit several (disks without serial number and of one size), the
+/// one that carries what `is_ours` accepts.
+pub(crate) async fn recorded(
+    host: &Host,
+    identity: &DeviceIdentity,
+    sharing: Sharing,
+    is_ours: impl Fn(&Look) -> bool,
+) -> Result<Search, NodeError> {
+    let all = list(host).await?;
+    let told = told(&all.disks, &all.unseen);
+    let fitting: Vec<Disk> =
+        all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
+    let only = fitting.len() == 1;
+    let mut ours = Vec::new();
+    for disk in fitting {
+        match content::look(&disk, &host.scratch, sharing).await {
+            Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look }),
+            Err(error) if only => return Err(error),
+            // Another disk that looks alike and can't be read: what proves ours is on ours.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let looked_at = format!("no disk is {} of {} bytes; {told}", identity.stable_name(), identity.size_bytes);
+    Ok(one_of(ours, looked_at))
+}
+
+/// The disk that carries the OSD `old`, in any way.
+pub(crate) async fn carrier(host: &Host, old: OsdFsid) -> Result<Search, NodeError> {
+    let all = list(host).await?;
+    let mut unseen = all.unseen;
+    let mut carriers = Vec::new();
+    let mut seen = Vec::new();
+    for disk in all.disks {
+        match content::look(&disk, &host.scratch, Sharing::WithTheDaemon).await {
+            Ok(look) if look.about == Some(old) => carriers.push(Found { disk, look }),
+            Ok(_) => seen.push(disk),
+            Err(error) => unseen.push(format!("{} ({error})", disk.name)),
+        }
+    }
+    Ok(one_of(carriers, told(&seen, &unseen)))
+}
+
+async fn list(host: &Host) -> Result<Disks, NodeError> {
+    let (sys_block, dev) = (host.sys_block.clone(), host.dev.clone());
+    blocking("list", sys_block.display().to_string(), QUICK, move || devices::list(&sys_block, &dev)).await
+}
+
+fn one_of(mut found: Vec<Found>, looked_at: String) -> Search {
+    let names: Vec<String> = found.iter().map(|found| found.disk.told()).collect();
+    match (found.pop(), found.is_empty()) {
+        (None, _) => Search::None(looked_at),
+        (Some(one), true) => Search::One(Box::new(one)),
+        (Some(_), false) => Search::Several(names.join(", ")),
+    }
+}
+
+fn told(disks: &[Disk], unseen: &[String]) -> String {
+    let names: Vec<String> = disks.iter().map(Disk::told).collect();
+    let mut told =
+        format!("looked at {}", if names.is_empty() { "no disk".to_owned() } else { names.join(", ") });
+    if !unseen.is_empty() {
+        told.push_str("; could not look at ");
+        told.push_str(&unseen.join(", "));
+    }
+    told
+}

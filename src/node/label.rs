@@ -1,0 +1,212 @@
+//! BlueStore's label, read by `ceph-bluestore-tool show-label`. Labels of OSDs that ceph-volume made hold the OSD's key, so
+//! only the fields named here are taken from it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::command::{QUICK, run};
+use super::error::NodeError;
+use crate::domain::inspection::Content;
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
+
+/// Where labels may lie: at the start, and since Tentacle copies at these places (`bdev_label_multi`).
+pub(crate) const PLACES: [u64; 5] = [0, 1 << 30, 10 << 30, 100 << 30, 1000 << 30];
+/// How a label begins.
+const MAGIC: &[u8; 23] = b"bluestore block device\n";
+
+/// What a label says, without its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) osd_fsid: OsdFsid,
+    pub(crate) whoami: Option<OsdId>,
+    pub(crate) cluster: Option<ClusterFsid>,
+    pub(crate) finished: bool,
+    pub(crate) activatable: bool,
+    /// `main`, or `bluefs db`, `bluefs wal` on the OSD's other devices.
+    pub(crate) part: String,
+}
+
+impl Label {
+    /// As a report names it.
+    pub(crate) fn into_content(self) -> Content {
+        let Self { osd_fsid, whoami, cluster, finished, activatable, part: _ } = self;
+        Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
+    }
+}
+
+/// An OSD's key. It has no `Debug`, and leaves this process only through a pipe.
+pub(crate) struct Key(String);
+
+impl Key {
+    /// What `osd new -i -` reads.
+    pub(crate) fn to_secrets(&self) -> Vec<u8> {
+        serde_json::json!({ "cephx_secret": self.0 }).to_string().into_bytes()
+    }
+}
+
+/// The places at which something begins as a label does; read without Ceph's tool, so that it is cheap on every disk.
+pub(crate) fn places(node: &Path, from: u64, length: u64) -> Result<Vec<u64>, NodeError> {
+    let file = File::open(node).map_err(NodeError::io("open", node))?;
+    let mut found = Vec::new();
+    for place in PLACES.into_iter().filter(|place| place + 4096 <= length) {
+        let mut head = [0; MAGIC.len()];
+        file.read_exact_at(&mut head, from + place).map_err(NodeError::io("read", node))?;
+        if head == *MAGIC {
+            found.push(place);
+        }
+    }
+    Ok(found)
+}
+
+/// The label of a device that has one.
+pub(crate) async fn read(node: &Path) -> Result<Label, NodeError> {
+    let raw: Raw = show(node).await?;
+    raw.into_label(&node.display().to_string())
+}
+
+/// The key in it.
+pub(crate) async fn read_key(node: &Path) -> Result<Key, NodeError> {
+    let raw: WithKey = show(node).await?;
+    raw.osd_key.map(Key).ok_or_else(|| NodeError::Unreadable {
+        subject: format!("the label of {}", node.display()),
+        why: "no osd_key in it".to_owned(),
+    })
+}
+
+async fn show<T: DeserializeOwned>(node: &Path) -> Result<T, NodeError> {
+    let args = ["show-label".as_ref(), "--dev".as_ref(), node.as_os_str()];
+    let answer = run("ceph-bluestore-tool", &args, None, QUICK).await?.good()?;
+    // The text is not quoted in the error: it may hold a key.
+    parse(&answer.stdout).ok_or_else(|| NodeError::Unreadable {
+        subject: format!("the label of {}", node.display()),
+        why: "not the JSON of ceph-bluestore-tool show-label".to_owned(),
+    })
+}
+
+/// The object of the one device that was asked for. Some releases print lines before the JSON.
+fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let json = text.get(text.find('{')?..)?;
+    let by_device: BTreeMap<String, T> = serde_json::from_str(json).ok()?;
+    let mut labels = by_device.into_values();
+    let label = labels.next()?;
+    labels.next().is_none().then_some(label)
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    osd_uuid: OsdFsid,
+    whoami: Option<String>,
+    ceph_fsid: Option<ClusterFsid>,
+    mkfs_done: Option<String>,
+    ready: Option<String>,
+    #[serde(default)]
+    description: String,
+    osd_key: Option<Hidden>,
+}
+
+#[derive(Deserialize)]
+struct WithKey {
+    osd_key: Option<String>,
+}
+
+/// Something that is there; what it is, is not kept.
+struct Hidden;
+
+impl<'de> Deserialize<'de> for Hidden {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl Raw {
+    fn into_label(self, subject: &str) -> Result<Label, NodeError> {
+        let whoami = self.whoami.map(|text| text.parse()).transpose().map_err(
+            |error: crate::domain::osd::NotAnOsd| NodeError::Unreadable {
+                subject: format!("the label of {subject}"),
+                why: format!("whoami: {error}"),
+            },
+        )?;
+        Ok(Label {
+            osd_fsid: self.osd_uuid,
+            whoami,
+            cluster: self.ceph_fsid,
+            // BlueStore writes `mkfs_done` when its mkfs ends, the OSD writes `ready` as the last key of its own.
+            finished: self.mkfs_done.as_deref() == Some("yes") && self.ready.as_deref() == Some("ready"),
+            activatable: self.osd_key.is_some(),
+            part: self.description,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 16.2.15, made by ceph-volume raw prepare; the key is none.
+    const BY_CEPH_VOLUME: &str = r#"{
+        "/dev/loop15": {
+            "osd_uuid": "500fff8e-39ff-4d5f-a72f-3cd43f874c6b",
+            "size": 6442450944,
+            "btime": "2026-11-21T09:52:07.139227+0000",
+            "description": "main",
+            "bluefs": "1",
+            "ceph_fsid": "5f382147-dc61-408c-ad68-8e6a2e37590b",
+            "magic": "ceph osd volume v026",
+            "mkfs_done": "yes",
+            "osd_key": "c2VjcmV0",
+            "ready": "ready",
+            "whoami": "3"
+        }
+    }"#;
+
+    fn label(text: &str) -> Label {
+        parse::<Raw>(text).unwrap().into_label("x").unwrap()
+    }
+
+    #[test]
+    fn ceph_volumes_label_is_finished_and_activatable() {
+        let label = label(BY_CEPH_VOLUME);
+        assert!(label.finished && label.activatable);
+        assert_eq!((label.whoami, label.part.as_str()), (Some(OsdId(3)), "main"));
+        let sent = serde_json::to_string(&label.into_content()).unwrap();
+        assert!(!sent.contains("c2VjcmV0"), "{sent}");
+        let WithKey { osd_key } = parse(BY_CEPH_VOLUME).unwrap();
+        assert_eq!(Key(osd_key.unwrap()).to_secrets(), br#"{"cephx_secret":"c2VjcmV0"}"#);
+    }
+
+    #[test]
+    fn one_made_by_hand_has_no_key_and_one_cut_short_is_not_finished() {
+        assert!(!label(&BY_CEPH_VOLUME.replace("osd_key", "other")).activatable);
+        assert!(!label(&BY_CEPH_VOLUME.replace("\"ready\": \"ready\",", "")).finished);
+        let young = r#"x: load failed
+            {"/dev/a": {"osd_uuid": "500fff8e-39ff-4d5f-a72f-3cd43f874c6b", "size": 1, "description": "main"}}"#;
+        let young = label(young);
+        assert_eq!((young.finished, young.whoami, young.cluster), (false, None, None));
+    }
+
+    #[test]
+    fn what_is_no_single_label_is_not_taken_for_one() {
+        assert!(parse::<Raw>("{}").is_none());
+        assert!(parse::<Raw>("unable to read label").is_none());
+        assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("500fff8e-39ff", "00000000-0000")).is_some());
+        assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("500fff8e-", "")).is_none());
+        assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("\"3\"", "\"x\"")).unwrap().into_label("x").is_err());
+    }
+
+    #[test]
+    fn labels_are_looked_for_where_tentacle_copies_them() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(2 << 30).unwrap();
+        assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), []);
+        image.as_file().write_all_at(MAGIC, 1 << 30).unwrap();
+        assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), [1 << 30]);
+        image.as_file().write_all_at(MAGIC, 0).unwrap();
+        assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), [0, 1 << 30]);
+        assert_eq!(places(image.path(), 512, 1 << 20).unwrap(), []);
+    }
+}

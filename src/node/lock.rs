@@ -1,0 +1,76 @@
+//! One agent an OSD: `flock` on a file of the node, held for the agent's whole life.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+
+use super::error::NodeError;
+use crate::domain::osd::OsdId;
+
+/// The lock of one OSD on this node. Dropping it gives it back, unless a child still runs.
+#[derive(Debug)]
+pub(crate) struct OsdLock {
+    _file: File,
+}
+
+impl OsdLock {
+    /// Takes the lock or says who is in the way; never waits.
+    ///
+    /// The descriptor is *not* closed on exec. The kernel keeps a flock until the last descriptor of that open file is
+    /// closed, so a ceph-volume that survives its killed agent (possible where pods share the host's process ids, and
+    /// wherever the agent is no container's first process) keeps the next agent out until it has ended. Otherwise the
+    /// next agent would wipe a disk under a running mkfs. Commands of ours that inherit it are gone within their limits.
+    pub(crate) fn take(state: &Path, osd: OsdId) -> Result<Self, NodeError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(state)
+            .map_err(NodeError::io("create folder", state))?;
+        let path = state.join(format!("osd-{}.lock", osd.0));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(NodeError::io("open", &path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(NodeError::Busy { path: path.display().to_string() }),
+            Err(errno) => return Err(NodeError::io("lock", &path)(errno)),
+        }
+        fcntl_setfd(&file, FdFlags::empty()).map_err(NodeError::io("keep open for children", &path))?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_that_it_is_busy_and_another_osd_is_not_in_the_way() {
+        let state = tempfile::tempdir().unwrap();
+        let first = OsdLock::take(state.path(), OsdId(1)).unwrap();
+        assert!(matches!(OsdLock::take(state.path(), OsdId(1)), Err(NodeError::Busy { .. })));
+        assert!(OsdLock::take(state.path(), OsdId(2)).is_ok());
+        drop(first);
+        assert!(OsdLock::take(state.path(), OsdId(1)).is_ok());
+    }
+
+    #[test]
+    fn a_child_that_outlives_the_agent_keeps_the_lock() {
+        let state = tempfile::tempdir().unwrap();
+        let lock = OsdLock::take(state.path(), OsdId(1)).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        drop(lock);
+        assert!(matches!(OsdLock::take(state.path(), OsdId(1)), Err(NodeError::Busy { .. })));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(OsdLock::take(state.path(), OsdId(1)).is_ok());
+    }
+}

@@ -1,0 +1,111 @@
+//! The few words that a node may say to the mons with the bootstrap-osd key.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use serde::Deserialize;
+
+use super::Host;
+use super::command::{Answer, MONS, run};
+use super::error::NodeError;
+use super::label::Key;
+use crate::domain::inspection::NodeRequest;
+use crate::domain::osd::{OsdFsid, OsdId};
+
+/// The user whose key the node holds.
+const USER: &str = "client.bootstrap-osd";
+/// Seconds that `ceph` tries to reach a mon: an election takes five to fifteen.
+const CONNECT_SECS: &str = "15";
+
+/// Status of the slots as `osd tree` words it: `up`, `down`, `destroyed`.
+pub(crate) type Slots = BTreeMap<OsdId, String>;
+
+/// Writes Ceph's configuration unless the pod brought one. One of another cluster is refused.
+pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeError> {
+    let path = &host.ceph_conf;
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(NodeError::io("create folder", folder))?;
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
+        Ok(mut file) => {
+            let text = format!(
+                "[global]\nfsid = {}\nmon_host = {}\n\n[{USER}]\nkeyring = {}\n",
+                request.cluster,
+                request.mon_host,
+                host.keyring.display()
+            );
+            file.write_all(text.as_bytes()).map_err(NodeError::io("write", path))
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let text = std::fs::read_to_string(path).map_err(NodeError::io("read", path))?;
+            match fsid_of(&text) {
+                Some(fsid) if fsid != request.cluster.to_string() => Err(NodeError::Refused(format!(
+                    "{} is of cluster {fsid}, expected {}",
+                    path.display(),
+                    request.cluster
+                ))),
+                Some(_) | None => Ok(()),
+            }
+        }
+        Err(error) => Err(NodeError::io("create", path)(error)),
+    }
+}
+
+/// Asks for the slots: shows that the key is accepted, and which slots are destroyed.
+pub(crate) async fn slots(host: &Host) -> Result<Slots, NodeError> {
+    let answer = ceph(host, &["osd", "tree", "-f", "json"], None).await?;
+    let tree: Tree = serde_json::from_str(&answer.stdout)
+        .map_err(|error| NodeError::Unreadable { subject: answer.command, why: error.to_string() })?;
+    let osds = tree.nodes.into_iter().chain(tree.stray).filter(|node| node.kind == "osd");
+    Ok(osds.filter_map(|osd| Some((OsdId(u32::try_from(osd.id).ok()?), osd.status))).collect())
+}
+
+/// `osd new` with a known fsid and the disk's own key: gives a destroyed slot back to the OSD that the disk carries. Saying it
+/// twice is saying it once.
+pub(crate) async fn osd_new(host: &Host, fsid: OsdFsid, osd: OsdId, key: &Key) -> Result<(), NodeError> {
+    let (fsid, id) = (fsid.to_string(), osd.0.to_string());
+    ceph(host, &["osd", "new", &fsid, &id, "-i", "-"], Some(&key.to_secrets())).await.map(drop)
+}
+
+async fn ceph(host: &Host, words: &[&str], stdin: Option<&[u8]>) -> Result<Answer, NodeError> {
+    let keyring = host.keyring.display().to_string();
+    let mut args = vec!["--name", USER, "--keyring", &keyring, "--connect-timeout", CONNECT_SECS];
+    args.extend(words);
+    run("ceph", &args, stdin, MONS).await?.good()
+}
+
+fn fsid_of(conf: &str) -> Option<String> {
+    conf.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "fsid").then(|| value.trim().to_owned())
+    })
+}
+
+#[derive(Deserialize)]
+struct Tree {
+    nodes: Vec<TreeNode>,
+    #[serde(default)]
+    stray: Vec<TreeNode>,
+}
+
+#[derive(Deserialize)]
+struct TreeNode {
+    id: i64,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    status: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cluster_of_a_configuration_is_found() {
+        assert_eq!(fsid_of("[global]\n fsid = abc \nmon_host=x").as_deref(), Some("abc"));
+        assert_eq!(fsid_of("[global]\nmon_host = x"), None);
+    }
+}

@@ -1,0 +1,194 @@
+//! Compares what was read with what was recorded, and decides what a rebuild may do with a disk. Pure.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::content::Look;
+use super::table::{CEPH_DATA, Entry};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
+use crate::domain::osd::{DeviceIdentity, OsdFsid};
+
+/// What a rebuild may do with the disk it found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It carries the new OSD, finished: nothing to do.
+    Done,
+    /// It carries the recorded OSD, proven.
+    WipeOld,
+    /// Our tombstone, or an unfinished store of a claim: what was there is gone already.
+    WipeOurs,
+    /// Anything else, in a sentence.
+    Refuse(String),
+}
+
+/// Decides by the disk's content.
+pub(crate) fn verdict(
+    request: &NodeRequest,
+    evidence: &Evidence,
+    claims: &BTreeSet<OsdFsid>,
+    look: &Look,
+) -> Verdict {
+    match &look.content {
+        Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
+            if claims.contains(osd_fsid) =>
+        {
+            let mine = whoami.is_none_or(|id| id == request.osd)
+                && cluster.is_none_or(|fsid| fsid == request.cluster);
+            match (mine, finished) {
+                (false, _) => refuse(look, request),
+                (true, false) => Verdict::WipeOurs,
+                (true, true) if *activatable && whoami.is_some() && cluster.is_some() => Verdict::Done,
+                (true, true) => Verdict::Refuse(format!(
+                    "the disk carries the new OSD {osd_fsid}, finished but without what its activation needs"
+                )),
+            }
+        }
+        Content::Bluestore { .. } | Content::FilestorePartition { .. } => match &look.proof {
+            Some(seen) => match old_is_proven(request, evidence, seen) {
+                Ok(()) => Verdict::WipeOld,
+                Err(why) => Verdict::Refuse(why),
+            },
+            None => refuse(look, request),
+        },
+        // The record may be an earlier one of the same OSD, whose ledger was lost: the old fsid names the OSD for good.
+        Content::Tombstone { cluster, osd, old, record: _ }
+            if *cluster == request.cluster && *osd == request.osd && *old == request.old =>
+        {
+            Verdict::WipeOurs
+        }
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
+            refuse(look, request)
+        }
+    }
+}
+
+fn refuse(look: &Look, request: &NodeRequest) -> Verdict {
+    Verdict::Refuse(format!(
+        "expected OSD {} ({}), our tombstone for it, or a claimed store; found {}",
+        request.old,
+        request.osd,
+        told(&look.content)
+    ))
+}
+
+/// The evidence must be of the OSD that the request names, and what was read must be the evidence.
+pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
+    let (fsid, whoami, cluster) = names(&evidence.proof);
+    let mut differences = Differences::default();
+    differences.note("OSD fsid of the evidence", &request.old, &fsid);
+    differences.note("OSD id of the evidence", &request.osd, &whoami);
+    differences.note("cluster of the evidence", &request.cluster, &cluster);
+    differences.proofs(&evidence.proof, seen);
+    differences.into_result()
+}
+
+/// The disk's traits must be the recorded ones.
+pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> Result<(), String> {
+    if recorded.is_same_as(seen) {
+        return Ok(());
+    }
+    Err(format!("expected the disk {recorded:?}, found {seen:?}"))
+}
+
+/// The part of a Filestore proof that can be read while the disk is held exclusively.
+pub(crate) fn same_partitions(
+    recorded: &Proof,
+    entries: &[Entry],
+    fs_uuid: Option<&str>,
+) -> Result<(), String> {
+    match recorded {
+        Proof::BluestoreLabel { .. } => Err("expected a BlueStore label, found partitions".to_owned()),
+        Proof::FilestorePartition { data_part_uuid, fs_uuid: recorded_fs, journal_part_uuid, .. } => {
+            let mut differences = Differences::default();
+            let data = entries.iter().find(|entry| entry.type_guid == CEPH_DATA);
+            let journal = entries.iter().find(|entry| entry.type_guid != CEPH_DATA);
+            let uuid =
+                |entry: Option<&Entry>| entry.map_or("none".to_owned(), |entry| entry.part_uuid.clone());
+            differences.note("number of partitions", &2, &entries.len());
+            differences.note("data partition", data_part_uuid, &uuid(data));
+            differences.note("journal partition", journal_part_uuid, &uuid(journal));
+            differences.note("file system", recorded_fs.as_str(), fs_uuid.unwrap_or("none"));
+            differences.into_result()
+        }
+    }
+}
+
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn note<T: PartialEq + Display + ?Sized>(&mut self, what: &str, expected: &T, found: &T) {
+        if expected != found {
+            self.0.push(format!("{what}: expected {expected}, found {found}"));
+        }
+    }
+
+    fn proofs(&mut self, expected: &Proof, found: &Proof) {
+        let (a, b) = (names(expected), names(found));
+        self.note("OSD fsid on the disk", &a.0, &b.0);
+        self.note("OSD id on the disk", &a.1, &b.1);
+        self.note("cluster on the disk", &a.2, &b.2);
+        match (expected, found) {
+            (
+                Proof::BluestoreLabel { activatable: a, .. },
+                Proof::BluestoreLabel { activatable: b, osd_fsid: _, whoami: _, cluster: _ },
+            ) => self.note("key in the label", a, b),
+            (
+                Proof::FilestorePartition { data_part_uuid: a, fs_uuid: b, journal_part_uuid: c, .. },
+                Proof::FilestorePartition {
+                    data_part_uuid: x,
+                    fs_uuid: y,
+                    journal_part_uuid: z,
+                    osd_fsid: _,
+                    whoami: _,
+                    cluster: _,
+                },
+            ) => {
+                self.note("data partition", a, x);
+                self.note("file system", b, y);
+                self.note("journal partition", c, z);
+            }
+            (Proof::BluestoreLabel { .. }, Proof::FilestorePartition { .. }) => {
+                self.note("kind", "a BlueStore label", "Filestore partitions");
+            }
+            (Proof::FilestorePartition { .. }, Proof::BluestoreLabel { .. }) => {
+                self.note("kind", "Filestore partitions", "a BlueStore label");
+            }
+        }
+    }
+
+    fn into_result(self) -> Result<(), String> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0.join("; ")) }
+    }
+}
+
+fn names(proof: &Proof) -> (OsdFsid, crate::domain::osd::OsdId, crate::domain::osd::ClusterFsid) {
+    match proof {
+        Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
+        | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. } => (*osd_fsid, *whoami, *cluster),
+    }
+}
+
+/// A content in words.
+pub(crate) fn told(content: &Content) -> String {
+    match content {
+        Content::Bluestore { osd_fsid, whoami, finished, .. } => {
+            let who = whoami.map_or(String::new(), |id| format!(" ({id})"));
+            let how = if *finished { "a BlueStore" } else { "an unfinished BlueStore" };
+            format!("{how} of OSD {osd_fsid}{who}")
+        }
+        Content::FilestorePartition { osd_fsid, whoami, .. } => {
+            format!("a Filestore of OSD {osd_fsid} ({whoami})")
+        }
+        Content::Tombstone { osd, old, record, .. } => {
+            format!("a tombstone for {osd}, old OSD {old}, record {record}")
+        }
+        Content::Blank => "a blank disk".to_owned(),
+        Content::Other { what } => what.clone(),
+        Content::NotFound { looked_at } => format!("no such disk: {looked_at}"),
+    }
+}
+
+#[cfg(test)]
+#[path = "proof_tests.rs"]
+mod tests;

@@ -1,0 +1,172 @@
+use super::*;
+use crate::domain::inspection::{NodeTask, RecordId};
+use crate::domain::osd::{ClusterFsid, Layout, Mode, NodeName, ObjectStore, OsdId};
+
+fn fsid(n: u8) -> OsdFsid {
+    format!("00000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
+}
+
+fn cluster(n: u8) -> ClusterFsid {
+    format!("10000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
+}
+
+fn device() -> DeviceIdentity {
+    DeviceIdentity {
+        by_id: ["ata-1".to_owned()].into(),
+        serial: Some("S".into()),
+        wwn: None,
+        size_bytes: 1000,
+    }
+}
+
+fn label(osd_fsid: OsdFsid) -> Proof {
+    Proof::BluestoreLabel { osd_fsid, whoami: OsdId(1), cluster: cluster(1), activatable: false }
+}
+
+fn filestore() -> Proof {
+    Proof::FilestorePartition {
+        data_part_uuid: "d".into(),
+        fs_uuid: "f".into(),
+        journal_part_uuid: "j".into(),
+        osd_fsid: fsid(1),
+        whoami: OsdId(1),
+        cluster: cluster(1),
+    }
+}
+
+fn request() -> NodeRequest {
+    NodeRequest {
+        record: RecordId("r2".into()),
+        attempt: 1,
+        task: NodeTask::Rebuild,
+        node: NodeName("n".into()),
+        cluster: cluster(1),
+        osd: OsdId(1),
+        old: fsid(1),
+        mon_host: String::new(),
+        evidence: None,
+        target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+        device_class: None,
+    }
+}
+
+fn evidence(proof: Proof) -> Evidence {
+    Evidence { device: device(), proof, usable_bytes: 1000 }
+}
+
+fn bluestore(
+    osd_fsid: OsdFsid,
+    whoami: Option<u32>,
+    in_cluster: Option<u8>,
+    finished: bool,
+    activatable: bool,
+) -> Look {
+    let (whoami, in_cluster) = (whoami.map(OsdId), in_cluster.map(cluster));
+    let proof = match (finished, whoami, in_cluster) {
+        (true, Some(whoami), Some(cluster)) => {
+            Some(Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable })
+        }
+        _ => None,
+    };
+    let content = Content::Bluestore { osd_fsid, whoami, cluster: in_cluster, finished, activatable };
+    Look { content, proof, about: Some(osd_fsid) }
+}
+
+fn decided(look: &Look) -> Verdict {
+    verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::from([fsid(7)]), look)
+}
+
+#[test]
+fn the_old_one_is_wiped_only_with_every_trait_of_its_proof() {
+    assert_eq!(decided(&bluestore(fsid(1), Some(1), Some(1), true, false)), Verdict::WipeOld);
+    for wrong in [
+        bluestore(fsid(2), Some(1), Some(1), true, false),
+        bluestore(fsid(1), Some(2), Some(1), true, false),
+        bluestore(fsid(1), Some(1), Some(2), true, false),
+        bluestore(fsid(1), Some(1), Some(1), true, true),
+        bluestore(fsid(1), Some(1), Some(1), false, false),
+        bluestore(fsid(1), None, Some(1), true, false),
+    ] {
+        assert!(matches!(decided(&wrong), Verdict::Refuse(_)), "{wrong:?}");
+    }
+    let Verdict::Refuse(why) = decided(&bluestore(fsid(1), Some(2), Some(1), true, false)) else { panic!() };
+    assert_eq!(why, "OSD id on the disk: expected osd.1, found osd.2");
+}
+
+#[test]
+fn evidence_of_another_osd_proves_nothing() {
+    for (proof, part) in [(label(fsid(2)), "fsid"), (filestore(), "kind")] {
+        let seen = label(fsid(2));
+        let why = old_is_proven(&request(), &evidence(proof), &seen).unwrap_err();
+        assert!(why.contains(part), "{why}");
+    }
+}
+
+#[test]
+fn a_claim_is_done_when_finished_and_wiped_when_not() {
+    assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
+    assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
+    assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), false, true)), Verdict::WipeOurs);
+    for strange in [
+        bluestore(fsid(7), Some(2), Some(1), true, true),
+        bluestore(fsid(7), Some(1), Some(2), false, true),
+        bluestore(fsid(7), Some(1), Some(1), true, false),
+        bluestore(fsid(8), None, None, false, false),
+    ] {
+        assert!(matches!(decided(&strange), Verdict::Refuse(_)), "{strange:?}");
+    }
+}
+
+#[test]
+fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
+    let stone = |c: u8, id: u32, old: u8, record: &str| Look {
+        content: Content::Tombstone {
+            cluster: cluster(c),
+            osd: OsdId(id),
+            old: fsid(old),
+            record: RecordId(record.into()),
+        },
+        proof: None,
+        about: None,
+    };
+    assert_eq!(decided(&stone(1, 1, 1, "r2")), Verdict::WipeOurs);
+    assert_eq!(decided(&stone(1, 1, 1, "r1")), Verdict::WipeOurs, "an earlier record of the same OSD");
+    for other in [stone(2, 1, 1, "r2"), stone(1, 2, 1, "r2"), stone(1, 1, 2, "r2")] {
+        assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
+    }
+    for content in [
+        Content::Blank,
+        Content::Other { what: "a signature of xfs".into() },
+        Content::NotFound { looked_at: "looked at no disk".into() },
+    ] {
+        assert!(matches!(decided(&Look { content, proof: None, about: None }), Verdict::Refuse(_)));
+    }
+}
+
+#[test]
+fn under_the_exclusive_open_the_partitions_are_compared_again() {
+    let entry = |index, type_guid: &str, part_uuid: &str| Entry {
+        index,
+        start: 1,
+        sectors: 1,
+        type_guid: type_guid.into(),
+        part_uuid: part_uuid.into(),
+    };
+    let right = [entry(1, CEPH_DATA, "d"), entry(2, "x", "j")];
+    assert_eq!(same_partitions(&filestore(), &right, Some("f")), Ok(()));
+    let other_journal = [entry(1, CEPH_DATA, "d"), entry(2, "x", "k")];
+    let more = [right[0].clone(), right[1].clone(), entry(3, "x", "l")];
+    assert!(same_partitions(&filestore(), &right, Some("g")).unwrap_err().contains("expected f, found g"));
+    assert!(same_partitions(&filestore(), &right, None).is_err());
+    assert!(same_partitions(&filestore(), &other_journal, Some("f")).is_err());
+    assert!(same_partitions(&filestore(), &more, Some("f")).is_err());
+    assert!(same_partitions(&label(fsid(1)), &right, Some("f")).is_err());
+}
+
+#[test]
+fn a_disk_with_another_serial_number_is_another_disk() {
+    let mut other = device();
+    assert_eq!(same_device(&device(), &other), Ok(()));
+    other.serial = Some("T".into());
+    assert!(same_device(&device(), &other).unwrap_err().contains('T'));
+}

@@ -1,0 +1,123 @@
+//! Partition tables and signatures as libblkid reads them from the device itself (`blkid -p`, `partx -g`): neither udevd nor
+//! a partition parser in the kernel is needed, and no cache is asked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::command::{QUICK, run};
+use super::error::NodeError;
+
+/// Partition type of ceph-disk's data partitions, Filestore's and BlueStore's alike.
+pub(crate) const CEPH_DATA: &str = "4fbd7e29-9d25-41b8-afd0-062c0ceff05d";
+
+/// What libblkid finds at a device's start and end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Signature {
+    /// `xfs`, `LVM2_member`, `ceph_bluestore`, ...
+    pub(crate) kind: Option<String>,
+    /// uuid of the file system.
+    pub(crate) uuid: Option<String>,
+    /// `gpt`, `dos`, ...
+    pub(crate) table: Option<String>,
+    /// More than one signature contradict each other.
+    pub(crate) ambivalent: bool,
+}
+
+/// One line of the table that is written on the disk.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub(crate) index: u32,
+    /// In units of 512 bytes.
+    pub(crate) start: u64,
+    /// In units of 512 bytes.
+    pub(crate) sectors: u64,
+    pub(crate) type_guid: String,
+    pub(crate) part_uuid: String,
+}
+
+impl Signature {
+    /// Nothing is there.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The signatures on a device.
+pub(crate) async fn signature(node: &Path) -> Result<Signature, NodeError> {
+    let answer =
+        run("blkid", &["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()], None, QUICK)
+            .await?;
+    match answer.status.code() {
+        Some(0) => Ok(parse_signature(&answer.stdout)),
+        Some(2) => Ok(Signature::default()),
+        Some(8) => Ok(Signature { ambivalent: true, ..Signature::default() }),
+        Some(_) | None => Err(answer.into_error()),
+    }
+}
+
+/// The partition table on a disk that has one.
+pub(crate) async fn entries(node: &Path) -> Result<Vec<Entry>, NodeError> {
+    let columns = "NR,START,SECTORS,TYPE,UUID";
+    let args = ["-g".as_ref(), "-r".as_ref(), "-o".as_ref(), columns.as_ref(), node.as_os_str()];
+    let answer = run("partx", &args, None, QUICK).await?.good()?;
+    parse_entries(&answer.stdout).ok_or_else(|| NodeError::Unreadable {
+        subject: answer.command,
+        why: answer.stdout.trim().to_owned(),
+    })
+}
+
+fn parse_signature(text: &str) -> Signature {
+    let pairs: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
+    let get = |key: &str| pairs.get(key).map(|value| (*value).to_owned());
+    Signature { kind: get("TYPE"), uuid: get("UUID"), table: get("PTTYPE"), ambivalent: false }
+}
+
+fn parse_entries(text: &str) -> Option<Vec<Entry>> {
+    let mut entries = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            Some(Entry {
+                index: words.next()?.parse().ok()?,
+                start: words.next()?.parse().ok()?,
+                sectors: words.next()?.parse().ok()?,
+                // The table of a DOS disk may lack either; such a partition is only counted.
+                type_guid: words.next().unwrap_or_default().to_ascii_lowercase(),
+                part_uuid: words.next().unwrap_or_default().to_ascii_lowercase(),
+            })
+        })
+        .collect::<Option<Vec<_>>>()?;
+    entries.sort();
+    Some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_ceph_disk() {
+        let text = "1 1050624 11532255 4fbd7e29-9d25-41b8-afd0-062c0ceff05d 7BCAFB1E-936a-4173-8093-4789e2f5cb9f\n\
+                    2 2048 1048576 45b0969e-9b03-4f30-b4c6-b4b80ceff106 f76b1738-2c9a-4244-8217-3604b053e471\n";
+        let entries = parse_entries(text).unwrap();
+        assert_eq!(entries.len(), 2);
+        assert_eq!(entries[0].type_guid, CEPH_DATA);
+        assert_eq!(entries[0].part_uuid, "7bcafb1e-936a-4173-8093-4789e2f5cb9f");
+        assert_eq!((entries[1].index, entries[1].start, entries[1].sectors), (2, 2048, 1_048_576));
+        assert_eq!(parse_entries("what is this\n"), None);
+        assert_eq!(parse_entries("1 2048 4096 0x83\n").unwrap()[0].part_uuid, "");
+    }
+
+    #[test]
+    fn signatures_of_a_partition_and_of_a_disk() {
+        let part = "DEVNAME=/dev/loop13p1\nUUID=95889c26-82f1-46a3-b2a7-609a34676da4\nBLOCK_SIZE=512\nTYPE=xfs\n\
+                    USAGE=filesystem\nPART_ENTRY_NAME=ceph\\ data\n";
+        let signature = parse_signature(part);
+        assert_eq!(signature.kind.as_deref(), Some("xfs"));
+        assert_eq!(signature.uuid.as_deref(), Some("95889c26-82f1-46a3-b2a7-609a34676da4"));
+        let disk = parse_signature("DEVNAME=/dev/loop13\nPTUUID=d95708fc\nPTTYPE=gpt\n");
+        assert_eq!((disk.table.as_deref(), disk.kind), (Some("gpt"), None));
+        assert!(parse_signature("DEVNAME=/dev/x\n").is_none());
+    }
+}

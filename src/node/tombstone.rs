@@ -1,0 +1,113 @@
+//! The tombstone: what we write over the first sector before anything else is wiped, so that a disk whose OSD is half gone
+//! still says whose it is.
+//!
+//! All of it fits into the first 512 bytes, the smallest unit that a disk writes whole: a power cut leaves either the old
+//! sector (and with it the old label or partition table) or the complete tombstone, never neither. The last two bytes stay
+//! zero, where a partition table would have its signature.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::inspection::{Content, NodeRequest, RecordId};
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
+
+/// Bytes that a tombstone takes.
+pub(crate) const SECTOR: usize = 512;
+const MAGIC: &[u8; 20] = b"osd-migrate tomb v1\n";
+const LENGTH_AT: usize = MAGIC.len();
+const CHECK_AT: usize = LENGTH_AT + 4;
+const TEXT_AT: usize = CHECK_AT + 8;
+const TEXT_END: usize = SECTOR - 2;
+
+/// Whose disk it was, and for whom it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tombstone {
+    pub(crate) cluster: ClusterFsid,
+    pub(crate) osd: OsdId,
+    pub(crate) old: OsdFsid,
+    pub(crate) record: RecordId,
+}
+
+impl Tombstone {
+    /// The one that a request's wipe leaves.
+    pub(crate) fn of(request: &NodeRequest) -> Self {
+        Self { cluster: request.cluster, osd: request.osd, old: request.old, record: request.record.clone() }
+    }
+
+    /// As a report names it.
+    pub(crate) fn into_content(self) -> Content {
+        let Self { cluster, osd, old, record } = self;
+        Content::Tombstone { cluster, osd, old, record }
+    }
+
+    /// The sector to write; nothing if the record's name is too long for it.
+    pub(crate) fn to_sector(&self) -> Option<[u8; SECTOR]> {
+        let text = serde_json::to_vec(self).ok()?;
+        let mut sector = [0; SECTOR];
+        sector.get_mut(..LENGTH_AT)?.copy_from_slice(MAGIC);
+        sector.get_mut(LENGTH_AT..CHECK_AT)?.copy_from_slice(&u32::try_from(text.len()).ok()?.to_le_bytes());
+        sector.get_mut(CHECK_AT..TEXT_AT)?.copy_from_slice(&checksum(&text).to_le_bytes());
+        sector.get_mut(TEXT_AT..TEXT_END)?.get_mut(..text.len())?.copy_from_slice(&text);
+        Some(sector)
+    }
+
+    /// The tombstone that a disk begins with, if it does.
+    pub(crate) fn from_head(head: &[u8]) -> Option<Self> {
+        if head.get(..LENGTH_AT)? != MAGIC {
+            return None;
+        }
+        let length = u32::from_le_bytes(head.get(LENGTH_AT..CHECK_AT)?.try_into().ok()?);
+        let check = u64::from_le_bytes(head.get(CHECK_AT..TEXT_AT)?.try_into().ok()?);
+        let text = head.get(TEXT_AT..TEXT_END)?.get(..usize::try_from(length).ok()?)?;
+        if checksum(text) != check {
+            return None;
+        }
+        serde_json::from_slice(text).ok()
+    }
+}
+
+/// FNV-1a: tells a torn or foreign sector; nobody forges one.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stone(record: &str) -> Tombstone {
+        Tombstone {
+            cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
+            osd: OsdId(4_294_967_295),
+            old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
+            record: RecordId(record.to_owned()),
+        }
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_is_no_boot_sector() {
+        let sector = stone("55ebe299-1").to_sector().unwrap();
+        assert_eq!(Tombstone::from_head(&sector), Some(stone("55ebe299-1")));
+        assert_eq!(sector[510..], [0, 0]);
+    }
+
+    #[test]
+    fn any_changed_byte_of_it_is_noticed() {
+        let sector = stone("r").to_sector().unwrap();
+        let length = sector.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        for at in 0..length {
+            let mut torn = sector;
+            torn[at] ^= 0x20;
+            assert_ne!(Tombstone::from_head(&torn), Some(stone("r")), "byte {at}");
+        }
+        assert_eq!(Tombstone::from_head(&sector[..100]), None);
+        assert_eq!(Tombstone::from_head(&[0; SECTOR]), None);
+    }
+
+    #[test]
+    fn a_record_too_long_for_the_sector_is_refused_before_anything_is_written() {
+        assert!(stone(&"r".repeat(200)).to_sector().is_some());
+        assert!(stone(&"r".repeat(400)).to_sector().is_none());
+    }
+}

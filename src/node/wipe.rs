@@ -1,0 +1,237 @@
+//! The only writes to a disk that are ours: the tombstone, then zeros over everything by which a disk is recognised.
+
+use std::fs::{File, OpenOptions};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
+use rustix::io::Errno;
+
+use super::command::{QUICK, blocking, run};
+use super::devices::{self, Disk, SECTOR_BYTES};
+use super::error::NodeError;
+use super::label::PLACES;
+use super::tombstone::{SECTOR, Tombstone};
+
+/// Zeroed at the disk's start. libblkid looks no further than the first MiB for any signature, LVM's metadata takes the same,
+/// `ceph-volume zap` clears 10 MiB; this is generous and still takes no second. Zeroing more is of no use: a new mkfs never
+/// reads what it has not written.
+const HEAD: u64 = 16 << 20;
+/// Zeroed at the disk's end and at both ends of each partition: backup GPT (33 sectors), md, ZFS and RAID labels.
+const TAIL: u64 = 4 << 20;
+/// Bytes of a label copy.
+const LABEL: u64 = 4096;
+/// Zeros are written in pieces of this size.
+const PIECE: usize = 1 << 20;
+/// How long a probing udevd may hold the disk's lock before we say that it is in use.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// A disk that takes longer than this for some ten MiB is broken.
+const WRITE_LIMIT: Duration = Duration::from_secs(300);
+
+/// A whole disk that nobody else has: neither a mount, nor device-mapper or md, nor a running OSD, nor a mkfs.
+///
+/// BlueStore (16.2.15, measured) opens its device with `O_EXCL`, which the kernel keeps for the device and not for the path,
+/// so it counts across containers; so does a mount of the disk or of a partition. Its record lock (OFD) belongs to the inode
+/// of one /dev and counts only within one: it is tried as well, for releases that had nothing else.
+#[derive(Debug, Clone)]
+pub(crate) struct ExclusiveDisk {
+    file: Arc<File>,
+    node: PathBuf,
+    size: u64,
+}
+
+impl ExclusiveDisk {
+    /// Opens the disk for itself alone; `Refused` where somebody has it.
+    pub(crate) async fn open(disk: &Disk) -> Result<Self, NodeError> {
+        let in_use = |by: &str| NodeError::Refused(format!("{} is in use: {by}", disk.told()));
+        if disk.read_only {
+            return Err(NodeError::Refused(format!("{} is read-only", disk.told())));
+        }
+        if !disk.holders.is_empty() {
+            return Err(in_use(&format!("{} lies on it", disk.holders.join(", "))));
+        }
+        let node = disk.node.clone();
+        let file = {
+            let node = node.clone();
+            blocking("open", disk.told(), QUICK, move || open_exclusively(&node)).await?
+        };
+        let file = file.ok_or_else(|| in_use("mounted, or open exclusively (does its OSD still run?)"))?;
+        let rdev = file.metadata().map_err(NodeError::io("stat", &node))?.rdev();
+        if (rustix::fs::major(rdev), rustix::fs::minor(rdev)) != disk.number {
+            return Err(NodeError::Refused(format!("{} became another device", node.display())));
+        }
+        Ok(Self { file: Arc::new(file), node, size: disk.identity.size_bytes })
+    }
+
+    /// Writes the tombstone; when it returns, it is on the disk.
+    pub(crate) async fn bury(&self, stone: &Tombstone) -> Result<(), NodeError> {
+        let sector = stone.to_sector().ok_or_else(|| {
+            NodeError::Refused(format!("the name of record {} is too long for a tombstone", stone.record))
+        })?;
+        let (file, node) = (Arc::clone(&self.file), self.node.clone());
+        blocking("write tombstone", node.display().to_string(), WRITE_LIMIT, move || {
+            bury(&file, &node, &sector)
+        })
+        .await
+    }
+
+    /// Zeroes what `plan` says, then takes the partitions out of the kernel.
+    pub(crate) async fn clear(&self, disk: &Disk, sys_block: &Path, dev: &Path) -> Result<(), NodeError> {
+        let parts: Vec<Range<u64>> = disk
+            .partitions
+            .iter()
+            .map(|part| {
+                let start = part.start.saturating_mul(SECTOR_BYTES);
+                start..start.saturating_add(part.sectors.saturating_mul(SECTOR_BYTES))
+            })
+            .collect();
+        let ranges = plan(self.size, &parts);
+        let (file, node) = (Arc::clone(&self.file), self.node.clone());
+        blocking("wipe", node.display().to_string(), WRITE_LIMIT, move || zero(&file, &node, &ranges))
+            .await?;
+        self.forget_partitions(disk, sys_block, dev).await
+    }
+
+    /// `partx -d` reaches the kernel's partitions one by one; re-reading the table would need the disk to be closed, and does
+    /// nothing where the kernel has no parser for it.
+    async fn forget_partitions(&self, disk: &Disk, sys_block: &Path, dev: &Path) -> Result<(), NodeError> {
+        let known = || devices::partitions(&sys_block.join(&disk.name), &disk.name, dev);
+        if known().is_empty() {
+            return Ok(());
+        }
+        let answer = run("partx", &["-d".as_ref(), self.node.as_os_str()], None, QUICK).await?;
+        if known().is_empty() { Ok(()) } else { Err(answer.into_error()) }
+    }
+}
+
+/// None if somebody has it.
+fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
+    let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or(0);
+    let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(node) {
+        Ok(file) => file,
+        Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => return Ok(None),
+        Err(error) => return Err(NodeError::io("open exclusively", node)(error)),
+    };
+    // udevd takes this lock shared while it probes, and keeps away while we have it.
+    let since = Instant::now();
+    while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        if errno != Errno::WOULDBLOCK {
+            return Err(NodeError::io("lock", node)(errno));
+        }
+        if since.elapsed() > LOCK_PATIENCE {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::ACCESS | Errno::AGAIN) => Ok(None),
+        Err(errno) => Err(NodeError::io("lock", node)(errno)),
+    }
+}
+
+fn bury(file: &File, node: &Path, sector: &[u8; SECTOR]) -> Result<(), NodeError> {
+    file.write_all_at(sector, 0).map_err(NodeError::io("write tombstone", node))?;
+    file.sync_all().map_err(NodeError::io("fsync", node))
+}
+
+/// What is zeroed on a disk of `size` bytes with these partitions: in order, not overlapping, and never the tombstone.
+fn plan(size: u64, partitions: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut ranges = vec![0..HEAD, size.saturating_sub(TAIL)..size];
+    ranges.extend(PLACES.into_iter().map(|place| place..place.saturating_add(LABEL)));
+    for part in partitions {
+        ranges.push(part.start..part.start.saturating_add(TAIL).min(part.end));
+        ranges.push(part.end.saturating_sub(TAIL).max(part.start)..part.end);
+    }
+    ranges.sort_by_key(|range| range.start);
+    let mut plan: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        let range = range.start.max(SECTOR as u64)..range.end.min(size);
+        match plan.last_mut() {
+            _ if range.is_empty() => {}
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            Some(_) | None => plan.push(range),
+        }
+    }
+    plan
+}
+
+fn zero(file: &File, node: &Path, ranges: &[Range<u64>]) -> Result<(), NodeError> {
+    let zeros = vec![0; PIECE];
+    for range in ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let length = usize::try_from(range.end - at).map_or(PIECE, |left| left.min(PIECE));
+            let piece = zeros.get(..length).unwrap_or(&zeros);
+            file.write_all_at(piece, at).map_err(NodeError::io("wipe", node))?;
+            at += length as u64;
+        }
+    }
+    file.sync_all().map_err(NodeError::io("fsync", node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::inspection::RecordId;
+    use crate::domain::osd::OsdId;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_plan_covers_both_ends_the_copies_and_the_partitions_and_spares_the_tombstone() {
+        let parts = [GIB / 2 + (1 << 20)..6 * GIB - 17408, 1 << 20..GIB / 2 + (1 << 20)];
+        let plan = plan(6 * GIB, &parts);
+        assert_eq!(plan.first(), Some(&(512..HEAD)));
+        assert_eq!(plan.last().unwrap().end, 6 * GIB);
+        assert!(plan.windows(2).all(|pair| pair[0].end < pair[1].start), "{plan:?}");
+        let covers = |at: u64| plan.iter().any(|range| range.contains(&at));
+        for at in [
+            512,
+            4096,
+            GIB,
+            GIB + 4095,
+            GIB / 2 + (1 << 20),
+            GIB / 2 + (1 << 20) - 1,
+            6 * GIB - 1,
+            6 * GIB - 33 * 512,
+        ] {
+            assert!(covers(at), "{at}");
+        }
+        assert!(!covers(0) && !covers(511) && !covers(3 * GIB));
+        assert!(plan.iter().map(|range| range.end - range.start).sum::<u64>() < 64 << 20);
+    }
+
+    #[test]
+    fn a_disk_smaller_than_the_plan_is_wiped_whole_and_no_further() {
+        assert_eq!(plan(1 << 20, &[]), [512..1 << 20]);
+        assert_eq!(plan(0, &[]), []);
+        assert_eq!(plan(GIB + 100, &[]).last(), Some(&(GIB - TAIL + 100..GIB + 100)));
+    }
+
+    #[test]
+    fn after_the_wipe_only_the_tombstone_is_left_at_the_ends() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        let size = 40 << 20;
+        image.as_file().write_all_at(&vec![0xaa; size], 0).unwrap();
+        let stone = Tombstone {
+            cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
+            osd: OsdId(1),
+            old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
+            record: RecordId("r".into()),
+        };
+        bury(image.as_file(), image.path(), &stone.to_sector().unwrap()).unwrap();
+        let ranges = plan(size as u64, &[20 << 20..30 << 20]);
+        zero(image.as_file(), image.path(), &ranges).unwrap();
+        let bytes = std::fs::read(image.path()).unwrap();
+        assert_eq!(bytes.len(), size);
+        assert_eq!(Tombstone::from_head(&bytes), Some(stone));
+        assert!(bytes[512..16 << 20].iter().all(|byte| *byte == 0));
+        assert!(bytes[36 << 20..].iter().all(|byte| *byte == 0));
+        assert!(bytes[20 << 20..24 << 20].iter().all(|byte| *byte == 0));
+        assert_eq!(bytes[18 << 20], 0xaa);
+    }
+}
