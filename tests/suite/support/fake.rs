@@ -473,7 +473,7 @@ impl LedgerStore for Fake {
         .await
     }
 
-    async fn close(&mut self, record: &Record, _: DateTime<Utc>) -> Result<(), Failure> {
+    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
         self.effect(|sim| {
             sim.history.insert(record.id.clone());
             Ok(())
