@@ -108,6 +108,11 @@ pub enum Reason {
         /// its name
         domain: String,
     },
+    /// Deployments or pods of OSDs can't be told apart.
+    Odd {
+        /// the sentence
+        what: String,
+    },
     /// The node is not Ready.
     NodeNotReady {
         /// its name
@@ -161,6 +166,9 @@ impl fmt::Display for Reason {
                  kubectl label cephcluster --all ceph.rook.io/do-not-reconcile- when its owner is done"
             ),
             Self::Draining { domain } => write!(f, "{domain} is being drained, says Rook"),
+            Self::Odd { what } => {
+                write!(f, "{what}; see `kubectl get deployments,pods -l app=rook-ceph-osd`")
+            }
             Self::NodeNotReady { node } => write!(f, "node {node} is not Ready; see `kubectl describe node {node}`"),
             Self::External => f.write_str("the CephCluster is external: its OSDs are not run here"),
             Self::RemovesOutOsds => f.write_str(
@@ -194,8 +202,10 @@ pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
 /// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
 pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     let concerned = pgs_of(osd, seen);
+    let odd = seen.kube.oddities.first();
     first_not_open([
         surroundings(node, our_fence, seen),
+        odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() })),
         fresh(&concerned, seen),
         all_clean(seen),
         redundancy(&concerned, seen),

@@ -107,6 +107,13 @@ fn health(w: &mut World, code: &str) {
 }
 
 #[test]
+fn nothing_is_stopped_while_deployments_and_osds_cannot_be_told_apart() {
+    let odd = |w: &mut World| w.seen.kube.oddities.push("osd.1 has two Deployments: a and b".to_owned());
+    check!(changed(odd), Gate::Shut(Reason::Odd { what }) if what.contains("osd.1"));
+    assert_eq!(after(&World::stopped(BY_HAND).with(odd)), Gate::Open, "what was begun is brought to its end");
+}
+
+#[test]
 fn every_full_warning_counts_and_other_warnings_do_not() {
     for code in [
         "OSD_FULL",

@@ -65,8 +65,8 @@ fn carries_a_claim(f: &Facts) -> bool {
 /// Whether the facts can be true together. Each line is an impossibility of the world or of how facts are read from it.
 fn is_possible(f: &Facts) -> bool {
     let implies = |a: bool, b: bool| !a || b;
-    // A daemon is up only in a slot that exists and has booted: Ceph clears `new` at boot, and lets no daemon boot into a
-    // destroyed or an absent slot.
+    // A daemon is up only in a slot that exists: Ceph lets no daemon boot into a destroyed or an absent one, and a slot that
+    // is up is read as booted, also where noin left the mark `new` on it.
     let never_up =
         matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true });
     implies(never_up, !f.up)

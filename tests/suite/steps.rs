@@ -107,6 +107,7 @@ fn while_one_osd_is_in_flight_no_other_is_begun() {
         World::booted(OSD)
             .with(|w| {
                 w.policy.select.clear();
+                w.slot(OSD).noin = false;
                 w.seen.kube.fence = None;
                 w.ledger.run.fence = None;
             })
@@ -690,6 +691,22 @@ fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
 }
 
 #[test]
+fn an_osd_that_is_tried_again_is_looked_at_first_and_counts_from_nothing() {
+    let mut world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    assert_eq!(world.ledger.retried(OSD), None, "it was not left alone");
+    for _ in 0..3 {
+        world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
+    }
+    world = world.saved("quarantine");
+    world.ledger = world.ledger.retried(OSD).unwrap();
+    assert_eq!(agent(&world), NodeTask::Inspect);
+    let world = world.report(OSD, Some(gone), None).saved("rebuild");
+    assert_eq!(agent(&world), NodeTask::Rebuild);
+    assert_eq!(world.ledger.records[&OSD].attempt.failures, 0);
+}
+
+#[test]
 fn rebuilds_that_die_without_a_word_are_counted_through_the_looks_between_them() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
@@ -902,7 +919,13 @@ fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
 
 // ---- Settling, Settled
 
-/// The fence comes down as soon as the daemon is up.
+/// A daemon that booted under noin is still marked `new`: noin is lifted, and the mark with it, as soon as it is up.
+fn noin_lifted(world: World) -> World {
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: false, noin: true }));
+    world.with(|w| w.slot(OSD).noin = false)
+}
+
+/// The fence comes down next.
 fn unfenced(world: World) -> World {
     check!(world.plan(), Next::Do(Act::Unfence { .. }));
     world.with(|w| w.seen.kube.fence = None).saved("unfenced")
@@ -910,7 +933,7 @@ fn unfenced(world: World) -> World {
 
 #[test]
 fn while_data_comes_back_rook_has_its_cluster_back_and_the_wait_has_numbers() {
-    let world = unfenced(World::booted(OSD));
+    let world = unfenced(noin_lifted(World::booted(OSD)));
     check!(
         world.plan(),
         Next::Wait(Wait::ActiveClean { osd: OSD, pgs: 4, objects: 400, bytes }) if *bytes == 400 << 20
@@ -922,6 +945,7 @@ fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
     // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs is unclean.
     let world = World::deployed(OSD).up(OSD).with(|w| {
         w.slot(OSD).metadata = Some(metadata("bluestore", OSD, false));
+        w.slot(OSD).noin = false;
         w.ledger.run.fence = None;
         w.seen.kube.fence = None;
     });
@@ -941,15 +965,17 @@ fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
 fn clean_since_before_its_last_boot_is_not_clean() {
     let world = World::filled(OSD);
     assert_eq!(word(&world.plan()), Some("closing"));
-    let restarted = unfenced(world.with(|w| w.slot(OSD).up_from = Epoch(w.seen.ceph.epoch.0 + 1)));
+    let restarted =
+        unfenced(noin_lifted(world.with(|w| w.slot(OSD).up_from = Epoch(w.seen.ceph.epoch.0 + 1))));
     check!(restarted.plan(), Next::Wait(Wait::ActiveClean { .. }));
 }
 
 #[test]
 fn a_pg_that_it_should_hold_and_does_not_serve_is_not_settled() {
-    let world = unfenced(World::filled(OSD).with(|w| w.pg(0).acting.retain(|osd| *osd != OSD)));
+    let world = unfenced(noin_lifted(World::filled(OSD).with(|w| w.pg(0).acting.retain(|osd| *osd != OSD))));
     check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
-    let incomplete = unfenced(World::filled(OSD).with(|w| drop(w.seen.ceph.pgs.remove(&pg_id(0)))));
+    let incomplete =
+        unfenced(noin_lifted(World::filled(OSD).with(|w| drop(w.seen.ceph.pgs.remove(&pg_id(0))))));
     check!(incomplete.plan(), Next::Wait(Wait::ActiveClean { .. }));
 }
 

@@ -132,6 +132,7 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
         "do agent",
         "save new",
         "do deploy",
+        "do unhush",
         "do unfence",
         "save unfenced",
         "save closing",
