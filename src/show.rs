@@ -49,6 +49,7 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> Value {
 fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
     match devices.get(&line.osd) {
         Some(name) => name.clone(),
+        None if !line.stable_devices.is_empty() => line.stable_devices.join(", "),
         None if line.devices.is_empty() => "-".to_owned(),
         None => format!("{} (today)", line.devices.join(", ")),
     }

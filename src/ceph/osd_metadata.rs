@@ -17,6 +17,12 @@ struct Entry {
     hostname: String,
     #[serde(default)]
     devices: String,
+    /// `sda=ATA_MODEL_SERIAL,sdb=...`
+    #[serde(default)]
+    device_ids: String,
+    /// `sda=/dev/disk/by-path/...,sdb=...`
+    #[serde(default)]
+    device_paths: String,
     #[serde(default)]
     ceph_version: String,
     bluestore_bdev_dev_node: Option<String>,
@@ -49,11 +55,19 @@ fn metadata(entry: Entry) -> Option<Metadata> {
         on_partition: !device_mapper
             && path.is_some_and(|path| !devices.iter().any(|disk| last_part(&path) == disk)),
         devices,
+        stable_devices: stable(&entry.device_ids).or_else(|| stable(&entry.device_paths)).unwrap_or_default(),
         ceph_version: entry.ceph_version,
         dedicated_db: entry.bluefs_dedicated_db.as_deref() == Some("1"),
         dedicated_wal: entry.bluefs_dedicated_wal.as_deref() == Some("1"),
         device_mapper,
     })
+}
+
+/// The names behind the equal signs, where every disk has one.
+fn stable(names: &str) -> Option<Vec<String>> {
+    let name =
+        |pair: &str| pair.split_once('=').map(|(_, name)| name.to_owned()).filter(|name| !name.is_empty());
+    names.split(',').map(name).collect()
 }
 
 fn is_device_mapper(name: &str) -> bool {
@@ -78,6 +92,12 @@ mod tests {
         assert!(whole.ceph_version.starts_with("ceph version 16.2.15 ("));
         let partition = &all[&OsdId(1)];
         assert!(partition.store.is_filestore() && partition.on_partition && !partition.device_mapper);
+    }
+
+    #[test]
+    fn disks_are_named_so_that_a_reboot_does_not_matter() {
+        assert_eq!(stable("sda=ATA_A_1,sdb=ATA_B_2"), Some(vec!["ATA_A_1".to_owned(), "ATA_B_2".to_owned()]));
+        assert_eq!((stable(""), stable("sda=ATA_A_1,sdb=")), (None, None));
     }
 
     #[test]

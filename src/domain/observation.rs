@@ -116,6 +116,8 @@ pub struct Metadata {
     pub hostname: String,
     /// `devices`: whole disks by kernel name. For people only: kernel names are no identity, and a directory OSD shows the system disk.
     pub devices: Vec<String>,
+    /// The same disks by names that outlive a reboot: `device_ids` (vendor, model, serial), else `device_paths`. May be empty.
+    pub stable_devices: Vec<String>,
     /// `ceph_version`, as printed.
     pub ceph_version: String,
     /// The store lies on a partition (`bluestore_bdev_partition_path` or `backend_filestore_partition_path` name one).

@@ -249,6 +249,8 @@ pub struct Line {
     pub becomes: Option<Layout>,
     /// Devices as the daemon names them: kernel names, for people only. The stable name is known after the inspection.
     pub devices: Vec<String>,
+    /// The same by names that outlive a reboot, as far as Ceph knows them.
+    pub stable_devices: Vec<String>,
     /// How.
     pub strategy: &'static str,
 }
@@ -260,6 +262,7 @@ pub fn lines(policy: &Policy, seen: &Observation) -> Vec<Line> {
         .into_iter()
         .map(|(osd, class)| {
             let slot = seen.ceph.slots.get(&osd);
+            let metadata = slot.and_then(|slot| slot.metadata.as_ref());
             let migrates = matches!(class, Class::Legacy(_));
             let target = classify::target(&seen.kube.declaration).ok().filter(|_| migrates);
             Line {
@@ -268,10 +271,8 @@ pub fn lines(policy: &Policy, seen: &Observation) -> Vec<Line> {
                     .and_then(|slot| slot.crush.as_ref()?.location.get("host").cloned())
                     .unwrap_or_else(|| "-".to_owned()),
                 becomes: target,
-                devices: slot
-                    .and_then(|slot| slot.metadata.as_ref())
-                    .map(|m| m.devices.clone())
-                    .unwrap_or_default(),
+                devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
+                stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
                 strategy: match (migrates, policy.selects(osd)) {
                     (true, true) => "in place, same id",
                     (true, false) => "not selected",

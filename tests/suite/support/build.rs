@@ -146,6 +146,7 @@ pub(crate) fn metadata(store: &str, osd: OsdId, on_partition: bool) -> Metadata 
         store: ObjectStore(store.to_owned()),
         hostname: host_of(osd),
         devices: vec!["sdb".to_owned()],
+        stable_devices: Vec::new(),
         ceph_version: "ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)"
             .to_owned(),
         on_partition,
