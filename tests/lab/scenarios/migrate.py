@@ -11,6 +11,7 @@ def run(world):
     world.up()
     world.lab("write", "300")
     world.lab("client", "start")
+    world.adorn()
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
     assert {osd for osd, store in world.stores().items() if store == "filestore"} == {1}, world.stores()
 

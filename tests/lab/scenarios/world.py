@@ -57,6 +57,8 @@ class World:
         self.say("lab up")
         self.lab("up", *(["--layout", layout] if layout else []))
         self.lab("image", self.binary)
+        # It makes upmaps of its own whenever the PGs are clean; here they must be the same before and after.
+        self.lab("ceph", "balancer", "off")
         self.apply_job()
         self.say("lab is up, image is in")
 
@@ -165,6 +167,17 @@ class World:
             "node_flags": dump.get("crush_node_flags", {}),
             "upmaps": dump.get("pg_upmap_items", []),
         }
+
+    def adorn(self):
+        """What a migration must keep, and a purge or a first boot would lose: reweight, affinity, an upmap onto a legacy OSD."""
+        self.lab("ceph", "osd", "reweight", "1", "0.9")
+        self.lab("ceph", "osd", "primary-affinity", "0", "0.5")
+        self.lab("wait-clean", "120")
+        pgs = self.ceph("pg", "ls-by-pool", "labpool")["pg_stats"]
+        pg = next(pg["pgid"] for pg in pgs if 2 in pg["up"])  # osd.5 is on the same host
+        self.lab("ceph", "osd", "pg-upmap-items", pg, "2", "5")
+        self.lab("wait-clean", "120")
+        assert self.ceph("osd", "dump")["pg_upmap_items"], "the upmap was not taken"
 
     def stores(self):
         return {m["id"]: m["osd_objectstore"] for m in self.ceph("osd", "metadata")}
