@@ -122,7 +122,7 @@ async fn make(
         slot_is_destroyed(slots, request.osd)?; // asked again when the disk is ours alone
     }
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
-    let exclusive = ExclusiveDisk::open(&found.disk).await?;
+    let exclusive = steps.time("open", ExclusiveDisk::open(&found.disk)).await?;
     steps.time("prove", prove(request, evidence, host, found, &verdict)).await?;
     let wipe = async {
         exclusive.bury(&Tombstone::of(request)).await?;
