@@ -27,7 +27,8 @@ pub(crate) struct Prepared {
 ///
 /// ceph-volume is not killed when this future is dropped: half-way it has the slot but no store, and another destroy would be
 /// needed; let alone it finishes, holding the lock. For the same reason its output goes to a file: writing to the
-/// pipe of a dead agent would end it. Only past `LIMIT` its whole group is killed; what it leaves is an unfinished claim.
+/// pipe of a dead agent would end it. Only past `LIMIT` its group is killed; what it leaves is a claim, that a mkfs may
+/// still finish (see `lock`).
 pub(crate) async fn prepare(host: &Host, request: &NodeRequest, disk: &Disk) -> Result<Prepared, NodeError> {
     let folder = Folder::make(host)?;
     let said = folder.0.join("ceph-volume.out");

@@ -22,7 +22,9 @@ impl OsdLock {
     /// The descriptor is *not* closed on exec. The kernel keeps a flock until the last descriptor of that open file is
     /// closed, so a ceph-volume that survives its killed agent (possible where pods share the host's process ids, and
     /// wherever the agent is no container's first process) keeps the next agent out until it has ended. Otherwise the
-    /// next agent would wipe a disk under a running mkfs. Commands of ours that inherit it are gone within their limits.
+    /// next agent would wipe a disk between its `osd new` and its mkfs. Commands of ours that inherit it are gone within
+    /// their limits. `ceph-osd --mkfs` itself does not inherit it (Python closes descriptors) and moves to a session of its
+    /// own, so it survives even the kill of ceph-volume's group; what keeps a wipe away from it is its own exclusive open.
     pub(crate) fn take(state: &Path, osd: OsdId) -> Result<Self, NodeError> {
         DirBuilder::new()
             .recursive(true)

@@ -174,6 +174,73 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::inspection::{NodeProblem, RecordId};
+    use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
+
+    fn host(root: &Path) -> Host {
+        Host {
+            node: NodeName("n1".into()),
+            sys_block: root.join("sys"),
+            dev: root.join("dev"),
+            state: root.join("state"),
+            ceph_conf: root.join("etc/ceph.conf"),
+            keyring: root.join("keyring"),
+            scratch: root.join("tmp"),
+            binary: "/proc/self/exe".into(),
+            path: String::new(),
+        }
+    }
+
+    fn request(node: &str) -> NodeRequest {
+        NodeRequest {
+            record: RecordId("r".into()),
+            attempt: 2,
+            task: NodeTask::Rebuild,
+            node: NodeName(node.into()),
+            cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
+            osd: OsdId(1),
+            old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
+            mon_host: "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".into(),
+            evidence: None,
+            target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+            device_class: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_on_another_node_leaves_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        let report = agent(&request("n2"), &host(root.path())).await;
+        assert!(matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("n2")));
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_second_agent_is_busy_and_tells_the_claims_all_the_same() {
+        let root = tempfile::tempdir().unwrap();
+        let (host, request) = (host(root.path()), request("n1"));
+        let _lock = OsdLock::take(&host.state, request.osd).unwrap();
+        claims::add(&claims::path(&host.state, request.osd, &request.record), request.old).unwrap();
+        let report = agent(&request, &host).await;
+        assert!(matches!(report.problem, Some(NodeProblem::Busy(_))));
+        assert_eq!((report.claims, report.inspection), (BTreeSet::from([request.old]), None));
+    }
+
+    #[tokio::test]
+    async fn without_proof_nothing_is_rebuilt_and_a_foreign_configuration_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let host = host(root.path());
+        let report = agent(&request("n1"), &host).await;
+        assert!(matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("no proof")));
+        let conf = fs::read_to_string(&host.ceph_conf).unwrap();
+        assert!(conf.contains("mon_host = [v2:10.0.0.1:3300,v1:10.0.0.1:6789]\n"), "{conf}");
+        let mut other = request("n1");
+        other.cluster = "6f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap();
+        let report = agent(&other, &host).await;
+        assert!(
+            matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("is of cluster 5f38"))
+        );
+    }
 
     #[test]
     fn an_installed_binary_can_be_run_and_replaced() {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::capability::{self, Asked};
 use super::ceph_volume;
+use super::command::{QUICK, run};
 use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
@@ -121,7 +122,7 @@ async fn make(
         slot_is_destroyed(slots, request.osd)?; // asked again when the disk is ours alone
     }
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
-    let exclusive = ExclusiveDisk::open(&found.disk).await?;
+    let exclusive = steps.time("open", ExclusiveDisk::open(&found.disk)).await?;
     steps.time("prove", prove(request, evidence, host, found, &verdict)).await?;
     let wipe = async {
         exclusive.bury(&Tombstone::of(request)).await?;
@@ -129,8 +130,15 @@ async fn make(
     };
     steps.time("wipe", wipe).await?;
     drop(exclusive); // the last write of ours is done; mkfs opens it exclusively itself
+    steps.time("settle", settle()).await;
     let prepared = steps.time("prepare", ceph_volume::prepare(host, request, &found.disk)).await?;
     Ok(Some(format!("ceph-volume ended with {}: {}", prepared.status, prepared.last)))
+}
+
+/// Lets the host's udevd see what is gone: ceph-volume asks lsblk, and lsblk asks udevd's memory. Where there is none, or it
+/// is slow, prepare goes on all the same and says what is in its way.
+async fn settle() {
+    run("udevadm", &["settle", "--timeout=10"], None, QUICK).await.ok();
 }
 
 /// Reads everything again that allows the wipe, the disk being ours alone.
@@ -161,7 +169,8 @@ async fn prove(
             if proof::verdict(request, evidence, &claimed(request, host)?, &now) == *verdict {
                 return Ok(());
             }
-            Err(NodeError::Refused(format!("the disk changed meanwhile: {}", proof::told(&now.content))))
+            // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides anew.
+            Err(NodeError::NotDone(format!("the disk changed meanwhile: {}", proof::told(&now.content))))
         }
     }
 }

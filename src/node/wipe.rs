@@ -26,8 +26,9 @@ const TAIL: u64 = 4 << 20;
 const LABEL: u64 = 4096;
 /// Zeros are written in pieces of this size.
 const PIECE: usize = 1 << 20;
-/// A probing udevd holds the disk's lock for milliseconds; after so many tries, this far apart, it is somebody else.
-const LOCK_TRIES: u32 = 50;
+/// So often, this far apart, a disk that is in use is tried again: a mount goes some seconds after its pod, the mkfs of a
+/// ceph-volume that was killed comes to its end by itself, udevd probes for milliseconds.
+const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// A disk that takes longer than this for some ten MiB is broken.
 const WRITE_LIMIT: Duration = Duration::from_secs(300);
@@ -57,7 +58,7 @@ impl ExclusiveDisk {
         let node = disk.node.clone();
         let file = {
             let node = node.clone();
-            blocking("open", disk.told(), QUICK, move || open_exclusively(&node)).await?
+            blocking("open", disk.told(), QUICK, move || open_patiently(&node)).await?
         };
         let file = file.ok_or_else(|| in_use("mounted, or open exclusively (does its OSD still run?)"))?;
         let rdev = file.metadata().map_err(NodeError::io("stat", &node))?.rdev();
@@ -108,11 +109,22 @@ impl ExclusiveDisk {
     }
 }
 
-/// None if somebody has it.
+/// None if somebody keeps it.
 #[expect(
     clippy::disallowed_methods,
-    reason = "on a thread that may wait, and a lock that can't be waited for with a limit"
+    reason = "on a thread that may wait, for what can't be waited for with a limit"
 )]
+fn open_patiently(node: &Path) -> Result<Option<File>, NodeError> {
+    for _ in 1..TRIES {
+        if let Some(file) = open_exclusively(node)? {
+            return Ok(Some(file));
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    open_exclusively(node)
+}
+
+/// None if somebody has it now.
 fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
     let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or(0);
     let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(node) {
@@ -121,22 +133,18 @@ fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
         Err(error) => return Err(NodeError::io("open exclusively", node)(error)),
     };
     // udevd takes this lock shared while it probes, and keeps away while we have it.
-    let mut tries = 0;
-    while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        if errno != Errno::WOULDBLOCK {
-            return Err(NodeError::io("lock", node)(errno));
+    let locks = [
+        flock(&file, FlockOperation::NonBlockingLockExclusive),
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive),
+    ];
+    for lock in locks {
+        match lock {
+            Ok(()) => {}
+            Err(Errno::ACCESS | Errno::AGAIN) => return Ok(None), // WOULDBLOCK is AGAIN
+            Err(errno) => return Err(NodeError::io("lock", node)(errno)),
         }
-        tries += 1;
-        if tries == LOCK_TRIES {
-            return Ok(None);
-        }
-        std::thread::sleep(BETWEEN_TRIES);
     }
-    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(Errno::ACCESS | Errno::AGAIN) => Ok(None),
-        Err(errno) => Err(NodeError::io("lock", node)(errno)),
-    }
+    Ok(Some(file))
 }
 
 fn bury(file: &File, node: &Path, sector: &[u8; SECTOR]) -> Result<(), NodeError> {
