@@ -58,10 +58,12 @@ fn main() -> ExitCode {
             return Exit::TryAgain.into();
         }
     };
+    // An agent that is told to end ends its task first: half of it would only have to be done again.
+    let on_a_node = matches!(cli.command, Command::Node { .. });
     let exit = runtime.block_on(async {
         tokio::select! {
             exit = dispatch(cli) => exit,
-            () = interrupted() => {
+            () = interrupted(), if !on_a_node => {
                 tracing::warn!("interrupted; what was begun is finished by the next run");
                 Exit::Interrupted
             }

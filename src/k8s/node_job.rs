@@ -80,6 +80,8 @@ fn pod(blueprint: &Blueprint<'_>) -> Value {
     secrets.dedup();
     let mut pod = json!({
         "restartPolicy": "Never",
+        // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.
+        "terminationGracePeriodSeconds": 300,
         // By name: no scheduler, so no taint or full node keeps it away from the one place where the disk is.
         "nodeName": blueprint.request.node.0,
         "tolerations": of_osd("tolerations").unwrap_or_else(|| json!([])),
