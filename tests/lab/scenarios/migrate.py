@@ -71,6 +71,7 @@ def written_by_admin(world):
 
 
 def report(world):
+    world.say(next(line for line in reversed(world.log("first").splitlines()) if " commands to Ceph and " in line).split("INFO ")[-1])
     for entry in world.history():
         record = entry.get("record", entry)
         world.say(f"osd.{record['osd']}: " + " ".join(f"{word}@{at[11:19]}" for word, at in record["milestones"]))
