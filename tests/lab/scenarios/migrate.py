@@ -16,6 +16,7 @@ def run(world):
     assert {osd for osd, store in world.stores().items() if store == "filestore"} == {1}, world.stores()
 
     unconfirmed(world, epoch)
+    plan_for_programs(world)
     refusals.on_running_lab(world)
     two_jobs_and_a_stopped_osd(world, epoch)
     world.expect_migrated(before, fsids, LEGACY)
@@ -35,6 +36,16 @@ def unconfirmed(world, epoch):
     assert "not confirmed" in log and "osd.1" in log, log
     assert world.epoch() == epoch and not world.get("configmap", "osd-migrate-ledger"), "something was changed"
     world.say("without confirmation: exit 3, nothing changed")
+
+
+def plan_for_programs(world):
+    job = world.start("plan-json", ["plan", "-o", "json"])
+    assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
+    rows = {row["osd"]: row for row in json.loads(world.log(job))["osds"]}
+    assert {osd for osd, row in rows.items() if row["class"] == "Legacy"} == set(LEGACY), rows
+    assert rows[1]["becomes"] == {"store": "bluestore", "mode": "raw", "encrypted": False}, rows[1]
+    assert world.command("status").startswith("No OSD is being migrated."), world.command("status")
+    world.say("plan -o json and status say what is there")
 
 
 def two_jobs_and_a_stopped_osd(world, epoch):

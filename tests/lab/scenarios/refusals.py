@@ -87,6 +87,8 @@ def left_alone_and_retried(world, name, word):
     """osd.0 can't be proven: it is left alone, before anything was done to it, until a person says otherwise."""
     expect(world, name, SELECT, 11, "osd.0 was left alone", word)
     assert list(world.records()) == [0] and world.records()[0]["quarantine"], world.records()
+    status = world.command("status")
+    assert "osd.0 was left alone" in status and "osd-migrate retry osd.0" in status, status
 
 
 def forget_osd_0(world):

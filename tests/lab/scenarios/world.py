@@ -104,6 +104,10 @@ class World:
         self.kubectl("create", "-f", "-", stdin=json.dumps(job))
         return name
 
+    def command(self, *args):
+        """osd-migrate as a person types it where kubectl works, without any Ceph."""
+        return self.lab("net", self.binary, *args).stdout
+
     def delete(self, job):
         self.kubectl("delete", "job", job, "--cascade=background", "--wait=false", check=False)
 
