@@ -612,10 +612,39 @@ fn stopped_and_no_longer_safe_it_is_started_again() {
 }
 
 #[test]
-fn stopped_with_its_node_away_nothing_is_done() {
+fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
     let world = World::stopped(OSD)
         .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
+    check!(world.minutes_later(3).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+#[test]
+fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
+    // The two other copies of PG 0 died after our Stop: nobody reports for it any more.
+    let world = World::stopped(OSD).down(OsdId(2)).down(OsdId(4)).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state.insert("stale".to_owned());
+        }
+    });
+    check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(world.clone().minutes_later(3).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    // One that is open late is open.
+    check!(World::stopped(OSD).minutes_later(60).plan(), Next::Do(Act::Destroy { .. }));
+    // Destroyed, there is nothing to start.
+    let destroyed = world.slot_destroyed(OSD).minutes_later(3).plan();
+    assert!(!matches!(destroyed, Next::Do(_)), "{destroyed:#?}");
+}
+
+#[test]
+fn a_stop_is_never_done_on_an_intent_that_is_a_minute_old() {
+    let world = World::intended(OSD);
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+    assert_eq!(
+        word(&world.minutes_later(1).plan()),
+        Some("stop"),
+        "what counts from the intent counts from the stop"
+    );
 }
 
 #[test]

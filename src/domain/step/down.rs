@@ -13,6 +13,15 @@ use crate::domain::phase::{self, DaemonFact, DiskFact};
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
 
+/// Minutes from the intent to stop after which a gate that is still unknown turns the stop back. Statistics lag by up to
+/// 7 s and peering takes seconds: what nobody knows after three minutes comes of copies that are gone (their PGs go
+/// stale), a mgr or a node that is away, and meanwhile a healthy copy is kept from serving.
+pub const UNKNOWN_MINUTES: i64 = 3;
+
+/// Minutes that an intent to stop holds. From it to the stop there are a fence and two flags to set: seconds. It is short,
+/// so that what counts from the intent counts from the stop.
+const INTENT_MINUTES: i64 = 1;
+
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
         // Down, and its Deployment deleted since we kept it: closing would sweep the only copy.
@@ -47,7 +56,7 @@ impl Step<'_> {
             return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
         }
         let pgs = gate::pgs_of(osd, self.seen);
-        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < UNSAFE_MINUTES / 2;
+        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
         if record.pgs != pgs || !record.stop_intended_at.is_some_and(is_recent) {
             return self.save(Saving::Stop, |record| {
                 record.pgs = pgs;
@@ -71,8 +80,17 @@ impl Step<'_> {
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
             Gate::Shut(_) => Next::Do(Act::Restart { osd, record: self.record.id.clone() }),
+            // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
+            Gate::Unknown(_) if self.was_stopped_long_ago() => {
+                Next::Do(Act::Restart { osd, record: self.record.id.clone() })
+            }
             Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
         }
+    }
+
+    fn was_stopped_long_ago(&self) -> bool {
+        let is_long_ago = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() >= UNKNOWN_MINUTES;
+        self.record.stop_intended_at.is_none_or(is_long_ago)
     }
 
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
