@@ -79,6 +79,11 @@ pub enum Reason {
         /// its health code
         code: String,
     },
+    /// A flag of the whole osdmap stands in the way.
+    Flag {
+        /// as `ceph osd dump` names it
+        flag: String,
+    },
     /// The new OSD would be too small for what the old one holds.
     TooSmall {
         /// bytes that the new one may use
@@ -149,6 +154,11 @@ impl fmt::Display for Reason {
             }
             Self::OtherCopyLacks { pg, state } => write!(f, "PG {pg} lacks another copy too ({state}); see `ceph pg {pg} query`"),
             Self::Full { code } => write!(f, "{code} is raised; see `ceph health detail`"),
+            Self::Flag { flag } => {
+                // What is set as `pause` is shown as two flags.
+                let set_as = if flag.starts_with("pause") { "pause" } else { flag };
+                write!(f, "the flag {flag} is set on the whole cluster: `ceph osd unset {set_as}` when its owner is done")
+            }
             Self::TooSmall { usable, needed } => {
                 write!(f, "the new OSD may use {usable} bytes, the old one's data needs {needed}")
             }
@@ -253,7 +263,19 @@ const FULL: [&str; 7] = [
     "PG_BACKFILL_FULL",
 ];
 
-/// Everything around the PGs: Rook, the node, space, upgrades.
+/// Flags of the whole osdmap under which no OSD can be migrated: a stopped one is not marked down, a new one not up; its
+/// data does not come back; nobody can read or write. Others are no hindrance: `noout` and `noin` are what we set on the
+/// OSD ourselves, scrubbing is Ceph's own, and `norebalance` holds up no PG that lacks a copy (`PrimaryLogPG`:
+/// `start_recovery_ops` asks `is_degraded`), and all that we move belongs to such.
+const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
+
+/// Whether a flag of the whole osdmap stands in the way.
+pub fn flags(seen: &Observation) -> Gate {
+    let flag = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag));
+    flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
+}
+
+/// Everything around the PGs: Rook, the node, space, flags, upgrades.
 fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     let kube = &seen.kube;
     let full = FULL.iter().find(|code| seen.ceph.health.contains(**code));
@@ -272,6 +294,7 @@ fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) ->
             .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
         shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
         full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
+        flags(seen),
         match kube.nodes.get(node) {
             Some(seen_node) if seen_node.ready => Gate::Open,
             Some(_) | None => Gate::Unknown(Reason::NodeNotReady { node: node.clone() }),

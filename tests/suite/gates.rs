@@ -107,6 +107,29 @@ fn health(w: &mut World, code: &str) {
 }
 
 #[test]
+fn a_flag_of_the_whole_cluster_that_keeps_an_osd_or_its_data_from_coming_back_closes_both_gates() {
+    for flag in ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"] {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        for gate in [changed(set), after(&World::stopped(BY_HAND).with(set))] {
+            let Gate::Shut(reason @ Reason::Flag { .. }) = gate else { panic!("{flag}: {gate:?}") };
+            let unset =
+                format!("`ceph osd unset {}`", if flag.starts_with("pause") { "pause" } else { flag });
+            assert!(reason.to_string().contains(flag) && reason.to_string().contains(&unset), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn flags_that_hold_up_no_lacking_copy_close_no_gate() {
+    for flag in ["noout", "noin", "noscrub", "nodeep-scrub", "norebalance", "sortbitwise", "pglog_hardlimit"]
+    {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        assert_eq!(changed(set), Gate::Open, "{flag}");
+        assert_eq!(after(&World::stopped(BY_HAND).with(set)), Gate::Open, "{flag}");
+    }
+}
+
+#[test]
 fn nothing_is_stopped_while_deployments_and_osds_cannot_be_told_apart() {
     let odd = |w: &mut World| w.seen.kube.oddities.push("osd.1 has two Deployments: a and b".to_owned());
     check!(changed(odd), Gate::Shut(Reason::Odd { what }) if what.contains("osd.1"));

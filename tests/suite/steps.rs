@@ -606,6 +606,26 @@ fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
 }
 
 #[test]
+fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
+    for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        check!(World::stopped(OSD).with(set).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(
+            World::destroyed(OSD).with(set).plan(),
+            Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named }, .. }) if named == flag
+        );
+    }
+}
+
+#[test]
+fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone() {
+    let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
+    check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
+    let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
+    check!(gone.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+#[test]
 fn stopped_and_no_longer_safe_it_is_started_again() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
     check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));

@@ -75,6 +75,15 @@ impl Step<'_> {
         })
     }
 
+    pub(super) fn stopping(&self) -> Next {
+        let osd = self.record.osd;
+        // Under `nodown` it never counts as down: its PGs would wait for a daemon that is gone.
+        if !self.facts.pod && gate::flags(self.seen) != Gate::Open {
+            return Next::Do(Act::Restart { osd, record: self.record.id.clone() });
+        }
+        Next::Wait(Wait::Down { osd })
+    }
+
     pub(super) fn destroy_stopped(&self) -> Next {
         let osd = self.record.osd;
         match gate::after_stop(self.record, self.our_fence(), self.seen) {

@@ -54,7 +54,7 @@ impl<'a> Step<'a> {
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),
             Phase::NotOurStop => Next::Wait(Wait::NotOurStop { osd: self.record.osd }),
-            Phase::Stopping => Next::Wait(Wait::Down { osd: self.record.osd }),
+            Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.rebuild(),
             Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
