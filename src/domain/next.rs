@@ -7,7 +7,7 @@ use super::act::Act;
 use super::gate::Reason;
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::Ledger;
-use super::osd::{OsdFsid, OsdId};
+use super::osd::{OsdFsid, OsdId, Weight};
 
 /// The one thing a turn does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -137,6 +137,13 @@ pub enum Wait {
         /// why its pod does not run
         trouble: Option<String>,
     },
+    /// Somebody else to take an OSD in again that they took out meanwhile.
+    OutByOthers {
+        /// which
+        osd: OsdId,
+        /// its in-weight as recorded
+        reweight: Weight,
+    },
     /// Data to come back.
     ActiveClean {
         /// onto which
@@ -179,6 +186,16 @@ impl fmt::Display for Wait {
             Self::Up { osd, trouble } => {
                 write!(f, "{osd} starts")?;
                 because(f, trouble)
+            }
+            Self::OutByOthers { osd, reweight } => {
+                let id = osd.0;
+                write!(f, "{osd} is up, and was taken out by somebody else meanwhile: `ceph osd in {id}`")?;
+                // `osd in` makes it 1.0.
+                if *reweight == Weight::ONE {
+                    return Ok(());
+                }
+                // In full: as it is shown elsewhere it would be rounded.
+                write!(f, " and `ceph osd reweight {id} {}`, as it was", reweight.as_decimal())
             }
             Self::ActiveClean { osd, pgs, objects, bytes } => {
                 write!(

@@ -1044,6 +1044,33 @@ fn others_trouble_elsewhere_does_not_keep_it_from_being_settled() {
 }
 
 #[test]
+fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_command() {
+    let out = World::filled(OSD).with(|w| {
+        w.slot(OSD).is_in = false;
+        w.slot(OSD).reweight = Weight(0);
+        // Its PGs moved elsewhere, and are clean.
+        for n in (0..8).filter(|n| members(*n).contains(&OSD)) {
+            let pg = w.pg(n);
+            pg.up = [1, 3, 5].map(OsdId).into();
+            pg.acting.clone_from(&pg.up);
+        }
+    });
+    let out = unfenced(noin_lifted(out));
+    let Next::Wait(wait @ Wait::OutByOthers { osd: OSD, .. }) = out.plan() else {
+        panic!("{:#?}", out.plan())
+    };
+    assert!(
+        wait.to_string().contains("`ceph osd in 0` and `ceph osd reweight 0 0.899993896484375`"),
+        "{wait}"
+    );
+    let plain = Wait::OutByOthers { osd: OSD, reweight: Weight::ONE }.to_string();
+    assert!(plain.ends_with("`ceph osd in 0`"), "{plain}");
+    // One that was out when it was recorded stays out.
+    let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
+    assert_eq!(word(&was_out.plan()), Some("closing"));
+}
+
+#[test]
 fn an_osd_that_came_up_as_something_else_is_left_alone() {
     for change in [
         (|w: &mut World| w.slot(OSD).metadata = None) as fn(&mut World),
