@@ -68,6 +68,12 @@ pub struct Record {
     pub pgs: BTreeSet<PgId>,
     /// When Stop was intended: minutes before it was done, at most.
     pub stop_intended_at: Option<DateTime<Utc>>,
+    /// Stops that were turned back, since the record was made or its OSD tried again.
+    #[serde(default)]
+    pub restarts: u32,
+    /// Why the last stop was turned back; none from the moment that another is intended.
+    #[serde(default)]
+    pub turned_back: Option<String>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
     /// Claims reported by agents so far.
@@ -135,6 +141,7 @@ impl Ledger {
     pub fn retried(&self, osd: OsdId) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
+        (record.restarts, record.turned_back) = (0, None);
         // A new attempt: the failed one's report must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))

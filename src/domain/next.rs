@@ -47,6 +47,11 @@ pub enum Saving {
     Proof,
     /// The PGs, right before Stop.
     Stop,
+    /// A stop is turned back: counted before the OSD is started again.
+    TurnBack {
+        /// why
+        why: String,
+    },
     /// Our fence, before it is put up.
     Fence,
     /// Our fence is down.
@@ -75,6 +80,7 @@ impl Saving {
             Self::Attempt { task: NodeTask::GiveBack } => "give-back",
             Self::Proof => "proof",
             Self::Stop => "stop",
+            Self::TurnBack { .. } => "turn-back",
             Self::Fence => "fence",
             Self::Unfenced => "unfenced",
             Self::New => "new",

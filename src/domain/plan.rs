@@ -224,6 +224,8 @@ fn record(
         evidence: None,
         pgs: BTreeSet::new(),
         stop_intended_at: None,
+        restarts: 0,
+        turned_back: None,
         attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,

@@ -609,7 +609,7 @@ fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
 fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
     for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
-        check!(World::stopped(OSD).with(set).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(turned_back(&World::stopped(OSD).with(set)), Next::Do(Act::Restart { osd: OSD, .. }));
         check!(
             World::destroyed(OSD).with(set).plan(),
             Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named }, .. }) if named == flag
@@ -622,13 +622,64 @@ fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone(
     let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
     check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
     let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
-    check!(gone.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(turned_back(&gone), Next::Do(Act::Restart { osd: OSD, .. }));
 }
 
 #[test]
 fn stopped_and_no_longer_safe_it_is_started_again() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
+    check!(turned_back(&world), Next::Do(Act::Restart { osd: OSD, .. }));
+    // Decided and counted, it is done, whatever the gate says meanwhile.
+    let counted = world.saved("turn-back").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
+    check!(counted.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+/// The turn back is counted; what is done then.
+fn turned_back(world: &World) -> Next {
+    world.clone().saved("turn-back").plan()
+}
+
+/// osd.0 was stopped, its neighbours became nearly full by it, and it serves again.
+fn stopped_in_vain(world: World) -> World {
+    let world = world.with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+        w.daemon(OSD).pods.clear();
+        w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
+    });
+    let world = world.down(OSD).reported().saved("turn-back");
     check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    let world = world.with(|w| {
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None);
+        w.daemon(OSD).pods.push(crate::support::build::pod(OSD));
+        w.seen.ceph.health.clear();
+    });
+    world.up(OSD).reported()
+}
+
+#[test]
+fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
+    // Within the minute that an intent holds: else the next turn back would not be counted.
+    let world = stopped_in_vain(World::intended(OSD)).saved("stop");
+    assert_eq!((world.ledger.records[&OSD].restarts, &world.ledger.records[&OSD].turned_back), (1, &None));
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+}
+
+#[test]
+fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_lifted() {
+    let once = stopped_in_vain(World::intended(OSD)).saved("stop");
+    let twice = stopped_in_vain(once);
+    let next = twice.plan();
+    assert!(
+        quarantine(&next).is_some_and(|why| why.contains("2 times") && why.contains("OSD_NEARFULL")),
+        "{next:#?}"
+    );
+    let mut world = twice.saved("quarantine");
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+    // Tried again, it counts from nothing.
+    let again = world.ledger.retried(OSD).unwrap();
+    assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].turned_back), (0, &None));
 }
 
 #[test]
@@ -636,7 +687,7 @@ fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
     let world = World::stopped(OSD)
         .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
-    check!(world.minutes_later(3).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(turned_back(&world.minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
 }
 
 #[test]
@@ -648,7 +699,7 @@ fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
         }
     });
     check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
-    check!(world.clone().minutes_later(3).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(turned_back(&world.clone().minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
     // One that is open late is open.
     check!(World::stopped(OSD).minutes_later(60).plan(), Next::Do(Act::Destroy { .. }));
     // Destroyed, there is nothing to start.

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::Step;
 use crate::domain::act::Act;
-use crate::domain::gate::{self, Gate};
+use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
@@ -17,6 +17,10 @@ pub const UNSAFE_MINUTES: i64 = 10;
 /// 7 s and peering takes seconds: what nobody knows after three minutes comes of copies that are gone (their PGs go
 /// stale), a mgr or a node that is away, and meanwhile a healthy copy is kept from serving.
 pub const UNKNOWN_MINUTES: i64 = 3;
+
+/// Stops of one OSD that may be turned back. A gate that shuts for what the stop itself does (a neighbour that becomes
+/// nearly full) opens as soon as the OSD serves again: without an end to it, the OSD would go down and up for ever.
+pub const MAX_TURNS: u32 = 2;
 
 /// Minutes that an intent to stop holds. From it to the stop there are a fence and two flags to set: seconds. It is short,
 /// so that what counts from the intent counts from the stop.
@@ -33,6 +37,13 @@ impl Step<'_> {
     }
 
     pub(super) fn stop(&self) -> Next {
+        if self.record.restarts >= MAX_TURNS {
+            return self.quarantine(format!(
+                "it was stopped and had to be started again {} times, the last time because: {}",
+                self.record.restarts,
+                self.record.turned_back.as_deref().unwrap_or("no reason is known")
+            ));
+        }
         let gate = match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
             Gate::Open => gate::enough_room(self.record, self.seen),
             gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
@@ -57,10 +68,12 @@ impl Step<'_> {
         }
         let pgs = gate::pgs_of(osd, self.seen);
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
-        if record.pgs != pgs || !record.stop_intended_at.is_some_and(is_recent) {
+        let is_intended = record.turned_back.is_none() && record.stop_intended_at.is_some_and(is_recent);
+        if record.pgs != pgs || !is_intended {
             return self.save(Saving::Stop, |record| {
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
+                record.turned_back = None;
             });
         }
         if !(slot.noout && slot.noin) {
@@ -78,23 +91,37 @@ impl Step<'_> {
     pub(super) fn stopping(&self) -> Next {
         let osd = self.record.osd;
         // Under `nodown` it never counts as down: its PGs would wait for a daemon that is gone.
-        if !self.facts.pod && gate::flags(self.seen) != Gate::Open {
-            return Next::Do(Act::Restart { osd, record: self.record.id.clone() });
+        match gate::flags(self.seen) {
+            Gate::Shut(reason) if !self.facts.pod => self.turn_back(&reason),
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(Wait::Down { osd }),
         }
-        Next::Wait(Wait::Down { osd })
     }
 
     pub(super) fn destroy_stopped(&self) -> Next {
         let osd = self.record.osd;
+        // What was decided and counted is done, also where the gate has opened again.
+        if self.record.turned_back.is_some() {
+            return Next::Do(Act::Restart { osd, record: self.record.id.clone() });
+        }
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
-            Gate::Shut(_) => Next::Do(Act::Restart { osd, record: self.record.id.clone() }),
+            Gate::Shut(reason) => self.turn_back(&reason),
             // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
-            Gate::Unknown(_) if self.was_stopped_long_ago() => {
-                Next::Do(Act::Restart { osd, record: self.record.id.clone() })
-            }
+            Gate::Unknown(reason) if self.was_stopped_long_ago() => self.turn_back(&reason),
             Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
         }
+    }
+
+    /// The OSD is to serve again: counted first, done then.
+    fn turn_back(&self, reason: &Reason) -> Next {
+        if self.record.turned_back.is_some() {
+            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+        }
+        let why = reason.to_string();
+        self.save(Saving::TurnBack { why: why.clone() }, |record| {
+            record.restarts += 1;
+            record.turned_back = Some(why);
+        })
     }
 
     fn was_stopped_long_ago(&self) -> bool {

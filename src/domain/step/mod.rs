@@ -8,7 +8,7 @@ mod down;
 mod up;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
-pub use down::{UNKNOWN_MINUTES, UNSAFE_MINUTES};
+pub use down::{MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::MAX_RESTARTS;
 
 use std::collections::BTreeSet;
