@@ -129,6 +129,35 @@ pub enum Reason {
     RemovesOutOsds,
 }
 
+impl Reason {
+    /// Whether it tells of data: copies that lack, are not known of, or have no room. What is around them (Rook, a node, an
+    /// upgrade, a flag) passes when its owner is done, and endangers nothing while it is waited for.
+    pub fn is_about_data(&self) -> bool {
+        match self {
+            Self::StatisticsOld { .. }
+            | Self::NotClean { .. }
+            | Self::Peering { .. }
+            | Self::NotOkToStop { .. }
+            | Self::NoRedundancy { .. }
+            | Self::OtherCopyLacks { .. }
+            | Self::Full { .. }
+            | Self::TooSmall { .. } => true,
+            Self::StatisticsIncomplete { .. }
+            | Self::NotAsked
+            | Self::Flag { .. }
+            | Self::Upgrading
+            | Self::RookPrepares { .. }
+            | Self::OperatorRuns { .. }
+            | Self::FencedByOthers { .. }
+            | Self::Draining { .. }
+            | Self::Odd { .. }
+            | Self::NodeNotReady { .. }
+            | Self::External
+            | Self::RemovesOutOsds => false,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -228,11 +257,12 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
     // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
     let concerned: BTreeSet<PgId> =
         record.pgs.iter().filter(|pg| seen.ceph.pgs.contains_key(*pg)).cloned().collect();
+    // What is known of the data goes first: it may need a person, who is not called for what passes by itself.
     first_not_open([
-        surroundings(&record.node, our_fence, seen),
-        fresh(&concerned, seen),
         only_ours_lacks(record, seen),
         enough_room(record, seen),
+        fresh(&concerned, seen),
+        surroundings(&record.node, our_fence, seen),
     ])
 }
 

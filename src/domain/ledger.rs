@@ -74,6 +74,9 @@ pub struct Record {
     /// Why the last stop was turned back; none from the moment that another is intended.
     #[serde(default)]
     pub turned_back: Option<String>,
+    /// Since when the old data, its slot destroyed, may not be wiped for what is known of its PGs.
+    #[serde(default)]
+    pub barred_since: Option<DateTime<Utc>>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
     /// Claims reported by agents so far.
@@ -141,7 +144,7 @@ impl Ledger {
     pub fn retried(&self, osd: OsdId) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
-        (record.restarts, record.turned_back) = (0, None);
+        (record.restarts, record.turned_back, record.barred_since) = (0, None, None);
         // A new attempt: the failed one's report must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))

@@ -52,6 +52,8 @@ pub enum Saving {
         /// why
         why: String,
     },
+    /// Wiping the old data is barred from now on.
+    Barred,
     /// Our fence, before it is put up.
     Fence,
     /// Our fence is down.
@@ -81,6 +83,7 @@ impl Saving {
             Self::Proof => "proof",
             Self::Stop => "stop",
             Self::TurnBack { .. } => "turn-back",
+            Self::Barred => "barred",
             Self::Fence => "fence",
             Self::Unfenced => "unfenced",
             Self::New => "new",

@@ -226,6 +226,7 @@ fn record(
         stop_intended_at: None,
         restarts: 0,
         turned_back: None,
+        barred_since: None,
         attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,

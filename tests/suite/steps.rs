@@ -740,13 +740,13 @@ fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carri
 #[test]
 fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
     for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
-        let unsafe_now = world.clone().down(OsdId(2)).reported();
+        let unsafe_now = world.clone().down(OsdId(2)).reported().saved("barred");
         check!(
             unsafe_now.plan(),
             Next::Wait(Wait::UnsafeToWipe { osd: OSD, reason: Reason::OtherCopyLacks { .. } })
         );
         check!(
-            world.down(OsdId(2)).plan(),
+            world.down(OsdId(2)).saved("barred").plan(),
             Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. })
         );
     }
@@ -754,9 +754,67 @@ fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
 
 #[test]
 fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
-    let world = World::destroyed(OSD).down(OsdId(2)).reported().minutes_later(10);
+    // However long ago it was stopped.
+    let world = World::destroyed(OSD).minutes_later(60).down(OsdId(2)).reported().saved("barred");
+    check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    let world = world.minutes_later(10);
     let Next::Halt(halt) = world.plan() else { panic!("{:#?}", world.plan()) };
     assert!(halt.to_string().contains(&format!("ceph osd new {} 0", old(OSD))), "{halt}");
+}
+
+#[test]
+fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
+    let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("barred");
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
+    check!(
+        world.minutes_later(10).plan(),
+        Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
+    );
+}
+
+#[test]
+fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
+    type Change = fn(&mut World);
+    let changes: [Change; 7] = [
+        |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
+        |w| w.seen.ceph.mixed_versions = true,
+        |w| w.seen.kube.fence = Some("theirs".to_owned()),
+        |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
+        |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
+        |w| w.seen.ceph.flags.extend(["norecover".to_owned()]),
+        |w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false,
+    ];
+    for change in changes {
+        let world = World::destroyed(OSD).minutes_later(1000).with(change);
+        check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
+        // Data that stands in the way as well is not hidden by it.
+        let both = world.down(OsdId(2)).reported().saved("barred").minutes_later(10);
+        check!(both.plan(), Next::Halt(Halt::UnsafeToWipe { reason: Reason::OtherCopyLacks { .. }, .. }));
+    }
+}
+
+#[test]
+fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() {
+    let lacks = |world: World| world.down(OsdId(2)).reported();
+    let healed = |world: World| world.up(OsdId(2)).reported();
+    // Unsafe for nine minutes, then a rebuild that fails and leaves the old data there.
+    let world = healed(lacks(World::destroyed(OSD)).saved("barred").minutes_later(9));
+    let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
+    assert_eq!(world.ledger.records[&OSD].barred_since, None);
+    let again = lacks(world.minutes_later(60)).saved("barred");
+    check!(again.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // The attempt was saved already when it became unsafe.
+    let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("barred").minutes_later(9));
+    let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
+    check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // Left alone, and tried again.
+    let tried = again.with(|w| {
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: String::new(), since: w.seen.at });
+        w.ledger = w.ledger.retried(OSD).unwrap();
+    });
+    let tried = tried.minutes_later(60).report(OSD, Some(old_content(OSD)), None).saved("barred");
+    check!(tried.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
 }
 
 #[test]
@@ -824,7 +882,8 @@ fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
     assert_eq!(agent(&world), NodeTask::Inspect);
     let again = world.report(OSD, Some(old_content(OSD)), None);
     // The old data is there after all: its gate is asked.
-    check!(again.clone().down(OsdId(2)).reported().plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    let unsafe_now = again.clone().down(OsdId(2)).reported().saved("barred");
+    check!(unsafe_now.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     assert_eq!(word(&again.plan()), Some("rebuild"));
 }
 

@@ -141,6 +141,7 @@ impl<'a> Step<'a> {
         self.save(Saving::Attempt { task }, |record| {
             let number = record.attempt.number + 1;
             record.attempt = Attempt { number, task, failures };
+            record.barred_since = None;
             record.claims = claims;
         })
     }

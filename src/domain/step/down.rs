@@ -8,6 +8,7 @@ use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
+use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact};
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
@@ -142,18 +143,28 @@ impl Step<'_> {
         if self.facts.disk != DiskFact::Old {
             return self.agent(NodeTask::Rebuild);
         }
-        let osd = self.record.osd;
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => self.agent(NodeTask::Rebuild),
-            Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
-            Gate::Shut(reason) => {
-                let since = self.record.stop_intended_at.unwrap_or(self.seen.at);
-                if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
-                    return Next::Halt(Halt::UnsafeToWipe { osd, old: self.record.old, reason });
-                }
-                Next::Wait(Wait::UnsafeToWipe { osd, reason })
-            }
+            Gate::Shut(reason) => self.barred(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
+            Gate::Unknown(reason) => self.barred(reason, |osd, reason| Wait::Gate { osd, reason }),
         }
+    }
+
+    /// Waits, and calls a person where data has stood in the way for too long. The time counts from the first turn that saw
+    /// it after the last attempt to rebuild.
+    fn barred(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        if !reason.is_about_data() {
+            return Next::Wait(wait(osd, reason));
+        }
+        let Some(since) = record.barred_since else {
+            return self.save(Saving::Barred, |record| record.barred_since = Some(self.seen.at));
+        };
+        let since = self.report().map_or(since, |report| since.max(report.ended_at));
+        if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
+            return Next::Halt(Halt::UnsafeToWipe { osd, old: record.old, reason });
+        }
+        Next::Wait(wait(osd, reason))
     }
 
     pub(super) fn reclaim(&self) -> Next {
