@@ -298,12 +298,56 @@ fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
         label(old(OSD), OsdId(9), true),
         other_cluster,
     ] {
-        let next = World::recorded(OSD).report(OSD, Some(content.clone()), None).plan();
+        let world = looked_thrice(World::recorded(OSD).report(OSD, Some(content.clone()), None), &content);
+        let next = world.plan();
         assert!(
             quarantine(&next).is_some_and(|why| why.contains("something else")),
             "{content:?}: {next:#?}"
         );
     }
+}
+
+/// Its device carried that, and does so at two more looks; nothing but looks is done meanwhile.
+fn looked_thrice(mut world: World, content: &Content) -> World {
+    for _ in 0..2 {
+        world = world.saved("inspect");
+        assert_eq!(agent(&world), NodeTask::Inspect);
+        world = world.report(OSD, Some(content.clone()), None);
+    }
+    world
+}
+
+#[test]
+fn a_device_that_one_look_does_not_find_is_looked_at_again() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    // Before Stop: the next look proves it.
+    let world = World::recorded(OSD).report(OSD, Some(lost.clone()), None).saved("inspect");
+    assert_eq!(word(&world.report(OSD, Some(old_content(OSD)), None).plan()), Some("proof"));
+    // Past Stop: the rebuild could not read what it had written, the next look can.
+    let world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    let world = world.rebuild_ended(OSD, Some(lost), failed()).saved("inspect");
+    assert_eq!(word(&world.report(OSD, Some(gone), None).plan()), Some("rebuild"));
+}
+
+#[test]
+fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
+    let next = looked_thrice(world, &lost).plan();
+    assert!(quarantine(&next).is_some_and(|why| why.contains("something else")), "{next:#?}");
+}
+
+#[test]
+fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_then() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
+    let world = looked_thrice(world, &lost);
+    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
+    // Whether it comes up or not: nobody waits for it.
+    assert!(quarantine(&started.plan()).is_some(), "{:#?}", started.plan());
+    assert!(quarantine(&started.up(OSD).reported().plan()).is_some());
 }
 
 #[test]
@@ -902,6 +946,7 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
         others_tombstone,
     ] {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
+        let world = looked_thrice(world, &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }
