@@ -91,6 +91,8 @@ pub enum Reason {
         /// bytes needed
         needed: u64,
     },
+    /// Nobody knows how much the old OSD holds, or how much the new one may.
+    RoomUnknown,
     /// Daemons of several releases run: an upgrade is going on.
     Upgrading,
     /// Rook prepares OSDs.
@@ -141,7 +143,8 @@ impl Reason {
             | Self::NoRedundancy { .. }
             | Self::OtherCopyLacks { .. }
             | Self::Full { .. }
-            | Self::TooSmall { .. } => true,
+            | Self::TooSmall { .. }
+            | Self::RoomUnknown => true,
             Self::StatisticsIncomplete { .. }
             | Self::NotAsked
             | Self::Flag { .. }
@@ -191,6 +194,7 @@ impl fmt::Display for Reason {
             Self::TooSmall { usable, needed } => {
                 write!(f, "the new OSD may use {usable} bytes, the old one's data needs {needed}")
             }
+            Self::RoomUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
             Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
             Self::OperatorRuns { name } => write!(
@@ -433,10 +437,14 @@ fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
     unknown
 }
 
-/// What the old OSD held, and a tenth more, must fit below the nearfull line of the new one.
+/// What the old OSD holds, and a tenth more, must fit below the nearfull line of the new one. While it serves, what it holds
+/// now counts; then what it held at Stop.
 pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
-    let (Some(evidence), Some(used)) = (&record.evidence, record.used_bytes) else {
-        return Gate::Open;
+    let old = seen.ceph.slots.get(&record.osd).filter(|slot| slot.fsid == Some(record.old));
+    let now = old.filter(|slot| slot.up).and_then(|slot| slot.used_bytes);
+    let used = now.or(record.used_bytes).or_else(|| old?.used_bytes);
+    let (Some(evidence), Some(used)) = (&record.evidence, used) else {
+        return Gate::Unknown(Reason::RoomUnknown);
     };
     let usable = evidence.usable_bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
     let needed = used / 10 * 11;

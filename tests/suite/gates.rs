@@ -442,6 +442,20 @@ fn what_the_old_one_held_and_a_tenth_more_must_fit_below_nearfull() {
     assert_eq!(gate(Some(0), 6 * GIB, 8500), Gate::Open);
 }
 
+#[test]
+fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
+    let unknown = World::stopped(BY_HAND).with(|w| {
+        w.record(BY_HAND).used_bytes = None;
+        w.slot(BY_HAND).used_bytes = None;
+    });
+    assert_eq!(after(&unknown), Gate::Unknown(Reason::RoomUnknown));
+    // The mgr knows it of a stopped OSD too.
+    let known = unknown.with(|w| w.slot(BY_HAND).used_bytes = Some(GIB));
+    assert_eq!(after(&known), Gate::Open);
+    let unproven = World::stopped(BY_HAND).with(|w| w.record(BY_HAND).evidence = None);
+    assert_eq!(after(&unproven), Gate::Unknown(Reason::RoomUnknown));
+}
+
 // ---- words
 
 #[test]

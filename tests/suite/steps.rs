@@ -559,8 +559,20 @@ fn the_gates_are_asked_again_before_every_turn_towards_stop() {
 
 #[test]
 fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
-    let world = World::intended(OSD).with(|w| w.record(OSD).used_bytes = Some(6 * GIB));
+    // It was small enough when it was recorded, and grew while it waited.
+    let world = World::intended(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB));
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
+    let unknown = World::intended(OSD).with(|w| {
+        w.record(OSD).used_bytes = None;
+        w.slot(OSD).used_bytes = None;
+    });
+    check!(unknown.plan(), Next::Wait(Wait::Gate { reason: Reason::RoomUnknown, .. }));
+}
+
+#[test]
+fn what_it_holds_is_saved_at_stop() {
+    let world = World::proven(OSD).keep(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");
+    assert_eq!(world.ledger.records[&OSD].used_bytes, Some(2 * GIB));
 }
 
 #[test]

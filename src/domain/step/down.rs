@@ -72,6 +72,7 @@ impl Step<'_> {
         let is_intended = record.turned_back.is_none() && record.stop_intended_at.is_some_and(is_recent);
         if record.pgs != pgs || !is_intended {
             return self.save(Saving::Stop, |record| {
+                record.used_bytes = slot.used_bytes.or(record.used_bytes);
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
                 record.turned_back = None;
