@@ -249,7 +249,8 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
     first_not_open([
         surroundings(node, our_fence, seen),
         odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() })),
-        fresh(&concerned, seen),
+        // All PGs are to be clean, so of all of them it must be known.
+        fresh(|_| true, seen),
         all_clean(seen),
         redundancy(&concerned, seen),
         ok_to_stop(osd, seen),
@@ -258,14 +259,12 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
 
 /// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
-    // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
-    let concerned: BTreeSet<PgId> =
-        record.pgs.iter().filter(|pg| seen.ceph.pgs.contains_key(*pg)).cloned().collect();
     // What is known of the data goes first: it may need a person, who is not called for what passes by itself.
     first_not_open([
         only_ours_lacks(record, seen),
         enough_room(record, seen),
-        fresh(&concerned, seen),
+        // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
+        fresh(|pg| record.pgs.contains(pg), seen),
         surroundings(&record.node, our_fence, seen),
     ])
 }
@@ -350,13 +349,13 @@ fn operator_gate(seen: &Observation) -> Gate {
 ///
 /// An unchanged PG does not report again, so the epoch of the map itself says nothing (`ceph-lab.md` 3: the statistics
 /// lag the map by up to 7 s).
-fn fresh(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+fn fresh(is_concerned: impl Fn(&PgId) -> bool, seen: &Observation) -> Gate {
     let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     let known = seen.ceph.pgs.len();
     if known as u64 != expected {
         return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
     }
-    let old = seen.ceph.pgs.iter().filter(|(id, _)| concerned.contains(*id)).find_map(|(id, pg)| {
+    let old = seen.ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
         let needed = last_change(pg, seen);
         (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
             pg: id.clone(),

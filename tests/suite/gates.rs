@@ -220,6 +220,14 @@ fn clean_statistics_from_before_a_partner_came_up_open_nothing() {
 }
 
 #[test]
+fn statistics_must_know_of_what_happened_to_any_pg_before_a_stop() {
+    // osd.1 shares no PG with osd.0. The map has it down, the mgr still says active+clean everywhere.
+    let world = World::new().down(OsdId(1));
+    assert!(world.seen.ceph.pgs.values().all(|pg| !(pg.up.contains(&OsdId(1)) && pg.up.contains(&BY_HAND))));
+    check!(before(&world), Gate::Unknown(Reason::StatisticsOld { pg, .. }) if *pg == pg_id(WITHOUT));
+}
+
+#[test]
 fn a_pg_that_nothing_happened_to_may_have_reported_long_ago() {
     let world = World::new().with(|w| w.seen.ceph.epoch = Epoch(9000));
     assert_eq!(before(&world), Gate::Open);
