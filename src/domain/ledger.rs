@@ -60,7 +60,7 @@ pub struct Record {
     pub upmaps: Vec<Upmap>,
     /// Bytes used on it.
     pub used_bytes: Option<u64>,
-    /// Per-OSD flags as they were: (`noout`, `noin`).
+    /// Per-OSD flags as they were before ours, taken again with the intent to stop: (`noout`, `noin`).
     pub former_flags: (bool, bool),
     /// What proves that the device holds the OSD; from the first inspection.
     pub evidence: Option<Evidence>,

@@ -499,6 +499,23 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
 }
 
 #[test]
+fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
+    let set = World::proven(OSD).keep(OSD).with(|w| {
+        w.slot(OSD).noout = true;
+        w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
+    });
+    let world = set.saved("stop");
+    assert_eq!(world.ledger.records[&OSD].former_flags, (true, false));
+    assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
+    // The intent grows old after our own flags were set: they do not become a person's by that.
+    let again = world.hushed(OSD).fenced(OSD).minutes_later(1).saved("stop");
+    assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
+    // Its owner takes it off: what is set then is ours.
+    let off = again.with(|w| w.slot(OSD).noout = false).minutes_later(1).saved("stop");
+    assert_eq!(off.ledger.records[&OSD].former_flags, (false, false));
+}
+
+#[test]
 fn past_stop_a_withdrawn_confirmation_changes_nothing() {
     for world in [
         World::stopping(OSD),

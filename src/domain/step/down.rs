@@ -71,8 +71,17 @@ impl Step<'_> {
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
         let is_intended = record.turned_back.is_none() && record.stop_intended_at.is_some_and(is_recent);
         if record.pgs != pgs || !is_intended {
+            // The first intent comes before our first Hush: what is set then is a person's. Later a flag may be ours, and
+            // only one that is off is known to be nobody's.
+            let is_first = record.stop_intended_at.is_none();
+            let (noout, noin) = record.former_flags;
+            let former = (slot.noout && (is_first || noout), slot.noin && (is_first || noin));
             return self.save(Saving::Stop, |record| {
                 record.used_bytes = slot.used_bytes.or(record.used_bytes);
+                record.former_flags = former;
+                if is_first {
+                    (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
+                }
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
                 record.turned_back = None;
