@@ -122,14 +122,17 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
     wait
 }
 
-/// Whether confirmation, selection, class, node and target still are as recorded. Asked only before Stop.
+/// Whether confirmation, selection, class, node, Deployment and target still are as recorded. Asked only before Stop. (A
+/// Deployment that was made anew is not the one that was kept: its OSD is recorded anew.)
 pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
-    let node = seen.kube.daemons.get(&record.osd).and_then(|daemon| daemon.node.as_ref());
+    let daemon = seen.kube.daemons.get(&record.osd);
+    let node = daemon.and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
+        && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
         && classify::target(&seen.kube.declaration).as_ref() == Ok(&record.target)
 }
 

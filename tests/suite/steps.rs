@@ -466,6 +466,16 @@ fn an_osd_that_moved_to_another_node_is_not_the_one_that_was_proven() {
 }
 
 #[test]
+fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
+    let anew = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
+    for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
+        assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
+    }
+    // Past Stop it is not asked.
+    check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Destroy { .. }));
+}
+
+#[test]
 fn withdrawn_it_lifts_its_own_flags_and_fence_sweeps_and_is_gone() {
     let mut world =
         World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false).saved("withdrawn");
