@@ -38,6 +38,8 @@ pub enum Saving {
     Record,
     /// The record is given up before anything was done.
     Withdrawn,
+    /// The id was purged by somebody else before anything was done: the record is given up.
+    Purged,
     /// An attempt of a node agent, before its Job is made.
     Attempt {
         /// what it is to do
@@ -77,6 +79,7 @@ impl Saving {
         match self {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
+            Self::Purged => "purged-by-others",
             Self::Attempt { task: NodeTask::Inspect } => "inspect",
             Self::Attempt { task: NodeTask::Rebuild } => "rebuild",
             Self::Attempt { task: NodeTask::GiveBack } => "give-back",

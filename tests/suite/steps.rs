@@ -1040,6 +1040,26 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
 }
 
 #[test]
+fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
+    let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
+    for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
+        let mut world = purged(world).saved("purged-by-others");
+        while matches!(world.plan(), Next::Do(Act::Sweep { .. })) {
+            world.seen.kube.kept.clear();
+            world.seen.kube.node_jobs.clear();
+            world.seen.kube.reports.clear();
+        }
+        world = world.saved("closed");
+        check!(world.plan(), Next::Finished(_));
+    }
+    // An agent that still looks is waited for.
+    let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
+    check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
+    // From the intent to stop on, it may have been stopped by us.
+    check!(purged(World::intended(OSD)).plan(), Next::Halt(Halt::PurgedByOthers { .. }));
+}
+
+#[test]
 fn a_place_that_was_lost_is_put_back_as_recorded() {
     let mut world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
     let record = world.record(OSD).clone();

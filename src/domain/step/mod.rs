@@ -50,6 +50,7 @@ impl<'a> Step<'a> {
         }
         match self.phase {
             Phase::Busy => self.busy(),
+            _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),
@@ -83,6 +84,11 @@ impl<'a> Step<'a> {
             Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
             Phase::Foreign => self.see_again(),
         }
+    }
+
+    /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
+    fn was_purged_before_stop(&self) -> bool {
+        self.facts.slot == SlotFact::Absent && self.record.stop_intended_at.is_none() && !self.facts.claims
     }
 
     fn our_fence(&self) -> Option<&'a str> {
