@@ -79,6 +79,11 @@ pub enum Reason {
         /// its health code
         code: String,
     },
+    /// A flag of the whole osdmap stands in the way.
+    Flag {
+        /// as `ceph osd dump` names it
+        flag: String,
+    },
     /// The new OSD would be too small for what the old one holds.
     TooSmall {
         /// bytes that the new one may use
@@ -86,6 +91,8 @@ pub enum Reason {
         /// bytes needed
         needed: u64,
     },
+    /// Nobody knows how much the old OSD holds, or how much the new one may.
+    RoomUnknown,
     /// Daemons of several releases run: an upgrade is going on.
     Upgrading,
     /// Rook prepares OSDs.
@@ -124,6 +131,36 @@ pub enum Reason {
     RemovesOutOsds,
 }
 
+impl Reason {
+    /// Whether it tells of data: copies that lack, are not known of, or have no room. What is around them (Rook, a node, an
+    /// upgrade, a flag) passes when its owner is done, and endangers nothing while it is waited for.
+    pub fn is_about_data(&self) -> bool {
+        match self {
+            Self::StatisticsOld { .. }
+            | Self::NotClean { .. }
+            | Self::Peering { .. }
+            | Self::NotOkToStop { .. }
+            | Self::NoRedundancy { .. }
+            | Self::OtherCopyLacks { .. }
+            | Self::Full { .. }
+            | Self::TooSmall { .. }
+            | Self::RoomUnknown => true,
+            Self::StatisticsIncomplete { .. }
+            | Self::NotAsked
+            | Self::Flag { .. }
+            | Self::Upgrading
+            | Self::RookPrepares { .. }
+            | Self::OperatorRuns { .. }
+            | Self::FencedByOthers { .. }
+            | Self::Draining { .. }
+            | Self::Odd { .. }
+            | Self::NodeNotReady { .. }
+            | Self::External
+            | Self::RemovesOutOsds => false,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,9 +186,15 @@ impl fmt::Display for Reason {
             }
             Self::OtherCopyLacks { pg, state } => write!(f, "PG {pg} lacks another copy too ({state}); see `ceph pg {pg} query`"),
             Self::Full { code } => write!(f, "{code} is raised; see `ceph health detail`"),
+            Self::Flag { flag } => {
+                // What is set as `pause` is shown as two flags.
+                let set_as = if flag.starts_with("pause") { "pause" } else { flag };
+                write!(f, "the flag {flag} is set on the whole cluster: `ceph osd unset {set_as}` when its owner is done")
+            }
             Self::TooSmall { usable, needed } => {
                 write!(f, "the new OSD may use {usable} bytes, the old one's data needs {needed}")
             }
+            Self::RoomUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
             Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
             Self::OperatorRuns { name } => write!(
@@ -206,7 +249,8 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
     first_not_open([
         surroundings(node, our_fence, seen),
         odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() })),
-        fresh(&concerned, seen),
+        // All PGs are to be clean, so of all of them it must be known.
+        fresh(|_| true, seen),
         all_clean(seen),
         redundancy(&concerned, seen),
         ok_to_stop(osd, seen),
@@ -215,14 +259,13 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
 
 /// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
-    // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
-    let concerned: BTreeSet<PgId> =
-        record.pgs.iter().filter(|pg| seen.ceph.pgs.contains_key(*pg)).cloned().collect();
+    // What is known of the data goes first: it may need a person, who is not called for what passes by itself.
     first_not_open([
-        surroundings(&record.node, our_fence, seen),
-        fresh(&concerned, seen),
         only_ours_lacks(record, seen),
         enough_room(record, seen),
+        // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
+        fresh(|pg| record.pgs.contains(pg), seen),
+        surroundings(&record.node, our_fence, seen),
     ])
 }
 
@@ -253,7 +296,19 @@ const FULL: [&str; 7] = [
     "PG_BACKFILL_FULL",
 ];
 
-/// Everything around the PGs: Rook, the node, space, upgrades.
+/// Flags of the whole osdmap under which no OSD can be migrated: a stopped one is not marked down, a new one not up; its
+/// data does not come back; nobody can read or write. Others are no hindrance: `noout` and `noin` are what we set on the
+/// OSD ourselves, scrubbing is Ceph's own, and `norebalance` holds up no PG that lacks a copy (`PrimaryLogPG`:
+/// `start_recovery_ops` asks `is_degraded`), and all that we move belongs to such.
+const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
+
+/// Whether a flag of the whole osdmap stands in the way.
+pub fn flags(seen: &Observation) -> Gate {
+    let flag = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag));
+    flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
+}
+
+/// Everything around the PGs: Rook, the node, space, flags, upgrades.
 fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     let kube = &seen.kube;
     let full = FULL.iter().find(|code| seen.ceph.health.contains(**code));
@@ -272,6 +327,7 @@ fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) ->
             .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
         shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
         full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
+        flags(seen),
         match kube.nodes.get(node) {
             Some(seen_node) if seen_node.ready => Gate::Open,
             Some(_) | None => Gate::Unknown(Reason::NodeNotReady { node: node.clone() }),
@@ -293,13 +349,13 @@ fn operator_gate(seen: &Observation) -> Gate {
 ///
 /// An unchanged PG does not report again, so the epoch of the map itself says nothing (`ceph-lab.md` 3: the statistics
 /// lag the map by up to 7 s).
-fn fresh(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+fn fresh(is_concerned: impl Fn(&PgId) -> bool, seen: &Observation) -> Gate {
     let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     let known = seen.ceph.pgs.len();
     if known as u64 != expected {
         return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
     }
-    let old = seen.ceph.pgs.iter().filter(|(id, _)| concerned.contains(*id)).find_map(|(id, pg)| {
+    let old = seen.ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
         let needed = last_change(pg, seen);
         (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
             pg: id.clone(),
@@ -380,10 +436,14 @@ fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
     unknown
 }
 
-/// What the old OSD held, and a tenth more, must fit below the nearfull line of the new one.
+/// What the old OSD holds, and a tenth more, must fit below the nearfull line of the new one. While it serves, what it holds
+/// now counts; then what it held at Stop.
 pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
-    let (Some(evidence), Some(used)) = (&record.evidence, record.used_bytes) else {
-        return Gate::Open;
+    let old = seen.ceph.slots.get(&record.osd).filter(|slot| slot.fsid == Some(record.old));
+    let now = old.filter(|slot| slot.up).and_then(|slot| slot.used_bytes);
+    let used = now.or(record.used_bytes).or_else(|| old?.used_bytes);
+    let (Some(evidence), Some(used)) = (&record.evidence, used) else {
+        return Gate::Unknown(Reason::RoomUnknown);
     };
     let usable = evidence.usable_bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
     let needed = used / 10 * 11;

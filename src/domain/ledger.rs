@@ -60,7 +60,7 @@ pub struct Record {
     pub upmaps: Vec<Upmap>,
     /// Bytes used on it.
     pub used_bytes: Option<u64>,
-    /// Per-OSD flags as they were: (`noout`, `noin`).
+    /// Per-OSD flags as they were before ours, taken again with the intent to stop: (`noout`, `noin`).
     pub former_flags: (bool, bool),
     /// What proves that the device holds the OSD; from the first inspection.
     pub evidence: Option<Evidence>,
@@ -68,6 +68,15 @@ pub struct Record {
     pub pgs: BTreeSet<PgId>,
     /// When Stop was intended: minutes before it was done, at most.
     pub stop_intended_at: Option<DateTime<Utc>>,
+    /// Stops that were turned back, since the record was made or its OSD tried again.
+    #[serde(default)]
+    pub restarts: u32,
+    /// Why the last stop was turned back; none from the moment that another is intended.
+    #[serde(default)]
+    pub turned_back: Option<String>,
+    /// Since when the old data, its slot destroyed, may not be wiped for what is known of its PGs.
+    #[serde(default)]
+    pub barred_since: Option<DateTime<Utc>>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
     /// Claims reported by agents so far.
@@ -135,6 +144,7 @@ impl Ledger {
     pub fn retried(&self, osd: OsdId) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
+        (record.restarts, record.turned_back, record.barred_since) = (0, None, None);
         // A new attempt: the failed one's report must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))

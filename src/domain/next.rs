@@ -7,7 +7,7 @@ use super::act::Act;
 use super::gate::Reason;
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::Ledger;
-use super::osd::{OsdFsid, OsdId};
+use super::osd::{OsdFsid, OsdId, Weight};
 
 /// The one thing a turn does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +38,8 @@ pub enum Saving {
     Record,
     /// The record is given up before anything was done.
     Withdrawn,
+    /// The id was purged by somebody else before anything was done: the record is given up.
+    Purged,
     /// An attempt of a node agent, before its Job is made.
     Attempt {
         /// what it is to do
@@ -47,6 +49,13 @@ pub enum Saving {
     Proof,
     /// The PGs, right before Stop.
     Stop,
+    /// A stop is turned back: counted before the OSD is started again.
+    TurnBack {
+        /// why
+        why: String,
+    },
+    /// Wiping the old data is barred from now on.
+    Barred,
     /// Our fence, before it is put up.
     Fence,
     /// Our fence is down.
@@ -70,11 +79,14 @@ impl Saving {
         match self {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
+            Self::Purged => "purged-by-others",
             Self::Attempt { task: NodeTask::Inspect } => "inspect",
             Self::Attempt { task: NodeTask::Rebuild } => "rebuild",
             Self::Attempt { task: NodeTask::GiveBack } => "give-back",
             Self::Proof => "proof",
             Self::Stop => "stop",
+            Self::TurnBack { .. } => "turn-back",
+            Self::Barred => "barred",
             Self::Fence => "fence",
             Self::Unfenced => "unfenced",
             Self::New => "new",
@@ -137,6 +149,13 @@ pub enum Wait {
         /// why its pod does not run
         trouble: Option<String>,
     },
+    /// Somebody else to take an OSD in again that they took out meanwhile.
+    OutByOthers {
+        /// which
+        osd: OsdId,
+        /// its in-weight as recorded
+        reweight: Weight,
+    },
     /// Data to come back.
     ActiveClean {
         /// onto which
@@ -179,6 +198,16 @@ impl fmt::Display for Wait {
             Self::Up { osd, trouble } => {
                 write!(f, "{osd} starts")?;
                 because(f, trouble)
+            }
+            Self::OutByOthers { osd, reweight } => {
+                let id = osd.0;
+                write!(f, "{osd} is up, and was taken out by somebody else meanwhile: `ceph osd in {id}`")?;
+                // `osd in` makes it 1.0.
+                if *reweight == Weight::ONE {
+                    return Ok(());
+                }
+                // In full: as it is shown elsewhere it would be rounded.
+                write!(f, " and `ceph osd reweight {id} {}`, as it was", reweight.as_decimal())
             }
             Self::ActiveClean { osd, pgs, objects, bytes } => {
                 write!(

@@ -7,7 +7,7 @@
 use super::inspection::{Content, NodeReport, NodeTask};
 use super::ledger::Record;
 use super::observation::{JobState, Observation, Pg, Slot, SlotState};
-use super::osd::{ClusterFsid, OsdFsid, OsdId};
+use super::osd::{ClusterFsid, OsdFsid, OsdId, Weight};
 
 /// Where an OSD's migration stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,7 +135,7 @@ pub struct Facts {
     pub daemon: DaemonFact,
     /// We have claims on the id.
     pub claims: bool,
-    /// Every PG it is to hold is clean with it acting, as of its last boot.
+    /// It is in, if it was, and every PG it is to hold is clean with it acting, as of its last boot.
     pub clean: bool,
     /// Its metadata is what the record wants.
     pub conforms: bool,
@@ -286,7 +286,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
             },
         },
         claims: !claims.is_empty(),
-        clean: slot.is_some_and(|slot| is_settled(record, slot, seen)),
+        clean: slot.is_some_and(|slot| !is_out_by_others(record, slot) && is_settled(record, slot, seen)),
         conforms: slot.is_some_and(|slot| conforms(record, slot)),
     }
 }
@@ -409,6 +409,11 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         | Content::Other { .. }
         | Content::NotFound { .. } => DiskFact::Other,
     }
+}
+
+/// It was in when it was recorded, and is out now. We never mark an OSD out, and our `noout` keeps Ceph from it.
+pub fn is_out_by_others(record: &Record, slot: &Slot) -> bool {
+    !slot.is_in && record.reweight > Weight(0)
 }
 
 /// Every PG that is to be on it is clean with it acting, and reported so since it came up.

@@ -10,6 +10,7 @@ use super::ledger::{Attempt, Ledger, MAX_OPEN, Record};
 use super::next::{Halt, Next, Saving, Summary, Wait};
 use super::observation::Observation;
 use super::osd::{Layout, NodeName, OsdId};
+use super::phase;
 use super::policy::Policy;
 use super::step::{self, Step};
 
@@ -121,14 +122,17 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
     wait
 }
 
-/// Whether confirmation, selection, class, node and target still are as recorded. Asked only before Stop.
+/// Whether confirmation, selection, class, node, Deployment and target still are as recorded. Asked only before Stop. (A
+/// Deployment that was made anew is not the one that was kept: its OSD is recorded anew.)
 pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
-    let node = seen.kube.daemons.get(&record.osd).and_then(|daemon| daemon.node.as_ref());
+    let daemon = seen.kube.daemons.get(&record.osd);
+    let node = daemon.and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
+        && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
         && classify::target(&seen.kube.declaration).as_ref() == Ok(&record.target)
 }
 
@@ -167,16 +171,28 @@ fn next_candidate(
     end(ledger, seen, summary)
 }
 
-/// Every PG that is not clean was served by an OSD that was left alone past Stop: waiting alone does not end that.
+/// Every PG that is not clean was served by an OSD that was left alone past Stop and is down: waiting alone does not end
+/// that. One that serves, the old one or the new one, fills by itself.
 fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool {
-    let theirs: BTreeSet<_> = ledger.quarantined().flat_map(|record| &record.pgs).collect();
+    let is_up = |record: &Record| seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.up);
+    let theirs: BTreeSet<_> = ledger
+        .quarantined()
+        .filter(|record| is_past_stop(record, seen) && !is_up(record))
+        .flat_map(|record| &record.pgs)
+        .collect();
     let unclean = seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
     !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
 }
 
+/// It was to be stopped, and is not as it was before: stopped by us, or no longer the old OSD. One that was only meant to
+/// be stopped, or serves again, is not.
+fn is_past_stop(record: &Record, seen: &Observation) -> bool {
+    record.stop_intended_at.is_some() && !phase::facts(record, true, seen).before_stop()
+}
+
 /// Nothing is left but our fence, perhaps. An OSD that was left alone past Stop keeps it up: Rook would start it.
 fn end(ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
-    let past_stop = ledger.records.values().any(|record| record.stop_intended_at.is_some());
+    let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
     match &ledger.run.fence {
         Some(value) if !past_stop => step::take_down(value, ledger, seen),
         Some(_) | None => Next::Finished(summary),
@@ -224,6 +240,9 @@ fn record(
         evidence: None,
         pgs: BTreeSet::new(),
         stop_intended_at: None,
+        restarts: 0,
+        turned_back: None,
+        barred_since: None,
         attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,

@@ -31,7 +31,9 @@ pub struct Declaration {
     pub encrypted: bool,
     /// A metadata device, database or wal size, or several OSDs per device are asked for somewhere under `spec.storage`: sentences for people.
     pub unsupported: Vec<String>,
-    /// `spec.disruptionManagement.pgHealthyRegex`: it replaces the built-in rule of which PG states are healthy.
+    /// `spec.disruptionManagement.pgHealthyRegex`: with it Rook decides which PG states are healthy. It is read, and not
+    /// honoured: it can only relax or replace our own rule (`gate::is_clean`), which stays in force whatever it says. So no
+    /// gate asks it, and `plan` must not show it as if one did.
     pub pg_healthy_regex: Option<String>,
 }
 

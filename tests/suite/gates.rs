@@ -107,6 +107,29 @@ fn health(w: &mut World, code: &str) {
 }
 
 #[test]
+fn a_flag_of_the_whole_cluster_that_keeps_an_osd_or_its_data_from_coming_back_closes_both_gates() {
+    for flag in ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"] {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        for gate in [changed(set), after(&World::stopped(BY_HAND).with(set))] {
+            let Gate::Shut(reason @ Reason::Flag { .. }) = gate else { panic!("{flag}: {gate:?}") };
+            let unset =
+                format!("`ceph osd unset {}`", if flag.starts_with("pause") { "pause" } else { flag });
+            assert!(reason.to_string().contains(flag) && reason.to_string().contains(&unset), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn flags_that_hold_up_no_lacking_copy_close_no_gate() {
+    for flag in ["noout", "noin", "noscrub", "nodeep-scrub", "norebalance", "sortbitwise", "pglog_hardlimit"]
+    {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        assert_eq!(changed(set), Gate::Open, "{flag}");
+        assert_eq!(after(&World::stopped(BY_HAND).with(set)), Gate::Open, "{flag}");
+    }
+}
+
+#[test]
 fn nothing_is_stopped_while_deployments_and_osds_cannot_be_told_apart() {
     let odd = |w: &mut World| w.seen.kube.oddities.push("osd.1 has two Deployments: a and b".to_owned());
     check!(changed(odd), Gate::Shut(Reason::Odd { what }) if what.contains("osd.1"));
@@ -194,6 +217,14 @@ fn clean_statistics_from_before_a_partner_came_up_open_nothing() {
     let world = World::new().up(OsdId(2));
     check!(before(&world), Gate::Unknown(Reason::StatisticsOld { needed: Epoch(101), .. }));
     assert_eq!(before(&world.reported()), Gate::Open);
+}
+
+#[test]
+fn statistics_must_know_of_what_happened_to_any_pg_before_a_stop() {
+    // osd.1 shares no PG with osd.0. The map has it down, the mgr still says active+clean everywhere.
+    let world = World::new().down(OsdId(1));
+    assert!(world.seen.ceph.pgs.values().all(|pg| !(pg.up.contains(&OsdId(1)) && pg.up.contains(&BY_HAND))));
+    check!(before(&world), Gate::Unknown(Reason::StatisticsOld { pg, .. }) if *pg == pg_id(WITHOUT));
 }
 
 #[test]
@@ -417,6 +448,20 @@ fn what_the_old_one_held_and_a_tenth_more_must_fit_below_nearfull() {
     check!(gate(Some(4 * GIB), 6 * GIB, 5000), Gate::Shut(Reason::TooSmall { .. }));
     check!(gate(Some(GIB), 0, 8500), Gate::Shut(Reason::TooSmall { .. }));
     assert_eq!(gate(Some(0), 6 * GIB, 8500), Gate::Open);
+}
+
+#[test]
+fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
+    let unknown = World::stopped(BY_HAND).with(|w| {
+        w.record(BY_HAND).used_bytes = None;
+        w.slot(BY_HAND).used_bytes = None;
+    });
+    assert_eq!(after(&unknown), Gate::Unknown(Reason::RoomUnknown));
+    // The mgr knows it of a stopped OSD too.
+    let known = unknown.with(|w| w.slot(BY_HAND).used_bytes = Some(GIB));
+    assert_eq!(after(&known), Gate::Open);
+    let unproven = World::stopped(BY_HAND).with(|w| w.record(BY_HAND).evidence = None);
+    assert_eq!(after(&unproven), Gate::Unknown(Reason::RoomUnknown));
 }
 
 // ---- words

@@ -50,6 +50,17 @@ fn every_rung_of_the_ladder_survives_being_stored() {
 }
 
 #[test]
+fn a_record_from_before_stops_were_counted_is_read() {
+    let mut keys = keys();
+    let mut record: serde_json::Value = serde_json::from_str(&keys["osd-0"]).unwrap();
+    for added in ["restarts", "turned_back", "barred_since"] {
+        assert!(record.as_object_mut().unwrap().remove(added).is_some(), "{added}");
+    }
+    keys.insert("osd-0".to_owned(), record.to_string());
+    assert_eq!(read(&keys).unwrap(), full());
+}
+
+#[test]
 fn nothing_stored_is_an_empty_ledger() {
     assert_eq!(read(&BTreeMap::new()).unwrap(), Ledger::default());
 }

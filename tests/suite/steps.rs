@@ -298,12 +298,56 @@ fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
         label(old(OSD), OsdId(9), true),
         other_cluster,
     ] {
-        let next = World::recorded(OSD).report(OSD, Some(content.clone()), None).plan();
+        let world = looked_thrice(World::recorded(OSD).report(OSD, Some(content.clone()), None), &content);
+        let next = world.plan();
         assert!(
             quarantine(&next).is_some_and(|why| why.contains("something else")),
             "{content:?}: {next:#?}"
         );
     }
+}
+
+/// Its device carried that, and does so at two more looks; nothing but looks is done meanwhile.
+fn looked_thrice(mut world: World, content: &Content) -> World {
+    for _ in 0..2 {
+        world = world.saved("inspect");
+        assert_eq!(agent(&world), NodeTask::Inspect);
+        world = world.report(OSD, Some(content.clone()), None);
+    }
+    world
+}
+
+#[test]
+fn a_device_that_one_look_does_not_find_is_looked_at_again() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    // Before Stop: the next look proves it.
+    let world = World::recorded(OSD).report(OSD, Some(lost.clone()), None).saved("inspect");
+    assert_eq!(word(&world.report(OSD, Some(old_content(OSD)), None).plan()), Some("proof"));
+    // Past Stop: the rebuild could not read what it had written, the next look can.
+    let world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    let world = world.rebuild_ended(OSD, Some(lost), failed()).saved("inspect");
+    assert_eq!(word(&world.report(OSD, Some(gone), None).plan()), Some("rebuild"));
+}
+
+#[test]
+fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
+    let next = looked_thrice(world, &lost).plan();
+    assert!(quarantine(&next).is_some_and(|why| why.contains("something else")), "{next:#?}");
+}
+
+#[test]
+fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_then() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
+    let world = looked_thrice(world, &lost);
+    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
+    // Whether it comes up or not: nobody waits for it.
+    assert!(quarantine(&started.plan()).is_some(), "{:#?}", started.plan());
+    assert!(quarantine(&started.up(OSD).reported().plan()).is_some());
 }
 
 #[test]
@@ -422,6 +466,16 @@ fn an_osd_that_moved_to_another_node_is_not_the_one_that_was_proven() {
 }
 
 #[test]
+fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
+    let anew = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
+    for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
+        assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
+    }
+    // Past Stop it is not asked.
+    check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Destroy { .. }));
+}
+
+#[test]
 fn withdrawn_it_lifts_its_own_flags_and_fence_sweeps_and_is_gone() {
     let mut world =
         World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false).saved("withdrawn");
@@ -452,6 +506,23 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
     check!(withdraw(had.hushed(OSD)).plan(), Next::Do(Act::Unhush { noout: false, noin: true, .. }));
     // Somebody set flags before we ever meant to.
     check!(withdraw(World::proven(OSD).hushed(OSD)).plan(), Next::Do(Act::Sweep { .. }));
+}
+
+#[test]
+fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
+    let set = World::proven(OSD).keep(OSD).with(|w| {
+        w.slot(OSD).noout = true;
+        w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
+    });
+    let world = set.saved("stop");
+    assert_eq!(world.ledger.records[&OSD].former_flags, (true, false));
+    assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
+    // The intent grows old after our own flags were set: they do not become a person's by that.
+    let again = world.hushed(OSD).fenced(OSD).minutes_later(1).saved("stop");
+    assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
+    // Its owner takes it off: what is set then is ours.
+    let off = again.with(|w| w.slot(OSD).noout = false).minutes_later(1).saved("stop");
+    assert_eq!(off.ledger.records[&OSD].former_flags, (false, false));
 }
 
 #[test]
@@ -515,8 +586,20 @@ fn the_gates_are_asked_again_before_every_turn_towards_stop() {
 
 #[test]
 fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
-    let world = World::intended(OSD).with(|w| w.record(OSD).used_bytes = Some(6 * GIB));
+    // It was small enough when it was recorded, and grew while it waited.
+    let world = World::intended(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB));
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
+    let unknown = World::intended(OSD).with(|w| {
+        w.record(OSD).used_bytes = None;
+        w.slot(OSD).used_bytes = None;
+    });
+    check!(unknown.plan(), Next::Wait(Wait::Gate { reason: Reason::RoomUnknown, .. }));
+}
+
+#[test]
+fn what_it_holds_is_saved_at_stop() {
+    let world = World::proven(OSD).keep(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");
+    assert_eq!(world.ledger.records[&OSD].used_bytes, Some(2 * GIB));
 }
 
 #[test]
@@ -606,16 +689,116 @@ fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
 }
 
 #[test]
-fn stopped_and_no_longer_safe_it_is_started_again() {
-    let world = World::stopped(OSD).down(OsdId(2)).reported();
-    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
+    for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        check!(turned_back(&World::stopped(OSD).with(set)), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(
+            World::destroyed(OSD).with(set).plan(),
+            Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named }, .. }) if named == flag
+        );
+    }
 }
 
 #[test]
-fn stopped_with_its_node_away_nothing_is_done() {
+fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone() {
+    let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
+    check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
+    let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
+    check!(turned_back(&gone), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+#[test]
+fn stopped_and_no_longer_safe_it_is_started_again() {
+    let world = World::stopped(OSD).down(OsdId(2)).reported();
+    check!(turned_back(&world), Next::Do(Act::Restart { osd: OSD, .. }));
+    // Decided and counted, it is done, whatever the gate says meanwhile.
+    let counted = world.saved("turn-back").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
+    check!(counted.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+/// The turn back is counted; what is done then.
+fn turned_back(world: &World) -> Next {
+    world.clone().saved("turn-back").plan()
+}
+
+/// osd.0 was stopped, its neighbours became nearly full by it, and it serves again.
+fn stopped_in_vain(world: World) -> World {
+    let world = world.with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+        w.daemon(OSD).pods.clear();
+        w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
+    });
+    let world = world.down(OSD).reported().saved("turn-back");
+    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    let world = world.with(|w| {
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None);
+        w.daemon(OSD).pods.push(crate::support::build::pod(OSD));
+        w.seen.ceph.health.clear();
+    });
+    world.up(OSD).reported()
+}
+
+#[test]
+fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
+    // Within the minute that an intent holds: else the next turn back would not be counted.
+    let world = stopped_in_vain(World::intended(OSD)).saved("stop");
+    assert_eq!((world.ledger.records[&OSD].restarts, &world.ledger.records[&OSD].turned_back), (1, &None));
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+}
+
+#[test]
+fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_lifted() {
+    let once = stopped_in_vain(World::intended(OSD)).saved("stop");
+    let twice = stopped_in_vain(once);
+    let next = twice.plan();
+    assert!(
+        quarantine(&next).is_some_and(|why| why.contains("2 times") && why.contains("OSD_NEARFULL")),
+        "{next:#?}"
+    );
+    let mut world = twice.saved("quarantine");
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+    // Tried again, it counts from nothing.
+    let again = world.ledger.retried(OSD).unwrap();
+    assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].turned_back), (0, &None));
+}
+
+#[test]
+fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
     let world = World::stopped(OSD)
         .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
+    check!(turned_back(&world.minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+#[test]
+fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
+    // The two other copies of PG 0 died after our Stop: nobody reports for it any more.
+    let world = World::stopped(OSD).down(OsdId(2)).down(OsdId(4)).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state.insert("stale".to_owned());
+        }
+    });
+    check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(turned_back(&world.clone().minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+    // One that is open late is open.
+    check!(World::stopped(OSD).minutes_later(60).plan(), Next::Do(Act::Destroy { .. }));
+    // Destroyed, there is nothing to start.
+    let destroyed = world.slot_destroyed(OSD).minutes_later(3).plan();
+    assert!(!matches!(destroyed, Next::Do(_)), "{destroyed:#?}");
+}
+
+#[test]
+fn a_stop_is_never_done_on_an_intent_that_is_a_minute_old() {
+    let world = World::intended(OSD);
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+    assert_eq!(
+        word(&world.minutes_later(1).plan()),
+        Some("stop"),
+        "what counts from the intent counts from the stop"
+    );
 }
 
 #[test]
@@ -640,13 +823,13 @@ fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carri
 #[test]
 fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
     for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
-        let unsafe_now = world.clone().down(OsdId(2)).reported();
+        let unsafe_now = world.clone().down(OsdId(2)).reported().saved("barred");
         check!(
             unsafe_now.plan(),
             Next::Wait(Wait::UnsafeToWipe { osd: OSD, reason: Reason::OtherCopyLacks { .. } })
         );
         check!(
-            world.down(OsdId(2)).plan(),
+            world.down(OsdId(2)).saved("barred").plan(),
             Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. })
         );
     }
@@ -654,9 +837,67 @@ fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
 
 #[test]
 fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
-    let world = World::destroyed(OSD).down(OsdId(2)).reported().minutes_later(10);
+    // However long ago it was stopped.
+    let world = World::destroyed(OSD).minutes_later(60).down(OsdId(2)).reported().saved("barred");
+    check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    let world = world.minutes_later(10);
     let Next::Halt(halt) = world.plan() else { panic!("{:#?}", world.plan()) };
     assert!(halt.to_string().contains(&format!("ceph osd new {} 0", old(OSD))), "{halt}");
+}
+
+#[test]
+fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
+    let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("barred");
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
+    check!(
+        world.minutes_later(10).plan(),
+        Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
+    );
+}
+
+#[test]
+fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
+    type Change = fn(&mut World);
+    let changes: [Change; 7] = [
+        |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
+        |w| w.seen.ceph.mixed_versions = true,
+        |w| w.seen.kube.fence = Some("theirs".to_owned()),
+        |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
+        |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
+        |w| w.seen.ceph.flags.extend(["norecover".to_owned()]),
+        |w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false,
+    ];
+    for change in changes {
+        let world = World::destroyed(OSD).minutes_later(1000).with(change);
+        check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
+        // Data that stands in the way as well is not hidden by it.
+        let both = world.down(OsdId(2)).reported().saved("barred").minutes_later(10);
+        check!(both.plan(), Next::Halt(Halt::UnsafeToWipe { reason: Reason::OtherCopyLacks { .. }, .. }));
+    }
+}
+
+#[test]
+fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() {
+    let lacks = |world: World| world.down(OsdId(2)).reported();
+    let healed = |world: World| world.up(OsdId(2)).reported();
+    // Unsafe for nine minutes, then a rebuild that fails and leaves the old data there.
+    let world = healed(lacks(World::destroyed(OSD)).saved("barred").minutes_later(9));
+    let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
+    assert_eq!(world.ledger.records[&OSD].barred_since, None);
+    let again = lacks(world.minutes_later(60)).saved("barred");
+    check!(again.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // The attempt was saved already when it became unsafe.
+    let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("barred").minutes_later(9));
+    let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
+    check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // Left alone, and tried again.
+    let tried = again.with(|w| {
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: String::new(), since: w.seen.at });
+        w.ledger = w.ledger.retried(OSD).unwrap();
+    });
+    let tried = tried.minutes_later(60).report(OSD, Some(old_content(OSD)), None).saved("barred");
+    check!(tried.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
 }
 
 #[test]
@@ -724,7 +965,8 @@ fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
     assert_eq!(agent(&world), NodeTask::Inspect);
     let again = world.report(OSD, Some(old_content(OSD)), None);
     // The old data is there after all: its gate is asked.
-    check!(again.clone().down(OsdId(2)).reported().plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    let unsafe_now = again.clone().down(OsdId(2)).reported().saved("barred");
+    check!(unsafe_now.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     assert_eq!(word(&again.plan()), Some("rebuild"));
 }
 
@@ -743,6 +985,7 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
         others_tombstone,
     ] {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
+        let world = looked_thrice(world, &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }
@@ -794,6 +1037,26 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     );
     let looked = World::stopped(OSD).slot_gone(OSD);
     check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD }));
+}
+
+#[test]
+fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
+    let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
+    for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
+        let mut world = purged(world).saved("purged-by-others");
+        while matches!(world.plan(), Next::Do(Act::Sweep { .. })) {
+            world.seen.kube.kept.clear();
+            world.seen.kube.node_jobs.clear();
+            world.seen.kube.reports.clear();
+        }
+        world = world.saved("closed");
+        check!(world.plan(), Next::Finished(_));
+    }
+    // An agent that still looks is waited for.
+    let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
+    check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
+    // From the intent to stop on, it may have been stopped by us.
+    check!(purged(World::intended(OSD)).plan(), Next::Halt(Halt::PurgedByOthers { .. }));
 }
 
 #[test]
@@ -995,6 +1258,33 @@ fn others_trouble_elsewhere_does_not_keep_it_from_being_settled() {
 }
 
 #[test]
+fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_command() {
+    let out = World::filled(OSD).with(|w| {
+        w.slot(OSD).is_in = false;
+        w.slot(OSD).reweight = Weight(0);
+        // Its PGs moved elsewhere, and are clean.
+        for n in (0..8).filter(|n| members(*n).contains(&OSD)) {
+            let pg = w.pg(n);
+            pg.up = [1, 3, 5].map(OsdId).into();
+            pg.acting.clone_from(&pg.up);
+        }
+    });
+    let out = unfenced(noin_lifted(out));
+    let Next::Wait(wait @ Wait::OutByOthers { osd: OSD, .. }) = out.plan() else {
+        panic!("{:#?}", out.plan())
+    };
+    assert!(
+        wait.to_string().contains("`ceph osd in 0` and `ceph osd reweight 0 0.899993896484375`"),
+        "{wait}"
+    );
+    let plain = Wait::OutByOthers { osd: OSD, reweight: Weight::ONE }.to_string();
+    assert!(plain.ends_with("`ceph osd in 0`"), "{plain}");
+    // One that was out when it was recorded stays out.
+    let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
+    assert_eq!(word(&was_out.plan()), Some("closing"));
+}
+
+#[test]
 fn an_osd_that_came_up_as_something_else_is_left_alone() {
     for change in [
         (|w: &mut World| w.slot(OSD).metadata = None) as fn(&mut World),
@@ -1053,4 +1343,67 @@ fn a_fence_that_nobody_needs_is_taken_down_at_the_end() {
     check!(world.plan(), Next::Do(Act::Unfence { value }) if value == "osd-migrate-x");
     let down = world.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(down.plan(), Next::Finished(_));
+}
+
+// ---- OSDs that were left alone, and the rest
+
+/// It was left alone, its flags lifted; the others may be migrated.
+fn left_alone(world: World) -> World {
+    world.with(|w| {
+        let since = w.seen.at;
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: "no luck".to_owned(), since });
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+        w.policy.select.clear();
+    })
+}
+
+/// Nobody else is a candidate.
+fn alone(world: World) -> World {
+    world.with(|w| w.policy.skip = [FILESTORE].into())
+}
+
+#[test]
+fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_called() {
+    for world in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let world = left_alone(world);
+        check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
+        // Another PG lacks something too: that may pass.
+        let other = world.pg_state(1, "active+undersized+degraded");
+        check!(other.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+    }
+    // Ceph has healed without it.
+    let healed = left_alone(World::destroyed(OSD)).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state = states("active+clean");
+        }
+    });
+    check!(healed.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+}
+
+#[test]
+fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
+    // The new one fills; the old one serves again, and catches up.
+    for world in [World::booted(OSD), World::intended(OSD).pg_state(0, "active+recovering+degraded")] {
+        let world = left_alone(world);
+        check!(world.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+    }
+}
+
+#[test]
+fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_stop_does() {
+    // It was only meant to be stopped; or it was stopped and serves again.
+    for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
+        check!(alone(left_alone(world)).plan(), Next::Do(Act::Unfence { .. }));
+    }
+    for world in [
+        World::stopping(OSD),
+        World::stopped(OSD),
+        World::destroyed(OSD),
+        World::prepared(OSD),
+        World::deployed(OSD),
+        World::booted(OSD),
+    ] {
+        check!(alone(left_alone(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
+    }
 }

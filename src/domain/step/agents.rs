@@ -141,6 +141,7 @@ impl<'a> Step<'a> {
         self.save(Saving::Attempt { task }, |record| {
             let number = record.attempt.number + 1;
             record.attempt = Attempt { number, task, failures };
+            record.barred_since = None;
             record.claims = claims;
         })
     }
@@ -152,6 +153,10 @@ impl<'a> Step<'a> {
             return attempt.failures;
         }
         match self.report() {
+            // Not found, or not known: it is to be looked at again, and not for ever.
+            Some(NodeReport { problem: None, .. }) if self.facts.disk == DiskFact::Other => {
+                attempt.failures + 1
+            }
             // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
@@ -170,7 +175,12 @@ impl<'a> Step<'a> {
     pub(super) fn agent_trouble(&self) -> String {
         let job = self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id);
         let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
-        let why = reported.or(job.and_then(|job| job.trouble.as_deref())).unwrap_or("it left no report");
+        let unknown = (self.facts.disk == DiskFact::Other)
+            .then_some("its device was not found, or carries something else");
+        let why = reported
+            .or(unknown)
+            .or(job.and_then(|job| job.trouble.as_deref()))
+            .unwrap_or("it left no report");
         let name = job.map_or("osd-migrate", |job| job.name.as_str());
         format!(
             "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`"

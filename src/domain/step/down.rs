@@ -4,14 +4,28 @@ use chrono::{DateTime, Utc};
 
 use super::Step;
 use crate::domain::act::Act;
-use crate::domain::gate::{self, Gate};
+use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
+use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact};
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
+
+/// Minutes from the intent to stop after which a gate that is still unknown turns the stop back. Statistics lag by up to
+/// 7 s and peering takes seconds: what nobody knows after three minutes comes of copies that are gone (their PGs go
+/// stale), a mgr or a node that is away, and meanwhile a healthy copy is kept from serving.
+pub const UNKNOWN_MINUTES: i64 = 3;
+
+/// Stops of one OSD that may be turned back. A gate that shuts for what the stop itself does (a neighbour that becomes
+/// nearly full) opens as soon as the OSD serves again: without an end to it, the OSD would go down and up for ever.
+pub const MAX_TURNS: u32 = 2;
+
+/// Minutes that an intent to stop holds. From it to the stop there are a fence and two flags to set: seconds. It is short,
+/// so that what counts from the intent counts from the stop.
+const INTENT_MINUTES: i64 = 1;
 
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
@@ -24,6 +38,13 @@ impl Step<'_> {
     }
 
     pub(super) fn stop(&self) -> Next {
+        if self.record.restarts >= MAX_TURNS {
+            return self.quarantine(format!(
+                "it was stopped and had to be started again {} times, the last time because: {}",
+                self.record.restarts,
+                self.record.turned_back.as_deref().unwrap_or("no reason is known")
+            ));
+        }
         let gate = match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
             Gate::Open => gate::enough_room(self.record, self.seen),
             gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
@@ -47,11 +68,23 @@ impl Step<'_> {
             return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
         }
         let pgs = gate::pgs_of(osd, self.seen);
-        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < UNSAFE_MINUTES / 2;
-        if record.pgs != pgs || !record.stop_intended_at.is_some_and(is_recent) {
+        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
+        let is_intended = record.turned_back.is_none() && record.stop_intended_at.is_some_and(is_recent);
+        if record.pgs != pgs || !is_intended {
+            // The first intent comes before our first Hush: what is set then is a person's. Later a flag may be ours, and
+            // only one that is off is known to be nobody's.
+            let is_first = record.stop_intended_at.is_none();
+            let (noout, noin) = record.former_flags;
+            let former = (slot.noout && (is_first || noout), slot.noin && (is_first || noin));
             return self.save(Saving::Stop, |record| {
+                record.used_bytes = slot.used_bytes.or(record.used_bytes);
+                record.former_flags = former;
+                if is_first {
+                    (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
+                }
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
+                record.turned_back = None;
             });
         }
         if !(slot.noout && slot.noin) {
@@ -66,13 +99,45 @@ impl Step<'_> {
         })
     }
 
+    pub(super) fn stopping(&self) -> Next {
+        let osd = self.record.osd;
+        // Under `nodown` it never counts as down: its PGs would wait for a daemon that is gone.
+        match gate::flags(self.seen) {
+            Gate::Shut(reason) if !self.facts.pod => self.turn_back(&reason),
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(Wait::Down { osd }),
+        }
+    }
+
     pub(super) fn destroy_stopped(&self) -> Next {
         let osd = self.record.osd;
+        // What was decided and counted is done, also where the gate has opened again.
+        if self.record.turned_back.is_some() {
+            return Next::Do(Act::Restart { osd, record: self.record.id.clone() });
+        }
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
-            Gate::Shut(_) => Next::Do(Act::Restart { osd, record: self.record.id.clone() }),
+            Gate::Shut(reason) => self.turn_back(&reason),
+            // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
+            Gate::Unknown(reason) if self.was_stopped_long_ago() => self.turn_back(&reason),
             Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
         }
+    }
+
+    /// The OSD is to serve again: counted first, done then.
+    fn turn_back(&self, reason: &Reason) -> Next {
+        if self.record.turned_back.is_some() {
+            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+        }
+        let why = reason.to_string();
+        self.save(Saving::TurnBack { why: why.clone() }, |record| {
+            record.restarts += 1;
+            record.turned_back = Some(why);
+        })
+    }
+
+    fn was_stopped_long_ago(&self) -> bool {
+        let is_long_ago = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() >= UNKNOWN_MINUTES;
+        self.record.stop_intended_at.is_none_or(is_long_ago)
     }
 
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
@@ -88,18 +153,28 @@ impl Step<'_> {
         if self.facts.disk != DiskFact::Old {
             return self.agent(NodeTask::Rebuild);
         }
-        let osd = self.record.osd;
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => self.agent(NodeTask::Rebuild),
-            Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
-            Gate::Shut(reason) => {
-                let since = self.record.stop_intended_at.unwrap_or(self.seen.at);
-                if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
-                    return Next::Halt(Halt::UnsafeToWipe { osd, old: self.record.old, reason });
-                }
-                Next::Wait(Wait::UnsafeToWipe { osd, reason })
-            }
+            Gate::Shut(reason) => self.barred(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
+            Gate::Unknown(reason) => self.barred(reason, |osd, reason| Wait::Gate { osd, reason }),
         }
+    }
+
+    /// Waits, and calls a person where data has stood in the way for too long. The time counts from the first turn that saw
+    /// it after the last attempt to rebuild.
+    fn barred(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
+        let (record, osd) = (self.record, self.record.osd);
+        if !reason.is_about_data() {
+            return Next::Wait(wait(osd, reason));
+        }
+        let Some(since) = record.barred_since else {
+            return self.save(Saving::Barred, |record| record.barred_since = Some(self.seen.at));
+        };
+        let since = self.report().map_or(since, |report| since.max(report.ended_at));
+        if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
+            return Next::Halt(Halt::UnsafeToWipe { osd, old: record.old, reason });
+        }
+        Next::Wait(wait(osd, reason))
     }
 
     pub(super) fn reclaim(&self) -> Next {

@@ -8,7 +8,7 @@ mod down;
 mod up;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
-pub use down::UNSAFE_MINUTES;
+pub use down::{MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::MAX_RESTARTS;
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use super::ledger::{Ledger, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
 use super::observation::{Daemon, Observation};
 use super::osd::OsdFsid;
-use super::phase::{self, Facts, Phase};
+use super::phase::{self, DiskFact, Facts, Phase, SlotFact};
 
 /// Everything that the next step of one record depends on.
 pub struct Step<'a> {
@@ -50,11 +50,14 @@ impl<'a> Step<'a> {
         }
         match self.phase {
             Phase::Busy => self.busy(),
+            _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),
+            // It was started again because its device could not be read, and does not come up.
+            Phase::NotOurStop if self.failed_too_often() => self.quarantine(self.agent_trouble()),
             Phase::NotOurStop => Next::Wait(Wait::NotOurStop { osd: self.record.osd }),
-            Phase::Stopping => Next::Wait(Wait::Down { osd: self.record.osd }),
+            Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.rebuild(),
             Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
@@ -79,8 +82,13 @@ impl<'a> Step<'a> {
                 self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
             }
             Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
-            Phase::Foreign => self.quarantine(self.foreign()),
+            Phase::Foreign => self.see_again(),
         }
+    }
+
+    /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
+    fn was_purged_before_stop(&self) -> bool {
+        self.facts.slot == SlotFact::Absent && self.record.stop_intended_at.is_none() && !self.facts.claims
     }
 
     fn our_fence(&self) -> Option<&'a str> {
@@ -144,6 +152,20 @@ impl<'a> Step<'a> {
 
     fn slot_fsid(&self) -> Option<OsdFsid> {
         self.seen.ceph.slots.get(&self.record.osd)?.fsid
+    }
+
+    /// A device that is not found, or not known, may be a loose cable or one bad read: it is looked at again before the OSD is
+    /// left alone. Any other foreign thing (a slot, a Deployment, an OSD of another id) is no matter of reading.
+    fn see_again(&self) -> Next {
+        let is_the_device = self.facts.disk == DiskFact::Other && self.facts.slot != SlotFact::Other;
+        if is_the_device && !self.failed_too_often() {
+            return self.save_attempt(NodeTask::Inspect);
+        }
+        // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
+        if is_the_device && self.facts.slot == SlotFact::Old && self.facts.stopped {
+            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+        }
+        self.quarantine(self.foreign())
     }
 
     /// What is there that we did not make, in words.

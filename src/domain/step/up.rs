@@ -75,6 +75,11 @@ impl Step<'_> {
         if let Some(next) = self.unfence() {
             return next;
         }
+        // Theirs stays, and is told: out, it holds no PG, and none would prove that it took its place again.
+        let slot = self.seen.ceph.slots.get(&osd);
+        if slot.is_some_and(|slot| phase::is_out_by_others(self.record, slot)) {
+            return Next::Wait(Wait::OutByOthers { osd, reweight: self.record.reweight });
+        }
         let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
         for pg in unclean {
