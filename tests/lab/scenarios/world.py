@@ -211,5 +211,13 @@ class World:
     def expect_calm(self, first_epoch):
         print(self.lab("epochs", str(first_epoch)).stdout.strip(), flush=True)
 
+    def written(self):
+        """Commands of ours that changed something, from the mon's audit log: it logs questions at debug level, acts at info.
+
+        The epoch of the osdmap is no measure: it moves by itself (up_thru, pool statistics, the mgr)."""
+        text = self.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
+        lines = [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line]
+        return [line for line in lines if "entity='client.admin'" in line and line.rstrip().endswith("dispatch")]
+
     def epoch(self):
         return int(self.lab("epochs", "--now").stdout.split()[-1])
