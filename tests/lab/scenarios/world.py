@@ -1,6 +1,7 @@
 """What the scenarios do with the lab: thin words for kubectl, ceph and the Job."""
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -112,7 +113,9 @@ class World:
         self.kubectl("delete", "job", job, "--cascade=background", "--wait=false", check=False)
 
     def log(self, job):
-        return self.lab("kubectl", "-n", NAMESPACE, "logs", f"job/{job}", "--all-pods=true", "--prefix=false", check=False).stdout
+        """What all pods of the Job said; kubectl puts the pod's name before each line."""
+        text = self.lab("kubectl", "-n", NAMESPACE, "logs", f"job/{job}", "--all-pods=true", check=False).stdout
+        return re.sub(r"^\[pod/[^]]*\] ", "", text, flags=re.MULTILINE)
 
     def result(self, job):
         """(`Complete` or `Failed`, exit code of its last pod), or None while it runs."""
