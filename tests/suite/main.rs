@@ -6,7 +6,8 @@
     clippy::indexing_slicing,
     clippy::too_many_lines,
     clippy::unnecessary_wraps,
-    clippy::wildcard_enum_match_arm
+    clippy::wildcard_enum_match_arm,
+    clippy::wildcard_imports
 )]
 
 mod classify;

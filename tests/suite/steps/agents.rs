@@ -1,0 +1,239 @@
+//! Node agents: Unproven and Busy.
+
+use super::*;
+
+// ---- Unproven: looking
+
+#[test]
+fn a_recorded_osd_is_looked_at_before_anything_is_done_and_without_a_fence() {
+    let world = World::recorded(OSD);
+    check!(
+        world.plan(),
+        Next::Do(Act::Agent { request, image, data_dir })
+            if request.task == NodeTask::Inspect && request.attempt == 1 && request.evidence.is_none()
+                && request.old == old(OSD) && request.node == NodeName("h1".to_owned())
+                && image == "ceph:16" && data_dir == "/var/lib/rook"
+    );
+}
+
+#[test]
+fn what_the_first_look_proves_is_saved() {
+    let world = World::recorded(OSD).report(OSD, Some(old_content(OSD)), None);
+    let Next::Save { ledger, why: Saving::Proof, .. } = world.plan() else { panic!("{:#?}", world.plan()) };
+    assert_eq!(ledger.records[&OSD].evidence, Some(crate::support::build::evidence(OSD)));
+}
+
+#[test]
+fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
+    let world = |change: fn(&mut osd_migrate::domain::inspection::NodeReport)| {
+        World::recorded(OSD).report_with(OSD, change)
+    };
+    for (world, words) in [
+        (
+            world(|r| r.inspection.as_mut().unwrap().capability.missing_tools = ["sgdisk".to_owned()].into()),
+            "sgdisk",
+        ),
+        (world(|r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false), "--osd-id"),
+        (world(|r| r.inspection.as_mut().unwrap().capability.key_accepted = false), "bootstrap-osd"),
+        (world(|r| r.inspection.as_mut().unwrap().evidence = None), "proves"),
+        (
+            world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().device.by_id.clear()),
+            "stable name",
+        ),
+        (world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().usable_bytes = GIB), "bytes"),
+    ] {
+        let next = world.plan();
+        assert!(quarantine(&next).is_some_and(|why| why.contains(words)), "{words}: {next:#?}");
+    }
+}
+
+#[test]
+fn a_device_that_contradicts_the_class_is_left_alone() {
+    let world = World::recorded(OSD).report_with(OSD, |r| {
+        let evidence = r.inspection.as_mut().unwrap().evidence.as_mut().unwrap();
+        if let Proof::BluestoreLabel { activatable, .. } = &mut evidence.proof {
+            *activatable = true;
+        }
+    });
+    assert!(quarantine(&world.plan()).unwrap().contains("new Deployment"));
+}
+
+#[test]
+fn a_proof_that_names_another_osd_or_cluster_proves_nothing() {
+    type Change = fn(&mut OsdFsid, &mut OsdId, &mut ClusterFsid);
+    let changes: [Change; 3] = [
+        |fsid, _, _| *fsid = foreign(),
+        |_, id, _| *id = OsdId(7),
+        |_, _, cluster| *cluster = "11111111-1111-1111-1111-111111111111".parse().unwrap(),
+    ];
+    for osd in [BY_HAND, FILESTORE] {
+        for change in changes {
+            let world = World::recorded(osd).report_with(osd, |r| {
+                match &mut r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().proof {
+                    Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
+                    | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. } => {
+                        change(osd_fsid, whoami, cluster);
+                    }
+                }
+            });
+            let next = world.plan();
+            assert!(quarantine(&next).is_some(), "{osd}: {next:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
+    let other_cluster = Content::Bluestore {
+        osd_fsid: old(OSD),
+        whoami: Some(OSD),
+        cluster: Some("11111111-1111-1111-1111-111111111111".parse().unwrap()),
+        finished: true,
+        activatable: false,
+    };
+    for content in [
+        Content::Blank,
+        Content::Other { what: "ext4".to_owned() },
+        Content::NotFound { looked_at: "sdb".to_owned() },
+        label(foreign(), OSD, true),
+        label(old(OSD), OsdId(9), true),
+        other_cluster,
+    ] {
+        let world = looked_thrice(World::recorded(OSD).report(OSD, Some(content.clone()), None), &content);
+        let next = world.plan();
+        assert!(
+            quarantine(&next).is_some_and(|why| why.contains("something else")),
+            "{content:?}: {next:#?}"
+        );
+    }
+}
+
+/// Its device carried that, and does so at two more looks; nothing but looks is done meanwhile.
+pub(super) fn looked_thrice(mut world: World, content: &Content) -> World {
+    for _ in 0..2 {
+        world = world.saved("inspect");
+        assert_eq!(agent(&world), NodeTask::Inspect);
+        world = world.report(OSD, Some(content.clone()), None);
+    }
+    world
+}
+
+#[test]
+fn a_device_that_one_look_does_not_find_is_looked_at_again() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    // Before Stop: the next look proves it.
+    let world = World::recorded(OSD).report(OSD, Some(lost.clone()), None).saved("inspect");
+    assert_eq!(word(&world.report(OSD, Some(old_content(OSD)), None).plan()), Some("proof"));
+    // Past Stop: the rebuild could not read what it had written, the next look can.
+    let world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    let world = world.rebuild_ended(OSD, Some(lost), failed()).saved("inspect");
+    assert_eq!(word(&world.report(OSD, Some(gone), None).plan()), Some("rebuild"));
+}
+
+#[test]
+fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
+    let next = looked_thrice(world, &lost).plan();
+    assert!(quarantine(&next).is_some_and(|why| why.contains("something else")), "{next:#?}");
+}
+
+#[test]
+fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_then() {
+    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
+    let world = looked_thrice(world, &lost);
+    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
+    // Whether it comes up or not: nobody waits for it.
+    assert!(quarantine(&started.plan()).is_some(), "{:#?}", started.plan());
+    assert!(quarantine(&started.up(OSD).reported().plan()).is_some());
+}
+
+#[test]
+fn an_inspection_that_fails_three_times_leaves_the_osd_alone_before_stop() {
+    let mut world = World::recorded(OSD);
+    for attempt in 2..=3 {
+        world = world.report(OSD, None, failed()).saved("inspect");
+        assert_eq!(world.record(OSD).attempt.number, attempt);
+        check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.attempt == attempt);
+    }
+    let next = world.report(OSD, None, failed()).plan();
+    assert!(quarantine(&next).is_some_and(|why| why.contains("no luck")), "{next:#?}");
+}
+
+#[test]
+fn a_job_that_ended_without_a_report_has_failed_too() {
+    let mut world = World::recorded(OSD);
+    for _ in 0..2 {
+        world = world.job(OSD, JobState::Ended).saved("inspect");
+    }
+    assert!(quarantine(&world.job(OSD, JobState::Ended).plan()).is_some());
+}
+
+#[test]
+fn an_agent_that_found_another_at_work_has_not_failed() {
+    let mut world = World::recorded(OSD);
+    for _ in 0..300 {
+        world = world.report(OSD, None, busy()).saved("inspect");
+    }
+    assert_eq!(world.record(OSD).attempt.failures, 0);
+    let text = world.ledger.to_keys().unwrap();
+    assert!(
+        text["osd-0"].len() < 4096,
+        "waiting for a lock must not make the record grow: {}",
+        text["osd-0"].len()
+    );
+}
+
+#[test]
+fn stopped_and_not_provable_it_is_started_again() {
+    // The first look is lost; the second one fails three times.
+    let mut world = World::stopped(OSD).with(|w| {
+        w.seen.kube.reports.clear();
+        w.seen.kube.node_jobs.clear();
+    });
+    assert_eq!(agent(&world), NodeTask::Inspect);
+    for _ in 0..2 {
+        world = world.report(OSD, None, refused()).saved("inspect");
+    }
+    check!(world.report(OSD, None, refused()).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+// ---- Busy
+
+#[test]
+fn while_an_agent_is_at_work_nothing_else_is_done() {
+    for world in [World::recorded(OSD), World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let world = world.job(OSD, JobState::Running);
+        check!(world.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
+    }
+}
+
+#[test]
+fn an_agent_that_is_silent_for_ten_minutes_is_reported_and_not_killed() {
+    let world = World::recorded(OSD).job(OSD, JobState::Running);
+    check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));
+    check!(world.clone().minutes_later(10).plan(), Next::Wait(Wait::AgentSilent { osd: OSD, .. }));
+    let beating = world.minutes_later(100).with(|w| w.seen.kube.node_jobs[0].heartbeat_at = Some(w.seen.at));
+    check!(beating.plan(), Next::Wait(Wait::Agent { .. }));
+}
+
+#[test]
+fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped() {
+    let world = World::recorded(OSD).job(OSD, JobState::Waiting);
+    check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));
+    let mut world = world.minutes_later(10);
+    for attempt in 2..=4 {
+        // The next attempt is saved before its predecessor is deleted, so that it counts.
+        world = world.saved("inspect");
+        check!(world.plan(), Next::Do(Act::DropAgent { uid, .. }) if uid.ends_with(&format!("-{}", attempt - 1)));
+        world.seen.kube.node_jobs.clear();
+        if attempt < 4 {
+            check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.attempt == attempt);
+            world = world.job(OSD, JobState::Waiting).minutes_later(10);
+        }
+    }
+    assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
+}

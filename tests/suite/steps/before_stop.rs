@@ -1,0 +1,229 @@
+//! Up to Stop: Withdrawn, Serving, NotOurStop.
+
+use super::*;
+
+// ---- Withdrawn
+
+#[test]
+fn before_stop_a_withdrawn_wish_gives_the_record_up() {
+    type Change = fn(&mut World);
+    let changes: [Change; 6] = [
+        |w| w.seen.kube.declaration.confirmed = false,
+        |w| w.policy.select = [FILESTORE].into(),
+        |w| w.policy.skip = [OSD].into(),
+        |w| w.seen.kube.declaration.encrypted = true,
+        |w| w.daemon(OSD).activates = true,
+        |w| w.daemon(OSD).held_by_others = Some("Rook replaces it".to_owned()),
+    ];
+    for change in changes {
+        for world in [World::recorded(OSD), World::proven(OSD), World::intended(OSD)] {
+            assert_eq!(word(&world.with(change).plan()), Some("withdrawn"));
+        }
+    }
+}
+
+#[test]
+fn an_osd_that_moved_to_another_node_is_not_the_one_that_was_proven() {
+    for world in [World::proven(OSD), World::intended(OSD)] {
+        let moved = world.with(|w| w.daemon(OSD).node = Some(NodeName("h2".to_owned())));
+        assert_eq!(word(&moved.plan()), Some("withdrawn"));
+    }
+}
+
+#[test]
+fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
+    let anew = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
+    for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
+        assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
+    }
+    // Past Stop it is not asked.
+    check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Destroy { .. }));
+}
+
+#[test]
+fn withdrawn_it_lifts_its_own_flags_and_fence_sweeps_and_is_gone() {
+    let mut world =
+        World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false).saved("withdrawn");
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    world.seen.kube.fence = None;
+    world = world.saved("unfenced");
+    check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));
+    world.seen.kube.kept.clear();
+    world.seen.kube.reports.clear();
+    world.seen.kube.node_jobs.clear();
+    world = world.saved("closed");
+    assert!(world.ledger.records.is_empty() && world.ledger.run.fence.is_none());
+    check!(world.plan(), Next::Finished(s) if s.unconfirmed == [OSD].into());
+}
+
+#[test]
+fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() {
+    let withdraw = |world: World| world.with(|w| w.policy.skip = [OSD].into()).saved("withdrawn");
+    // noout was set when the record was made.
+    let had = World::new().with(|w| {
+        w.policy.select = [OSD].into();
+        w.slot(OSD).noout = true;
+    });
+    let had =
+        had.saved("record").report(OSD, Some(old_content(OSD)), None).saved("proof").keep(OSD).saved("stop");
+    check!(withdraw(had.hushed(OSD)).plan(), Next::Do(Act::Unhush { noout: false, noin: true, .. }));
+    // Somebody set flags before we ever meant to.
+    check!(withdraw(World::proven(OSD).hushed(OSD)).plan(), Next::Do(Act::Sweep { .. }));
+}
+
+#[test]
+fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
+    let set = World::proven(OSD).keep(OSD).with(|w| {
+        w.slot(OSD).noout = true;
+        w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
+    });
+    let world = set.saved("stop");
+    assert_eq!(world.ledger.records[&OSD].former_flags, (true, false));
+    assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
+    // The intent grows old after our own flags were set: they do not become a person's by that.
+    let again = world.hushed(OSD).fenced(OSD).minutes_later(1).saved("stop");
+    assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
+    // Its owner takes it off: what is set then is ours.
+    let off = again.with(|w| w.slot(OSD).noout = false).minutes_later(1).saved("stop");
+    assert_eq!(off.ledger.records[&OSD].former_flags, (false, false));
+}
+
+#[test]
+fn past_stop_a_withdrawn_confirmation_changes_nothing() {
+    for world in [
+        World::stopping(OSD),
+        World::stopped(OSD),
+        World::destroyed(OSD),
+        World::prepared(OSD),
+        World::deployed(OSD),
+        World::booted(OSD),
+        World::filled(OSD),
+    ] {
+        let withdrawn = world.clone().with(|w| {
+            w.seen.kube.declaration.confirmed = false;
+            w.policy.skip.insert(OSD);
+        });
+        assert_eq!(withdrawn.plan(), world.plan());
+    }
+}
+
+// ---- Serving: towards Stop
+
+#[test]
+fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
+    let mut world = World::proven(OSD);
+    check!(world.plan(), Next::Do(Act::Keep { osd: OSD, deployment, .. }) if deployment == "uid-0");
+    world = world.keep(OSD).saved("stop");
+    let held: BTreeSet<PgId> = (0..8).filter(|n| members(*n).contains(&OSD)).map(pg_id).collect();
+    assert_eq!(world.record(OSD).pgs, held);
+    world = world.saved("fence");
+    check!(world.plan(), Next::Do(Act::Fence { .. }));
+    world = world.fenced(OSD);
+    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true }));
+    world = world.hushed(OSD);
+    let record = world.record(OSD).id.clone();
+    check!(
+        world.plan(),
+        Next::Do(Act::Stop { osd: OSD, fsid, record: named, deployment, resource_version })
+            if *fsid == old(OSD) && *named == record && deployment == "uid-0" && resource_version == "1"
+    );
+}
+
+#[test]
+fn a_flag_that_is_set_already_is_not_set_again() {
+    let world = World::intended(OSD).with(|w| w.slot(OSD).noin = false);
+    check!(world.plan(), Next::Do(Act::Hush { noout: false, noin: true, .. }));
+}
+
+#[test]
+fn the_gates_are_asked_again_before_every_turn_towards_stop() {
+    for world in [World::proven(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
+        let world = world.down(OsdId(3));
+        check!(
+            world.clone().reported().plan(),
+            Next::Wait(Wait::Gate { reason: Reason::NotClean { .. }, .. })
+        );
+        check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. }));
+    }
+}
+
+#[test]
+fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
+    // It was small enough when it was recorded, and grew while it waited.
+    let world = World::intended(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB));
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
+    let unknown = World::intended(OSD).with(|w| {
+        w.record(OSD).used_bytes = None;
+        w.slot(OSD).used_bytes = None;
+    });
+    check!(unknown.plan(), Next::Wait(Wait::Gate { reason: Reason::RoomUnknown, .. }));
+}
+
+#[test]
+fn what_it_holds_is_saved_at_stop() {
+    let world = World::proven(OSD).keep(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");
+    assert_eq!(world.ledger.records[&OSD].used_bytes, Some(2 * GIB));
+}
+
+#[test]
+fn pgs_that_moved_since_they_were_saved_are_saved_again_before_stop() {
+    let world = World::intended(OSD).with(|w| w.pg(1).up.extend([OSD]));
+    assert_eq!(word(&world.plan()), Some("stop"));
+}
+
+#[test]
+fn the_fence_is_recorded_before_it_is_put_up_and_put_up_again_where_somebody_takes_it_off() {
+    let bare = World::intended(OSD).with(|w| {
+        w.ledger.run.fence = None;
+        w.seen.kube.fence = None;
+    });
+    let recorded = bare.saved("fence");
+    check!(recorded.plan(), Next::Do(Act::Fence { value }) if Some(value) == recorded.ledger.run.fence.as_ref());
+    // Every act from Stop to Deploy has it as its precondition.
+    for world in [World::intended(OSD), World::stopped(OSD), World::prepared(OSD).saved("new")] {
+        check!(world.with(|w| w.seen.kube.fence = None).plan(), Next::Do(Act::Fence { .. }));
+    }
+    let rebuild = World::destroyed(OSD).saved("rebuild").with(|w| w.seen.kube.fence = None);
+    check!(rebuild.plan(), Next::Do(Act::Fence { .. }));
+}
+
+#[test]
+fn a_fence_of_others_is_never_replaced() {
+    let others = |world: World| world.with(|w| w.seen.kube.fence = Some("theirs".to_owned()));
+    check!(
+        others(World::prepared(OSD).saved("new")).plan(),
+        Next::Wait(Wait::Gate { reason: Reason::FencedByOthers { .. }, .. })
+    );
+    check!(
+        others(World::intended(OSD)).plan(),
+        Next::Wait(Wait::Gate { reason: Reason::FencedByOthers { .. }, .. })
+    );
+}
+
+// ---- NotOurStop
+
+#[test]
+fn an_osd_that_others_stopped_is_waited_for_and_never_destroyed() {
+    for world in [World::recorded(OSD), World::proven(OSD), World::intended(OSD)] {
+        let world = world.with(|w| {
+            w.daemon(OSD).replicas = 0;
+            w.daemon(OSD).pods.clear();
+        });
+        check!(world.down(OSD).reported().plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+    }
+}
+
+#[test]
+fn the_record_alone_never_makes_a_stop_ours() {
+    // Somebody took our annotation off while the OSD was stopped.
+    let world = World::stopped(OSD).with(|w| w.daemon(OSD).stopped_by = None);
+    check!(world.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+}
+
+#[test]
+fn a_deployment_that_was_deleted_while_we_had_it_stopped_is_made_again_from_the_kept_one() {
+    let world = World::stopped(OSD).with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}

@@ -1,0 +1,187 @@
+//! Destroyed: the wipe and the rebuild.
+
+use super::agents::looked_thrice;
+use super::*;
+
+// ---- Destroyed
+
+#[test]
+fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carries_the_proof() {
+    let world = World::destroyed(OSD).saved("rebuild");
+    check!(
+        world.plan(),
+        Next::Do(Act::Agent { request, .. })
+            if request.task == NodeTask::Rebuild && request.attempt == 2 && request.evidence.is_some()
+                && request.device_class.as_deref() == Some("hdd")
+    );
+}
+
+#[test]
+fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
+    for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
+        let unsafe_now = world.clone().down(OsdId(2)).reported().saved("barred");
+        check!(
+            unsafe_now.plan(),
+            Next::Wait(Wait::UnsafeToWipe { osd: OSD, reason: Reason::OtherCopyLacks { .. } })
+        );
+        check!(
+            world.down(OsdId(2)).saved("barred").plan(),
+            Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. })
+        );
+    }
+}
+
+#[test]
+fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
+    // However long ago it was stopped.
+    let world = World::destroyed(OSD).minutes_later(60).down(OsdId(2)).reported().saved("barred");
+    check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    let world = world.minutes_later(10);
+    let Next::Halt(halt) = world.plan() else { panic!("{:#?}", world.plan()) };
+    assert!(halt.to_string().contains(&format!("ceph osd new {} 0", old(OSD))), "{halt}");
+}
+
+#[test]
+fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
+    let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("barred");
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
+    check!(
+        world.minutes_later(10).plan(),
+        Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
+    );
+}
+
+#[test]
+fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
+    type Change = fn(&mut World);
+    let changes: [Change; 7] = [
+        |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
+        |w| w.seen.ceph.mixed_versions = true,
+        |w| w.seen.kube.fence = Some("theirs".to_owned()),
+        |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
+        |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
+        |w| w.seen.ceph.flags.extend(["norecover".to_owned()]),
+        |w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false,
+    ];
+    for change in changes {
+        let world = World::destroyed(OSD).minutes_later(1000).with(change);
+        check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
+        // Data that stands in the way as well is not hidden by it.
+        let both = world.down(OsdId(2)).reported().saved("barred").minutes_later(10);
+        check!(both.plan(), Next::Halt(Halt::UnsafeToWipe { reason: Reason::OtherCopyLacks { .. }, .. }));
+    }
+}
+
+#[test]
+fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() {
+    let lacks = |world: World| world.down(OsdId(2)).reported();
+    let healed = |world: World| world.up(OsdId(2)).reported();
+    // Unsafe for nine minutes, then a rebuild that fails and leaves the old data there.
+    let world = healed(lacks(World::destroyed(OSD)).saved("barred").minutes_later(9));
+    let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
+    assert_eq!(world.ledger.records[&OSD].barred_since, None);
+    let again = lacks(world.minutes_later(60)).saved("barred");
+    check!(again.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // The attempt was saved already when it became unsafe.
+    let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("barred").minutes_later(9));
+    let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
+    check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    // Left alone, and tried again.
+    let tried = again.with(|w| {
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: String::new(), since: w.seen.at });
+        w.ledger = w.ledger.retried(OSD).unwrap();
+    });
+    let tried = tried.minutes_later(60).report(OSD, Some(old_content(OSD)), None).saved("barred");
+    check!(tried.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+}
+
+#[test]
+fn the_ten_minutes_count_from_the_stop_that_was_done_and_not_from_one_that_was_undone() {
+    // Stop was first meant an hour ago, undone, and is meant again now.
+    let mut world = World::intended(OSD).minutes_later(60);
+    world = world.saved("stop");
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+    assert_eq!(world.ledger.records[&OSD].stop_intended_at, Some(world.seen.at));
+}
+
+#[test]
+fn with_the_old_data_gone_the_rebuild_is_the_cure_and_waits_for_no_gate() {
+    for content in [tombstone(&World::destroyed(OSD).ledger.records[&OSD]), label(claim(OSD, 1), OSD, false)]
+    {
+        let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed());
+        assert_eq!(word(&world.down(OsdId(2)).reported().plan()), Some("rebuild"));
+    }
+}
+
+#[test]
+fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
+    let mut world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    for _ in 0..3 {
+        world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
+    }
+    world = world.saved("quarantine");
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+    check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1);
+}
+
+#[test]
+fn an_osd_that_is_tried_again_is_looked_at_first_and_counts_from_nothing() {
+    let mut world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    assert_eq!(world.ledger.retried(OSD), None, "it was not left alone");
+    for _ in 0..3 {
+        world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
+    }
+    world = world.saved("quarantine");
+    world.ledger = world.ledger.retried(OSD).unwrap();
+    assert_eq!(agent(&world), NodeTask::Inspect);
+    let world = world.report(OSD, Some(gone), None).saved("rebuild");
+    assert_eq!(agent(&world), NodeTask::Rebuild);
+    assert_eq!(world.ledger.records[&OSD].attempt.failures, 0);
+}
+
+#[test]
+fn rebuilds_that_die_without_a_word_are_counted_through_the_looks_between_them() {
+    let mut world = World::destroyed(OSD);
+    let gone = tombstone(&world.ledger.records[&OSD]);
+    for _ in 0..2 {
+        world = world.saved("rebuild").job(OSD, JobState::Ended);
+        world = world.saved("inspect").report(OSD, Some(gone.clone()), None);
+    }
+    world = world.saved("rebuild").job(OSD, JobState::Ended);
+    assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
+}
+
+#[test]
+fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
+    let world = World::destroyed(OSD).saved("rebuild").job(OSD, JobState::Ended).saved("inspect");
+    assert_eq!(agent(&world), NodeTask::Inspect);
+    let again = world.report(OSD, Some(old_content(OSD)), None);
+    // The old data is there after all: its gate is asked.
+    let unsafe_now = again.clone().down(OsdId(2)).reported().saved("barred");
+    check!(unsafe_now.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    assert_eq!(word(&again.plan()), Some("rebuild"));
+}
+
+#[test]
+fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
+    let mut others_tombstone = tombstone(&World::destroyed(OSD).ledger.records[&OSD]);
+    if let Content::Tombstone { old, .. } = &mut others_tombstone {
+        *old = foreign();
+    }
+    for content in [
+        Content::Blank,
+        Content::Other { what: "LVM2_member".to_owned() },
+        Content::NotFound { looked_at: String::new() },
+        label(foreign(), OSD, true),
+        label(foreign(), OSD, false),
+        others_tombstone,
+    ] {
+        let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
+        let world = looked_thrice(world, &content);
+        assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
+    }
+}

@@ -1,0 +1,67 @@
+//! OSDs that were left alone, and the rest.
+
+use super::stopped::stopped_in_vain;
+use super::*;
+
+// ---- OSDs that were left alone, and the rest
+
+/// It was left alone, its flags lifted; the others may be migrated.
+fn left_alone(world: World) -> World {
+    world.with(|w| {
+        let since = w.seen.at;
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: "no luck".to_owned(), since });
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+        w.policy.select.clear();
+    })
+}
+
+/// Nobody else is a candidate.
+fn alone(world: World) -> World {
+    world.with(|w| w.policy.skip = [FILESTORE].into())
+}
+
+#[test]
+fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_called() {
+    for world in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let world = left_alone(world);
+        check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
+        // Another PG lacks something too: that may pass.
+        let other = world.pg_state(1, "active+undersized+degraded");
+        check!(other.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+    }
+    // Ceph has healed without it.
+    let healed = left_alone(World::destroyed(OSD)).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state = states("active+clean");
+        }
+    });
+    check!(healed.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+}
+
+#[test]
+fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
+    // The new one fills; the old one serves again, and catches up.
+    for world in [World::booted(OSD), World::intended(OSD).pg_state(0, "active+recovering+degraded")] {
+        let world = left_alone(world);
+        check!(world.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+    }
+}
+
+#[test]
+fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_stop_does() {
+    // It was only meant to be stopped; or it was stopped and serves again.
+    for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
+        check!(alone(left_alone(world)).plan(), Next::Do(Act::Unfence { .. }));
+    }
+    for world in [
+        World::stopping(OSD),
+        World::stopped(OSD),
+        World::destroyed(OSD),
+        World::prepared(OSD),
+        World::deployed(OSD),
+        World::booted(OSD),
+    ] {
+        check!(alone(left_alone(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
+    }
+}

@@ -1,0 +1,210 @@
+//! What is done next, world by world: each test is a sentence of the design's table (section 5), asked of the real `plan`.
+
+mod agents;
+mod before_stop;
+mod destroyed;
+mod left_alone;
+mod stopped;
+mod up;
+mod ways_back;
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::inspection::{Content, NodeProblem, NodeTask, Proof};
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
+use osd_migrate::domain::observation::{JobState, SlotState};
+use osd_migrate::domain::osd::{ClusterFsid, Epoch, NodeName, OsdFsid, OsdId, PgId, Weight};
+use osd_migrate::domain::plan;
+
+use crate::support::build::{
+    BY_HAND, FILESTORE, GIB, POOL, World, claim, foreign, label, members, metadata, old, old_content, pg_id,
+    quarantine, states, tombstone, word,
+};
+use crate::support::check;
+
+/// Most stories are the same for every kind of OSD; they are told of osd.0.
+const OSD: OsdId = BY_HAND;
+
+fn failed() -> Option<NodeProblem> {
+    Some(NodeProblem::Failed("no luck".to_owned()))
+}
+
+fn refused() -> Option<NodeProblem> {
+    Some(NodeProblem::Refused("not what was recorded".to_owned()))
+}
+
+fn busy() -> Option<NodeProblem> {
+    Some(NodeProblem::Busy("another agent holds osd-0.lock".to_owned()))
+}
+
+/// The agent that the world's program wants to start now.
+fn agent(world: &World) -> NodeTask {
+    match world.plan() {
+        Next::Do(Act::Agent { request, .. }) => request.task,
+        other => panic!("no agent: {other:#?}"),
+    }
+}
+
+// ---- the run
+
+#[test]
+fn where_nothing_is_legacy_nothing_is_done() {
+    let world = World::new().with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
+    check!(world.plan(), Next::Finished(summary) if *summary == osd_migrate::domain::next::Summary::default());
+}
+
+#[test]
+fn without_a_confirmation_the_candidates_are_named_and_nothing_is_saved_or_done() {
+    let world = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
+    check!(world.plan(), Next::Finished(s) if s.unconfirmed == [BY_HAND, FILESTORE].into());
+    let by_flag = world.with(|w| w.policy.confirmed = true);
+    assert_eq!(word(&by_flag.plan()), Some("record"));
+}
+
+#[test]
+fn the_first_candidate_is_recorded_with_all_that_cannot_be_seen_again() {
+    let world = World::new().with(|w| {
+        w.slot(OSD).noout = true;
+        w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
+        w.seen.ceph.upmaps = [(3, 5), (0, 1), (1, 0)]
+            .map(|(from, to)| osd_migrate::domain::osd::Upmap {
+                pg: PgId("1.0".to_owned()),
+                mappings: vec![(OsdId(from), OsdId(to))],
+            })
+            .into();
+    });
+    let slot = world.seen.ceph.slots[&OSD].clone();
+    let Next::Save { ledger, osd: Some(OSD), why: Saving::Record } = world.plan() else { panic!() };
+    let record = &ledger.records[&OSD];
+    assert_eq!(record.old, old(OSD));
+    assert_eq!(Some(&record.crush), slot.crush.as_ref());
+    assert_eq!(
+        (record.reweight, record.primary_affinity),
+        (Weight::from_decimal(0.9), Weight::from_decimal(0.5))
+    );
+    assert_eq!(record.former_flags, (true, false));
+    assert_eq!(record.upmaps.len(), 2);
+    assert_eq!((record.used_bytes, record.deployment.as_str()), (Some(GIB), "uid-0"));
+    assert!(record.evidence.is_none() && record.new.is_none() && record.stop_intended_at.is_none());
+    assert_eq!(ledger.records.len(), 1, "one at a time");
+}
+
+#[test]
+fn records_of_one_osd_never_share_a_name() {
+    let first = World::recorded(OSD).ledger;
+    let again = World::new().with(|w| {
+        w.ledger.run.serial = first.run.serial;
+        w.policy.select = [OSD].into();
+    });
+    let second = again.saved("record").ledger;
+    assert_ne!(first.records[&OSD].id, second.records[&OSD].id);
+}
+
+#[test]
+fn while_one_osd_is_in_flight_no_other_is_begun() {
+    for world in [World::recorded(OSD), World::stopped(OSD), World::booted(OSD)] {
+        let world = world.with(|w| w.policy.select.clear());
+        if let Next::Save { ledger, .. } = world.plan() {
+            assert_eq!(ledger.records.len(), 1);
+        }
+    }
+    check!(
+        World::booted(OSD)
+            .with(|w| {
+                w.policy.select.clear();
+                w.slot(OSD).noin = false;
+                w.seen.kube.fence = None;
+                w.ledger.run.fence = None;
+            })
+            .plan(),
+        Next::Wait(Wait::ActiveClean { .. })
+    );
+}
+
+#[test]
+fn a_shut_gate_keeps_a_candidate_waiting_with_the_reason() {
+    let world = World::new().with(|w| w.pg(1).state = states("active+undersized+degraded"));
+    check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::NotClean { .. } }));
+}
+
+#[test]
+fn an_osd_of_a_thin_pool_is_refused_and_the_run_ends() {
+    let world = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
+    check!(world.plan(), Next::Finished(s) if s.refused.len() == 2 && s.refused[0].1.contains("drained"));
+}
+
+#[test]
+fn osds_of_a_thin_pool_do_not_hide_the_candidates_after_them() {
+    // Twelve by-hand OSDs more, on hosts that sort first, all in a pool of size 2.
+    let world = World::new().with(|w| {
+        let mut thin = w.seen.ceph.pools[&POOL].clone();
+        (thin.size, thin.pg_num) = (2, 12);
+        w.seen.ceph.pools.insert(2, thin);
+        for n in 0..12 {
+            let osd = OsdId(100 + n);
+            let mut slot = w.seen.ceph.slots[&BY_HAND].clone();
+            slot.crush.as_mut().unwrap().location.insert("host".to_owned(), "a".to_owned());
+            w.seen.ceph.slots.insert(osd, slot);
+            let daemon = w.seen.kube.daemons[&BY_HAND].clone();
+            w.seen.kube.daemons.insert(osd, daemon);
+            let mut pg = w.seen.ceph.pgs[&pg_id(0)].clone();
+            pg.pool = 2;
+            (pg.up, pg.acting) = ([osd].into(), [osd].into());
+            w.seen.ceph.pgs.insert(PgId(format!("2.{n:x}")), pg);
+        }
+        let asked = plan::questions(&w.policy, &w.ledger, &w.seen).ok_to_stop;
+        w.seen.ceph.ok_to_stop.retain(|set, _| asked.contains(set));
+    });
+    assert_eq!(word(&world.plan()), Some("record"));
+}
+
+#[test]
+fn ceph_is_asked_about_the_osds_that_the_decision_needs() {
+    let questions = |world: &World| plan::questions(&world.policy, &world.ledger, &world.seen);
+    let at_rest = questions(&World::new());
+    assert_eq!(at_rest.ok_to_stop, [[BY_HAND].into(), [FILESTORE].into()].into());
+    assert_eq!(at_rest.auth, BTreeSet::new());
+    let in_flight = questions(&World::stopped(OSD).with(|w| w.policy.select.clear()));
+    assert_eq!(in_flight.ok_to_stop, [[OSD].into()].into());
+    assert_eq!(in_flight.auth, [OSD].into());
+}
+
+#[test]
+fn a_mark_of_ours_without_a_record_halts() {
+    let deployment = World::stopped(OSD).with(|w| w.ledger = Ledger::default());
+    check!(deployment.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "Deployment rook-ceph-osd-0");
+    let fence = World::intended(OSD).with(|w| w.ledger = Ledger::default());
+    check!(fence.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "the CephCluster");
+    // Also where another record is there.
+    let other = World::intended(FILESTORE).with(|w| {
+        w.daemon(OSD).stopped_by = Some(osd_migrate::domain::inspection::RecordId("lost-1".to_owned()));
+    });
+    check!(other.plan(), Next::Halt(Halt::LedgerLost { .. }));
+}
+
+#[test]
+fn one_osd_may_fail_a_second_failure_stops_the_run() {
+    let quarantined = |osd: OsdId| {
+        World::recorded(osd)
+            .report_with(osd, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
+            .saved("quarantine")
+    };
+    let one = quarantined(FILESTORE).with(|w| w.policy.select.clear());
+    check!(one.plan(), Next::Save { osd: Some(OSD), why: Saving::Record, .. });
+    let two = one.with(|w| {
+        let failed = quarantined(OSD).ledger.records.remove(&OSD).unwrap();
+        w.ledger.records.insert(OSD, failed);
+    });
+    check!(two.plan(), Next::Halt(Halt::FailureBudget { quarantined }) if quarantined.len() == 2);
+}
+
+#[test]
+fn a_run_that_ends_with_one_quarantined_says_so() {
+    let world = World::recorded(OSD)
+        .report_with(OSD, |r| r.inspection.as_mut().unwrap().capability.key_accepted = false)
+        .saved("quarantine");
+    check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1 && s.quarantined[0].1.contains("bootstrap-osd"));
+}

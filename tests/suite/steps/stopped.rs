@@ -1,0 +1,147 @@
+//! Stopping and Stopped: what is still undone by a start.
+
+use super::*;
+
+// ---- Stopping, Stopped
+
+#[test]
+fn a_stop_is_done_when_the_map_says_down_and_the_pod_is_gone() {
+    let up = World::stopping(OSD);
+    check!(up.plan(), Next::Wait(Wait::Down { osd: OSD }));
+    let pod_gone = World::stopping(OSD).with(|w| w.daemon(OSD).pods.clear());
+    check!(pod_gone.plan(), Next::Wait(Wait::Down { osd: OSD }));
+    let down_with_pod = World::stopping(OSD).down(OSD).reported();
+    check!(down_with_pod.plan(), Next::Wait(Wait::Down { osd: OSD }));
+}
+
+#[test]
+fn stopped_and_safe_it_is_destroyed_by_its_old_fsid() {
+    for osd in [BY_HAND, FILESTORE] {
+        check!(World::stopped(osd).plan(), Next::Do(Act::Destroy { osd: id, fsid }) if *id == osd && *fsid == old(osd));
+    }
+}
+
+#[test]
+fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
+    let world = World::stopping(OSD).with(|w| w.daemon(OSD).pods.clear()).down(OSD);
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. }));
+}
+
+#[test]
+fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
+    for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
+        let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
+        check!(turned_back(&World::stopped(OSD).with(set)), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(
+            World::destroyed(OSD).with(set).plan(),
+            Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named }, .. }) if named == flag
+        );
+    }
+}
+
+#[test]
+fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone() {
+    let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
+    check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
+    let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
+    check!(turned_back(&gone), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+#[test]
+fn stopped_and_no_longer_safe_it_is_started_again() {
+    let world = World::stopped(OSD).down(OsdId(2)).reported();
+    check!(turned_back(&world), Next::Do(Act::Restart { osd: OSD, .. }));
+    // Decided and counted, it is done, whatever the gate says meanwhile.
+    let counted = world.saved("turn-back").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
+    check!(counted.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+/// The turn back is counted; what is done then.
+fn turned_back(world: &World) -> Next {
+    world.clone().saved("turn-back").plan()
+}
+
+/// osd.0 was stopped, its neighbours became nearly full by it, and it serves again.
+pub(super) fn stopped_in_vain(world: World) -> World {
+    let world = world.with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+        w.daemon(OSD).pods.clear();
+        w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
+    });
+    let world = world.down(OSD).reported().saved("turn-back");
+    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    let world = world.with(|w| {
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None);
+        w.daemon(OSD).pods.push(crate::support::build::pod(OSD));
+        w.seen.ceph.health.clear();
+    });
+    world.up(OSD).reported()
+}
+
+#[test]
+fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
+    // Within the minute that an intent holds: else the next turn back would not be counted.
+    let world = stopped_in_vain(World::intended(OSD)).saved("stop");
+    assert_eq!((world.ledger.records[&OSD].restarts, &world.ledger.records[&OSD].turned_back), (1, &None));
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+}
+
+#[test]
+fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_lifted() {
+    let once = stopped_in_vain(World::intended(OSD)).saved("stop");
+    let twice = stopped_in_vain(once);
+    let next = twice.plan();
+    assert!(
+        quarantine(&next).is_some_and(|why| why.contains("2 times") && why.contains("OSD_NEARFULL")),
+        "{next:#?}"
+    );
+    let mut world = twice.saved("quarantine");
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+    // Tried again, it counts from nothing.
+    let again = world.ledger.retried(OSD).unwrap();
+    assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].turned_back), (0, &None));
+}
+
+#[test]
+fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
+    let world = World::stopped(OSD)
+        .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
+    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
+    check!(turned_back(&world.minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+}
+
+#[test]
+fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
+    // The two other copies of PG 0 died after our Stop: nobody reports for it any more.
+    let world = World::stopped(OSD).down(OsdId(2)).down(OsdId(4)).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state.insert("stale".to_owned());
+        }
+    });
+    check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(turned_back(&world.clone().minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+    // One that is open late is open.
+    check!(World::stopped(OSD).minutes_later(60).plan(), Next::Do(Act::Destroy { .. }));
+    // Destroyed, there is nothing to start.
+    let destroyed = world.slot_destroyed(OSD).minutes_later(3).plan();
+    assert!(!matches!(destroyed, Next::Do(_)), "{destroyed:#?}");
+}
+
+#[test]
+fn a_stop_is_never_done_on_an_intent_that_is_a_minute_old() {
+    let world = World::intended(OSD);
+    check!(world.plan(), Next::Do(Act::Stop { .. }));
+    assert_eq!(
+        word(&world.minutes_later(1).plan()),
+        Some("stop"),
+        "what counts from the intent counts from the stop"
+    );
+}
+
+#[test]
+fn stopped_without_a_saved_proof_the_proof_is_saved_first() {
+    let world = World::stopped(OSD).with(|w| w.record(OSD).evidence = None);
+    assert_eq!(word(&world.plan()), Some("proof"));
+}

@@ -1,0 +1,224 @@
+//! From the finished new OSD to the closed record: Prepared, Starting, Settling, Settled.
+
+use super::*;
+
+// ---- Prepared, Starting
+
+#[test]
+fn the_new_fsid_is_saved_before_it_is_deployed() {
+    let mut world = World::prepared(OSD).saved("new");
+    assert_eq!(world.record(OSD).new, Some(claim(OSD, 1)));
+    assert!(world.record(OSD).claims.contains(&claim(OSD, 1)));
+    check!(
+        world.plan(),
+        Next::Do(Act::Deploy(deploy))
+            if deploy.fsid == claim(OSD, 1) && deploy.block_path == "/dev/disk/by-id/ata-disk-0"
+                && deploy.store == "bluestore" && deploy.node == NodeName("h1".to_owned())
+    );
+    let gone = World::prepared(OSD).saved("new").with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+    check!(gone.plan(), Next::Do(Act::Deploy(_)));
+}
+
+#[test]
+fn the_new_daemon_is_waited_for() {
+    check!(World::deployed(OSD).plan(), Next::Wait(Wait::Up { osd: OSD, trouble: None }));
+    let pulling =
+        World::deployed(OSD).with(|w| w.daemon(OSD).pods[0].trouble = Some("ImagePullBackOff".to_owned()));
+    check!(pulling.plan(), Next::Wait(Wait::Up { trouble: Some(why), .. }) if why == "ImagePullBackOff");
+    let scaled = World::deployed(OSD).with(|w| w.daemon(OSD).replicas = 0);
+    check!(scaled.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+}
+
+#[test]
+fn a_new_daemon_that_restarted_three_times_is_left_alone_with_its_last_words() {
+    let world = |restarts| {
+        World::deployed(OSD).with(|w| {
+            w.daemon(OSD).pods[0].restarts = restarts;
+            w.daemon(OSD).pods[0].trouble = Some("exit 1: no block".to_owned());
+        })
+    };
+    check!(world(2).plan(), Next::Wait(Wait::Up { .. }));
+    let next = world(3).plan();
+    assert!(quarantine(&next).is_some_and(|why| why.contains("no block")), "{next:#?}");
+}
+
+#[test]
+fn a_deployment_that_starts_somebody_elses_osd_is_foreign() {
+    for world in [World::prepared(OSD).saved("new"), World::deployed(OSD)] {
+        let world = world.with(|w| w.daemon(OSD).fsid = Some(foreign()));
+        assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
+    }
+}
+
+#[test]
+fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
+    for world in [World::destroyed(OSD), World::prepared(OSD), World::deployed(OSD)] {
+        let next = world.slot_claimed(OSD, foreign()).plan();
+        assert!(quarantine(&next).is_some_and(|why| why.contains(&foreign().to_string())), "{next:#?}");
+    }
+}
+
+// ---- Settling, Settled
+
+/// A daemon that booted under noin is still marked `new`: noin is lifted, and the mark with it, as soon as it is up.
+fn noin_lifted(world: World) -> World {
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: false, noin: true }));
+    world.with(|w| w.slot(OSD).noin = false)
+}
+
+/// The fence comes down next.
+fn unfenced(world: World) -> World {
+    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    world.with(|w| w.seen.kube.fence = None).saved("unfenced")
+}
+
+#[test]
+fn while_data_comes_back_rook_has_its_cluster_back_and_the_wait_has_numbers() {
+    let world = unfenced(noin_lifted(World::booted(OSD)));
+    check!(
+        world.plan(),
+        Next::Wait(Wait::ActiveClean { osd: OSD, pgs: 4, objects: 400, bytes }) if *bytes == 400 << 20
+    );
+}
+
+#[test]
+fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
+    // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs is unclean.
+    let world = World::deployed(OSD).up(OSD).with(|w| {
+        w.slot(OSD).metadata = Some(metadata("bluestore", OSD, false));
+        w.slot(OSD).noin = false;
+        w.ledger.run.fence = None;
+        w.seen.kube.fence = None;
+    });
+    assert!(world.seen.ceph.pgs.values().all(|pg| !pg.up.contains(&OSD)));
+    check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
+    // Nor where some PGs report already, and others not yet.
+    let half = world.with(|w| {
+        let epoch = w.seen.ceph.epoch;
+        let pg = w.pg(0);
+        (pg.state, pg.up, pg.acting, pg.reported_epoch) =
+            (states("active+clean"), members(0), members(0), epoch);
+    });
+    check!(half.plan(), Next::Wait(Wait::ActiveClean { .. }));
+}
+
+#[test]
+fn clean_since_before_its_last_boot_is_not_clean() {
+    let world = World::filled(OSD);
+    assert_eq!(word(&world.plan()), Some("closing"));
+    let restarted =
+        unfenced(noin_lifted(world.with(|w| w.slot(OSD).up_from = Epoch(w.seen.ceph.epoch.0 + 1))));
+    check!(restarted.plan(), Next::Wait(Wait::ActiveClean { .. }));
+}
+
+#[test]
+fn a_pg_that_it_should_hold_and_does_not_serve_is_not_settled() {
+    let world = unfenced(noin_lifted(World::filled(OSD).with(|w| w.pg(0).acting.retain(|osd| *osd != OSD))));
+    check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
+    let incomplete =
+        unfenced(noin_lifted(World::filled(OSD).with(|w| drop(w.seen.ceph.pgs.remove(&pg_id(0))))));
+    check!(incomplete.plan(), Next::Wait(Wait::ActiveClean { .. }));
+}
+
+#[test]
+fn a_pg_that_is_gone_since_the_stop_holds_nothing_up() {
+    let world = World::filled(OSD).with(|w| {
+        w.seen.ceph.pgs.remove(&pg_id(0));
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num -= 1;
+    });
+    assert_eq!(word(&world.plan()), Some("closing"));
+}
+
+#[test]
+fn others_trouble_elsewhere_does_not_keep_it_from_being_settled() {
+    let world = World::filled(OSD).pg_state(1, "active+undersized+degraded");
+    assert_eq!(word(&world.plan()), Some("closing"));
+}
+
+#[test]
+fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_command() {
+    let out = World::filled(OSD).with(|w| {
+        w.slot(OSD).is_in = false;
+        w.slot(OSD).reweight = Weight(0);
+        // Its PGs moved elsewhere, and are clean.
+        for n in (0..8).filter(|n| members(*n).contains(&OSD)) {
+            let pg = w.pg(n);
+            pg.up = [1, 3, 5].map(OsdId).into();
+            pg.acting.clone_from(&pg.up);
+        }
+    });
+    let out = unfenced(noin_lifted(out));
+    let Next::Wait(wait @ Wait::OutByOthers { osd: OSD, .. }) = out.plan() else {
+        panic!("{:#?}", out.plan())
+    };
+    assert!(
+        wait.to_string().contains("`ceph osd in 0` and `ceph osd reweight 0 0.899993896484375`"),
+        "{wait}"
+    );
+    let plain = Wait::OutByOthers { osd: OSD, reweight: Weight::ONE }.to_string();
+    assert!(plain.ends_with("`ceph osd in 0`"), "{plain}");
+    // One that was out when it was recorded stays out.
+    let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
+    assert_eq!(word(&was_out.plan()), Some("closing"));
+}
+
+#[test]
+fn an_osd_that_came_up_as_something_else_is_left_alone() {
+    for change in [
+        (|w: &mut World| w.slot(OSD).metadata = None) as fn(&mut World),
+        |w| w.slot(OSD).metadata.as_mut().unwrap().store.0 = "filestore".to_owned(),
+        |w| w.slot(OSD).metadata.as_mut().unwrap().device_mapper = true,
+        |w| w.slot(OSD).metadata.as_mut().unwrap().on_partition = true,
+        |w| w.slot(OSD).metadata.as_mut().unwrap().dedicated_db = true,
+    ] {
+        let world = World::filled(OSD).with(change);
+        assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
+    }
+}
+
+#[test]
+fn settled_is_judged_by_the_record_and_not_by_todays_declaration() {
+    let world = World::filled(OSD).with(|w| w.seen.kube.declaration.encrypted = true);
+    assert_eq!(word(&world.plan()), Some("closing"));
+}
+
+#[test]
+fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
+    let mut world = World::filled(OSD).saved("closing");
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+    world = unfenced(world);
+    check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));
+    world.seen.kube.kept.clear();
+    check!(world.plan(), Next::Do(Act::Sweep { .. }));
+    world.seen.kube.node_jobs.clear();
+    check!(world.plan(), Next::Do(Act::Sweep { .. }));
+    world.seen.kube.reports.clear();
+    let id = world.record(OSD).id.clone();
+    world.seen.kube.leftovers.insert(id.clone(), ["Secret/x".to_owned()].into());
+    check!(world.plan(), Next::Do(Act::Sweep { .. }));
+    world.seen.kube.leftovers.remove(&id);
+    world = world.saved("closed");
+    assert!(world.ledger.records.is_empty());
+    world.daemon(OSD).fsid = Some(claim(OSD, 1));
+    check!(world.plan(), Next::Finished(s) if *s == osd_migrate::domain::next::Summary::default());
+    assert_eq!(world.ledger.run.serial, 1, "names of records are never used again");
+}
+
+#[test]
+fn a_closing_record_does_nothing_but_close_whatever_happens_to_the_osd() {
+    let world = World::filled(OSD).saved("closing").down(OSD).reported();
+    check!(world.plan(), Next::Do(Act::Unhush { .. }));
+}
+
+#[test]
+fn a_fence_that_nobody_needs_is_taken_down_at_the_end() {
+    let world = World::new().with(|w| {
+        w.policy.skip = [BY_HAND, FILESTORE].into();
+        w.ledger.run.fence = Some("osd-migrate-x".to_owned());
+        w.seen.kube.fence = Some("osd-migrate-x".to_owned());
+    });
+    check!(world.plan(), Next::Do(Act::Unfence { value }) if value == "osd-migrate-x");
+    let down = world.with(|w| w.seen.kube.fence = None).saved("unfenced");
+    check!(down.plan(), Next::Finished(_));
+}

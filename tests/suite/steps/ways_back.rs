@@ -1,0 +1,137 @@
+//! What others did meanwhile: Claimed, Purged, Gone, Unplaced, Strayed, Undone, Unauthed.
+
+use super::*;
+
+// ---- Claimed, Purged, Gone, Unplaced, Strayed, Undone, Unauthed
+
+#[test]
+fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
+    let fsid = claim(OSD, 1);
+    for content in [
+        label(fsid, OSD, false),
+        tombstone(&World::destroyed(OSD).ledger.records[&OSD]),
+        // Finished, but for an earlier claim.
+        label(claim(OSD, 2), OSD, true),
+    ] {
+        let world = World::destroyed(OSD)
+            .rebuild_ended(OSD, Some(content.clone()), failed())
+            .report_claims(OSD, [fsid, claim(OSD, 2)])
+            .slot_claimed(OSD, fsid);
+        check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid: named }) if *named == fsid);
+    }
+}
+
+#[test]
+fn a_claim_that_booted_once_is_never_destroyed_for_what_its_device_shows() {
+    let fsid = claim(OSD, 1);
+    let world = World::destroyed(OSD)
+        .rebuild_ended(OSD, Some(label(fsid, OSD, false)), failed())
+        .slot_claimed(OSD, fsid)
+        .with(|w| w.slot(OSD).state = SlotState::Exists);
+    assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
+}
+
+#[test]
+fn an_id_that_was_purged_under_our_claim_is_taken_back_by_the_claim_on_the_disk() {
+    let world = World::destroyed(OSD)
+        .rebuild_ended(OSD, Some(label(claim(OSD, 1), OSD, true)), None)
+        .report_claims(OSD, [claim(OSD, 1), claim(OSD, 2)])
+        .slot_gone(OSD);
+    check!(world.plan(), Next::Do(Act::Reclaim { osd: OSD, claim: named }) if *named == claim(OSD, 1));
+}
+
+#[test]
+fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
+    check!(
+        World::destroyed(OSD).slot_gone(OSD).plan(),
+        Next::Save { why: Saving::Attempt { task: NodeTask::Inspect }, .. }
+            | Next::Halt(Halt::PurgedByOthers { osd: OSD })
+    );
+    let looked = World::stopped(OSD).slot_gone(OSD);
+    check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD }));
+}
+
+#[test]
+fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
+    let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
+    for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
+        let mut world = purged(world).saved("purged-by-others");
+        while matches!(world.plan(), Next::Do(Act::Sweep { .. })) {
+            world.seen.kube.kept.clear();
+            world.seen.kube.node_jobs.clear();
+            world.seen.kube.reports.clear();
+        }
+        world = world.saved("closed");
+        check!(world.plan(), Next::Finished(_));
+    }
+    // An agent that still looks is waited for.
+    let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
+    check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
+    // From the intent to stop on, it may have been stopped by us.
+    check!(purged(World::intended(OSD)).plan(), Next::Halt(Halt::PurgedByOthers { .. }));
+}
+
+#[test]
+fn a_place_that_was_lost_is_put_back_as_recorded() {
+    let mut world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
+    let record = world.record(OSD).clone();
+    check!(
+        world.plan(),
+        Next::Do(Act::RestoreCrush { osd: OSD, item, reweight, primary_affinity })
+            if *item == record.crush && *reweight == record.reweight && *primary_affinity == record.primary_affinity
+    );
+}
+
+/// A purge takes the per-OSD flags with it, and a first boot without noin resets the reweight.
+#[test]
+fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
+    let world = World::prepared(OSD).saved("new").with(|w| {
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+    });
+    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true }));
+}
+
+#[test]
+fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
+    let stray = OsdId(6);
+    let fsid = claim(OSD, 1);
+    let strayed = || World::destroyed(OSD).rebuild_ended(OSD, Some(label(fsid, stray, true)), failed());
+    let slot = |w: &mut World| {
+        let mut slot = w.seen.ceph.slots[&OSD].clone();
+        (slot.state, slot.fsid, slot.up) = (SlotState::New, Some(fsid), false);
+        w.seen.ceph.slots.insert(stray, slot);
+    };
+    check!(strayed().with(slot).plan(), Next::Do(Act::PurgeStray { stray: id, fsid: named }) if *id == stray && *named == fsid);
+    assert_eq!(word(&strayed().plan()), Some("rebuild"), "it is gone already");
+    for change in [
+        (|w: &mut World, s| w.slot(s).state = SlotState::Exists) as fn(&mut World, OsdId),
+        |w, s| w.slot(s).up = true,
+        |w, s| w.slot(s).fsid = Some(foreign()),
+        |w, s| w.slot(s).state = SlotState::Destroyed,
+    ] {
+        let world = strayed().with(slot).with(|w| change(w, stray));
+        check!(world.plan(), Next::Halt(Halt::StrayInUse { osd: OSD, stray: id }) if *id == stray);
+    }
+}
+
+#[test]
+fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_nothing_is_wiped() {
+    for world in [World::prepared(OSD), World::deployed(OSD), World::booted(OSD).down(OSD)] {
+        let world = world.slot_destroyed(OSD).saved("give-back");
+        assert_eq!(agent(&world), NodeTask::GiveBack);
+    }
+}
+
+#[test]
+fn a_finished_osd_without_a_key_goes_the_way_of_the_destroyed_one() {
+    let world = World::prepared(OSD).with(|w| w.seen.ceph.auth.extend([(OSD, false)]));
+    check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid }) if *fsid == claim(OSD, 1));
+}
+
+#[test]
+fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
+    for world in [World::prepared(OSD), World::deployed(OSD)] {
+        let world = world.with(|w| w.seen.ceph.auth.clear());
+        check!(world.plan(), Next::Wait(Wait::FreshView));
+    }
+}
