@@ -5,15 +5,25 @@ LEGACY_DATA=/var/lib/rook # Rook 1.2 kept OSD data at <dataDirHostPath>/osd<id>
 host_of_osd() { echo "h$(($1 % 3 + 1))"; }
 newuuid() { cat /proc/sys/kernel/random/uuid; }
 
-make_store() { # ID KIND
-  local id=$1 kind=$2 h disk log="$DIR/log/osd.$1.log"
+# The disks, with their partitions, one after the other and before any store: while a table is re-read its partitions come
+# and go, and ceph-volume on that host, which looks at every device, dies of a file in /sys that vanishes under it.
+make_disk() { # ID KIND
+  local id=$1 kind=$2 h disk
   h=$(host_of_osd "$id")
   disk=$(new_disk "$h" "osd$id" "$DISK_GIB") || die "no disk for osd.$id"
   : > "$DIR/osd/$id"
   set_fact "$id" host "$h"
   set_fact "$id" kind "$kind"
   set_fact "$id" disk "$disk"
-  "make_${kind//-/_}" "$id" "$h" "$disk" >> "$log" 2>&1 || { tail -5 "$log" >&2; die "osd.$id ($kind) could not be made (see $log)"; }
+  [ "$kind" != filestore-part ] || partition_as_ceph_disk "$id" "$h" "$disk" >> "$DIR/log/osd.$id.log" 2>&1 ||
+    die "the disk of osd.$id could not be partitioned (see $DIR/log/osd.$id.log)"
+}
+
+make_store() { # ID
+  local id=$1 kind log="$DIR/log/osd.$1.log"
+  kind=$(fact "$id" kind)
+  "make_${kind//-/_}" "$id" "$(fact "$id" host)" "$(fact "$id" disk)" >> "$log" 2>&1 ||
+    { tail -5 "$log" >&2; die "osd.$id ($kind) could not be made (see $log)"; }
 }
 
 make_raw() { # ID HOST DISK
@@ -45,16 +55,21 @@ make_bluestore_dev() { # ID HOST DISK
     register "$1" "$2" "$d" && mkfs "$1" "$2" "$d" bluestore
 }
 
-make_filestore_part() { # ID HOST DISK: the partitions as ceph-disk made them
-  local d="$LEGACY_DATA/osd$1" UUID part journal
+partition_as_ceph_disk() { # ID HOST DISK
+  local part journal
   part=$(newuuid) journal=$(newuuid)
   set_fact "$1" part "$part"
+  set_fact "$1" journal "$journal"
   on "$2" sgdisk -n2:0:+512M -t2:45b0969e-9b03-4f30-b4c6-b4b80ceff106 -c2:'ceph journal' -u2:"$journal" \
     -n1:0:0 -t1:4fbd7e29-9d25-41b8-afd0-062c0ceff05d -c1:'ceph data' -u1:"$part" "$3" || return 1
   reread "$3"
   sync_dev "$2"
+}
+
+make_filestore_part() { # ID HOST DISK
+  local d="$LEGACY_DATA/osd$1" by=/dev/disk/by-partuuid UUID
   on "$2" bash -e -c 'mkfs.xfs --unsupported -q -f -i size=2048 "$1"; mkdir -p "$2"; mount "$1" "$2"
     ln -s "$3" "$2/journal"; basename "$3" > "$2/journal_uuid"; chown ceph:ceph "$3"' \
-    - "/dev/disk/by-partuuid/$part" "$d" "/dev/disk/by-partuuid/$journal" &&
+    - "$by/$(fact "$1" part)" "$d" "$by/$(fact "$1" journal)" &&
     register "$1" "$2" "$d" && mkfs "$1" "$2" "$d" filestore && on "$2" umount "$d"
 }

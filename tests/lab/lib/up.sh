@@ -76,7 +76,8 @@ make_lab() {
   start_ceph & ceph=$!
   wait_jobs $ceph
   jobs=()
-  for ((id = 0; id < OSDS; id++)); do make_store "$id" "$(kind_of "$id")" & jobs+=($!); done
+  for ((id = 0; id < OSDS; id++)); do make_disk "$id" "$(kind_of "$id")"; done
+  for ((id = 0; id < OSDS; id++)); do make_store "$id" & jobs+=($!); done
   wait_jobs "${jobs[@]}"
   note "OSD stores made"
   wait_jobs $kube
