@@ -33,8 +33,14 @@ pub struct Live {
 
 impl Live {
     /// Opens nothing yet: the first look does.
-    pub fn new(k8s: Arc<K8s>, own: Option<Arc<Own>>, ceph_timeout: Duration) -> Self {
-        Self { k8s, own, ceph: None, ceph_timeout, commands_before: 0, declared: None }
+    pub fn new(k8s: Arc<K8s>, ceph_timeout: Duration) -> Self {
+        Self { k8s, own: None, ceph: None, ceph_timeout, commands_before: 0, declared: None }
+    }
+
+    /// The same for a runner's pod, which can make node Jobs too.
+    #[must_use]
+    pub fn acting_as(self, own: Arc<Own>) -> Self {
+        Self { own: Some(own), ..self }
     }
 
     /// Commands sent to Ceph so far.

@@ -117,7 +117,9 @@ async fn dispatch(cli: Cli) -> Exit {
     };
     let timeout = Duration::from_secs(cli.ceph_timeout);
     match cli.command {
-        Command::Plan(args) => print_plan(k8s, timeout, &args.run, args.output).await,
+        Command::Plan(args) => {
+            print_plan(&mut Live::new(Arc::clone(&k8s), timeout), k8s, &args.run, args.output).await
+        }
         Command::Run(args) => run(k8s, timeout, &args).await,
         Command::Status(args) => print_status(k8s, args.output).await,
         Command::Retry { osd } => retry(k8s, osd).await,
@@ -169,8 +171,7 @@ fn print(text: &str) {
     let _gone = writeln!(std::io::stdout().lock(), "{text}").is_err();
 }
 
-async fn print_plan(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs, output: Output) -> Exit {
-    let mut live = Live::new(Arc::clone(&k8s), None, timeout);
+async fn print_plan(live: &mut Live, k8s: Arc<K8s>, args: &RunArgs, output: Output) -> Exit {
     let seen = match live.observe(|_| plan::Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
@@ -198,7 +199,8 @@ fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
 
 async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
     let policy = args.policy();
-    let plan = print_plan(Arc::clone(&k8s), timeout, args, Output::Table).await;
+    let mut live = Live::new(Arc::clone(&k8s), timeout);
+    let plan = print_plan(&mut live, Arc::clone(&k8s), args, Output::Table).await;
     if matches!(plan, Exit::Halted) {
         return plan;
     }
@@ -207,7 +209,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
         Err(failure) => return not_seen(&failure),
     };
     let mut ports = Ports {
-        cluster: Live::new(Arc::clone(&k8s), Some(Arc::clone(&own)), timeout),
+        cluster: live.acting_as(Arc::clone(&own)),
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,

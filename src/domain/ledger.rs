@@ -91,6 +91,16 @@ pub struct Record {
     pub quarantine: Option<Quarantine>,
 }
 
+impl Record {
+    /// Which of the OSD's flags (`noout`, `noin`) that are set now are ours to lift.
+    pub fn flags_to_lift(&self, noout: bool, noin: bool) -> (bool, bool) {
+        let (had_noout, had_noin) = self.former_flags;
+        // Before Stop was intended nothing was hushed: a flag seen then is somebody else's.
+        let ours = self.stop_intended_at.is_some();
+        (ours && noout && !had_noout, ours && noin && !had_noin)
+    }
+}
+
 /// The last attempt of a node agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attempt {

@@ -34,9 +34,13 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
             matches!(class, Class::Legacy(_)) && policy.selects(*osd) && !ledger.records.contains_key(osd)
         })
         .collect();
-    let host = |osd: &OsdId| seen.ceph.slots.get(osd)?.crush.as_ref()?.location.get("host").cloned();
-    found.sort_by_key(|(osd, _)| (host(osd), *osd));
+    found.sort_by_key(|(osd, _)| (host_of(*osd, seen), *osd));
     found
+}
+
+/// Its host in CRUSH.
+fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
+    seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
 }
 
 /// What to ask Ceph. Of the candidates only the first few: a gate that keeps so many out keeps the rest out too.
@@ -102,9 +106,7 @@ fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
 fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     ledger.quarantined().find_map(|record| {
         let slot = seen.ceph.slots.get(&record.osd)?;
-        let ours = record.stop_intended_at.is_some();
-        let (noout, noin) =
-            (ours && slot.noout && !record.former_flags.0, ours && slot.noin && !record.former_flags.1);
+        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
         (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
     })
 }
@@ -286,9 +288,7 @@ pub fn lines(policy: &Policy, seen: &Observation) -> Vec<Line> {
             let target = classify::target(&seen.kube.declaration).ok().filter(|_| migrates);
             Line {
                 osd,
-                host: slot
-                    .and_then(|slot| slot.crush.as_ref()?.location.get("host").cloned())
-                    .unwrap_or_else(|| "-".to_owned()),
+                host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
                 becomes: target,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),

@@ -69,8 +69,7 @@ impl K8s {
         Ok(named_node(&found).1.hostname)
     }
 
-    /// Rook's operator. A namespace that we may not read, or that has none, is a note, not an error: only the fence by
-    /// scaling needs it.
+    /// Rook's operator. That a namespace has none is a note; that it may not be read is an error.
     async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
         let ours = self.namespace().to_owned();
         let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);

@@ -62,7 +62,7 @@ impl<'a> Step<'a> {
         if self.failed_too_often() {
             // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
             return if self.facts.slot == SlotFact::Old && self.facts.stopped {
-                Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() })
+                self.restart()
             } else {
                 self.quarantine(self.agent_trouble())
             };

@@ -32,7 +32,7 @@ impl Step<'_> {
         // Down, and its Deployment deleted since we kept it: closing would sweep the only copy.
         let kept = self.seen.kube.kept.get(&self.record.osd) == Some(&self.record.id);
         if kept && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
-            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+            return self.restart();
         }
         self.save(Saving::Withdrawn, |record| record.closing = true)
     }
@@ -112,7 +112,7 @@ impl Step<'_> {
         let osd = self.record.osd;
         // What was decided and counted is done, also where the gate has opened again.
         if self.record.turned_back.is_some() {
-            return Next::Do(Act::Restart { osd, record: self.record.id.clone() });
+            return self.restart();
         }
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
@@ -126,7 +126,7 @@ impl Step<'_> {
     /// The OSD is to serve again: counted first, done then.
     fn turn_back(&self, reason: &Reason) -> Next {
         if self.record.turned_back.is_some() {
-            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+            return self.restart();
         }
         let why = reason.to_string();
         self.save(Saving::TurnBack { why: why.clone() }, |record| {

@@ -32,7 +32,7 @@ pub struct Step<'a> {
     pub seen: &'a Observation,
     /// What `phase::facts` made of them.
     pub facts: Facts,
-    /// `mon_host` is the adapter's: it fills it in. Everything else of a request is decided here.
+    /// The phase that they show.
     pub phase: Phase,
 }
 
@@ -143,11 +143,9 @@ impl<'a> Step<'a> {
         })
     }
 
-    fn flags_to_lift(&self, noout: bool, noin: bool) -> (bool, bool) {
-        let (had_noout, had_noin) = self.record.former_flags;
-        // Before Stop was intended nothing was hushed: a flag seen then is somebody else's.
-        let ours = self.record.stop_intended_at.is_some();
-        (ours && noout && !had_noout, ours && noin && !had_noin)
+    /// The OSD serves again as it was: the way back while nothing is lost yet.
+    fn restart(&self) -> Next {
+        Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() })
     }
 
     fn slot_fsid(&self) -> Option<OsdFsid> {
@@ -163,7 +161,7 @@ impl<'a> Step<'a> {
         }
         // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
         if is_the_device && self.facts.slot == SlotFact::Old && self.facts.stopped {
-            return Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() });
+            return self.restart();
         }
         self.quarantine(self.foreign())
     }

@@ -66,8 +66,12 @@ impl Step<'_> {
         let osd = self.record.osd;
         // As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its
         // reweight (16.2.15); the adapter takes that mark off first.
-        let noin =
-            self.seen.ceph.slots.get(&osd).is_some_and(|slot| self.flags_to_lift(slot.noout, slot.noin).1);
+        let noin = self
+            .seen
+            .ceph
+            .slots
+            .get(&osd)
+            .is_some_and(|slot| self.record.flags_to_lift(slot.noout, slot.noin).1);
         if noin {
             return Next::Do(Act::Unhush { osd, noout: false, noin });
         }
@@ -95,7 +99,7 @@ impl Step<'_> {
     pub(super) fn close(&self) -> Next {
         let record = self.record;
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
-            let (noout, noin) = self.flags_to_lift(slot.noout, slot.noin);
+            let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
             if noout || noin {
                 return Next::Do(Act::Unhush { osd: record.osd, noout, noin });
             }
