@@ -316,7 +316,7 @@ impl crate::ports::Lease for PodLease {
             Err(error) => return Err(kube_failure(error)),
         };
         Ok(match outcome {
-            LeaseOutcome::Mine(_) | LeaseOutcome::TakenOver { .. } => {
+            LeaseOutcome::Mine | LeaseOutcome::TakenOver { .. } => {
                 self.held_at = now;
                 Tenure::Mine
             }

@@ -51,19 +51,13 @@ impl Holder {
     }
 }
 
-/// The Lease as we wrote it last: what a renewal compares with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Held(Lease);
-
 /// What an attempt to get the Lease ended in.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeaseOutcome {
     /// It was free, or ours already.
-    Mine(Held),
+    Mine,
     /// It was somebody's who is gone, or of our own Job's former pod.
     TakenOver {
-        /// Ours now.
-        held: Held,
         /// Who had it.
         from: String,
     },
@@ -97,17 +91,17 @@ impl K8s {
     pub async fn acquire(&self, me: &Holder, now: DateTime<Utc>) -> Result<LeaseOutcome, K8sError> {
         let leases = self.kind::<Lease>();
         let Some(lease) = leases.get_opt(LEASE).await? else {
-            let made = leases.create(LEASE, &written(Lease::default(), me, now)).await?;
-            return Ok(LeaseOutcome::Mine(Held(made)));
+            leases.create(LEASE, &written(Lease::default(), me, now)).await?;
+            return Ok(LeaseOutcome::Mine);
         };
         let identity = lease.spec.as_ref().and_then(|s| s.holder_identity.clone()).unwrap_or_default();
         if identity.is_empty() || identity == me.identity() {
-            return self.take(lease, me, now).await.map(LeaseOutcome::Mine);
+            return self.take(lease, me, now).await.map(|()| LeaseOutcome::Mine);
         }
         let expired = is_expired(&lease, now);
         let Some(holder) = Holder::parse(&identity) else {
             return if expired {
-                self.take(lease, me, now).await.map(|held| LeaseOutcome::TakenOver { held, from: identity })
+                self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from: identity })
             } else {
                 Ok(LeaseOutcome::HeldByLiveJob { job: identity, pod: "unknown".to_owned() })
             };
@@ -127,26 +121,11 @@ impl K8s {
             Some(pod) => return self.end(pod).await,
         }
         let from = format!("pod {} of Job {}", holder.pod, holder.job);
-        self.take(lease, me, now).await.map(|held| LeaseOutcome::TakenOver { held, from })
+        self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from })
     }
 
-    /// Renews the Lease. A conflict means that it may be somebody else's: acquire again.
-    pub async fn renew(&self, held: &Held, me: &Holder, now: DateTime<Utc>) -> Result<Held, K8sError> {
-        self.take(held.0.clone(), me, now).await
-    }
-
-    /// Gives the Lease back, so that the next run need not wait.
-    pub async fn release(&self, held: &Held) -> Result<(), K8sError> {
-        let mut lease = held.0.clone();
-        if let Some(spec) = lease.spec.as_mut() {
-            spec.holder_identity = None;
-            spec.renew_time = None;
-        }
-        self.kind::<Lease>().replace(LEASE, &lease).await.map(drop)
-    }
-
-    async fn take(&self, lease: Lease, me: &Holder, now: DateTime<Utc>) -> Result<Held, K8sError> {
-        self.kind::<Lease>().replace(LEASE, &written(lease, me, now)).await.map(Held)
+    async fn take(&self, lease: Lease, me: &Holder, now: DateTime<Utc>) -> Result<(), K8sError> {
+        self.kind::<Lease>().replace(LEASE, &written(lease, me, now)).await.map(drop)
     }
 
     /// Tells the pod of a silent holder to end, with its own grace period; never by force.

@@ -35,7 +35,7 @@ pub use agent::Agent;
 pub use ceph_cluster::FENCE;
 pub use error::{Call, K8sError};
 pub use events::{About, EventType};
-pub use lease::{Held, Holder, LEASE, LeaseOutcome};
+pub use lease::{Holder, LEASE, LeaseOutcome};
 pub use ledger_map::{LEDGER, ResourceVersion, STATUS};
 pub use mon_access::{Key, MonAccess};
 pub use names::{OURS, STOPPED, job_name, kept_name, short};

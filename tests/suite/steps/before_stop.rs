@@ -92,15 +92,7 @@ fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
 
 #[test]
 fn past_stop_a_withdrawn_confirmation_changes_nothing() {
-    for world in [
-        World::stopping(OSD),
-        World::stopped(OSD),
-        World::destroyed(OSD),
-        World::prepared(OSD),
-        World::deployed(OSD),
-        World::booted(OSD),
-        World::filled(OSD),
-    ] {
+    for world in past_stop().into_iter().chain([World::filled(OSD)]) {
         let withdrawn = world.clone().with(|w| {
             w.seen.kube.declaration.confirmed = false;
             w.policy.skip.insert(OSD);

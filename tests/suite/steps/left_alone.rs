@@ -54,14 +54,7 @@ fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_s
     for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
         check!(alone(left_alone(world)).plan(), Next::Do(Act::Unfence { .. }));
     }
-    for world in [
-        World::stopping(OSD),
-        World::stopped(OSD),
-        World::destroyed(OSD),
-        World::prepared(OSD),
-        World::deployed(OSD),
-        World::booted(OSD),
-    ] {
+    for world in past_stop() {
         check!(alone(left_alone(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
     }
 }

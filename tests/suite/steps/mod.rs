@@ -48,6 +48,18 @@ fn agent(world: &World) -> NodeTask {
     }
 }
 
+/// The way of an OSD from its stop until its data comes back.
+fn past_stop() -> [World; 6] {
+    [
+        World::stopping(OSD),
+        World::stopped(OSD),
+        World::destroyed(OSD),
+        World::prepared(OSD),
+        World::deployed(OSD),
+        World::booted(OSD),
+    ]
+}
+
 // ---- the run
 
 #[test]
