@@ -18,6 +18,7 @@
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
+//! | `sim` | the same ports over a simulated cluster: `rehearse` and the tests |
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
 
 pub mod ceph;
@@ -31,4 +32,5 @@ pub mod report;
 pub mod run;
 pub mod serve;
 pub mod show;
+pub mod sim;
 pub mod tell;

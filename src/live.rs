@@ -8,7 +8,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::ceph::{Ceph, CephError, Connection, Secret};
-use crate::domain::act::{Act, Deploy};
+use crate::domain::act::{Act, Deploy, Spare};
+use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{self, Kube, Observation};
@@ -106,18 +107,27 @@ impl Live {
     ) -> Result<(), Failure> {
         let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
         let verdict = self.reopen(verdict)?;
-        if !verdict.ok {
+        if !expect::to_stop_by_ceph(&verdict) {
             return Err(passing(format!(
                 "{osd} was not stopped: ok-to-stop refuses, {} PGs would stop serving",
                 verdict.bad_pgs
             )));
         }
         let seen = self.look_at_ceph().await?;
-        let up = seen.slots.get(&osd).is_some_and(|slot| slot.up && slot.fsid == Some(fsid));
-        if !up {
+        if let Err(reason) = expect::spare(&Spare::AllClean, &seen) {
+            return Err(passing(format!("{osd} was not stopped: {reason}")));
+        }
+        if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
             return Err(passing(format!("{osd} was not stopped: it is not up with {fsid} any more")));
         }
         self.k8s.stop(osd, record, uid, version).await.map_err(kube_failure)
+    }
+
+    /// What an act needs of the data is asked again right before it.
+    async fn still_spare(&mut self, spare: Option<&Spare>) -> Result<(), Failure> {
+        let Some(spare) = spare else { return Ok(()) };
+        let seen = self.look_at_ceph().await?;
+        expect::spare(spare, &seen).map_err(|reason| passing(format!("nothing was given up: {reason}")))
     }
 
     async fn make_agent(
@@ -171,12 +181,18 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         match act {
-            Act::Keep { osd, record, deployment } => {
-                k8s.keep(*osd, record, deployment).await.map_err(kube_failure)
+            Act::Keep { osd, record, deployment, resource_version } => {
+                k8s.keep(*osd, record, deployment, resource_version).await.map_err(kube_failure)
             }
-            Act::Agent { request, image, data_dir } => self.make_agent(request, image, data_dir).await,
+            Act::Agent { request, image, data_dir, spare } => {
+                self.still_spare(spare.as_ref()).await?;
+                self.make_agent(request, image, data_dir).await
+            }
             Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await.map_err(kube_failure),
-            Act::Fence { value } => k8s.fence(value).await.map_err(kube_failure),
+            Act::Fence { osd, record, value } => {
+                k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+                k8s.fence(value).await.map_err(kube_failure)
+            }
             Act::Unfence { value } => k8s.unfence(value).await.map_err(kube_failure),
             Act::Stop { osd, fsid, record, deployment, resource_version } => {
                 self.stop(*osd, *fsid, record, deployment, resource_version).await
@@ -184,12 +200,17 @@ impl Cluster for Live {
             Act::Restart { osd, record } => k8s.restart(*osd, record).await.map_err(kube_failure),
             Act::Deploy(deploy) => self.deploy(deploy).await,
             Act::Sweep { osd, record } => k8s.sweep(*osd, record).await.map_err(kube_failure),
-            Act::Hush { .. }
-            | Act::Unhush { .. }
-            | Act::Destroy { .. }
-            | Act::Reclaim { .. }
-            | Act::PurgeStray { .. }
-            | Act::RestoreCrush { .. } => {
+            Act::Hush { osd, record, .. } => {
+                k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+                let done = act_on_ceph(self.session().await?, act).await;
+                self.reopen(done)
+            }
+            Act::Destroy { spare, .. } => {
+                self.still_spare(spare.as_ref()).await?;
+                let done = act_on_ceph(self.session().await?, act).await;
+                self.reopen(done)
+            }
+            Act::Unhush { .. } | Act::Reclaim { .. } | Act::PurgeStray { .. } | Act::RestoreCrush { .. } => {
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)
             }
@@ -200,9 +221,9 @@ impl Cluster for Live {
 /// The acts that are one command to Ceph.
 async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
     match act {
-        Act::Hush { osd, noout, noin } => ceph.hush(*osd, *noout, *noin).await,
+        Act::Hush { osd, fsid, noout, noin, .. } => ceph.hush(*osd, *fsid, *noout, *noin).await,
         Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
-        Act::Destroy { osd, fsid } => ceph.destroy(*osd, *fsid).await,
+        Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,
         Act::PurgeStray { stray, fsid } => ceph.purge_stray(*stray, *fsid).await,
         Act::RestoreCrush { osd, item, reweight, primary_affinity } => {

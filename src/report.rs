@@ -92,13 +92,13 @@ pub fn words(act: &Act) -> String {
             format!("{}: made Job for {}, attempt {}", request.osd, request.task, request.attempt)
         }
         Act::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
-        Act::Fence { value } => format!("fenced the CephCluster: do-not-reconcile={value}"),
+        Act::Fence { value, .. } => format!("fenced the CephCluster: do-not-reconcile={value}"),
         Act::Unfence { value } => format!("lifted the fence {value}"),
-        Act::Hush { osd, noout, noin } => format!("{osd}: set {}", flags(*noout, *noin)),
+        Act::Hush { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         Act::Unhush { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
         Act::Stop { osd, .. } => format!("{osd}: stopped"),
         Act::Restart { osd, .. } => format!("{osd}: started again as it was"),
-        Act::Destroy { osd, fsid } => format!("{osd}: destroyed {fsid}"),
+        Act::Destroy { osd, fsid, .. } => format!("{osd}: destroyed {fsid}"),
         Act::Reclaim { osd, .. } => format!("{osd}: took its id back"),
         Act::PurgeStray { stray, .. } => format!("purged {stray}, which was made by mistake"),
         Act::RestoreCrush { osd, .. } => format!("{osd}: put back into CRUSH"),

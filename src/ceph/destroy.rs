@@ -6,7 +6,7 @@
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
-use crate::domain::observation::{Slot, SlotState};
+use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId};
 
 const NAME: &str = "osd destroy-actual";
@@ -15,21 +15,12 @@ fn command(osd: OsdId) -> Command {
     Command::mon(NAME).with("id", osd.0).with("yes_i_really_mean_it", true)
 }
 
-/// Down, not destroyed yet, and holding the very OSD that is meant.
-fn may_be_destroyed(slot: &Slot, fsid: OsdFsid) -> bool {
-    let claimed = match slot.state {
-        SlotState::Exists | SlotState::New => true,
-        SlotState::Destroyed => false,
-    };
-    claimed && !slot.up && slot.fsid == Some(fsid)
-}
-
 impl Ceph {
     /// Destroys the OSD `fsid` in its slot. The map is read again right before: where the slot is up, or holds another fsid
     /// or none, nothing is sent. Never `osd down`: an OSD that is up was not stopped by us.
     pub async fn destroy(&self, osd: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
         let slot = self.slot(osd).await?;
-        if slot.as_ref().is_some_and(|slot| may_be_destroyed(slot, fsid)) {
+        if slot.as_ref().is_some_and(|slot| expect::to_destroy(slot, fsid)) {
             return self.act(osd, command(osd)).await;
         }
         let (expected, found) = (format!("down, fsid {fsid}"), osd_dump::describe(slot.as_ref()));
@@ -40,18 +31,22 @@ impl Ceph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::observation::{Slot, SlotState};
 
     #[test]
     fn only_the_osd_that_is_meant_is_destroyed_and_only_while_it_is_down() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
         let down = Slot { up: false, ..slot.clone() };
-        assert!(may_be_destroyed(&down, fsid));
-        assert!(may_be_destroyed(&Slot { state: SlotState::New, ..down.clone() }, fsid));
-        assert!(!may_be_destroyed(&slot, fsid), "up");
-        assert!(!may_be_destroyed(&down, other), "another fsid");
-        assert!(!may_be_destroyed(&Slot { fsid: None, ..down.clone() }, fsid), "no fsid");
-        assert!(!may_be_destroyed(&Slot { state: SlotState::Destroyed, ..down }, fsid), "destroyed already");
+        assert!(expect::to_destroy(&down, fsid));
+        assert!(expect::to_destroy(&Slot { state: SlotState::New, ..down.clone() }, fsid));
+        assert!(!expect::to_destroy(&slot, fsid), "up");
+        assert!(!expect::to_destroy(&down, other), "another fsid");
+        assert!(!expect::to_destroy(&Slot { fsid: None, ..down.clone() }, fsid), "no fsid");
+        assert!(
+            !expect::to_destroy(&Slot { state: SlotState::Destroyed, ..down }, fsid),
+            "destroyed already"
+        );
     }
 
     #[test]

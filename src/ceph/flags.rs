@@ -3,7 +3,8 @@
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
-use crate::domain::osd::{OsdId, Weight};
+use crate::domain::expect;
+use crate::domain::osd::{OsdFsid, OsdId, Weight};
 
 fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Command> {
     let flags: Vec<&str> =
@@ -19,14 +20,13 @@ pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
 
 impl Ceph {
     /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
-    /// They survive `osd destroy` and `osd new`, not a purge. Ceph answers 0 also for an id that doesn't exist, so that
-    /// is looked at first.
-    pub async fn hush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+    /// They survive `osd destroy` and `osd new`, not a purge. The slot is looked at first: it must hold `fsid`.
+    pub async fn hush(&self, osd: OsdId, fsid: OsdFsid, noout: bool, noin: bool) -> Result<(), CephError> {
         const NAME: &str = "osd set-group";
         let Some(command) = command(NAME, osd, noout, noin) else { return Ok(()) };
         let slot = self.slot(osd).await?;
-        if slot.is_none() {
-            let (expected, found) = ("a slot".to_owned(), osd_dump::describe(None));
+        if !expect::to_hush(slot.as_ref(), fsid) {
+            let (expected, found) = (format!("fsid {fsid}"), osd_dump::describe(slot.as_ref()));
             return Err(CephError::Unexpected { command: NAME, osd, expected, found });
         }
         self.act(osd, command).await

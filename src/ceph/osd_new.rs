@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
-use crate::domain::observation::{Slot, SlotState};
+use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId};
 
 const NAME: &str = "osd new";
@@ -11,22 +11,19 @@ fn command(osd: OsdId, claim: OsdFsid) -> Command {
     Command::mon(NAME).with("uuid", claim.to_string()).with("id", osd.0)
 }
 
-fn is_claimed(slot: &Slot, claim: OsdFsid) -> bool {
-    slot.state == SlotState::New && !slot.up && slot.fsid == Some(claim)
-}
-
 impl Ceph {
     /// Takes an id back after a purge: the id must be absent, or hold this claim already (then nothing is sent). The slot
     /// starts from nothing: no key, no CRUSH item, reweight and affinity 1.0, no flags (16.2.15).
     pub async fn reclaim(&self, osd: OsdId, claim: OsdFsid) -> Result<(), CephError> {
-        match self.slot(osd).await? {
-            None => self.act(osd, command(osd, claim)).await,
-            Some(slot) if is_claimed(&slot, claim) => Ok(()),
-            Some(slot) => {
-                let (expected, found) = ("no such id".to_owned(), osd_dump::describe(Some(&slot)));
-                Err(CephError::Unexpected { command: NAME, osd, expected, found })
-            }
+        let slot = self.slot(osd).await?;
+        if expect::to_reclaim(slot.as_ref()) {
+            return self.act(osd, command(osd, claim)).await;
         }
+        if slot.as_ref().is_some_and(|slot| expect::is_reclaimed(slot, claim)) {
+            return Ok(());
+        }
+        let (expected, found) = ("no such id".to_owned(), osd_dump::describe(slot.as_ref()));
+        Err(CephError::Unexpected { command: NAME, osd, expected, found })
     }
 }
 
@@ -46,7 +43,7 @@ mod tests {
     fn a_slot_is_claimed_only_by_that_fsid_and_before_it_boots() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let fsid = slot.fsid.unwrap();
-        assert!(!is_claimed(&slot, fsid));
-        assert!(is_claimed(&Slot { state: SlotState::New, up: false, ..slot }, fsid));
+        assert!(!expect::is_reclaimed(&slot, fsid));
+        assert!(expect::is_reclaimed(&Slot { state: SlotState::New, up: false, ..slot }, fsid));
     }
 }

@@ -3,8 +3,8 @@
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
-use crate::domain::observation::{Slot, SlotState};
-use crate::domain::osd::{Epoch, OsdFsid, OsdId};
+use crate::domain::expect;
+use crate::domain::osd::{OsdFsid, OsdId};
 
 const NAME: &str = "osd purge-new";
 
@@ -12,16 +12,12 @@ fn command(stray: OsdId) -> Command {
     Command::mon(NAME).with("id", stray.0).with("yes_i_really_mean_it", true)
 }
 
-fn is_stray(slot: &Slot, fsid: OsdFsid) -> bool {
-    slot.state == SlotState::New && !slot.up && slot.up_from == Epoch(0) && slot.fsid == Some(fsid)
-}
-
 impl Ceph {
     /// Purges a stray id: it must be `new`, never up in any epoch, and hold `fsid`. An absent one is purged already.
     pub async fn purge_stray(&self, stray: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
         match self.slot(stray).await? {
             None => Ok(()),
-            Some(slot) if is_stray(&slot, fsid) => self.act(stray, command(stray)).await,
+            Some(slot) if expect::to_purge_stray(&slot, fsid) => self.act(stray, command(stray)).await,
             Some(slot) => {
                 let expected = format!("new, never up, fsid {fsid}");
                 let found = osd_dump::describe(Some(&slot));
@@ -34,16 +30,18 @@ impl Ceph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::observation::{Slot, SlotState};
+    use crate::domain::osd::Epoch;
 
     #[test]
     fn an_id_that_was_ever_up_is_no_stray() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let fsid = slot.fsid.unwrap();
         let stray = Slot { state: SlotState::New, up: false, up_from: Epoch(0), ..slot.clone() };
-        assert!(is_stray(&stray, fsid));
-        assert!(!is_stray(&Slot { up_from: Epoch(6), ..stray.clone() }, fsid));
-        assert!(!is_stray(&Slot { state: SlotState::Exists, ..stray.clone() }, fsid));
-        assert!(!is_stray(&Slot { fsid: None, ..stray }, fsid));
-        assert!(!is_stray(&slot, fsid));
+        assert!(expect::to_purge_stray(&stray, fsid));
+        assert!(!expect::to_purge_stray(&Slot { up_from: Epoch(6), ..stray.clone() }, fsid));
+        assert!(!expect::to_purge_stray(&Slot { state: SlotState::Exists, ..stray.clone() }, fsid));
+        assert!(!expect::to_purge_stray(&Slot { fsid: None, ..stray }, fsid));
+        assert!(!expect::to_purge_stray(&slot, fsid));
     }
 }

@@ -4,12 +4,14 @@
 
 use super::command::Command;
 use super::{Ceph, CephError, flags, osd_crush_dump, osd_dump};
+use crate::domain::expect::{self, Lost};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
 
 const NAME: &str = "osd crush add";
 
-/// What is still to be sent, in order; an error text where the item lies elsewhere by now.
+/// What is still to be sent, in order; an error text where the item lies elsewhere by now. The item comes last, then its
+/// class: where both are there, all is as it was, and what others changed since is theirs.
 fn missing(
     osd: OsdId,
     wanted: (&CrushItem, Weight, Weight),
@@ -18,23 +20,22 @@ fn missing(
 ) -> Result<Vec<Command>, String> {
     let (item, reweight, affinity) = wanted;
     let mut commands = Vec::new();
-    match found {
-        None if item.location.is_empty() => {}
-        None => commands.push(add(osd, item)),
-        Some(found) if found.location == item.location => {}
-        Some(found) => return Err(format!("an item at {}", place(found).join(" "))),
+    match expect::to_restore(item, found).map_err(|found| format!("an item at {}", place(found).join(" ")))? {
+        Lost::Item => {
+            if slot.reweight != reweight {
+                commands.push(flags::reweigh(osd, reweight));
+            }
+            if slot.primary_affinity != affinity {
+                commands.push(weigh("osd primary-affinity", osd, affinity));
+            }
+            commands.push(add(osd, item));
+        }
+        Lost::Class => {}
+        Lost::Nothing => return Ok(commands),
     }
-    // A class that others gave it since is theirs.
-    if let (Some(class), None) = (&item.device_class, found.and_then(|found| found.device_class.as_ref())) {
-        commands.push(
-            Command::mon("osd crush set-device-class").with("class", class.as_str()).with("ids", ids(osd)),
-        );
-    }
-    if slot.reweight != reweight {
-        commands.push(flags::reweigh(osd, reweight));
-    }
-    if slot.primary_affinity != affinity {
-        commands.push(weigh("osd primary-affinity", osd, affinity));
+    if let Some(class) = &item.device_class {
+        let set = Command::mon("osd crush set-device-class");
+        commands.push(set.with("class", class.as_str()).with("ids", ids(osd)));
     }
     Ok(commands)
 }
@@ -56,7 +57,7 @@ fn place(item: &CrushItem) -> Vec<String> {
 }
 
 impl Ceph {
-    /// Puts the item back where it is gone, and class, reweight and affinity where they differ. Started again after a crash it
+    /// Puts reweight, affinity and the item back where the item is gone, and its class. Started again after a crash it
     /// goes on. An item at another place was moved by others: nothing is sent. Its id must exist.
     pub async fn restore_crush(
         &self,
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn everything_that_a_purge_lost_is_put_back() {
-        let all = ["osd crush add", "osd crush set-device-class", "osd reweight", "osd primary-affinity"];
+        let all = ["osd reweight", "osd primary-affinity", "osd crush add", "osd crush set-device-class"];
         assert_eq!(names(None, Weight(58982), HALF), Ok(all.to_vec()));
     }
 
@@ -108,9 +109,8 @@ mod tests {
     fn after_a_crash_it_goes_on_and_at_the_end_does_nothing() {
         let whole = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
         let added = CrushItem { device_class: None, ..whole.clone() };
-        let rest = vec!["osd crush set-device-class", "osd primary-affinity"];
-        assert_eq!(names(Some(&added), Weight::ONE, HALF), Ok(rest));
-        assert_eq!(names(Some(&whole), Weight::ONE, Weight::ONE), Ok(vec![]));
+        assert_eq!(names(Some(&added), Weight::ONE, HALF), Ok(vec!["osd crush set-device-class"]));
+        assert_eq!(names(Some(&whole), Weight::ONE, HALF), Ok(vec![]), "what others changed since is theirs");
     }
 
     #[test]

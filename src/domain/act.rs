@@ -1,9 +1,11 @@
 //! The acts: each names what it expects to find. An adapter that finds something else does nothing and says so (P6).
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::inspection::{NodeRequest, RecordId};
-use super::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
+use super::osd::{CrushItem, NodeName, OsdFsid, OsdId, PgId, Weight};
 
 /// One effect on the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -17,6 +19,8 @@ pub enum Act {
         record: RecordId,
         /// uid of the Deployment expected.
         deployment: String,
+        /// resourceVersion expected.
+        resource_version: String,
     },
     /// Create the node Job of a saved attempt; one that is there already is success.
     Agent {
@@ -26,6 +30,8 @@ pub enum Act {
         image: String,
         /// The host folder `dataDirHostPath`.
         data_dir: String,
+        /// What must hold, where the agent is to wipe the old data.
+        spare: Option<Spare>,
     },
     /// Delete a node Job whose container did not start.
     DropAgent {
@@ -34,8 +40,13 @@ pub enum Act {
         /// uid expected.
         uid: String,
     },
-    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if no such label is there.
+    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if no such label is there and the record is still
+    /// open: its Deployment is kept, or stopped, for it.
     Fence {
+        /// The OSD that needs it.
+        osd: OsdId,
+        /// For which record.
+        record: RecordId,
         /// Value of the label.
         value: String,
     },
@@ -44,10 +55,14 @@ pub enum Act {
         /// Value expected.
         value: String,
     },
-    /// Set per-OSD flags.
+    /// Set per-OSD flags, if the slot holds `fsid` and the record is still open.
     Hush {
         /// The OSD.
         osd: OsdId,
+        /// The fsid expected in the slot.
+        fsid: OsdFsid,
+        /// For which record.
+        record: RecordId,
         /// flag `noout` of this OSD (`osd set-group`)
         noout: bool,
         /// flag `noin` of this OSD
@@ -88,6 +103,8 @@ pub enum Act {
         osd: OsdId,
         /// The fsid expected in the slot.
         fsid: OsdFsid,
+        /// What must hold, where it is the old OSD that is given up.
+        spare: Option<Spare>,
     },
     /// `osd new <claim> <id>` on an absent id: takes the id back after a purge.
     Reclaim {
@@ -122,6 +139,22 @@ pub enum Act {
         osd: OsdId,
         /// The record.
         record: RecordId,
+    },
+}
+
+/// What must hold of the data right before an act, asked on a view that is younger than the decision: a runner may have been
+/// frozen in between (P2, P6).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spare {
+    /// Every PG is clean, and has reported since its OSDs last changed.
+    AllClean,
+    /// Every PG that is not clean is one of these, which the stopped OSD served, and lacks its copy alone.
+    OnlyLacking {
+        /// The stopped OSD.
+        osd: OsdId,
+        /// PGs as saved at Stop.
+        pgs: BTreeSet<PgId>,
     },
 }
 

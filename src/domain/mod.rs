@@ -3,7 +3,9 @@
 
 pub mod act;
 pub mod classify;
+pub mod expect;
 pub mod gate;
+pub mod guard;
 pub mod inspection;
 pub mod ledger;
 pub mod next;

@@ -4,6 +4,7 @@
 //! `ROWS` says for which facts it holds. Rows exclude each other; `tests/suite/phases.rs` goes through the whole product
 //! of the facts and fails where two rows hold, or where a row is never reached.
 
+use super::expect;
 use super::inspection::{Content, NodeReport, NodeTask};
 use super::ledger::Record;
 use super::observation::{JobState, Observation, Pg, Slot, SlotState};
@@ -274,7 +275,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         agrees: slot_fsid.is_some() && look.and_then(label_fsid) == slot_fsid,
         proven: record.evidence.is_some(),
         wanted,
-        placed: slot.is_some_and(|slot| slot.crush.is_some()),
+        placed: slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
         authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
         daemon: match daemon {
             None => DaemonFact::Gone,

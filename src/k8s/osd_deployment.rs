@@ -8,6 +8,7 @@ use kube::core::ApiResource;
 use serde_json::{Map, Value, json};
 
 use crate::domain::act::Deploy;
+use crate::domain::expect;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{ClusterFsid, OsdId};
 use crate::domain::policy::Declaration;
@@ -45,27 +46,51 @@ impl K8s {
         Ok(found.pop())
     }
 
-    /// Keeps the Deployment as found. Kept already for this record is success.
-    pub async fn keep(&self, osd: OsdId, record: &RecordId, uid: &str) -> Result<(), K8sError> {
+    /// Keeps the Deployment as found, if nobody wrote it since it was looked at. Kept already for this record is success; a
+    /// copy for another record is of one that is closed (an OSD has one open record at most) and gives way.
+    pub async fn keep(
+        &self,
+        osd: OsdId,
+        record: &RecordId,
+        uid: &str,
+        version: &str,
+    ) -> Result<(), K8sError> {
         let found = self.expect_deployment(osd).await?;
         found.expect_uid(uid)?;
+        found.expect_version(version)?;
         let name = kept_name(osd);
         let maps = self.kind::<ConfigMap>();
-        match maps.create(&name, &kept(osd, record, &found.object)?).await {
+        let map = kept(osd, record, &found.object)?;
+        match maps.create(&name, &map).await {
             Ok(_) => Ok(()),
             Err(K8sError::AlreadyExists(_)) => {
                 let there = maps.get(&name).await?;
-                let of = there.metadata.annotations.unwrap_or_default().remove(RECORD).unwrap_or_default();
-                if of == record.0 {
+                if kept_for(&there).as_deref() == Some(record.0.as_str()) {
                     return Ok(());
                 }
-                Err(K8sError::Unexpected {
-                    what: format!("configmap/{name}"),
-                    found: format!("it keeps the Deployment for record `{of}`, not `{record}`"),
-                })
+                let mut map = map;
+                map.metadata.uid = there.metadata.uid;
+                map.metadata.resource_version = there.metadata.resource_version;
+                maps.replace(&name, &map).await.map(drop)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Fails where the record is no longer open: its Deployment is neither kept nor stopped for it. What would be set for it
+    /// then, nobody would take off again.
+    pub async fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
+        let name = kept_name(osd);
+        let kept = self.kind::<ConfigMap>().get_opt(&name).await?.as_ref().and_then(kept_for).map(RecordId);
+        let stopped_by = match kept.as_ref() == Some(record) {
+            true => None,
+            false => self.osd_deployment(osd).await?.and_then(|found| found.stopped_by()).map(RecordId),
+        };
+        if expect::open_record(kept.as_ref(), stopped_by.as_ref(), record) {
+            return Ok(());
+        }
+        let found = format!("it keeps no Deployment for record `{record}`: the record is closed");
+        Err(K8sError::Unexpected { what: format!("configmap/{name}"), found })
     }
 
     /// Stops an OSD: one PUT with replicas 0 and our annotation, of the very object that was looked at. Stopped for this
@@ -84,13 +109,7 @@ impl K8s {
             Some(by) if by != record.0 => return Err(found.unexpected(format!("stopped for record `{by}`"))),
             Some(_) | None => {}
         }
-        if found.version != version {
-            let now = format!(
-                "its resourceVersion is {}, not {version}: it changed since it was looked at",
-                found.version
-            );
-            return Err(found.unexpected(now));
-        }
+        found.expect_version(version)?;
         self.put(&found.name, stopped(found.object, record)).await
     }
 
@@ -217,10 +236,21 @@ impl Found {
     }
 
     fn expect_uid(&self, uid: &str) -> Result<(), K8sError> {
-        if self.uid == uid {
+        if expect::same_deployment(&self.uid, uid) {
             return Ok(());
         }
         Err(self.unexpected(format!("its uid is {}, not {uid}: it was made anew", self.uid)))
+    }
+
+    fn expect_version(&self, version: &str) -> Result<(), K8sError> {
+        if expect::unchanged_deployment(&self.version, version) {
+            return Ok(());
+        }
+        let now = format!(
+            "its resourceVersion is {}, not {version}: it changed since it was looked at",
+            self.version
+        );
+        Err(self.unexpected(now))
     }
 
     fn unexpected(&self, found: String) -> K8sError {
@@ -290,6 +320,10 @@ fn kept(osd: OsdId, record: &RecordId, deployment: &Value) -> Result<ConfigMap, 
         "data": {DEPLOYMENT: deployment.to_string()},
     });
     serde_json::from_value(map).map_err(|e| K8sError::Malformed { what: kept_name(osd), why: e.to_string() })
+}
+
+fn kept_for(map: &ConfigMap) -> Option<String> {
+    map.metadata.annotations.as_ref()?.get(RECORD).cloned()
 }
 
 fn parse_kept(map: ConfigMap) -> Result<(String, Value), K8sError> {

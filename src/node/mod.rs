@@ -42,7 +42,9 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
+pub(crate) use content::Look;
 pub use error::NodeError;
+pub(crate) use proof::{Verdict, same_device, verdict};
 
 use crate::domain::inspection::{NodeReport, NodeRequest, NodeTask};
 use crate::domain::osd::NodeName;

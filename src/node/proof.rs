@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use super::content::Look;
 use super::table::{CEPH_DATA, Entry};
+use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::{ClusterFsid, DeviceIdentity, OsdFsid, OsdId};
 
@@ -30,10 +31,11 @@ pub(crate) fn verdict(
 ) -> Verdict {
     match &look.content {
         Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
-            if claims.contains(osd_fsid) =>
+            if holds(Guard::ProofClaim, claims.contains(osd_fsid)) =>
         {
             let mine = whoami.is_none_or(|id| id == request.osd)
                 && cluster.is_none_or(|fsid| fsid == request.cluster);
+            let mine = holds(Guard::ProofClaimOfThis, mine);
             match (mine, finished) {
                 (false, _) => refuse(look, request),
                 (true, false) => Verdict::WipeOurs,
@@ -52,7 +54,10 @@ pub(crate) fn verdict(
         },
         // The record may be an earlier one of the same OSD, whose ledger was lost: the old fsid names the OSD for good.
         Content::Tombstone { cluster, osd, old, record: _ }
-            if *cluster == request.cluster && *osd == request.osd && *old == request.old =>
+            if holds(
+                Guard::ProofTombstone,
+                *cluster == request.cluster && *osd == request.osd && *old == request.old,
+            ) =>
         {
             Verdict::WipeOurs
         }
@@ -84,7 +89,7 @@ pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &P
 
 /// The disk's traits must be the recorded ones.
 pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> Result<(), String> {
-    if recorded.is_same_as(seen) {
+    if holds(Guard::AgentSameDevice, recorded.is_same_as(seen)) {
         return Ok(());
     }
     Err(format!("expected the disk {recorded:?}, found {seen:?}"))
@@ -123,11 +128,17 @@ impl Differences {
         }
     }
 
+    fn guarded<T: PartialEq + Display>(&mut self, guard: Guard, what: &str, expected: &T, found: &T) {
+        if !holds(guard, expected == found) {
+            self.note(what, expected, found);
+        }
+    }
+
     fn proofs(&mut self, expected: &Proof, found: &Proof) {
         let (recorded, seen) = (names(expected), names(found));
-        self.note("OSD fsid on the disk", &recorded.0, &seen.0);
-        self.note("OSD id on the disk", &recorded.1, &seen.1);
-        self.note("cluster on the disk", &recorded.2, &seen.2);
+        self.guarded(Guard::ProofFsid, "OSD fsid on the disk", &recorded.0, &seen.0);
+        self.guarded(Guard::ProofId, "OSD id on the disk", &recorded.1, &seen.1);
+        self.guarded(Guard::ProofCluster, "cluster on the disk", &recorded.2, &seen.2);
         let (recorded, seen) = (marks(expected), marks(found));
         if recorded.len() == seen.len() {
             for ((what, recorded), (_, seen)) in recorded.iter().zip(&seen) {

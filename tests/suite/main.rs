@@ -11,6 +11,7 @@
 )]
 
 mod classify;
+mod explore;
 mod gates;
 mod ledger;
 mod phases;

@@ -6,8 +6,9 @@ pub use reason::Reason;
 
 use std::collections::BTreeSet;
 
+use super::act::Spare;
 use super::ledger::Record;
-use super::observation::{Observation, OkToStop, Pg, Pool, Slot, SlotState};
+use super::observation::{Ceph, Observation, OkToStop, Pg, Pool, Slot, SlotState};
 use super::osd::{Epoch, NodeName, OsdId, PgId};
 
 /// Whether an act may be done now.
@@ -50,8 +51,8 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
         surroundings(node, our_fence, seen),
         odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() })),
         // All PGs are to be clean, so of all of them it must be known.
-        fresh(|_| true, seen),
-        all_clean(seen),
+        fresh(|_| true, &seen.ceph),
+        all_clean(&seen.ceph),
         redundancy(&concerned, seen),
         ok_to_stop(osd, seen),
     ])
@@ -61,12 +62,22 @@ pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
     // What is known of the data goes first: it may need a person, who is not called for what passes by itself.
     first_not_open([
-        only_ours_lacks(record, seen),
+        only_ours_lacks(record.osd, &record.pgs, &seen.ceph),
         enough_room(record, seen),
         // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
-        fresh(|pg| record.pgs.contains(pg), seen),
+        fresh(|pg| record.pgs.contains(pg), &seen.ceph),
         surroundings(&record.node, our_fence, seen),
     ])
+}
+
+/// Gate of an act right before it is done: what it needs of the data.
+pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
+    match spare {
+        Spare::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
+        Spare::OnlyLacking { osd, pgs } => {
+            first_not_open([only_ours_lacks(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
+        }
+    }
 }
 
 /// The first gate that is not open. A shut one goes before an unknown one: what is known to be wrong decides.
@@ -149,14 +160,14 @@ fn operator_gate(seen: &Observation) -> Gate {
 ///
 /// An unchanged PG does not report again, so the epoch of the map itself says nothing (`ceph-lab.md` 3: the statistics
 /// lag the map by up to 7 s).
-fn fresh(is_concerned: impl Fn(&PgId) -> bool, seen: &Observation) -> Gate {
-    let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
-    let known = seen.ceph.pgs.len();
+fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
+    let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
+    let known = ceph.pgs.len();
     if known as u64 != expected {
         return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
     }
-    let old = seen.ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
-        let needed = last_change(pg, seen);
+    let old = ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
+        let needed = last_change(pg, ceph);
         (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
             pg: id.clone(),
             reported: pg.reported_epoch,
@@ -167,13 +178,13 @@ fn fresh(is_concerned: impl Fn(&PgId) -> bool, seen: &Observation) -> Gate {
 }
 
 /// The last epoch in which an OSD of the PG's sets came up or went down.
-fn last_change(pg: &Pg, seen: &Observation) -> Epoch {
+fn last_change(pg: &Pg, ceph: &Ceph) -> Epoch {
     let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
-    pg.up.union(&pg.acting).filter_map(|osd| seen.ceph.slots.get(osd)).map(change).max().unwrap_or_default()
+    pg.up.union(&pg.acting).filter_map(|osd| ceph.slots.get(osd)).map(change).max().unwrap_or_default()
 }
 
-fn all_clean(seen: &Observation) -> Gate {
-    let unclean: Vec<_> = seen.ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)).collect();
+fn all_clean(ceph: &Ceph) -> Gate {
+    let unclean: Vec<_> = ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)).collect();
     let Some((id, pg)) = unclean.first() else {
         return Gate::Open;
     };
@@ -182,7 +193,7 @@ fn all_clean(seen: &Observation) -> Gate {
         count: unclean.len(),
         pg: (*id).clone(),
         state: state_text(pg),
-        down: seen.ceph.slots.iter().filter(|(_, slot)| is_down(slot)).map(|(osd, _)| *osd).collect(),
+        down: ceph.slots.iter().filter(|(_, slot)| is_down(slot)).map(|(osd, _)| *osd).collect(),
     })
 }
 
@@ -216,20 +227,20 @@ fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
 const PASSING: [&str; 6] = ["peering", "activating", "stale", "unknown", "creating", "remapped"];
 
 /// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
-fn only_ours_lacks(record: &Record, seen: &Observation) -> Gate {
+fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
     let mut unknown = Gate::Open;
-    for (id, pg) in seen.ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
+    for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
         let state = state_text(pg);
         let passing = pg.state.iter().any(|word| PASSING.contains(&word.as_str()));
-        let expected = seen.ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
-        let others = pg.acting.iter().filter(|osd| **osd != record.osd).count();
+        let expected = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
+        let others = pg.acting.iter().filter(|osd| **osd != stopped).count();
         let complete = others as u64 >= u64::from(expected) && pg.degraded <= pg.objects;
         let quiet = pg.state.iter().all(|word| {
             HEALTHY.contains(&word.as_str()) || matches!(word.as_str(), "undersized" | "degraded")
         });
         if passing {
             unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state });
-        } else if !(record.pgs.contains(id) && complete && quiet) {
+        } else if !(pgs.contains(id) && complete && quiet) {
             return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state });
         }
     }

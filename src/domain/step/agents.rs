@@ -190,26 +190,29 @@ impl<'a> Step<'a> {
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
         let record = self.record;
         let declared = &self.seen.kube.declaration;
-        let first_look = task == NodeTask::Inspect && record.evidence.is_none();
-        self.fenced_unless(
-            first_look,
-            Act::Agent {
-                request: NodeRequest {
-                    record: record.id.clone(),
-                    attempt: record.attempt.number,
-                    task,
-                    node: record.node.clone(),
-                    cluster: self.seen.ceph.fsid,
-                    osd: record.osd,
-                    old: record.old,
-                    mon_host: String::new(),
-                    evidence: record.evidence.clone(),
-                    target: record.target.clone(),
-                    device_class: record.crush.device_class.clone(),
-                },
-                image: declared.image.clone(),
-                data_dir: declared.data_dir.clone(),
+        let agent = Act::Agent {
+            request: NodeRequest {
+                record: record.id.clone(),
+                attempt: record.attempt.number,
+                task,
+                node: record.node.clone(),
+                cluster: self.seen.ceph.fsid,
+                osd: record.osd,
+                old: record.old,
+                mon_host: String::new(),
+                evidence: record.evidence.clone(),
+                target: record.target.clone(),
+                device_class: record.crush.device_class.clone(),
             },
-        )
+            image: declared.image.clone(),
+            data_dir: declared.data_dir.clone(),
+            spare: (task == NodeTask::Rebuild && self.facts.disk == DiskFact::Old)
+                .then(|| self.only_lacking()),
+        };
+        // A look changes nothing: nobody needs to be kept away for it.
+        match task {
+            NodeTask::Inspect => Next::Do(agent),
+            NodeTask::Rebuild | NodeTask::GiveBack => self.fenced(agent),
+        }
     }
 }

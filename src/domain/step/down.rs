@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::Step;
-use crate::domain::act::Act;
+use crate::domain::act::{Act, Spare};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
@@ -65,7 +65,12 @@ impl Step<'_> {
             return Next::Wait(Wait::FreshView);
         };
         if self.seen.kube.kept.get(&osd) != Some(&record.id) {
-            return Next::Do(Act::Keep { osd, record: record.id.clone(), deployment: daemon.uid.clone() });
+            return Next::Do(Act::Keep {
+                osd,
+                record: record.id.clone(),
+                deployment: daemon.uid.clone(),
+                resource_version: daemon.resource_version.clone(),
+            });
         }
         let pgs = gate::pgs_of(osd, self.seen);
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
@@ -88,7 +93,7 @@ impl Step<'_> {
             });
         }
         if !(slot.noout && slot.noin) {
-            return self.fenced(Act::Hush { osd, noout: !slot.noout, noin: !slot.noin });
+            return self.hush(record.old, !slot.noout, !slot.noin);
         }
         self.fenced(Act::Stop {
             osd,
@@ -115,12 +120,19 @@ impl Step<'_> {
             return self.restart();
         }
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
-            Gate::Open => self.fenced(Act::Destroy { osd, fsid: self.record.old }),
+            Gate::Open => {
+                self.fenced(Act::Destroy { osd, fsid: self.record.old, spare: Some(self.only_lacking()) })
+            }
             Gate::Shut(reason) => self.turn_back(&reason),
             // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
             Gate::Unknown(reason) if self.was_stopped_long_ago() => self.turn_back(&reason),
             Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
         }
+    }
+
+    /// What is asked again right before the old OSD's data is given up.
+    pub(super) fn only_lacking(&self) -> Spare {
+        Spare::OnlyLacking { osd: self.record.osd, pgs: self.record.pgs.clone() }
     }
 
     /// The OSD is to serve again: counted first, done then.
@@ -143,7 +155,7 @@ impl Step<'_> {
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
     pub(super) fn destroy_again(&self) -> Next {
         match self.slot_fsid() {
-            Some(fsid) => self.fenced(Act::Destroy { osd: self.record.osd, fsid }),
+            Some(fsid) => self.fenced(Act::Destroy { osd: self.record.osd, fsid, spare: None }),
             None => Next::Wait(Wait::FreshView),
         }
     }

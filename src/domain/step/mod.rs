@@ -104,7 +104,11 @@ impl<'a> Step<'a> {
         };
         match self.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => Next::Do(act),
-            None => Next::Do(Act::Fence { value: value.to_owned() }),
+            None => Next::Do(Act::Fence {
+                osd: self.record.osd,
+                record: self.record.id.clone(),
+                value: value.to_owned(),
+            }),
             Some(other) => Next::Wait(Wait::Gate {
                 osd: self.record.osd,
                 reason: gate::Reason::FencedByOthers { value: other.to_owned() },
@@ -112,8 +116,10 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn fenced_unless(&self, harmless: bool, act: Act) -> Next {
-        if harmless { Next::Do(act) } else { self.fenced(act) }
+    /// Per-OSD flags for the time of the redo.
+    fn hush(&self, fsid: OsdFsid, noout: bool, noin: bool) -> Next {
+        let (osd, record) = (self.record.osd, self.record.id.clone());
+        self.fenced(Act::Hush { osd, fsid, record, noout, noin })
     }
 
     /// Takes the fence down and forgets it, where no other record in flight needs it.

@@ -9,7 +9,7 @@ fn a_recorded_osd_is_looked_at_before_anything_is_done_and_without_a_fence() {
     let world = World::recorded(OSD);
     check!(
         world.plan(),
-        Next::Do(Act::Agent { request, image, data_dir })
+        Next::Do(Act::Agent { request, image, data_dir, .. })
             if request.task == NodeTask::Inspect && request.attempt == 1 && request.evidence.is_none()
                 && request.old == old(OSD) && request.node == NodeName("h1".to_owned())
                 && image == "ceph:16" && data_dir == "/var/lib/rook"

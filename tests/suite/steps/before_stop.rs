@@ -113,7 +113,7 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
     world = world.saved("fence");
     check!(world.plan(), Next::Do(Act::Fence { .. }));
     world = world.fenced(OSD);
-    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true, .. }));
     world = world.hushed(OSD);
     let record = world.record(OSD).id.clone();
     check!(
@@ -172,7 +172,7 @@ fn the_fence_is_recorded_before_it_is_put_up_and_put_up_again_where_somebody_tak
         w.seen.kube.fence = None;
     });
     let recorded = bare.saved("fence");
-    check!(recorded.plan(), Next::Do(Act::Fence { value }) if Some(value) == recorded.ledger.run.fence.as_ref());
+    check!(recorded.plan(), Next::Do(Act::Fence { value, .. }) if Some(value) == recorded.ledger.run.fence.as_ref());
     // Every act from Stop to Deploy has it as its precondition.
     for world in [World::intended(OSD), World::stopped(OSD), World::prepared(OSD).saved("new")] {
         check!(world.with(|w| w.seen.kube.fence = None).plan(), Next::Do(Act::Fence { .. }));

@@ -17,7 +17,7 @@ fn a_stop_is_done_when_the_map_says_down_and_the_pod_is_gone() {
 #[test]
 fn stopped_and_safe_it_is_destroyed_by_its_old_fsid() {
     for osd in [BY_HAND, FILESTORE] {
-        check!(World::stopped(osd).plan(), Next::Do(Act::Destroy { osd: id, fsid }) if *id == osd && *fsid == old(osd));
+        check!(World::stopped(osd).plan(), Next::Do(Act::Destroy { osd: id, fsid, .. }) if *id == osd && *fsid == old(osd));
     }
 }
 

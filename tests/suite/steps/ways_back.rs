@@ -17,7 +17,7 @@ fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
             .rebuild_ended(OSD, Some(content.clone()), failed())
             .report_claims(OSD, [fsid, claim(OSD, 2)])
             .slot_claimed(OSD, fsid);
-        check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid: named }) if *named == fsid);
+        check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid: named, .. }) if *named == fsid);
     }
 }
 
@@ -88,7 +88,7 @@ fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
     let world = World::prepared(OSD).saved("new").with(|w| {
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
     });
-    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true, .. }));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_noth
 #[test]
 fn a_finished_osd_without_a_key_goes_the_way_of_the_destroyed_one() {
     let world = World::prepared(OSD).with(|w| w.seen.ceph.auth.extend([(OSD, false)]));
-    check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid }) if *fsid == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid, .. }) if *fsid == claim(OSD, 1));
 }
 
 #[test]

@@ -291,12 +291,12 @@ impl Sim {
         let need = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
         let ledger = self.ledger();
         match act {
-            Act::Keep { osd, record, deployment } => {
+            Act::Keep { osd, record, deployment, .. } => {
                 need(self.seen.kube.daemons[osd].uid == *deployment, "another Deployment")?;
                 self.seen.kube.kept.insert(*osd, record.clone());
             }
             Act::Agent { request, .. } => self.make_job(request, &ledger),
-            Act::Fence { value } => {
+            Act::Fence { value, .. } => {
                 need(self.seen.kube.fence.is_none(), "a fence is there")?;
                 assert_eq!(ledger.run.fence.as_ref(), Some(value), "a fence that is not recorded");
                 self.seen.kube.fence = Some(value.clone());
@@ -305,7 +305,7 @@ impl Sim {
                 need(self.seen.kube.fence.as_ref() == Some(value), "not our fence")?;
                 self.seen.kube.fence = None;
             }
-            Act::Hush { osd, noout, noin } => {
+            Act::Hush { osd, noout, noin, .. } => {
                 let slot = self.seen.ceph.slots.get_mut(osd).ok_or("no such OSD")?;
                 (slot.noout, slot.noin) = (slot.noout || *noout, slot.noin || *noin);
             }
@@ -337,7 +337,7 @@ impl Sim {
                 (daemon.replicas, daemon.stopped_by) = (1, None);
                 daemon.resource_version.push('+');
             }
-            Act::Destroy { osd, fsid } => {
+            Act::Destroy { osd, fsid, .. } => {
                 let slot = &self.seen.ceph.slots[osd];
                 need(!slot.up && slot.fsid == Some(*fsid), "EBUSY, or another OSD")?;
                 if *fsid == old(*osd) {

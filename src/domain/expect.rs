@@ -1,0 +1,128 @@
+//! What each act expects to find (P6). One place: the adapters ask here right before they write, and so does the simulated
+//! cluster, so that what is explored is what runs. Each condition is a guard that the exploration takes out by name.
+
+use super::act::Spare;
+use super::gate::{self, Gate, Reason};
+use super::guard::{Guard, holds};
+use super::inspection::RecordId;
+use super::observation::{Ceph, OkToStop, Slot, SlotState};
+use super::osd::{CrushItem, Epoch, OsdFsid};
+
+/// `osd destroy` may be sent: the slot is down, claimed, and holds the very OSD that is meant.
+pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
+    let claimed = match slot.state {
+        SlotState::Exists | SlotState::New => true,
+        SlotState::Destroyed => false,
+    };
+    claimed && holds(Guard::DestroyDown, !slot.up) && holds(Guard::DestroyFsid, slot.fsid == Some(fsid))
+}
+
+/// `osd new <claim> <id>` may be sent: the id is absent.
+pub fn to_reclaim(slot: Option<&Slot>) -> bool {
+    slot.is_none()
+}
+
+/// The id holds the claim already.
+pub fn is_reclaimed(slot: &Slot, claim: OsdFsid) -> bool {
+    slot.state == SlotState::New && !slot.up && slot.fsid == Some(claim)
+}
+
+/// `osd purge-new` may be sent: the id is new, was never up in any epoch, and holds our claim.
+pub fn to_purge_stray(slot: &Slot, fsid: OsdFsid) -> bool {
+    holds(Guard::PurgeStrayNew, slot.state == SlotState::New && !slot.up && slot.up_from == Epoch(0))
+        && holds(Guard::PurgeStrayFsid, slot.fsid == Some(fsid))
+}
+
+/// Its OSD may be stopped: Ceph has just said so.
+pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
+    holds(Guard::StopOkToStop, verdict.ok)
+}
+
+/// Its OSD may be stopped: it is up, and the one that is meant.
+pub fn to_stop_up(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    slot.is_some_and(|slot| holds(Guard::StopUp, slot.up) && holds(Guard::StopFsid, slot.fsid == Some(fsid)))
+}
+
+/// The Deployment is the one that was looked at: nobody made it anew.
+pub fn same_deployment(found: &str, expected: &str) -> bool {
+    holds(Guard::DeploymentUid, found == expected)
+}
+
+/// The record is still open: the Deployment is kept for it, or stopped for it.
+pub fn open_record(kept: Option<&RecordId>, stopped_by: Option<&RecordId>, record: &RecordId) -> bool {
+    holds(Guard::RecordOpen, kept == Some(record) || stopped_by == Some(record))
+}
+
+/// Flags may be set: the slot holds the OSD that is meant. (Ceph answers 0 also for an id that doesn't exist.)
+pub fn to_hush(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    slot.is_some_and(|slot| holds(Guard::HushFsid, slot.fsid == Some(fsid)))
+}
+
+/// Nobody wrote the Deployment since it was looked at.
+pub fn unchanged_deployment(found: &str, expected: &str) -> bool {
+    holds(Guard::DeploymentVersion, found == expected)
+}
+
+/// The Deployment may be started again, or started with the new OSD: it was stopped for this record.
+pub fn stopped_for(found: Option<&RecordId>, record: &RecordId) -> bool {
+    holds(Guard::StoppedForRecord, found == Some(record))
+}
+
+/// The label may be taken off: it is ours.
+pub fn our_fence(found: Option<&str>, value: &str) -> bool {
+    holds(Guard::UnfenceOurs, found == Some(value))
+}
+
+/// The label may be put on: there is none.
+pub fn no_fence(found: Option<&str>) -> bool {
+    holds(Guard::FenceFree, found.is_none())
+}
+
+/// The ledger may be written: nobody wrote it since it was read.
+pub fn unchanged_ledger<V: PartialEq>(found: &V, read: &V) -> bool {
+    holds(Guard::LedgerVersion, found == read)
+}
+
+/// What of a CRUSH item is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// All of it, and with it reweight and affinity: the id was purged.
+    Item,
+    /// Its device class.
+    Class,
+    /// Nothing.
+    Nothing,
+}
+
+/// What of the recorded item is to be put back; the item that is there where others moved it since.
+pub fn to_restore<'a>(item: &CrushItem, found: Option<&'a CrushItem>) -> Result<Lost, &'a CrushItem> {
+    match found {
+        None => Ok(Lost::Item),
+        Some(found) if !holds(Guard::RestoreSamePlace, found.location == item.location) => Err(found),
+        Some(found) if item.device_class.is_some() && found.device_class.is_none() => Ok(Lost::Class),
+        Some(_) => Ok(Lost::Nothing),
+    }
+}
+
+/// The record's item is in its place, with a class where it had one.
+pub fn is_placed(item: &CrushItem, found: Option<&CrushItem>) -> bool {
+    found.is_some_and(|found| item.device_class.is_none() || found.device_class.is_some())
+}
+
+/// The data still allows the act; why not, otherwise.
+pub fn spare(spare: &Spare, ceph: &Ceph) -> Result<(), Reason> {
+    let guard = match spare {
+        Spare::AllClean => Guard::SpareAllClean,
+        Spare::OnlyLacking { .. } => Guard::SpareOnlyLacking,
+    };
+    match gate::spare(spare, ceph) {
+        Gate::Open => Ok(()),
+        Gate::Shut(reason) | Gate::Unknown(reason) => {
+            if holds(guard, false) {
+                Ok(())
+            } else {
+                Err(reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The guards by name. Each condition that keeps the program from harm is asked through [`holds`]; in test builds one guard
+//! at a time can be taken out, and the exploration must then find the harm (`tests/suite/mutants.rs`). What each protects
+//! stands in `docs/safety.md`.
+
+/// Whether a guard lets pass: its condition. In a test build (feature `drill`), a guard that was taken out lets everything
+/// pass.
+#[inline]
+pub fn holds(guard: Guard, condition: bool) -> bool {
+    condition || is_out(guard)
+}
+
+/// Whether a guard was taken out: never, but in a test build.
+#[cfg(not(feature = "drill"))]
+pub const fn is_out(_: Guard) -> bool {
+    false
+}
+
+#[cfg(feature = "drill")]
+pub use out::{is_out, without};
+
+#[cfg(feature = "drill")]
+mod out {
+    use std::cell::Cell;
+
+    use super::Guard;
+
+    thread_local! {
+        static OUT: Cell<Option<Guard>> = const { Cell::new(None) };
+    }
+
+    /// Whether this thread runs without the guard.
+    pub fn is_out(guard: Guard) -> bool {
+        OUT.get() == Some(guard)
+    }
+
+    /// Runs something on this thread with a guard taken out.
+    pub fn without<T>(guard: Option<Guard>, run: impl FnOnce() -> T) -> T {
+        let before = OUT.replace(guard);
+        let result = run();
+        OUT.set(before);
+        result
+    }
+}
+
+macro_rules! guards {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// A condition without which data, an id or somebody else's work could be lost.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Guard { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Guard {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// Its name, as `docs/safety.md` lists it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+guards! {
+    // Preconditions of acts (domain/expect.rs).
+    /// `osd destroy`: the OSD is down. (The mon refuses as well; without this guard the simulated one does not.)
+    DestroyDown,
+    /// `osd destroy`: the slot holds the fsid that is meant.
+    DestroyFsid,
+    /// `osd purge-new`: the id is new and was never up.
+    PurgeStrayNew,
+    /// `osd purge-new`: it holds our claim.
+    PurgeStrayFsid,
+    /// Stop: `ok-to-stop` is asked right before.
+    StopOkToStop,
+    /// Stop: the OSD is up.
+    StopUp,
+    /// Stop: the slot holds the fsid that is meant.
+    StopFsid,
+    /// Stop: all PGs are clean, asked again right before.
+    SpareAllClean,
+    /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
+    SpareOnlyLacking,
+    /// The Deployment's uid is the one that was looked at.
+    DeploymentUid,
+    /// The Deployment's resourceVersion is the one that was looked at.
+    DeploymentVersion,
+    /// Restart and Deploy: the Deployment was stopped for this record.
+    StoppedForRecord,
+    /// The label comes off only with our value.
+    UnfenceOurs,
+    /// The label goes on only where there is none.
+    FenceFree,
+    /// Fence and flags: the record is still open.
+    RecordOpen,
+    /// Flags: the slot holds the fsid that is meant.
+    HushFsid,
+    /// Before `noin` is lifted, the mark `new` is taken off, so that the next boot keeps the reweight.
+    UnhushKeepsReweight,
+    /// RestoreCrush: an item that others moved stays.
+    RestoreSamePlace,
+    // Preconditions of the node agent (node/, and as the simulated agent has them).
+    /// One agent an OSD: `flock` on the node.
+    AgentLock,
+    /// The disk is opened exclusively before it is proven and written.
+    AgentExclusive,
+    /// The slot is destroyed when the wipe begins.
+    AgentSlotDestroyed,
+    /// What was read is proven again under the exclusive open.
+    AgentProvesAgain,
+    /// The disk's traits are the recorded ones.
+    AgentSameDevice,
+    /// The old OSD's fsid is on the disk.
+    ProofFsid,
+    /// Its id is on the disk.
+    ProofId,
+    /// Its cluster's fsid is on the disk.
+    ProofCluster,
+    /// A store that is not the old one is wiped only if its fsid is a claim.
+    ProofClaim,
+    /// A claimed store names this OSD and this cluster.
+    ProofClaimOfThis,
+    /// A tombstone names this OSD, its old fsid and this cluster.
+    ProofTombstone,
+    /// The claim is on the node's disk before `osd new` goes out.
+    ClaimWrittenFirst,
+    /// ceph-volume's rollback may not purge the id.
+    StandInRefusesPurge,
+    /// ceph-volume may ask for no other id.
+    StandInOneId,
+    /// A save: nobody wrote the ledger since it was read.
+    LedgerVersion,
+}

@@ -1,0 +1,265 @@
+//! The runner's acts on the simulated world: the preconditions are those of `domain::expect`, which the adapters ask too.
+
+use super::{Effect, World};
+use crate::domain::act::{Act, Deploy, Spare};
+use crate::domain::expect::{self, Lost};
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
+use std::collections::BTreeSet;
+
+/// What an act came to, or the sentence with which it was refused.
+type Done = Result<Vec<Effect>, String>;
+
+fn refuse<T>(why: &str) -> Result<T, String> {
+    Err(why.to_owned())
+}
+
+impl World {
+    /// Does one act, whole.
+    pub fn act(&mut self, act: &Act) -> Done {
+        self.act_until(act, usize::MAX)
+    }
+
+    /// Does one act and dies after so many of its writes: acts that are several writes can be cut short between them.
+    pub fn act_until(&mut self, act: &Act, writes: usize) -> Done {
+        match act {
+            Act::Keep { osd, record, deployment, resource_version } => {
+                self.keep(*osd, record, deployment, resource_version)
+            }
+            Act::Agent { request, spare, .. } => {
+                self.still_spare(spare.as_ref())?;
+                self.make_job(request);
+                Ok(vec![Effect::AgentMade(request.osd)])
+            }
+            Act::DropAgent { job, uid } => self.drop_agent(job, uid),
+            Act::Fence { osd, record, value } => self.fence(*osd, record, value),
+            Act::Unfence { value } => self.unfence(value),
+            Act::Hush { osd, fsid, record, noout, noin } => self.hush(*osd, *fsid, record, (*noout, *noin)),
+            Act::Unhush { osd, noout, noin } => {
+                self.unhush(*osd, (*noout, *noin), writes);
+                Ok(vec![Effect::Small(*osd)])
+            }
+            Act::Stop { osd, fsid, record, deployment, resource_version } => {
+                self.stop(*osd, *fsid, record, (deployment, resource_version))
+            }
+            Act::Restart { osd, record } => self.restart(*osd, record),
+            Act::Destroy { osd, fsid, spare } => {
+                self.still_spare(spare.as_ref())?;
+                self.destroy(*osd, *fsid)
+            }
+            Act::Reclaim { osd, claim } => self.reclaim(*osd, *claim),
+            Act::PurgeStray { stray, fsid } => self.purge_stray(*stray, *fsid),
+            Act::RestoreCrush { osd, item, reweight, primary_affinity } => {
+                self.restore_crush(*osd, item, (*reweight, *primary_affinity), writes)
+            }
+            Act::Deploy(deploy) => self.deploy(deploy),
+            Act::Sweep { osd, record } => {
+                self.sweep(*osd, record);
+                Ok(vec![Effect::Small(*osd)])
+            }
+        }
+    }
+
+    fn still_spare(&self, spare: Option<&Spare>) -> Result<(), String> {
+        spare.map_or(Ok(()), |spare| expect::spare(spare, &self.ceph).map_err(|reason| reason.to_string()))
+    }
+
+    fn keep(&mut self, osd: OsdId, record: &RecordId, uid: &str, version: &str) -> Done {
+        let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
+        if !expect::same_deployment(&daemon.uid, uid) {
+            return refuse("the Deployment was made anew");
+        }
+        if !expect::unchanged_deployment(&daemon.resource_version, version) {
+            return refuse("the Deployment changed since it was looked at");
+        }
+        self.kube.kept.insert(osd, record.clone());
+        Ok(vec![Effect::Small(osd)])
+    }
+
+    fn drop_agent(&mut self, job: &str, uid: &str) -> Done {
+        let found = self.kube.node_jobs.iter().find(|found| found.name == job);
+        let Some(found) = found else { return Ok(Vec::new()) };
+        if found.uid != uid {
+            return refuse("the Job was made anew");
+        }
+        let osd = found.osd;
+        self.drop_job(job);
+        Ok(vec![Effect::Small(osd)])
+    }
+
+    fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), String> {
+        let stopped_by = self.kube.daemons.get(&osd).and_then(|daemon| daemon.stopped_by.as_ref());
+        if expect::open_record(self.kube.kept.get(&osd), stopped_by, record) {
+            return Ok(());
+        }
+        refuse("the record is closed")
+    }
+
+    fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str) -> Done {
+        self.expect_open(osd, record)?;
+        if self.kube.fence.as_deref() == Some(value) {
+            return Ok(Vec::new());
+        }
+        if !expect::no_fence(self.kube.fence.as_deref()) {
+            return refuse("another fence is there");
+        }
+        self.kube.fence = Some(value.to_owned());
+        Ok(vec![Effect::Fence])
+    }
+
+    fn unfence(&mut self, value: &str) -> Done {
+        if self.kube.fence.is_none() {
+            return Ok(Vec::new());
+        }
+        if !expect::our_fence(self.kube.fence.as_deref(), value) {
+            return refuse("the fence is not ours");
+        }
+        self.kube.fence = None;
+        Ok(vec![Effect::Fence])
+    }
+
+    fn hush(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, flags: (bool, bool)) -> Done {
+        self.expect_open(osd, record)?;
+        if !expect::to_hush(self.ceph.slots.get(&osd), fsid) {
+            return refuse("the slot holds another OSD");
+        }
+        self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
+        Ok(vec![Effect::Small(osd)])
+    }
+
+    /// Two writes: the reweight that takes the mark `new` off, then the flags.
+    fn unhush(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
+        let mut left = writes;
+        let keeps = self.ceph.slots.get(&osd).filter(|slot| noin && slot.up).map(|slot| slot.reweight);
+        if let Some(reweight) = keeps.filter(|_| self.marked_new.contains(&osd)) {
+            if !is_out(Guard::UnhushKeepsReweight) {
+                self.osd_reweight(osd, reweight);
+                left = left.saturating_sub(1);
+            }
+        }
+        if left > 0 {
+            self.osd_flags(osd, noout.then_some(false), noin.then_some(false));
+        }
+    }
+
+    fn stop(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, version: (&str, &str)) -> Done {
+        if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
+            return refuse("ok-to-stop refuses");
+        }
+        self.still_spare(Some(&Spare::AllClean))?;
+        if !expect::to_stop_up(self.ceph.slots.get(&osd), fsid) {
+            return refuse("it is not up with that fsid any more");
+        }
+        let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
+        if !expect::same_deployment(&daemon.uid, version.0) {
+            return refuse("the Deployment was made anew");
+        }
+        if !expect::unchanged_deployment(&daemon.resource_version, version.1) {
+            return refuse("the Deployment changed since it was looked at");
+        }
+        self.scale(osd, 0, Some(record.clone()));
+        Ok(vec![Effect::Stopped(osd)])
+    }
+
+    fn restart(&mut self, osd: OsdId, record: &RecordId) -> Done {
+        let Some(daemon) = self.kube.daemons.get(&osd) else {
+            if self.kube.kept.get(&osd) != Some(record) {
+                return refuse("its Deployment is not kept for this record");
+            }
+            let Some((fsid, node)) = self.kept_as(osd) else { return refuse("nothing is kept") };
+            self.write_deployment(osd, fsid, &node, false);
+            return Ok(vec![Effect::Small(osd)]);
+        };
+        if daemon.stopped_by.is_none() && daemon.replicas > 0 {
+            return Ok(Vec::new());
+        }
+        if !expect::stopped_for(daemon.stopped_by.as_ref(), record) {
+            return refuse("it was not stopped for this record");
+        }
+        self.scale(osd, 1, None);
+        Ok(vec![Effect::Small(osd)])
+    }
+
+    /// What the kept Deployment started: the old OSD, on the node of its disk.
+    fn kept_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, crate::domain::osd::NodeName)> {
+        let location = &self.ceph.slots.get(&osd)?.crush.as_ref()?.location;
+        let node = crate::domain::osd::NodeName(location.get("host")?.clone());
+        Some((None, node))
+    }
+
+    fn destroy(&mut self, osd: OsdId, fsid: OsdFsid) -> Done {
+        let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no such id") };
+        if !expect::to_destroy(slot, fsid) {
+            return refuse("the slot is up, or holds another OSD");
+        }
+        let held = slot.fsid;
+        if is_out(Guard::DestroyDown) && slot.up {
+            self.osd_down(osd); // the guard is out: as if `osd down` were forced first
+        }
+        self.osd_destroy(osd).map_err(|error| error.to_string())?;
+        Ok(held.map(|fsid| Effect::Destroyed(osd, fsid)).into_iter().collect())
+    }
+
+    fn reclaim(&mut self, osd: OsdId, claim: OsdFsid) -> Done {
+        let slot = self.ceph.slots.get(&osd);
+        if slot.is_some_and(|slot| expect::is_reclaimed(slot, claim)) {
+            return Ok(Vec::new());
+        }
+        if !expect::to_reclaim(slot) {
+            return refuse("the id is in use");
+        }
+        self.osd_new(claim, osd, false).map_err(|error| error.to_string())?;
+        Ok(vec![Effect::Claimed(osd, claim)])
+    }
+
+    fn purge_stray(&mut self, stray: OsdId, fsid: OsdFsid) -> Done {
+        let Some(slot) = self.ceph.slots.get(&stray) else { return Ok(Vec::new()) };
+        if !expect::to_purge_stray(slot, fsid) {
+            return refuse("the id is in use");
+        }
+        // `osd purge-new` refuses by itself what is up or not new.
+        self.osd_purge(stray).map_err(|error| error.to_string())?;
+        Ok(vec![Effect::Purged(stray)])
+    }
+
+    /// Up to four writes, the item last but for its class.
+    fn restore_crush(&mut self, osd: OsdId, item: &CrushItem, was: (Weight, Weight), writes: usize) -> Done {
+        let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no slot") };
+        let lost = expect::to_restore(item, slot.crush.as_ref());
+        let lost = lost.map_err(|_| "the item lies elsewhere by now".to_owned())?;
+        if lost == Lost::Nothing {
+            return Ok(Vec::new());
+        }
+        let whole = lost == Lost::Class;
+        for write in 0..writes.min(4) {
+            match write {
+                0 if !whole => self.osd_reweight(osd, was.0),
+                1 if !whole => self.primary_affinity(osd, was.1),
+                2 if !whole => self.crush_add(osd, &CrushItem { device_class: None, ..item.clone() }),
+                3 => self.crush_add(osd, item),
+                _ => {}
+            }
+        }
+        Ok(vec![Effect::Small(osd)])
+    }
+
+    fn deploy(&mut self, deploy: &Deploy) -> Done {
+        let osd = deploy.osd;
+        match self.kube.daemons.get(&osd) {
+            None if self.kube.kept.get(&osd) != Some(&deploy.record) => {
+                return refuse("its Deployment is not kept for this record");
+            }
+            None => {}
+            Some(daemon) if daemon.stopped_by.is_none() && daemon.fsid == Some(deploy.fsid) => {
+                return Ok(Vec::new());
+            }
+            Some(daemon) if !expect::stopped_for(daemon.stopped_by.as_ref(), &deploy.record) => {
+                return refuse("it was not stopped for this record");
+            }
+            Some(_) => {}
+        }
+        self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
+        Ok(vec![Effect::Deployed(osd, deploy.fsid)])
+    }
+}

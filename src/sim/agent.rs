@@ -1,0 +1,450 @@
+//! The node agent, step by step, as `node::rebuild` goes: between any two steps it may be frozen, killed, or lost by Kubernetes
+//! while its process lives on. What it decides, the real `node::proof` decides. Inside it, ceph-volume and its ways to fail.
+
+use std::collections::BTreeSet;
+
+use super::{Disk, Effect, World, fsid_on};
+use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::inspection::{
+    Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeRequest, NodeTask,
+};
+use crate::domain::observation::{JobState, SlotState};
+use crate::domain::osd::{OsdFsid, OsdId};
+use crate::node::{Look, Verdict, same_device, verdict};
+
+/// An agent's process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Agent {
+    /// What it was told.
+    pub request: NodeRequest,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How far an agent is: what it has done.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Its pod is not started.
+    Waiting,
+    /// It has the lock, and has read the disk: it may be made anew.
+    Looked {
+        /// The disk found.
+        disk: String,
+        /// What it carried.
+        content: Content,
+    },
+    /// It has the disk open exclusively, and has proven it again under that.
+    Proven {
+        /// The disk.
+        disk: String,
+    },
+    /// The tombstone is written, the rest is wiped, the disk closed; ceph-volume begins.
+    Buried {
+        /// The disk.
+        disk: String,
+    },
+    /// `osd new` went through.
+    Claimed {
+        /// The disk.
+        disk: String,
+        /// The new fsid.
+        fsid: OsdFsid,
+        /// The id it was given.
+        id: OsdId,
+    },
+    /// mkfs has written the label, and is not done.
+    Labelled {
+        /// The disk.
+        disk: String,
+        /// The new fsid.
+        fsid: OsdFsid,
+        /// The id in the label.
+        id: OsdId,
+    },
+    /// It does nothing more but read and report.
+    Reporting {
+        /// Why it was not done.
+        problem: Option<NodeProblem>,
+    },
+}
+
+/// How ceph-volume fails; each was seen (ceph-lab.md 3, peers.md C).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stumble {
+    /// It fails before `osd new`, after it, or in mkfs, wherever it is.
+    Fails,
+    /// It ends with exit 0 and has done nothing (raw prepare on a device it takes for prepared).
+    DoesNothing,
+    /// Its rollback: `osd purge-new`. Through our stand-in, which refuses.
+    RollsBack,
+    /// The same past our stand-in: the id, its CRUSH item and its upmaps are gone.
+    RollsBackPastUs,
+    /// It ignores `--osd-id` and asks for a new id (a Squid regression). Through our stand-in, which refuses.
+    IgnoresId,
+    /// The same past our stand-in.
+    IgnoresIdPastUs,
+}
+
+impl Agent {
+    pub(super) fn new(request: NodeRequest) -> Self {
+        Self { request, stage: Stage::Waiting }
+    }
+
+    fn holds_lock(&self) -> bool {
+        self.stage != Stage::Waiting
+    }
+}
+
+/// What the images of 16.2.15 can do.
+pub(super) fn able() -> Capability {
+    Capability {
+        ceph_version: "ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)"
+            .to_owned(),
+        raw_osd_id: true,
+        missing_tools: BTreeSet::new(),
+        key_accepted: true,
+    }
+}
+
+impl World {
+    /// The next step of an agent. Nothing where there is no such process.
+    pub(super) fn agent_step(&mut self, job: &str) -> Vec<Effect> {
+        let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
+        let request = &agent.request;
+        match agent.stage.clone() {
+            Stage::Waiting => self.agent_starts(job, request),
+            Stage::Looked { disk, content } => self.agent_opens(job, request, disk, &content),
+            Stage::Proven { disk } => self.agent_buries(job, request, disk),
+            Stage::Buried { disk } => self.agent_claims(job, request, disk, false),
+            Stage::Claimed { disk, fsid, id } => self.agent_labels(job, request, disk, fsid, id),
+            Stage::Labelled { disk, fsid, id } => {
+                self.write_label(&disk, request, fsid, id, true);
+                self.fill_empty(fsid);
+                self.advance(job, Stage::Reporting { problem: None });
+                Vec::new()
+            }
+            Stage::Reporting { problem } => {
+                self.agent_reports(job, request, problem);
+                Vec::new()
+            }
+        }
+    }
+
+    fn advance(&mut self, job: &str, stage: Stage) {
+        if let Some(agent) = self.agents.get_mut(job) {
+            agent.stage = stage;
+        }
+    }
+
+    fn fails(&mut self, job: &str, problem: NodeProblem) -> Vec<Effect> {
+        for disk in self.disks.values_mut().filter(|disk| disk.held_by.as_deref() == Some(job)) {
+            disk.held_by = None;
+        }
+        self.advance(job, Stage::Reporting { problem: Some(problem) });
+        Vec::new()
+    }
+
+    /// Takes the lock and reads the disk.
+    fn agent_starts(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
+        if let Some(found) = self.kube.node_jobs.iter_mut().find(|found| found.name == job) {
+            found.state = JobState::Running;
+        }
+        let others = |(name, agent): (&String, &Agent)| {
+            name != job && agent.request.osd == request.osd && agent.holds_lock()
+        };
+        if !holds(Guard::AgentLock, !self.agents.iter().any(others)) {
+            return self.fails(job, NodeProblem::Busy("another agent holds the lock".to_owned()));
+        }
+        if request.task == NodeTask::Inspect {
+            self.advance(job, Stage::Reporting { problem: None });
+            return Vec::new();
+        }
+        let Some((name, disk)) = self.recorded_disk(request) else {
+            return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
+        };
+        let (name, content) = (name.clone(), disk.content.clone());
+        match self.judge(request, disk) {
+            Verdict::Done if request.task == NodeTask::GiveBack => {
+                let given = fsid_on(&content).map(|fsid| self.osd_new(fsid, request.osd, true));
+                let problem = match given {
+                    Some(Err(error)) => Some(NodeProblem::Failed(error.to_string())),
+                    Some(Ok(())) | None => None,
+                };
+                self.advance(job, Stage::Reporting { problem });
+            }
+            Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
+            Verdict::WipeOld | Verdict::WipeOurs if request.task == NodeTask::Rebuild => {
+                self.advance(job, Stage::Looked { disk: name, content });
+            }
+            Verdict::WipeOld | Verdict::WipeOurs => {
+                return self.fails(job, NodeProblem::Refused("expected a finished OSD of ours".to_owned()));
+            }
+            Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
+        }
+        Vec::new()
+    }
+
+    /// Opens the disk exclusively (no daemon, no mount, no other agent has it), and proves again under that.
+    fn agent_opens(
+        &mut self,
+        job: &str,
+        request: &NodeRequest,
+        name: String,
+        before: &Content,
+    ) -> Vec<Effect> {
+        let Some(disk) = self.disks.get(&name) else {
+            return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
+        };
+        if !holds(Guard::AgentExclusive, disk.held_by.is_none() && !self.is_run(disk)) {
+            return self.fails(job, NodeProblem::Failed("the disk is in use".to_owned()));
+        }
+        let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
+        if !holds(Guard::AgentSlotDestroyed, slot == Some(SlotState::Destroyed)) {
+            return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
+        }
+        let Some(evidence) = &request.evidence else {
+            return self.fails(job, NodeProblem::Refused("no proof".to_owned()));
+        };
+        if let Err(why) = same_device(&evidence.device, &disk.identity) {
+            return self.fails(job, NodeProblem::Refused(why));
+        }
+        let may_wipe = match self.judge(request, disk) {
+            Verdict::WipeOld | Verdict::WipeOurs => true,
+            Verdict::Done | Verdict::Refuse(_) => false,
+        };
+        if !holds(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {
+            return self.fails(job, NodeProblem::Failed("the disk changed meanwhile".to_owned()));
+        }
+        if let Some(disk) = self.disks.get_mut(&name) {
+            disk.held_by = Some(job.to_owned());
+        }
+        self.advance(job, Stage::Proven { disk: name });
+        Vec::new()
+    }
+
+    /// The first write, and the end of the old data.
+    fn agent_buries(&mut self, job: &str, request: &NodeRequest, name: String) -> Vec<Effect> {
+        let Some(disk) = self.disks.get_mut(&name) else { return Vec::new() };
+        let was = std::mem::replace(
+            &mut disk.content,
+            Content::Tombstone {
+                cluster: request.cluster,
+                osd: request.osd,
+                old: request.old,
+                record: request.record.clone(),
+            },
+        );
+        (disk.proof, disk.held_by) = (None, None);
+        if let Some(fsid) = fsid_on(&was) {
+            self.forget_store(fsid);
+        }
+        self.advance(job, Stage::Buried { disk: name.clone() });
+        vec![Effect::Wiped { disk: name, was, osd: request.osd, record: request.record.clone() }]
+    }
+
+    /// ceph-volume asks for the id; our stand-in writes the claim down first.
+    fn agent_claims(
+        &mut self,
+        job: &str,
+        request: &NodeRequest,
+        disk: String,
+        ignores_id: bool,
+    ) -> Vec<Effect> {
+        let fsid = self.new_fsid(request.osd);
+        let claims = self.claims.entry((request.osd, request.record.clone())).or_default();
+        if !is_out(Guard::ClaimWrittenFirst) {
+            claims.insert(fsid);
+        }
+        let id = if ignores_id {
+            self.osd_new_anywhere(fsid)
+        } else if let Err(error) = self.osd_new(fsid, request.osd, true) {
+            return self.fails(job, NodeProblem::Failed(error.to_string()));
+        } else {
+            request.osd
+        };
+        self.advance(job, Stage::Claimed { disk, fsid, id });
+        vec![Effect::Claimed(id, fsid)]
+    }
+
+    /// mkfs opens the disk exclusively itself.
+    fn agent_labels(
+        &mut self,
+        job: &str,
+        request: &NodeRequest,
+        disk: String,
+        fsid: OsdFsid,
+        id: OsdId,
+    ) -> Vec<Effect> {
+        let in_use = self.disks.get(&disk).is_none_or(|found| found.held_by.is_some() || self.is_run(found));
+        if in_use {
+            return self.fails(job, NodeProblem::Failed("mkfs: the disk is in use".to_owned()));
+        }
+        self.write_label(&disk, request, fsid, id, false);
+        self.advance(job, Stage::Labelled { disk, fsid, id });
+        Vec::new()
+    }
+
+    fn write_label(&mut self, disk: &str, request: &NodeRequest, fsid: OsdFsid, id: OsdId, finished: bool) {
+        if let Some(disk) = self.disks.get_mut(disk) {
+            disk.content = Content::Bluestore {
+                osd_fsid: fsid,
+                whoami: Some(id),
+                cluster: Some(request.cluster),
+                finished,
+                activatable: true,
+            };
+        }
+    }
+
+    /// A store of a PG without objects is complete from the start; none is here.
+    fn fill_empty(&mut self, fsid: OsdFsid) {
+        for placement in self.placements.values_mut().filter(|placement| placement.objects == 0) {
+            placement.complete.insert(fsid);
+        }
+    }
+
+    /// ceph-volume fails where it is now.
+    pub(super) fn agent_stumbles(&mut self, job: &str, how: Stumble) -> Vec<Effect> {
+        let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
+        let request = &agent.request;
+        let failed = || NodeProblem::Failed("ceph-volume failed".to_owned());
+        let claimed = match &agent.stage {
+            Stage::Claimed { id, .. } | Stage::Labelled { id, .. } => Some(*id),
+            Stage::Waiting
+            | Stage::Looked { .. }
+            | Stage::Proven { .. }
+            | Stage::Buried { .. }
+            | Stage::Reporting { .. } => None,
+        };
+        match (how, &agent.stage, claimed) {
+            (Stumble::DoesNothing, _, _) => {
+                self.advance(job, Stage::Reporting { problem: None });
+                Vec::new()
+            }
+            (Stumble::RollsBack, _, Some(id)) if is_out(Guard::StandInRefusesPurge) => {
+                self.osd_purge_new(id).ok();
+                self.fails(job, failed());
+                vec![Effect::Purged(id)]
+            }
+            (Stumble::RollsBackPastUs, _, Some(id)) => {
+                self.osd_purge_new(id).ok();
+                self.fails(job, failed())
+            }
+            (Stumble::IgnoresIdPastUs, Stage::Buried { disk }, _) => {
+                self.agent_claims(job, request, disk.clone(), true);
+                Vec::new()
+            }
+            (Stumble::IgnoresId, Stage::Buried { disk }, _) if is_out(Guard::StandInOneId) => {
+                self.agent_claims(job, request, disk.clone(), true)
+            }
+            (
+                Stumble::Fails
+                | Stumble::RollsBack
+                | Stumble::RollsBackPastUs
+                | Stumble::IgnoresId
+                | Stumble::IgnoresIdPastUs,
+                _,
+                _,
+            ) => self.fails(job, failed()),
+        }
+    }
+
+    /// Its process is gone, its Job failed without a report; the lock and the disk are free.
+    pub(super) fn agent_dies(&mut self, job: &str) {
+        self.agents.remove(job);
+        for disk in self.disks.values_mut().filter(|disk| disk.held_by.as_deref() == Some(job)) {
+            disk.held_by = None;
+        }
+        self.end_job(job);
+    }
+
+    pub(super) fn end_job(&mut self, job: &str) {
+        if let Some(found) = self.kube.node_jobs.iter_mut().find(|found| found.name == job) {
+            found.state = JobState::Ended;
+        }
+    }
+
+    /// The last look and the report; then the process is gone.
+    fn agent_reports(&mut self, job: &str, request: &NodeRequest, problem: Option<NodeProblem>) {
+        let busy = matches!(problem, Some(NodeProblem::Busy(_)));
+        let report = NodeReport {
+            record: request.record.clone(),
+            attempt: request.attempt,
+            osd: request.osd,
+            task: request.task,
+            began_at: self.at,
+            ended_at: self.at,
+            steps: Vec::new(),
+            claims: self.claims_written(request),
+            inspection: (!busy).then(|| self.inspect(request)),
+            problem: problem.or_else(|| self.not_done(request)),
+        };
+        self.agents.remove(job);
+        self.end_job(job);
+        // Its ConfigMap is there as long as the record was not swept.
+        if self.kube.leftovers.contains_key(&request.record) {
+            self.kube.reports.insert(job.to_owned(), report);
+        }
+    }
+
+    fn not_done(&self, request: &NodeRequest) -> Option<NodeProblem> {
+        if request.task != NodeTask::Rebuild {
+            return None;
+        }
+        let done =
+            self.recorded_disk(request).is_some_and(|(_, disk)| self.judge(request, disk) == Verdict::Done);
+        (!done).then(|| NodeProblem::Failed("the disk does not carry the new OSD".to_owned()))
+    }
+
+    fn inspect(&self, request: &NodeRequest) -> Inspection {
+        let found = match &request.evidence {
+            Some(_) => self.recorded_disk(request),
+            None => self
+                .disks
+                .iter()
+                .find(|(_, disk)| disk.node == request.node && fsid_on(&disk.content) == Some(request.old)),
+        };
+        let content = found.map_or_else(
+            || Content::NotFound { looked_at: "all disks".to_owned() },
+            |(_, disk)| disk.content.clone(),
+        );
+        let evidence =
+            found.filter(|(_, disk)| fsid_on(&disk.content) == Some(request.old)).and_then(|(_, disk)| {
+                let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
+                Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes })
+            });
+        Inspection { content, evidence, capability: able() }
+    }
+
+    fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
+        let evidence = request.evidence.as_ref()?;
+        let is_it = |disk: &Disk| same_device(&evidence.device, &disk.identity).is_ok();
+        self.disks.iter().find(|(_, disk)| disk.node == request.node && is_it(disk))
+    }
+
+    fn claims_written(&self, request: &NodeRequest) -> BTreeSet<OsdFsid> {
+        self.claims.get(&(request.osd, request.record.clone())).cloned().unwrap_or_default()
+    }
+
+    fn judge(&self, request: &NodeRequest, disk: &Disk) -> Verdict {
+        let Some(evidence) = &request.evidence else {
+            return Verdict::Refuse("no proof".to_owned());
+        };
+        let about = match &disk.content {
+            Content::Tombstone { old, .. } => Some(*old),
+            content @ (Content::Bluestore { .. }
+            | Content::FilestorePartition { .. }
+            | Content::Blank
+            | Content::Other { .. }
+            | Content::NotFound { .. }) => fsid_on(content),
+        };
+        let look = Look { content: disk.content.clone(), proof: disk.proof.clone(), about };
+        verdict(request, evidence, &self.claims_written(request), &look)
+    }
+
+    /// A daemon has it open: an OSD of 16.2 holds it exclusively for the whole kernel, a Filestore by its mount.
+    pub fn is_run(&self, disk: &Disk) -> bool {
+        let fsid = fsid_on(&disk.content);
+        fsid.is_some() && self.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
+    }
+}

@@ -1,0 +1,346 @@
+//! Worlds to start from: three small ones for the exploration, and the cluster that `rehearse` shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{Disk, Placement, World};
+use crate::domain::inspection::{Content, Proof, RecordId};
+use crate::domain::observation::{Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Slot, SlotState};
+use crate::domain::osd::{
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
+};
+use crate::domain::policy::Declaration;
+
+const GIB: u64 = 1 << 30;
+
+/// How an OSD of an example lies on its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// As Rook makes it today.
+    Raw,
+    /// BlueStore on a whole disk, made without ceph-volume.
+    ByHand,
+    /// Filestore on ceph-disk's partitions.
+    Filestore,
+}
+
+/// A pool of an example; each of its PGs has one OSD on each of `size` hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolShape {
+    /// Number of PGs.
+    pub pgs: u32,
+    /// Copies, or k+m.
+    pub size: u32,
+    /// Copies needed to serve.
+    pub min_size: u32,
+    /// k, where it is erasure coded.
+    pub data_chunks: Option<u32>,
+    /// GiB in one copy of one PG.
+    pub gib: u64,
+}
+
+/// An example: OSDs host by host, and its pools.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// For each host its OSDs; ids are counted through.
+    pub hosts: Vec<Vec<Kind>>,
+    /// The pools.
+    pub pools: Vec<PoolShape>,
+    /// GiB of each disk.
+    pub disk_gib: u64,
+}
+
+/// Three copies on three hosts with one OSD each, one of them made by hand.
+pub fn replicated() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
+    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+}
+
+/// Two OSDs to migrate on one host, one made by hand and one Filestore, each with a PG of its own.
+pub fn two_on_a_host() -> World {
+    let pool = PoolShape { pgs: 2, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand, Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw]];
+    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+}
+
+/// Erasure coded, k=2 and m=2, on four hosts, one Filestore among them.
+pub fn erasure_coded() -> World {
+    let pool = PoolShape { pgs: 1, size: 4, min_size: 3, data_chunks: Some(2), gib: 1 };
+    let hosts = vec![vec![Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
+    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+}
+
+/// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
+pub fn twelve() -> World {
+    use Kind::{ByHand, Filestore, Raw};
+    let pool = PoolShape { pgs: 32, size: 3, min_size: 2, data_chunks: None, gib: 24 };
+    let hosts = vec![
+        vec![Filestore, Raw, ByHand],
+        vec![Filestore, Raw, Raw],
+        vec![ByHand, Raw, Raw],
+        vec![Filestore, Raw, Raw],
+    ];
+    Shape { hosts, pools: vec![pool], disk_gib: 400 }.world()
+}
+
+/// The cluster's fsid in every example.
+pub fn cluster() -> ClusterFsid {
+    ClusterFsid::new(Uuid::from_u128(0xc105_7e40_0000_4000_8000_0000_0000_0001))
+        .unwrap_or_else(|| unreachable!("a constant that is not nil"))
+}
+
+/// The fsid that an OSD of an example has at first, and those that ceph-volume makes up.
+pub fn fsid(osd: OsdId, n: u32) -> OsdFsid {
+    let head = (0x05d0_0000_u128 + u128::from(osd.0)) << 96;
+    OsdFsid::new(Uuid::from_u128(head | 0x4000_8000_0000_0000_0000 | u128::from(n)))
+        .unwrap_or_else(|| unreachable!("its head is not zero"))
+}
+
+impl World {
+    /// The next fsid that ceph-volume makes up.
+    pub(super) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
+        let made = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
+        let claims: usize = self.claims.iter().filter(made).map(|(_, claims)| claims.len()).sum();
+        let mut number = u32::try_from(claims).unwrap_or(u32::MAX);
+        // One that was made without being written down counts too.
+        loop {
+            number += 1;
+            let fsid = fsid(osd, number);
+            let is_taken =
+                self.ceph.slots.values().any(|slot| slot.fsid == Some(fsid)) || self.disk_of(fsid).is_some();
+            if !is_taken {
+                return fsid;
+            }
+        }
+    }
+}
+
+fn host(n: usize) -> String {
+    format!("h{}", n + 1)
+}
+
+impl Shape {
+    /// The world of this shape: everything up and clean, Rook's operator at 0, confirmed.
+    pub fn world(&self) -> World {
+        let mut world = World {
+            at: DateTime::<Utc>::from_timestamp(1_790_000_000, 0).unwrap_or_default(),
+            ceph: Ceph {
+                fsid: cluster(),
+                epoch: Epoch(10),
+                flags: BTreeSet::new(),
+                health: BTreeSet::new(),
+                mixed_versions: false,
+                nearfull_ratio: 8500,
+                pools: BTreeMap::new(),
+                slots: BTreeMap::new(),
+                pgs: BTreeMap::new(),
+                upmaps: Vec::new(),
+                ok_to_stop: BTreeMap::new(),
+                auth: BTreeMap::new(),
+            },
+            marked_new: BTreeSet::new(),
+            kube: kube(),
+            placements: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            broken: BTreeSet::new(),
+        };
+        let mut next = 0;
+        for (n, kinds) in self.hosts.iter().enumerate() {
+            let node = Node { ready: true, hostname: host(n) };
+            world.kube.nodes.insert(NodeName(host(n)), node);
+            for kind in kinds {
+                world.add_osd(OsdId(next), &host(n), *kind, self.disk_gib * GIB);
+                next += 1;
+            }
+        }
+        for (number, pool) in self.pools.iter().enumerate() {
+            self.add_pool(&mut world, number as u64 + 1, pool);
+        }
+        world
+    }
+
+    fn add_pool(&self, world: &mut World, id: u64, shape: &PoolShape) {
+        let pool = Pool {
+            name: format!("pool{id}"),
+            pg_num: shape.pgs,
+            size: shape.size,
+            min_size: shape.min_size,
+            data_chunks: shape.data_chunks,
+            failure_domain: "host".to_owned(),
+        };
+        world.ceph.pools.insert(id, pool);
+        for n in 0..shape.pgs as usize {
+            let home: Vec<OsdId> = (0..shape.size as usize).filter_map(|copy| self.member(n, copy)).collect();
+            let complete = home.iter().map(|osd| fsid(*osd, 0)).collect();
+            let placement = Placement {
+                pool: id,
+                home,
+                complete,
+                peered: true,
+                changed: Epoch(10),
+                objects: shape.gib * 256,
+                bytes: shape.gib * GIB,
+            };
+            let pg = PgId(format!("{id}.{n:x}"));
+            world.placements.insert(pg.clone(), placement);
+            world.report_pg(&pg);
+        }
+        for (osd, slot) in &mut world.ceph.slots {
+            let pgs = world.placements.values().filter(|placement| placement.home.contains(osd));
+            slot.used_bytes = Some(pgs.map(|placement| placement.bytes).sum());
+        }
+    }
+
+    /// The OSD of one PG's copy: hosts in turn, OSDs of a host in turn.
+    fn member(&self, pg: usize, copy: usize) -> Option<OsdId> {
+        let hosts = self.hosts.len();
+        let at = (pg + copy) % hosts;
+        let before: usize = self.hosts.iter().take(at).map(Vec::len).sum();
+        let osds = self.hosts.get(at)?.len();
+        u32::try_from(before + (pg / hosts + pg) % osds).ok().map(OsdId)
+    }
+}
+
+impl World {
+    fn add_osd(&mut self, osd: OsdId, host: &str, kind: Kind, size_bytes: u64) {
+        let (osd_fsid, whoami, cluster) = (fsid(osd, 0), osd, self.ceph.fsid);
+        let by_hand = kind == Kind::ByHand;
+        let (content, proof) = match kind {
+            Kind::Raw | Kind::ByHand => (
+                Content::Bluestore {
+                    osd_fsid,
+                    whoami: Some(whoami),
+                    cluster: Some(cluster),
+                    finished: true,
+                    activatable: !by_hand,
+                },
+                Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: !by_hand },
+            ),
+            Kind::Filestore => (
+                Content::FilestorePartition { osd_fsid, whoami, cluster },
+                Proof::FilestorePartition {
+                    data_part_uuid: format!("data-{}", osd.0),
+                    fs_uuid: format!("fs-{}", osd.0),
+                    journal_part_uuid: format!("journal-{}", osd.0),
+                    osd_fsid,
+                    whoami,
+                    cluster,
+                },
+            ),
+        };
+        let identity = DeviceIdentity {
+            by_id: BTreeSet::from([format!("ata-disk-{}", osd.0)]),
+            serial: Some(format!("S{}", osd.0)),
+            wwn: None,
+            size_bytes,
+        };
+        let stable_devices = vec![format!("/dev/disk/by-id/ata-disk-{}", osd.0)];
+        let node = NodeName(host.to_owned());
+        let name = format!("disk-{}", osd.0);
+        self.disks
+            .insert(name, Disk { node: node.clone(), identity, content, proof: Some(proof), held_by: None });
+        let filestore = kind == Kind::Filestore;
+        let metadata = Metadata {
+            store: ObjectStore(if filestore { "filestore" } else { "bluestore" }.to_owned()),
+            hostname: host.to_owned(),
+            devices: vec!["sdb".to_owned()],
+            stable_devices,
+            ceph_version: super::agent::able().ceph_version,
+            on_partition: filestore,
+            dedicated_db: false,
+            dedicated_wal: false,
+            device_mapper: false,
+        };
+        self.ceph.slots.insert(
+            osd,
+            Slot {
+                state: SlotState::Exists,
+                fsid: Some(osd_fsid),
+                up: true,
+                is_in: true,
+                // Not 1.0, so that a first boot that resets it shows.
+                reweight: Weight(0xe666),
+                primary_affinity: Weight::ONE,
+                up_from: Epoch(5),
+                down_at: Epoch(0),
+                noout: false,
+                noin: false,
+                crush: Some(CrushItem {
+                    location: [("root", "default"), ("host", host)]
+                        .map(|(kind, name)| (kind.to_owned(), name.to_owned()))
+                        .into(),
+                    weight: Weight::ONE,
+                    device_class: Some("hdd".to_owned()),
+                }),
+                metadata: Some(metadata),
+                used_bytes: None,
+            },
+        );
+        self.ceph.auth.insert(osd, true);
+        self.kube.daemons.insert(osd, daemon(osd, &node, (kind == Kind::Raw).then_some(osd_fsid)));
+    }
+}
+
+fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
+    Daemon {
+        name: format!("rook-ceph-osd-{}", osd.0),
+        uid: format!("uid-{}-1", osd.0),
+        resource_version: "1".to_owned(),
+        replicas: 1,
+        stopped_by: None,
+        fsid,
+        node: Some(node.clone()),
+        image: "ceph:v16.2.15".to_owned(),
+        activates: fsid.is_some(),
+        pvc_backed: false,
+        held_by_others: None,
+        pods: vec![Pod {
+            name: format!("rook-ceph-osd-{}-a", osd.0),
+            uid: format!("uid-pod-{}", osd.0),
+            node: Some(node.clone()),
+            restarts: 0,
+            trouble: None,
+        }],
+    }
+}
+
+fn kube() -> Kube {
+    Kube {
+        declaration: Declaration {
+            name: "rook-ceph".to_owned(),
+            uid: "uid-cluster".to_owned(),
+            api_version: "ceph.rook.io/v1".to_owned(),
+            store: ObjectStore::bluestore(),
+            confirmed: true,
+            data_dir: "/var/lib/rook".to_owned(),
+            image: "ceph:v16.2.15".to_owned(),
+            external: false,
+            removes_out_osds: false,
+            host_network: false,
+            encrypted: false,
+            unsupported: Vec::new(),
+            pg_healthy_regex: None,
+        },
+        fence: None,
+        operator: Some(Operator {
+            name: "rook-ceph/rook-ceph-operator".to_owned(),
+            image: "rook/ceph:v1.6.11".to_owned(),
+            replicas: 0,
+            pods: 0,
+        }),
+        daemons: BTreeMap::new(),
+        oddities: Vec::new(),
+        nodes: BTreeMap::new(),
+        node_jobs: Vec::new(),
+        reports: BTreeMap::new(),
+        kept: BTreeMap::new(),
+        leftovers: BTreeMap::new(),
+        rook_prepares: Vec::new(),
+        draining_failure_domain: None,
+    }
+}

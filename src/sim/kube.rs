@@ -1,0 +1,126 @@
+//! Deployments, pods and what belongs to a record, as the API server and a kubelet treat them (Kubernetes 1.34).
+
+use std::collections::BTreeSet;
+
+use super::World;
+use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
+use crate::domain::observation::{Daemon, JobState, NodeJob, Pod};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
+
+/// Name of a node Job, as `k8s::names` makes it.
+pub(super) fn job_name(record: &RecordId, osd: OsdId, task: NodeTask, attempt: u32) -> String {
+    format!("osd-migrate-{task}-{}-{record}-{attempt}", osd.0)
+}
+
+/// The next of a line of numbers: `7` after `6`, `uid-0-2` after `uid-0-1`.
+pub(super) fn after(text: &str) -> String {
+    let (head, number) = text.rsplit_once('-').map_or(("", text), |(head, number)| (head, number));
+    let next = number.parse::<u32>().unwrap_or(0) + 1;
+    if head.is_empty() { next.to_string() } else { format!("{head}-{next}") }
+}
+
+impl World {
+    /// A Deployment was written: a new resourceVersion.
+    pub(super) fn touch(&mut self, osd: OsdId) {
+        if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            daemon.resource_version = after(&daemon.resource_version);
+        }
+    }
+
+    /// Replicas and our annotation in one PUT.
+    pub(super) fn scale(&mut self, osd: OsdId, replicas: u32, stopped_by: Option<RecordId>) {
+        if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            (daemon.replicas, daemon.stopped_by) = (replicas, stopped_by);
+        }
+        self.touch(osd);
+    }
+
+    /// A Deployment that is made; one that was there is replaced in place, its uid the same.
+    pub(super) fn write_deployment(
+        &mut self,
+        osd: OsdId,
+        fsid: Option<OsdFsid>,
+        node: &NodeName,
+        activates: bool,
+    ) {
+        let old = self.kube.daemons.remove(&osd);
+        let daemon = Daemon {
+            name: format!("rook-ceph-osd-{}", osd.0),
+            uid: old.as_ref().map_or_else(|| format!("uid-{}-9", osd.0), |old| old.uid.clone()),
+            resource_version: old.as_ref().map_or_else(|| "1".to_owned(), |old| after(&old.resource_version)),
+            replicas: 1,
+            stopped_by: None,
+            fsid,
+            node: Some(node.clone()),
+            image: old.as_ref().map(|old| old.image.clone()).unwrap_or_default(),
+            activates,
+            pvc_backed: false,
+            held_by_others: None,
+            pods: old.map(|old| old.pods).unwrap_or_default(),
+        };
+        self.kube.daemons.insert(osd, daemon);
+    }
+
+    pub(super) fn new_pod(&mut self, osd: OsdId) {
+        if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            daemon.pods.push(Pod {
+                name: format!("rook-ceph-osd-{}-a", osd.0),
+                uid: format!("uid-pod-{}", osd.0),
+                node: daemon.node.clone(),
+                restarts: 0,
+                trouble: None,
+            });
+        }
+    }
+
+    /// Creates a node Job, its Secret and its empty report; one of that name that is there is left as it is.
+    pub(super) fn make_job(&mut self, request: &NodeRequest) {
+        let name = job_name(&request.record, request.osd, request.task, request.attempt);
+        if self.kube.node_jobs.iter().any(|job| job.name == name) {
+            return;
+        }
+        self.kube.node_jobs.push(NodeJob {
+            uid: format!("uid-{name}"),
+            name: name.clone(),
+            osd: request.osd,
+            record: request.record.clone(),
+            attempt: request.attempt,
+            task: request.task,
+            state: JobState::Waiting,
+            created_at: self.at,
+            heartbeat_at: None,
+            trouble: None,
+        });
+        let secret = format!("Secret/{name}");
+        self.kube.leftovers.entry(request.record.clone()).or_default().insert(secret);
+        self.agents.insert(name, super::Agent::new(request.clone()));
+    }
+
+    /// Deletes a Job and its pod; a process that was not started never will be.
+    pub(super) fn drop_job(&mut self, name: &str) {
+        self.kube.node_jobs.retain(|job| job.name != name);
+        let not_started = self.agents.get(name).is_some_and(|agent| agent.stage == super::Stage::Waiting);
+        if not_started {
+            self.agents.remove(name);
+        }
+    }
+
+    /// Everything that was made for a record.
+    pub(super) fn sweep(&mut self, osd: OsdId, record: &RecordId) {
+        let jobs: BTreeSet<String> = self
+            .kube
+            .node_jobs
+            .iter()
+            .filter(|job| job.record == *record)
+            .map(|job| job.name.clone())
+            .collect();
+        for job in &jobs {
+            self.drop_job(job);
+        }
+        self.kube.reports.retain(|_, report| report.record != *record);
+        self.kube.leftovers.remove(record);
+        if self.kube.kept.get(&osd) == Some(record) {
+            self.kube.kept.remove(&osd);
+        }
+    }
+}

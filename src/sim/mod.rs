@@ -1,0 +1,140 @@
+//! SimCluster: Ceph, Kubernetes and the disks below them, simulated with the semantics that were seen, not with convenient ones.
+//!
+//! It serves `rehearse` and the tests alike. A `World` is plain data: everything that is true at one instant. It changes in
+//! two ways only: by an act of the runner (`acts`), and by what happens by itself or by others (`happening`). Both are
+//! functions of the world alone, so that a search can follow every order in which they may come (`tests/suite/explore`),
+//! and a seeded schedule can play one of them in virtual time (`ports`).
+//!
+//! | module | what | seen on |
+//! | --- | --- | --- |
+//! | `mon` | slots of the osdmap, keys, flags, CRUSH items, upmaps: the commands we send | 16.2.15, by the script of `tests/lab/fidelity` |
+//! | `pgs` | where data lies, what the mgr knows of it, ok-to-stop, safe-to-destroy | 16.2.15 |
+//! | `kube` | Deployments, pods, node Jobs and what belongs to a record | Kubernetes 1.34 |
+//! | `agent` | the node agent step by step, with the real proofs of `node::proof`; ceph-volume inside it | 16.2.15 |
+//! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
+//! | `happening` | time, statistics, daemons, agents; faults, Rook and people | |
+//! | `example` | the worlds that tests and `rehearse` start from | |
+
+mod acts;
+mod agent;
+pub mod example;
+pub mod happening;
+mod kube;
+mod mon;
+mod pgs;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
+use crate::domain::inspection::{Content, Proof, RecordId};
+use crate::domain::observation::{Ceph, Kube, Observation};
+use crate::domain::osd::{DeviceIdentity, NodeName, OsdFsid, OsdId, PgId};
+use crate::domain::plan::Questions;
+
+pub use agent::{Agent, Stage, Stumble};
+pub use happening::Happening;
+pub use mon::MonError;
+pub use pgs::Placement;
+
+/// Everything that is true at one instant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct World {
+    /// Now.
+    pub at: DateTime<Utc>,
+    /// What mons and mgr would answer; `pgs` is what the mgr knows, which may be behind `placements`. `auth` holds every
+    /// entity `osd.N` there is, `ok_to_stop` nothing.
+    pub ceph: Ceph,
+    /// OSDs that the osdmap marks `new` though they are up: they booted under `noin`.
+    pub marked_new: BTreeSet<OsdId>,
+    /// What the API server would answer.
+    pub kube: Kube,
+    /// Where the data really is.
+    pub placements: BTreeMap<PgId, Placement>,
+    /// Disks by a name that never changes here.
+    pub disks: BTreeMap<String, Disk>,
+    /// Node agents whose process lives, by the name of their Job.
+    pub agents: BTreeMap<String, Agent>,
+    /// Claims as written in the lock folders of the nodes.
+    pub claims: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
+    /// Daemons that can't run for now.
+    pub broken: BTreeSet<OsdId>,
+}
+
+/// A disk of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Disk {
+    /// Where it is plugged in.
+    pub node: NodeName,
+    /// Who it is.
+    pub identity: DeviceIdentity,
+    /// What it carries.
+    pub content: Content,
+    /// What proves the OSD on it, where it carries a whole one.
+    pub proof: Option<Proof>,
+    /// The agent's Job that has it open exclusively.
+    pub held_by: Option<String>,
+}
+
+/// What an act or a happening did that somebody may have to answer for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// A Deployment was taken to 0 by us.
+    Stopped(OsdId),
+    /// A slot was destroyed.
+    Destroyed(OsdId, OsdFsid),
+    /// An id was taken out of the osdmap, and with it its CRUSH item.
+    Purged(OsdId),
+    /// An agent wrote over what a disk carried.
+    Wiped {
+        /// The disk.
+        disk: String,
+        /// What it carried.
+        was: Content,
+        /// For which OSD.
+        osd: OsdId,
+        /// For which record.
+        record: RecordId,
+    },
+    /// A new fsid was taken to the mons.
+    Claimed(OsdId, OsdFsid),
+    /// The Deployment of an OSD was written in its new shape.
+    Deployed(OsdId, OsdFsid),
+    /// A node Job was made.
+    AgentMade(OsdId),
+    /// Anything else of ours: a flag, a label, a ConfigMap.
+    Small(OsdId),
+    /// The label on the CephCluster.
+    Fence,
+}
+
+impl World {
+    /// What the runner sees: the same as the adapters would put together, and the answers to its questions.
+    pub fn look(&self, ask: impl FnOnce(&Observation) -> Questions) -> Observation {
+        let mut ceph = self.ceph.clone();
+        ceph.auth.clear();
+        let mut seen = Observation { at: self.at, ceph, kube: self.kube.clone() };
+        let questions = ask(&seen);
+        for set in questions.ok_to_stop {
+            let verdict = self.ok_to_stop(&set);
+            seen.ceph.ok_to_stop.insert(set, verdict);
+        }
+        for osd in questions.auth {
+            seen.ceph.auth.insert(osd, self.has_key(osd));
+        }
+        seen
+    }
+
+    /// The disk that an OSD of this fsid lies on, and its name.
+    pub fn disk_of(&self, fsid: OsdFsid) -> Option<(&String, &Disk)> {
+        self.disks.iter().find(|(_, disk)| fsid_on(&disk.content) == Some(fsid))
+    }
+}
+
+/// The OSD whose store a content is.
+pub fn fsid_on(content: &Content) -> Option<OsdFsid> {
+    match content {
+        Content::Bluestore { osd_fsid, .. } | Content::FilestorePartition { osd_fsid, .. } => Some(*osd_fsid),
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! Where data lies, and what the mgr knows of it.
+
+use std::collections::BTreeSet;
+
+use super::World;
+use crate::domain::observation::{OkToStop, Pg, Pool, Slot};
+use crate::domain::osd::{Epoch, OsdFsid, OsdId, PgId};
+
+/// The truth about one PG.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Placement {
+    /// Its pool.
+    pub pool: u64,
+    /// Where CRUSH puts it, one OSD in each failure domain; the position is the shard of an EC pool.
+    pub home: Vec<OsdId>,
+    /// Stores that hold all of its objects at their newest version.
+    pub complete: BTreeSet<OsdFsid>,
+    /// Its OSDs have agreed on who holds what since they last came or went.
+    pub peered: bool,
+    /// Epoch in which its state last changed: its primary reports then.
+    pub changed: Epoch,
+    /// Objects in it.
+    pub objects: u64,
+    /// Bytes in one copy.
+    pub bytes: u64,
+}
+
+impl World {
+    /// The OSDs that should hold a PG now: up, in, with a place in CRUSH. `pg-upmap-items` replaces one by another and is
+    /// kept by destroy and `osd new` (16.2.15; ceph-lab.md 3).
+    pub fn up_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
+        let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
+        let serves = |osd: &OsdId| {
+            self.ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in && slot.crush.is_some())
+        };
+        let mappings = self.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|u| &u.mappings);
+        let mapped = |osd: &OsdId| mappings.clone().find(|(from, _)| from == osd).map_or(*osd, |(_, to)| *to);
+        placement.home.iter().map(mapped).filter(serves).collect()
+    }
+
+    /// Those of them whose store is complete.
+    pub fn complete_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
+        let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
+        let complete =
+            |osd: &OsdId| self.serving_fsid(*osd).is_some_and(|fsid| placement.complete.contains(&fsid));
+        self.up_set(pg).into_iter().filter(complete).collect()
+    }
+
+    fn serving_fsid(&self, osd: OsdId) -> Option<OsdFsid> {
+        self.ceph.slots.get(&osd).filter(|slot| slot.up).and_then(|slot| slot.fsid)
+    }
+
+    fn pool_of(&self, placement: &Placement) -> Option<&Pool> {
+        self.ceph.pools.get(&placement.pool)
+    }
+
+    /// What the PG's primary would report now. States as seen on 16.2.15 from stop to clean (ceph-lab.md 3).
+    pub fn true_pg(&self, pg: &PgId) -> Option<Pg> {
+        let placement = self.placements.get(pg)?;
+        let pool = self.pool_of(placement)?;
+        let (up, complete) = (self.up_set(pg), self.complete_set(pg));
+        let lacking = u64::from(pool.size).saturating_sub(complete.len() as u64);
+        let serves = complete.len() as u64 >= u64::from(pool.min_size);
+        let whole = up.len() as u64 >= u64::from(pool.size);
+        let state = match (placement.peered, serves, lacking) {
+            (false, _, _) => "peering",
+            (true, true, 0) => "active+clean",
+            (true, true, _) if whole => "active+undersized+degraded+remapped+backfilling",
+            (true, true, _) => "active+undersized+degraded",
+            (true, false, _) => "undersized+degraded+peered",
+        };
+        Some(Pg {
+            pool: placement.pool,
+            state: state.split('+').map(str::to_owned).collect(),
+            acting: if placement.peered { complete } else { up.clone() },
+            up,
+            reported_epoch: placement.changed,
+            objects: placement.objects,
+            degraded: lacking * placement.objects,
+            misplaced: 0,
+            bytes: placement.bytes,
+        })
+    }
+
+    /// PGs of which the mgr knows less than is true: by default it hears once in 5 s (`mgr_stats_period`; up to 7 s seen).
+    pub fn lagging(&self) -> Vec<PgId> {
+        let is_old = |pg: &&PgId| self.true_pg(pg).as_ref() != self.ceph.pgs.get(*pg);
+        self.placements.keys().filter(is_old).cloned().collect()
+    }
+
+    /// The mgr hears of a PG.
+    pub(super) fn report_pg(&mut self, pg: &PgId) {
+        if let Some(now) = self.true_pg(pg) {
+            self.ceph.pgs.insert(pg.clone(), now);
+        }
+    }
+
+    /// An OSD came or went: the PGs that have it in their sets must peer again.
+    pub(super) fn repeer(&mut self, osd: OsdId) {
+        let epoch = self.ceph.epoch;
+        let upmaps = self.ceph.upmaps.clone();
+        for (id, placement) in &mut self.placements {
+            let mapped = upmaps.iter().filter(|upmap| upmap.pg == *id).flat_map(|upmap| &upmap.mappings);
+            let concerned = placement.home.contains(&osd) || mapped.clone().any(|(_, to)| *to == osd);
+            if concerned {
+                (placement.peered, placement.changed) = (false, epoch);
+            }
+        }
+    }
+
+    /// A PG's OSDs agree. From then on clients write, if enough copies are complete: a store that is away falls behind.
+    pub(super) fn peer(&mut self, pg: &PgId) {
+        let complete = self.complete_set(pg);
+        let min_size = self.placements.get(pg).and_then(|p| self.pool_of(p)).map_or(u32::MAX, |p| p.min_size);
+        let present: BTreeSet<OsdFsid> = complete.iter().filter_map(|osd| self.serving_fsid(*osd)).collect();
+        if let Some(placement) = self.placements.get_mut(pg) {
+            placement.peered = true;
+            if complete.len() as u64 >= u64::from(min_size) {
+                placement.complete = present;
+            }
+        }
+    }
+
+    /// PGs that an OSD serves without having all of their objects yet, and that can be filled.
+    pub fn to_fill(&self) -> Vec<(PgId, OsdId)> {
+        let mut found = Vec::new();
+        for (id, placement) in self.placements.iter().filter(|(_, placement)| placement.peered) {
+            let complete = self.complete_set(id);
+            let min_size = self.pool_of(placement).map_or(u32::MAX, |pool| pool.min_size);
+            if complete.len() as u64 >= u64::from(min_size) {
+                found.extend(self.up_set(id).difference(&complete).map(|osd| (id.clone(), *osd)));
+            }
+        }
+        found
+    }
+
+    /// Backfill or recovery of one PG onto one OSD has come to its end.
+    pub(super) fn fill(&mut self, pg: &PgId, osd: OsdId) {
+        let epoch = self.ceph.epoch;
+        if let (Some(fsid), Some(placement)) = (self.serving_fsid(osd), self.placements.get_mut(pg)) {
+            placement.complete.insert(fsid);
+            placement.changed = epoch;
+        }
+    }
+
+    /// A store is gone.
+    pub(super) fn forget_store(&mut self, fsid: OsdFsid) {
+        for placement in self.placements.values_mut() {
+            placement.complete.remove(&fsid);
+        }
+    }
+
+    /// `osd ok-to-stop`, as the mgr computes it from its statistics (16.2.15, DaemonServer): of each PG that has one of the
+    /// OSDs, the others that act (where it is degraded: that lack nothing) must be `min_size`, and it must be active.
+    /// An unknown id is fine with it.
+    pub fn ok_to_stop(&self, osds: &BTreeSet<OsdId>) -> OkToStop {
+        let bad = |pg: &Pg| {
+            if pg.acting.is_disjoint(osds) {
+                return false;
+            }
+            let left = pg.acting.difference(osds).count() as u64;
+            let min_size = self.ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.min_size));
+            !pg.state.contains("active") || left < min_size
+        };
+        let bad_pgs = u32::try_from(self.ceph.pgs.values().filter(|pg| bad(pg)).count()).unwrap_or(u32::MAX);
+        OkToStop { ok: bad_pgs == 0, bad_pgs }
+    }
+
+    /// `osd safe-to-destroy` (16.2.15): never while PGs map to the OSD, so it is no gate for a rebuild in place; an unknown
+    /// id is fine with it.
+    pub fn safe_to_destroy(&self, osd: OsdId) -> bool {
+        let maps = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
+        let holds = |slot: &Slot| slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());
+        let is_clean = |pg: &Pg| pg.state.contains("clean");
+        let stored = self.ceph.slots.get(&osd).is_some_and(holds) && !self.ceph.pgs.values().all(is_clean);
+        !self.ceph.slots.contains_key(&osd) || !(self.ceph.pgs.values().any(maps) || stored)
+    }
+}

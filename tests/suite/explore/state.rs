@@ -1,0 +1,158 @@
+//! A state of the search: the world, the stored ledger, a second runner frozen in the middle of its turn, and what is left of
+//! the budgets. And its canonical projection: states that behave alike count as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use osd_migrate::domain::expect;
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::Next;
+use osd_migrate::domain::osd::{Epoch, OsdId};
+use osd_migrate::domain::plan;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::{Effect, World};
+
+/// What may still go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Budget {
+    pub(crate) faults: u8,
+    pub(crate) freezes: u8,
+    pub(crate) leaps: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    pub(crate) world: World,
+    pub(crate) ledger: Ledger,
+    /// How often the ledger was written.
+    pub(crate) version: u32,
+    /// What a frozen runner is about to do, and the version that it had read.
+    pub(crate) frozen: Option<(Box<Next>, u32)>,
+    pub(crate) left: Budget,
+}
+
+/// What a step did.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) effects: Vec<Effect>,
+    /// The ledger was written.
+    pub(crate) saved: bool,
+    /// An act was refused by its preconditions.
+    pub(crate) refused: Option<String>,
+}
+
+impl State {
+    pub(crate) fn new(world: World, left: Budget) -> Self {
+        Self { world, ledger: Ledger::default(), version: 0, frozen: None, left }
+    }
+
+    /// What a runner decides now: the real `plan` on the real questions.
+    pub(crate) fn decide(&self, policy: &Policy) -> Next {
+        let seen = self.world.look(|seen| plan::questions(policy, &self.ledger, seen));
+        plan::plan(policy, &self.ledger, &seen)
+    }
+
+    /// Does what a runner decided when the ledger had that version.
+    pub(crate) fn perform(&mut self, next: &Next, version: u32) -> Done {
+        self.perform_until(next, version, usize::MAX)
+    }
+
+    pub(crate) fn perform_until(&mut self, next: &Next, version: u32, writes: usize) -> Done {
+        match next {
+            Next::Save { ledger, .. } => {
+                if !expect::unchanged_ledger(&self.version, &version) {
+                    return Done::default();
+                }
+                self.ledger = ledger.clone();
+                self.version += 1;
+                Done { saved: true, ..Done::default() }
+            }
+            Next::Do(act) => match self.world.act_until(act, writes) {
+                Ok(effects) => Done { effects, ..Done::default() },
+                Err(why) => Done { refused: Some(why), ..Done::default() },
+            },
+            Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => Done::default(),
+        }
+    }
+
+    /// Equal for states that behave alike: epochs as ranks, times as deadlines passed, history dropped.
+    pub(crate) fn canonical(&self) -> u128 {
+        let mut plain = self.clone();
+        plain.flatten();
+        let hash = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            salt.hash(&mut hasher);
+            plain.hash(&mut hasher);
+            hasher.finish()
+        };
+        u128::from(hash(1)) << 64 | u128::from(hash(2))
+    }
+
+    fn flatten(&mut self) {
+        let now = self.world.at;
+        self.flatten_epochs();
+        for job in &mut self.world.kube.node_jobs {
+            job.created_at = passed(now, job.created_at);
+            job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
+        }
+        for report in self.world.kube.reports.values_mut() {
+            report.began_at = DateTime::UNIX_EPOCH;
+            report.ended_at = passed(now, report.ended_at);
+        }
+        flatten_ledger(&mut self.ledger, now);
+        let version = self.version;
+        if let Some((next, read)) = &mut self.frozen {
+            // Only whether it is the present one counts.
+            *read = u32::from(*read == version);
+            if let Next::Save { ledger, .. } = next.as_mut() {
+                flatten_ledger(ledger, now);
+            }
+        }
+        self.version = 1;
+        self.world.at = DateTime::UNIX_EPOCH;
+    }
+
+    fn flatten_epochs(&mut self) {
+        let ceph = &mut self.world.ceph;
+        let mut epochs: BTreeSet<Epoch> = BTreeSet::new();
+        epochs.extend(ceph.slots.values().flat_map(|slot| [slot.up_from, slot.down_at]));
+        epochs.extend(ceph.pgs.values().map(|pg| pg.reported_epoch));
+        epochs.extend(self.world.placements.values().map(|placement| placement.changed));
+        // 0 stays 0: an id that was never up.
+        epochs.remove(&Epoch(0));
+        let ranks: BTreeMap<Epoch, u64> = epochs.into_iter().zip(1..).collect();
+        let rank = |epoch: &mut Epoch| epoch.0 = ranks.get(epoch).copied().unwrap_or(0);
+        for slot in ceph.slots.values_mut() {
+            rank(&mut slot.up_from);
+            rank(&mut slot.down_at);
+        }
+        ceph.pgs.values_mut().for_each(|pg| rank(&mut pg.reported_epoch));
+        self.world.placements.values_mut().for_each(|placement| rank(&mut placement.changed));
+        ceph.epoch = Epoch(0);
+    }
+
+    pub(crate) fn flags_set(&self) -> Vec<OsdId> {
+        let set = self.world.ceph.slots.iter().filter(|(_, slot)| slot.noout || slot.noin);
+        set.map(|(osd, _)| *osd).collect()
+    }
+}
+
+/// Deadlines in the domain: 1, 3 and 10 minutes.
+fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
+    let minutes = (now - at).num_minutes();
+    let class = [1, 3, 10].iter().filter(|deadline| minutes >= **deadline).count();
+    DateTime::UNIX_EPOCH + TimeDelta::seconds(class as i64)
+}
+
+fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
+    for record in ledger.records.values_mut() {
+        record.milestones.clear();
+        record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
+        record.barred_since = record.barred_since.map(|at| passed(now, at));
+        if let Some(quarantine) = &mut record.quarantine {
+            quarantine.since = DateTime::UNIX_EPOCH;
+        }
+    }
+}
