@@ -48,6 +48,9 @@ impl<'a> Step<'a> {
         if self.record.closing {
             return self.close();
         }
+        if let Some(next) = self.drop_gone_pgs() {
+            return next;
+        }
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
@@ -84,6 +87,22 @@ impl<'a> Step<'a> {
             Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
             Phase::Foreign => self.see_again(),
         }
+    }
+
+    /// The next thing would begin with the OSD: look at its device, or lead to its stop.
+    pub fn begins(&self) -> bool {
+        let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
+        !self.record.closing && self.facts.before_stop() && to_begin
+    }
+
+    /// PGs saved at Stop that are no more are dropped, and told of. (Before Stop they are saved anew anyway.)
+    fn drop_gone_pgs(&self) -> Option<Next> {
+        let gone = gate::gone(&self.record.pgs, self.seen);
+        if gone.is_empty() || self.facts.before_stop() {
+            return None;
+        }
+        let pgs = self.record.pgs.difference(&gone).cloned().collect();
+        Some(self.save(Saving::PgsGone { pgs: gone }, |record| record.pgs = pgs))
     }
 
     /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
