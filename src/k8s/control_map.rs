@@ -56,3 +56,55 @@ pub(super) fn order(map: ConfigMap) -> Option<Order> {
     };
     Some(Order { kind, since })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::wire_tests::{on, play, refusal};
+
+    const MAP: &str = "/api/v1/namespaces/rook-ceph/configmaps/osd-migrate-control";
+
+    fn map(data: &[(&str, &str)]) -> ConfigMap {
+        let data = data.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        ConfigMap { data: Some(data), ..ConfigMap::default() }
+    }
+
+    fn at() -> DateTime<Utc> {
+        "2026-03-01T12:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_pause() {
+        let read = |data: &[(&str, &str)]| order(map(data)).map(|order| (order.kind, order.since));
+        assert_eq!(order(ConfigMap::default()), None);
+        assert_eq!((read(&[]), read(&[(ORDER, "run")]), read(&[(ORDER, "")])), (None, None, None));
+        assert_eq!(
+            read(&[(ORDER, "pause"), (SINCE, "2026-03-01T12:00:00Z")]),
+            Some((OrderKind::Pause, Some(at())))
+        );
+        // As a person may have written it, by kubectl.
+        assert_eq!(read(&[(ORDER, "cancel\n")]), Some((OrderKind::Cancel, None)));
+        assert_eq!(read(&[(ORDER, "stop it"), (SINCE, "now")]), Some((OrderKind::Pause, None)));
+    }
+
+    #[tokio::test]
+    async fn an_order_is_one_apply_of_the_whole_map_and_is_read_back() {
+        let patch = format!("PATCH {MAP}?&force=true&fieldManager=osd-migrate application/apply-patch+yaml");
+        for (kind, text) in
+            [(Some(OrderKind::Pause), "pause"), (Some(OrderKind::Cancel), "cancel"), (None, "run")]
+        {
+            let script = vec![on(&patch, 200, json!({"metadata": {"name": CONTROL}})).with(move |body| {
+                assert_eq!(body["data"], json!({"order": text, "since": "2026-03-01T12:00:00Z"}));
+                assert_eq!(body["metadata"]["labels"]["osd-migrate.io/part"], "control");
+                assert!(body["metadata"].get("ownerReferences").is_none(), "it outlives every Job");
+            })];
+            play(script, async |k8s| k8s.write_order(kind, at()).await).await.unwrap();
+            let stored = json!({"metadata": {"name": CONTROL}, "data": {"order": text, "since": "2026-03-01T12:00:00Z"}});
+            let script = vec![on(&format!("GET {MAP}"), 200, stored)];
+            let read = play(script, async |k8s| k8s.read_order().await).await.unwrap();
+            assert_eq!(read, kind.map(|kind| Order { kind, since: Some(at()) }));
+        }
+        let none = vec![on(&format!("GET {MAP}"), 404, refusal(404, "NotFound"))];
+        assert_eq!(play(none, async |k8s| k8s.read_order().await).await.unwrap(), None);
+    }
+}

@@ -10,9 +10,11 @@
     clippy::wildcard_imports
 )]
 
+mod begin;
 mod classify;
 mod gates;
 mod ledger;
+mod outlook;
 mod phases;
 mod purity;
 mod steps;
