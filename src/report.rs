@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::act::Act;
+use crate::domain::gate::HOW_TO_CONFIRM;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
@@ -117,8 +118,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
         return write!(
             f,
-            "not confirmed: {} would be migrated, nothing was changed. To confirm: kubectl patch cephcluster NAME --type merge \
-             -p '{{\"spec\":{{\"storage\":{{\"migration\":{{\"confirmation\":\"yes-really-migrate-osds\"}}}}}}}}', or --confirm yes-really-migrate-osds",
+            "not confirmed: {} would be migrated, nothing was changed. To confirm: {HOW_TO_CONFIRM}",
             names.join(", ")
         );
     }

@@ -43,7 +43,7 @@ fn an_osd_that_can_not_be_begun_shows_why() {
             |w| w.seen.kube.order = Some(Order { kind: OrderKind::Pause, since: None }),
             |r| matches!(r, Reason::Paused { since: None }),
         ),
-        (|w| drop(w.seen.ceph.health.insert("MON_DOWN".to_owned())), |r| matches!(r, Reason::MonDown)),
+        (|w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]), |r| matches!(r, Reason::MonDown)),
         (|w| drop(w.seen.ceph.pgs.remove(&pg_id(1))), |r| matches!(r, Reason::StatisticsIncomplete { .. })),
     ];
     for (number, (change, is_expected)) in for_all.into_iter().enumerate() {
@@ -58,7 +58,7 @@ fn an_osd_that_can_not_be_begun_shows_why() {
     }
     // Its own reason; the run waits for it, and the next one for it.
     let not_ok = OkToStop { ok: false, bad_pgs: 3 };
-    let one = World::new().with(|w| drop(w.seen.ceph.ok_to_stop.insert([BY_HAND].into(), not_ok)));
+    let one = World::new().with(|w| w.seen.ceph.ok_to_stop.extend([([BY_HAND].into(), not_ok)]));
     assert_eq!(now(&one, BY_HAND), Now::Waits(Reason::NotOkToStop { bad_pgs: 3 }));
     assert_eq!(now(&one, FILESTORE), Now::Waits(Reason::After { osd: BY_HAND }));
 }
@@ -120,7 +120,7 @@ fn what_plan_calls_the_next_is_what_the_run_begins() {
     for change in [
         (|_| {}) as fn(&mut World),
         |w| w.policy.skip = [BY_HAND].into(),
-        |w| drop(w.seen.ceph.health.insert("MON_DOWN".to_owned())),
+        |w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]),
         |w| w.seen.kube.declaration.confirmed = false,
         |w| w.seen.kube.nodes.get_mut(&crate::support::build::node_of(BY_HAND)).unwrap().cordoned = true,
     ] {

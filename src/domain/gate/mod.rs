@@ -4,7 +4,7 @@ mod begin;
 mod reason;
 
 pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
-pub use reason::Reason;
+pub use reason::{HOW_TO_CONFIRM, Reason};
 
 use std::collections::{BTreeMap, BTreeSet};
 

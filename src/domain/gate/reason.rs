@@ -8,6 +8,11 @@ use chrono::{DateTime, Utc};
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
 use crate::domain::policy::Window;
 
+/// What to type to confirm.
+pub const HOW_TO_CONFIRM: &str = "kubectl patch cephcluster NAME --type merge -p \
+    '{\"spec\":{\"storage\":{\"migration\":{\"confirmation\":\"yes-really-migrate-osds\"}}}}', \
+    or --confirm yes-really-migrate-osds";
+
 /// Why a gate is not open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -306,11 +311,7 @@ impl fmt::Display for Reason {
             Self::RemovesOutOsds => f.write_str(
                 "removeOSDsIfOutAndSafeToRemove is on: Rook may remove an OSD that is down for the work; set it to false first",
             ),
-            Self::NotConfirmed => f.write_str(
-                "it is not confirmed: kubectl patch cephcluster NAME --type merge -p \
-                 '{\"spec\":{\"storage\":{\"migration\":{\"confirmation\":\"yes-really-migrate-osds\"}}}}', \
-                 or --confirm yes-really-migrate-osds",
-            ),
+            Self::NotConfirmed => write!(f, "it is not confirmed: {HOW_TO_CONFIRM}"),
             Self::Paused { since: at } => write!(f, "paused{}: osd-migrate resume", since(*at)),
             Self::Cancelled { since: at } => {
                 write!(f, "cancelled{}; to let runs begin again: osd-migrate resume", since(*at))
