@@ -41,13 +41,18 @@ pub enum Command {
     Plan(PlanArgs),
     /// Migrate: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
     Run(RunArgs),
-    /// Say in words what the ledger holds: which OSDs are open, since when, and why they wait.
+    /// Say which OSDs are open, since when, what is waited for and why, and what was ordered.
     Status(StatusArgs),
-    /// Let every run wait before the next OSD. One that is stopped for its migration already is finished first: its data
-    /// lacks a copy until then. Holds until `resume`.
+    /// Let every run wait before the next OSD, until `resume`.
+    ///
+    /// An OSD that is stopped for its migration already is finished first: its data lacks a copy until then. One that is
+    /// not stopped yet stays as it is, and what was set for its stop is lifted within a minute.
     Pause,
-    /// End every run. An OSD that is not stopped yet is left as it is; one that is stopped already is finished first: its
-    /// data lacks a copy until then. Then what was changed is restored, and the run ends with 3. Holds until `resume`.
+    /// End every run, until `resume`.
+    ///
+    /// An OSD that is stopped for its migration already is finished first: its data lacks a copy until then. One that is
+    /// not stopped yet stays as it is. What was changed is restored, then the run ends with 3 (11 where OSDs were left
+    /// alone); one that starts does so at once.
     Cancel,
     /// Lift `pause` and `cancel`.
     Resume,

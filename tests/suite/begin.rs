@@ -140,7 +140,6 @@ fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its
         check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
         (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
         check!(world.plan(), Next::Do(Act::Unfence { .. }));
-        // If it arrives after all, it is known: see the record's end only then.
         world.seen.kube.fence = None;
         world = world.saved("unfenced");
         check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));

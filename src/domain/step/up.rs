@@ -4,7 +4,7 @@ use super::Step;
 use crate::domain::act::{Act, Deploy};
 use crate::domain::gate;
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::phase;
+use crate::domain::phase::{self, SlotFact};
 
 /// Restarts of a new OSD's pod after which waiting on does no good.
 pub const MAX_RESTARTS: u32 = 3;
@@ -98,6 +98,10 @@ impl Step<'_> {
     /// One a turn: flags, fence, what was made for the record; last the record itself.
     pub(super) fn close(&self) -> Next {
         let record = self.record;
+        // A Stop that arrived after the record was given up: the OSD serves again first.
+        if self.facts.slot == SlotFact::Old && self.facts.stopped {
+            return self.restart();
+        }
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
             if noout || noin {
