@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::osd::OsdId;
-use crate::domain::policy::Policy;
+use crate::domain::policy::{Policy, Window};
 
 /// The words of confirmation (seed 001).
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
 
 /// Brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the same id.
 ///
-/// Exit codes: 0 finished; 2 wrong usage; 3 refused before any act (not confirmed); 10 halted, a person is needed;
+/// Exit codes: 0 finished; 2 wrong usage; 3 refused before any act (not confirmed), or cancelled; 10 halted, a person is needed;
 /// 11 finished, but some OSDs were left alone after a failure; anything else: try again.
 #[derive(Debug, Parser)]
 #[command(name = "osd-migrate", version, max_term_width = 100)]
@@ -41,8 +41,21 @@ pub enum Command {
     Plan(PlanArgs),
     /// Migrate: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
     Run(RunArgs),
-    /// Say in words what the ledger holds: which OSDs are open, since when, and why they wait.
+    /// Say which OSDs are open, since when, what is waited for and why, and what was ordered.
     Status(StatusArgs),
+    /// Let every run wait before the next OSD, until `resume`.
+    ///
+    /// An OSD that is stopped for its migration already is finished first: its data lacks a copy until then. One that is
+    /// not stopped yet stays as it is, and what was set for its stop is lifted within a minute.
+    Pause,
+    /// End every run, until `resume`.
+    ///
+    /// An OSD that is stopped for its migration already is finished first: its data lacks a copy until then. One that is
+    /// not stopped yet stays as it is. What was changed is restored, then the run ends with 3 (11 where OSDs were left
+    /// alone); one that starts does so at once.
+    Cancel,
+    /// Lift `pause` and `cancel`.
+    Resume,
     /// Let an OSD that was left alone after a failure be tried again by the next run.
     Retry {
         /// The OSD, as osd.12 or 12.
@@ -89,6 +102,10 @@ pub struct RunArgs {
     /// The CephCluster may say so instead: spec.storage.migration.confirmation.
     #[arg(long, value_name = "WORDS", value_parser = confirmation)]
     pub confirm: Option<String>,
+    /// Begin OSDs only at this time of day, in UTC: --window 22:00-05:00; several separated by commas.
+    /// One that was stopped in time is finished outside of it too.
+    #[arg(long, value_delimiter = ',', value_name = "HH:MM-HH:MM")]
+    pub window: Vec<Window>,
 }
 
 /// How to print.
@@ -121,7 +138,12 @@ impl RunArgs {
     /// The policy they stand for.
     pub fn policy(&self) -> Policy {
         let set = |osds: &[OsdId]| osds.iter().copied().collect::<BTreeSet<_>>();
-        Policy { confirmed: self.confirm.is_some(), select: set(&self.select), skip: set(&self.skip) }
+        Policy {
+            confirmed: self.confirm.is_some(),
+            select: set(&self.select),
+            skip: set(&self.skip),
+            windows: self.window.clone(),
+        }
     }
 }
 
@@ -144,5 +166,20 @@ mod tests {
             matches!(cli, Ok(Command::Run(args)) if args.policy().select == BTreeSet::from([OsdId(1), OsdId(5)]))
         );
         assert!(Cli::try_parse_from(["osd-migrate", "run", "--select", "mon.a"]).is_err());
+    }
+
+    #[test]
+    fn windows_are_given_in_one_flag_or_several_and_nonsense_is_wrong_usage() {
+        let windows = |args: &[&str]| {
+            let cli =
+                Cli::try_parse_from(["osd-migrate", "run"].iter().chain(args)).map_err(|e| e.to_string())?;
+            let Command::Run(args) = cli.command else { return Err("another command".to_owned()) };
+            Ok(args.policy().windows.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let both = Ok(vec!["22:00-05:00".to_owned(), "12:00-13:00".to_owned()]);
+        assert_eq!(windows(&["--window", "22:00-05:00,12:00-13:00"]), both);
+        assert_eq!(windows(&["--window", "22:00-05:00", "--window", "12:00-13:00"]), both);
+        let wrong = windows(&["--window", "22-5"]);
+        assert!(wrong.as_ref().is_err_and(|text| text.contains("HH:MM-HH:MM in UTC")), "{wrong:?}");
     }
 }

@@ -189,9 +189,9 @@ impl Cluster for Live {
                 self.make_agent(request, image, data_dir).await
             }
             Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await.map_err(kube_failure),
-            Act::Fence { osd, record, value } => {
+            Act::Fence { osd, record, value, resource_version } => {
                 k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-                k8s.fence(value).await.map_err(kube_failure)
+                k8s.fence(value, resource_version).await.map_err(kube_failure)
             }
             Act::Unfence { value } => k8s.unfence(value).await.map_err(kube_failure),
             Act::Stop { osd, fsid, record, deployment, resource_version } => {

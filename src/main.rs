@@ -10,15 +10,18 @@ use clap::Parser;
 use osd_migrate::cli::{Cli, Command, NodeCommand, Output, RunArgs};
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Summary;
+use osd_migrate::domain::observation::OrderKind;
 use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::outlook;
 use osd_migrate::domain::plan;
 use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
 use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use osd_migrate::node;
-use osd_migrate::ports::{Cluster, Failure, LedgerStore, LoadError, Severity};
+use osd_migrate::ports::{Clock, Cluster, Failure, LedgerStore, LoadError, Severity};
+use osd_migrate::report::Said;
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::serve;
-use osd_migrate::show;
+use osd_migrate::show::{self, Status};
 use osd_migrate::tell::Teller;
 
 /// What the exit code says; the Job's `podFailurePolicy` knows these numbers.
@@ -122,6 +125,9 @@ async fn dispatch(cli: Cli) -> Exit {
         }
         Command::Run(args) => run(k8s, timeout, &args).await,
         Command::Status(args) => print_status(k8s, args.output).await,
+        Command::Pause => order(&k8s, Some(OrderKind::Pause)).await,
+        Command::Cancel => order(&k8s, Some(OrderKind::Cancel)).await,
+        Command::Resume => order(&k8s, None).await,
         Command::Retry { osd } => retry(k8s, osd).await,
         Command::Node { .. } => Exit::Finished,
     }
@@ -172,15 +178,16 @@ fn print(text: &str) {
 }
 
 async fn print_plan(live: &mut Live, k8s: Arc<K8s>, args: &RunArgs, output: Output) -> Exit {
-    let seen = match live.observe(|_| plan::Questions::default()).await {
-        Ok(seen) => seen,
-        Err(failure) => return not_seen(&failure),
-    };
+    let policy = args.policy();
     let ledger = match Ledgers(k8s).load().await {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
-    let lines = plan::lines(&args.policy(), &seen);
+    let seen = match live.observe(|seen| plan::questions(&policy, &ledger, seen)).await {
+        Ok(seen) => seen,
+        Err(failure) => return not_seen(&failure),
+    };
+    let lines = outlook::lines(&policy, &ledger, &seen);
     let devices = proven_devices(&ledger);
     match output {
         Output::Table => print(&show::plan_table(&lines, &devices)),
@@ -224,6 +231,9 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
     );
     match end {
         Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
+        Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
+            Exit::Refused
+        }
         Ok(End::Finished(Summary { quarantined, .. })) if !quarantined.is_empty() => Exit::SomeLeftAlone,
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
@@ -254,10 +264,34 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
         Ok(doing) => doing,
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
+    let order = match k8s.read_order().await {
+        Ok(order) => order,
+        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    };
+    let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let status = Status { ledger: &ledger, order: order.as_ref(), said: said.as_ref() };
     match output {
-        Output::Table => print(&show::status_text(&ledger, doing.as_deref())),
-        Output::Json => print(&format!("{:#}", show::status_json(&ledger, doing.as_deref()))),
+        Output::Table => print(&show::status_text(&status)),
+        Output::Json => print(&format!("{:#}", show::status_json(&status))),
     }
+    Exit::Finished
+}
+
+/// Pause, cancel, or lift both.
+async fn order(k8s: &K8s, kind: Option<OrderKind>) -> Exit {
+    let standing = match k8s.read_order().await {
+        Ok(order) => order.map(|order| order.kind),
+        Err(error) => return not_seen(&kube_failure(error)),
+    };
+    // What stands keeps its time; and a pause must not let a cancelled run go on.
+    let is_less = (standing, kind) == (Some(OrderKind::Cancel), Some(OrderKind::Pause));
+    if standing != kind
+        && !is_less
+        && let Err(error) = k8s.write_order(kind, WallClock.now()).await
+    {
+        return not_seen(&kube_failure(error));
+    }
+    tracing::info!("{}", show::ordered(standing, kind));
     Exit::Finished
 }
 

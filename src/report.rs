@@ -2,7 +2,11 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
 use crate::domain::act::Act;
+use crate::domain::gate::HOW_TO_CONFIRM;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
@@ -53,8 +57,8 @@ pub enum Event<'a> {
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Saved { osd: Some(osd), why, .. } => write!(f, "{osd}: saved {}", why.word()),
-            Self::Saved { osd: None, why, .. } => write!(f, "saved {}", why.word()),
+            Self::Saved { osd: Some(osd), why, .. } => write!(f, "{osd}: saved {why}"),
+            Self::Saved { osd: None, why, .. } => write!(f, "saved {why}"),
             Self::Conflict => f.write_str("the ledger was written by somebody else meanwhile; looking again"),
             Self::Done(act) => write!(f, "{}", words(act)),
             Self::NotDone { act, why } => write!(f, "not done: {}: {why}", words(act)),
@@ -67,17 +71,62 @@ impl fmt::Display for Event<'_> {
     }
 }
 
+/// The last thing that a run said, for those who look from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// Since when it has been saying so, figures apart.
+    #[serde(default)]
+    pub since: Option<DateTime<Utc>>,
+    /// It waits.
+    #[serde(default)]
+    pub waits: bool,
+    /// The word of the gate's reason, where it waits for a gate.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// In words.
+    pub says: String,
+}
+
+impl Said {
+    /// An event that has been told since then.
+    pub fn of(event: &Event<'_>, since: DateTime<Utc>, at: DateTime<Utc>) -> Self {
+        let (waits, reason) = match event {
+            Event::Waiting { wait, .. } => (true, wait.reason().map(|reason| reason.word().to_owned())),
+            Event::Saved { .. }
+            | Event::Conflict
+            | Event::Done(_)
+            | Event::NotDone { .. }
+            | Event::Blind(_)
+            | Event::Lease(_)
+            | Event::Finished(_)
+            | Event::Halted(_) => (false, None),
+        };
+        Self { at, since: Some(since), waits, reason, says: event.to_string() }
+    }
+}
+
 fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.cancelled {
+        f.write_str(
+            "cancelled: nothing is in flight, and nothing more is begun. To let runs begin again: osd-migrate resume",
+        )?;
+        return left_alone(summary, f);
+    }
     if !summary.unconfirmed.is_empty() {
         let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
         return write!(
             f,
-            "not confirmed: {} would be migrated, nothing was changed. To confirm: kubectl patch cephcluster NAME --type merge \
-             -p '{{\"spec\":{{\"storage\":{{\"migration\":{{\"confirmation\":\"yes-really-migrate-osds\"}}}}}}}}', or --confirm yes-really-migrate-osds",
+            "not confirmed: {} would be migrated, nothing was changed. To confirm: {HOW_TO_CONFIRM}",
             names.join(", ")
         );
     }
     f.write_str("finished: nothing is left to do")?;
+    left_alone(summary, f)
+}
+
+fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (osd, why) in summary.quarantined.iter().chain(&summary.refused) {
         write!(f, "; {osd} was left alone: {why}")?;
     }

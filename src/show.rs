@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use crate::domain::gate::Reason;
 use crate::domain::ledger::{Ledger, Record};
+use crate::domain::observation::{Order, OrderKind};
 use crate::domain::osd::OsdId;
-use crate::domain::plan::Line;
+use crate::domain::outlook::{self, Line, Now};
+use crate::report::Said;
 
 /// Columns that a table may take: fits a terminal of 120 (kubectl's tables do).
 const WIDTH: u16 = 120;
 
-/// The plan, one row an OSD.
+/// The plan, one row an OSD. The reasons stand below it in full, each once and unbroken: they hold commands to be copied.
 pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> String {
-    let mut table = table(&["OSD", "HOST", "CLASS", "WHY", "BECOMES", "DEVICE", "STRATEGY"]);
+    let mut table = table(&["OSD", "HOST", "CLASS", "WHY", "BECOMES", "DEVICE", "STRATEGY", "NOW"]);
     for line in lines {
         table.add_row([
             line.osd.to_string(),
@@ -24,9 +28,37 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> String {
             line.becomes.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             device(line, devices),
             line.strategy.to_owned(),
+            now(&line.now),
         ]);
     }
-    table.to_string()
+    let mut parts = vec![table.to_string()];
+    parts.extend(outlook::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
+    parts.extend(lines.iter().filter_map(left_alone));
+    parts.join("\n")
+}
+
+/// In a word or two.
+fn now(now: &Now) -> String {
+    match now {
+        Now::Nothing => "-".to_owned(),
+        Now::Next => "next".to_owned(),
+        Now::InFlight => "in flight".to_owned(),
+        Now::LeftAlone { .. } => "left alone".to_owned(),
+        Now::Waits(Reason::After { osd }) => format!("after {osd}"),
+        Now::Waits(reason) => reason.word().to_owned(),
+        Now::Refused(reason) => format!("refused: {}", reason.word()),
+    }
+}
+
+fn left_alone(line: &Line) -> Option<String> {
+    match &line.now {
+        Now::LeftAlone { why } => Some(told_left_alone(line.osd, why)),
+        Now::Nothing | Now::Next | Now::InFlight | Now::Waits(_) | Now::Refused(_) => None,
+    }
+}
+
+fn told_left_alone(osd: OsdId, why: &str) -> String {
+    format!("{osd} was left alone: {why}. When that is mended: osd-migrate retry {osd}")
 }
 
 /// The plan for programs: a list of objects with the columns of the table.
@@ -40,9 +72,22 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> Value {
             "becomes": line.becomes,
             "device": device(line, devices),
             "strategy": line.strategy,
+            "now": now_json(&line.now),
         })
     };
     json!({ "osds": lines.iter().map(row).collect::<Vec<_>>() })
+}
+
+fn now_json(now: &Now) -> Value {
+    let (state, reason, message) = match now {
+        Now::Nothing => ("nothing", None, None),
+        Now::Next => ("next", None, None),
+        Now::InFlight => ("in-flight", None, None),
+        Now::LeftAlone { why } => ("left-alone", None, Some(why.clone())),
+        Now::Waits(reason) => ("waits", Some(reason.word()), Some(reason.to_string())),
+        Now::Refused(reason) => ("refused", Some(reason.word()), Some(reason.to_string())),
+    };
+    json!({ "state": state, "reason": reason, "message": message })
 }
 
 /// The stable name where one is known; else the kernel's, marked as such, because it may name another disk tomorrow.
@@ -55,8 +100,19 @@ fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
     }
 }
 
-/// The ledger in words.
-pub fn status_text(ledger: &Ledger, doing: Option<&str>) -> String {
+/// What `status` has to tell.
+pub struct Status<'a> {
+    /// The ledger.
+    pub ledger: &'a Ledger,
+    /// What a person ordered.
+    pub order: Option<&'a Order>,
+    /// The last thing that a run said.
+    pub said: Option<&'a Said>,
+}
+
+/// The status in words.
+pub fn status_text(status: &Status<'_>) -> String {
+    let ledger = status.ledger;
     let mut parts = Vec::new();
     if ledger.records.is_empty() {
         parts.push("No OSD is being migrated.".to_owned());
@@ -65,16 +121,52 @@ pub fn status_text(ledger: &Ledger, doing: Option<&str>) -> String {
     }
     for record in ledger.quarantined() {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
-        parts.push(format!(
-            "{} was left alone: {why}. When that is mended: osd-migrate retry {}",
-            record.osd, record.osd
-        ));
+        parts.push(told_left_alone(record.osd, why));
     }
     if let Some(fence) = &ledger.run.fence {
         parts.push(format!("Rook is kept from reconciling: ceph.rook.io/do-not-reconcile={fence}"));
     }
-    parts.extend(doing.map(|doing| format!("Last: {doing}")));
+    parts.extend(status.order.map(standing));
+    parts.extend(status.said.map(said));
     parts.join("\n")
+}
+
+fn standing(order: &Order) -> String {
+    let what = match order.kind {
+        OrderKind::Pause => "Paused",
+        OrderKind::Cancel => "Cancelled",
+    };
+    let since = order.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+    format!("{what}{since}: no OSD is begun. To let runs begin again: osd-migrate resume")
+}
+
+fn said(said: &Said) -> String {
+    let Said { at, since, waits, says, .. } = said;
+    match since.filter(|_| *waits) {
+        Some(since) => format!("Waits since {} (as of {}): {says}", time(since), time(*at)),
+        None => format!("Last, at {}: {says}", time(*at)),
+    }
+}
+
+/// What `pause`, `cancel` and `resume` answer: what stood, and what was asked for.
+pub fn ordered(standing: Option<OrderKind>, asked: Option<OrderKind>) -> &'static str {
+    match (standing, asked) {
+        (Some(OrderKind::Cancel), Some(OrderKind::Pause)) => {
+            "cancelled already, which is more than paused: nothing was changed. To let runs begin again: osd-migrate resume"
+        }
+        (_, Some(OrderKind::Pause)) => {
+            "paused: no OSD is begun; one that is stopped for its migration is finished first. To go on: osd-migrate resume"
+        }
+        (_, Some(OrderKind::Cancel)) => {
+            "cancelled: no OSD is begun; one that is stopped for its migration is finished first, then the run ends with 3. \
+             To see how far it is: osd-migrate status. To let runs begin again: osd-migrate resume"
+        }
+        (None, None) => "neither paused nor cancelled: nothing was changed",
+        (Some(OrderKind::Pause), None) => "resumed: a run that waits goes on within a second",
+        (Some(OrderKind::Cancel), None) => {
+            "resumed: a run that has not ended goes on; else start one: kubectl create job --from=cronjob/osd-migrate NAME"
+        }
+    }
 }
 
 fn open_records(ledger: &Ledger) -> Table {
@@ -94,8 +186,8 @@ fn open_records(ledger: &Ledger) -> Table {
     table
 }
 
-/// The ledger for programs.
-pub fn status_json(ledger: &Ledger, doing: Option<&str>) -> Value {
+/// The status for programs.
+pub fn status_json(status: &Status<'_>) -> Value {
     let row = |record: &Record| {
         let (word, since) = stands_at(record);
         json!({
@@ -110,11 +202,23 @@ pub fn status_json(ledger: &Ledger, doing: Option<&str>) -> Value {
             "quarantine": record.quarantine,
         })
     };
+    let order = status.order.map(|order| {
+        let kind = match order.kind {
+            OrderKind::Pause => "pause",
+            OrderKind::Cancel => "cancel",
+        };
+        json!({ "kind": kind, "since": order.since })
+    });
     json!({
-        "open": ledger.records.values().map(row).collect::<Vec<_>>(),
-        "fence": ledger.run.fence,
-        "last": doing,
+        "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
+        "fence": status.ledger.run.fence,
+        "order": order,
+        "last": status.said,
     })
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// The last thing saved of it, in words, and when.
@@ -124,7 +228,7 @@ fn stands_at(record: &Record) -> (String, String) {
         "record" => "recorded, device being looked at",
         "inspect" => "device being looked at",
         "proof" => "device proven, to be stopped",
-        "stop" => "being stopped and destroyed",
+        "stop" | "pgs-gone" => "being stopped and destroyed",
         "rebuild" => "being made anew",
         "give-back" => "its slot being given back",
         "new" => "made anew, starting and filling",
@@ -132,7 +236,7 @@ fn stands_at(record: &Record) -> (String, String) {
         "quarantine" => "left alone",
         other => other,
     };
-    (words.to_owned(), at.format("%Y-%m-%d %H:%M:%SZ").to_string())
+    (words.to_owned(), time(*at))
 }
 
 fn table(header: &[&str]) -> Table {

@@ -1,13 +1,12 @@
 //! Tells a run's events: log lines on stderr, `status` for those who look from outside, Kubernetes events for `describe`.
 
 use chrono::{DateTime, Utc};
-use serde_json::json;
 
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::live::now;
 use crate::ports::Audience;
-use crate::report::Event;
+use crate::report::{Event, Said};
 
 /// The status ConfigMap is written so often at most, unless something was done.
 const STATUS_SECONDS: i64 = 10;
@@ -21,6 +20,8 @@ pub struct Teller {
     about: Option<About>,
     said: String,
     said_at: DateTime<Utc>,
+    /// Since when it has been the same.
+    since: DateTime<Utc>,
     written_at: DateTime<Utc>,
 }
 
@@ -33,6 +34,7 @@ impl Teller {
             about,
             said: String::new(),
             said_at: DateTime::UNIX_EPOCH,
+            since: DateTime::UNIX_EPOCH,
             written_at: DateTime::UNIX_EPOCH,
         }
     }
@@ -40,7 +42,11 @@ impl Teller {
     /// Whether this is news, or long enough ago to be said again. Figures of a wait change every second: they are no news.
     fn is_news(&mut self, text: &str, now: DateTime<Utc>) -> bool {
         let gist: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
-        let news = gist != self.said || (now - self.said_at).num_seconds() >= REMIND_SECONDS;
+        let other = gist != self.said;
+        if other {
+            self.since = now;
+        }
+        let news = other || (now - self.said_at).num_seconds() >= REMIND_SECONDS;
         if news {
             self.said = gist;
             self.said_at = now;
@@ -48,12 +54,13 @@ impl Teller {
         news
     }
 
-    async fn write_status(&mut self, text: &str, now: DateTime<Utc>, at_once: bool) {
+    async fn write_status(&mut self, event: &Event<'_>, now: DateTime<Utc>) {
+        let at_once = matches!(event, Event::Finished(_) | Event::Halted(_));
         if !at_once && (now - self.written_at).num_seconds() < STATUS_SECONDS {
             return;
         }
         self.written_at = now;
-        let status = json!({ "at": now, "says": text }).to_string();
+        let status = serde_json::to_string(&Said::of(event, self.since, now)).unwrap_or_default();
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }
@@ -85,10 +92,13 @@ impl Audience for Teller {
         let text = event.to_string();
         let now = now();
         let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
-        if !waits || self.is_news(&text, now) {
+        let is_news = self.is_news(&text, now);
+        if !waits || is_news {
             match event {
-                Event::NotDone { .. } | Event::Blind(_) | Event::Halted(_) => tracing::warn!("{text}"),
-                Event::Saved { why: Saving::Quarantine { why }, .. } => tracing::warn!("{text}: {why}"),
+                Event::NotDone { .. }
+                | Event::Blind(_)
+                | Event::Halted(_)
+                | Event::Saved { why: Saving::Quarantine { .. }, .. } => tracing::warn!("{text}"),
                 Event::Saved { .. }
                 | Event::Conflict
                 | Event::Done(_)
@@ -98,7 +108,7 @@ impl Audience for Teller {
             }
         }
         if !matches!(event, Event::Lease(_)) {
-            self.write_status(&text, now, matches!(event, Event::Finished(_) | Event::Halted(_))).await;
+            self.write_status(&event, now).await;
         }
         if let (Some(reason), Some(about)) = (reason(&event), &self.about) {
             let bad = matches!(event, Event::Halted(_) | Event::Saved { why: Saving::Quarantine { .. }, .. });

@@ -21,12 +21,21 @@ pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
 impl Ceph {
     /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
     /// They survive `osd destroy` and `osd new`, not a purge. The slot is looked at first: it must hold `fsid`.
-    pub async fn hush(&self, osd: OsdId, fsid: OsdFsid, noout: bool, noin: bool) -> Result<(), CephError> {
+    pub async fn hush(
+        &self,
+        osd: OsdId,
+        fsid: Option<OsdFsid>,
+        noout: bool,
+        noin: bool,
+    ) -> Result<(), CephError> {
         const NAME: &str = "osd set-group";
         let Some(command) = command(NAME, osd, noout, noin) else { return Ok(()) };
         let slot = self.slot(osd).await?;
         if !expect::to_hush(slot.as_ref(), fsid) {
-            let (expected, found) = (format!("fsid {fsid}"), osd_dump::describe(slot.as_ref()));
+            let (expected, found) = (
+                fsid.map_or("destroyed".to_owned(), |fsid| format!("fsid {fsid}")),
+                osd_dump::describe(slot.as_ref()),
+            );
             return Err(CephError::Unexpected { command: NAME, osd, expected, found });
         }
         self.act(osd, command).await
@@ -34,8 +43,8 @@ impl Ceph {
 
     /// Removes these flags; on an OSD without them, or without a slot, it changes nothing.
     ///
-    /// An OSD that came up under `noin` is still marked `new`, and would be reweighted to 1.0 at its next boot (16.2.15). So
-    /// before `noin` goes, it is given the reweight that it has, which takes the mark off.
+    /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be reweighted to 1.0 at its
+    /// next boot (16.2.15). So before `noin` goes, it is given the reweight that it has, which takes the mark off.
     pub async fn unhush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
         let Some(command) = command("osd unset-group", osd, noout, noin) else { return Ok(()) };
         if noin && let Some(reweight) = self.reweight_to_keep(osd).await? {
@@ -46,7 +55,7 @@ impl Ceph {
 
     async fn reweight_to_keep(&self, osd: OsdId) -> Result<Option<Weight>, CephError> {
         let map = self.osd_map().await?;
-        let slot = map.slots.get(&osd).filter(|slot| slot.up && map.marked_new.contains(&osd));
+        let slot = map.slots.get(&osd).filter(|_| map.marked_new.contains(&osd));
         Ok(slot.map(|slot| slot.reweight))
     }
 }

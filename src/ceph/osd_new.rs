@@ -30,6 +30,7 @@ impl Ceph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::observation::{Slot, SlotState};
 
     #[test]
     fn the_claim_and_the_id_are_sent() {

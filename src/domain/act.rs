@@ -40,8 +40,8 @@ pub enum Act {
         /// uid expected.
         uid: String,
     },
-    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if no such label is there and the record is still
-    /// open: its Deployment is kept, or stopped, for it.
+    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if nobody wrote it since it was looked at and the
+    /// record is still open: its Deployment is kept, or stopped, for it.
     Fence {
         /// The OSD that needs it.
         osd: OsdId,
@@ -49,6 +49,8 @@ pub enum Act {
         record: RecordId,
         /// Value of the label.
         value: String,
+        /// resourceVersion of the CephCluster expected.
+        resource_version: String,
     },
     /// Take that label off, if it has our value.
     Unfence {
@@ -59,8 +61,8 @@ pub enum Act {
     Hush {
         /// The OSD.
         osd: OsdId,
-        /// The fsid expected in the slot.
-        fsid: OsdFsid,
+        /// The fsid expected in the slot; none in a destroyed one.
+        fsid: Option<OsdFsid>,
         /// For which record.
         record: RecordId,
         /// flag `noout` of this OSD (`osd set-group`)

@@ -54,8 +54,8 @@ pub fn open_record(kept: Option<&RecordId>, stopped_by: Option<&RecordId>, recor
 }
 
 /// Flags may be set: the slot holds the OSD that is meant. (Ceph answers 0 also for an id that doesn't exist.)
-pub fn to_hush(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
-    slot.is_some_and(|slot| holds(Guard::HushFsid, slot.fsid == Some(fsid)))
+pub fn to_hush(slot: Option<&Slot>, fsid: Option<OsdFsid>) -> bool {
+    slot.is_some_and(|slot| holds(Guard::HushFsid, slot.fsid == fsid))
 }
 
 /// Nobody wrote the Deployment since it was looked at.
@@ -76,6 +76,11 @@ pub fn our_fence(found: Option<&str>, value: &str) -> bool {
 /// The label may be put on: there is none.
 pub fn no_fence(found: Option<&str>) -> bool {
     holds(Guard::FenceFree, found.is_none())
+}
+
+/// Nobody wrote the CephCluster since it was looked at.
+pub fn unchanged_cluster(found: &str, expected: &str) -> bool {
+    holds(Guard::ClusterVersion, found == expected)
 }
 
 /// The ledger may be written: nobody wrote it since it was read.

@@ -90,6 +90,8 @@ guards! {
     UnfenceOurs,
     /// The label goes on only where there is none.
     FenceFree,
+    /// The label goes on only where nobody wrote the CephCluster since it was looked at.
+    ClusterVersion,
     /// Fence and flags: the record is still open.
     RecordOpen,
     /// Flags: the slot holds the fsid that is meant.
@@ -98,6 +100,11 @@ guards! {
     UnhushKeepsReweight,
     /// RestoreCrush: an item that others moved stays.
     RestoreSamePlace,
+    // The phase table and the steps (domain/phase.rs, domain/step/).
+    /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.
+    HushedFirst,
+    /// An OSD that somebody started again after our stop is not destroyed.
+    StaysStopped,
     // Preconditions of the node agent (node/, and as the simulated agent has them).
     /// One agent an OSD: `flock` on the node.
     AgentLock,

@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod next;
 pub mod observation;
 pub mod osd;
+pub mod outlook;
 pub mod phase;
 pub mod plan;
 pub mod policy;

@@ -7,7 +7,7 @@ use super::act::Act;
 use super::gate::Reason;
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::Ledger;
-use super::osd::{OsdFsid, OsdId, Weight};
+use super::osd::{OsdFsid, OsdId, PgId, Weight};
 
 /// The one thing a turn does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +49,11 @@ pub enum Saving {
     Proof,
     /// The PGs, right before Stop.
     Stop,
+    /// PGs that were saved at Stop and are no more: they concern nobody.
+    PgsGone {
+        /// which
+        pgs: BTreeSet<PgId>,
+    },
     /// A stop is turned back: counted before the OSD is started again.
     TurnBack {
         /// why
@@ -85,6 +90,7 @@ impl Saving {
             Self::Attempt { task: NodeTask::GiveBack } => "give-back",
             Self::Proof => "proof",
             Self::Stop => "stop",
+            Self::PgsGone { .. } => "pgs-gone",
             Self::TurnBack { .. } => "turn-back",
             Self::Barred => "barred",
             Self::Fence => "fence",
@@ -93,6 +99,31 @@ impl Saving {
             Self::Closing => "closing",
             Self::Closed => "closed",
             Self::Quarantine { .. } => "quarantine",
+        }
+    }
+}
+
+impl fmt::Display for Saving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self {
+            Self::Quarantine { why } | Self::TurnBack { why } => write!(f, ": {why}"),
+            Self::PgsGone { pgs } => {
+                let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
+                write!(f, ": PGs that it held are no more, and are left out: {}", names.join(", "))
+            }
+            Self::Record
+            | Self::Withdrawn
+            | Self::Purged
+            | Self::Attempt { .. }
+            | Self::Proof
+            | Self::Stop
+            | Self::Barred
+            | Self::Fence
+            | Self::Unfenced
+            | Self::New
+            | Self::Closing
+            | Self::Closed => Ok(()),
         }
     }
 }
@@ -171,6 +202,23 @@ pub enum Wait {
     FreshView,
 }
 
+impl Wait {
+    /// The gate's reason, where a gate is waited for.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Gate { reason, .. } | Self::UnsafeToWipe { reason, .. } => Some(reason),
+            Self::Agent { .. }
+            | Self::AgentSilent { .. }
+            | Self::NotOurStop { .. }
+            | Self::Down { .. }
+            | Self::Up { .. }
+            | Self::OutByOthers { .. }
+            | Self::ActiveClean { .. }
+            | Self::FreshView => None,
+        }
+    }
+}
+
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let because = |f: &mut fmt::Formatter<'_>, trouble: &Option<String>| match trouble {
@@ -224,6 +272,8 @@ impl fmt::Display for Wait {
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Summary {
+    /// A person cancelled: nothing more is begun.
+    pub cancelled: bool,
     /// OSDs that could be migrated but for the missing confirmation.
     pub unconfirmed: BTreeSet<OsdId>,
     /// OSDs that were left alone after a failure, with the reason.

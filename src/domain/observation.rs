@@ -167,6 +167,8 @@ pub struct OkToStop {
 pub struct Kube {
     /// The CephCluster: what its owner declared.
     pub declaration: Declaration,
+    /// Its resourceVersion.
+    pub cluster_version: String,
     /// Label `ceph.rook.io/do-not-reconcile` on it, where it is there.
     pub fence: Option<String>,
     /// Rook's operator, where its Deployment is found.
@@ -189,6 +191,26 @@ pub struct Kube {
     pub rook_prepares: Vec<String>,
     /// PodDisruptionBudgets of Rook that name a failure domain as draining (ConfigMap `rook-ceph-pdbstatemap`).
     pub draining_failure_domain: Option<String>,
+    /// What a person told the runs to do, by `pause` or `cancel`; none where nothing stands.
+    pub order: Option<Order>,
+}
+
+/// What a person told the runs to do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// What.
+    pub kind: OrderKind,
+    /// Since when, where it is said.
+    pub since: Option<DateTime<Utc>>,
+}
+
+/// See `Order`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OrderKind {
+    /// Begin nothing and wait.
+    Pause,
+    /// Begin nothing and end.
+    Cancel,
 }
 
 /// Rook's operator.
@@ -253,6 +275,8 @@ pub struct Pod {
 pub struct Node {
     /// Condition Ready is True.
     pub ready: bool,
+    /// `spec.unschedulable`: cordoned, no new pod is bound to it.
+    pub cordoned: bool,
     /// Label `kubernetes.io/hostname`.
     pub hostname: String,
 }

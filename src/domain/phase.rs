@@ -216,9 +216,11 @@ pub const ROWS: &[Row] = &[
         !f.placed
             && match f.slot {
                 SlotFact::Destroyed => f.known(),
-                SlotFact::Ours { .. } => {
+                // One that never booted is destroyed first: what is restored would take the mark off it.
+                SlotFact::Ours { never_booted } if f.up || !never_booted => {
                     (f.known() && f.disk != DiskFact::Strayed) || (f.runs() && f.disk == DiskFact::Unseen)
                 }
+                SlotFact::Ours { .. } => false,
                 SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
             }
     }),
@@ -227,10 +229,9 @@ pub const ROWS: &[Row] = &[
     (Phase::Claimed, |f| {
         f.slot == (SlotFact::Ours { never_booted: true })
             && !f.up
-            && f.placed
             && f.known()
             && f.disk != DiskFact::Strayed
-            && !f.finished()
+            && !(f.finished() && f.placed)
     }),
     (Phase::Unauthed, |f| f.ours() && !f.up && f.placed && f.finished() && !f.authed),
     (Phase::Prepared, |f| {

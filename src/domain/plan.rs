@@ -1,6 +1,8 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
 
 use super::act::Act;
 use super::classify::{self, Class};
@@ -8,14 +10,15 @@ use super::gate::{self, Gate, Reason};
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::{Attempt, Ledger, MAX_OPEN, Record};
 use super::next::{Halt, Next, Saving, Summary, Wait};
-use super::observation::Observation;
+use super::observation::{JobState, Observation};
 use super::osd::{Layout, NodeName, OsdId};
 use super::phase;
 use super::policy::Policy;
 use super::step::{self, Step};
 
-/// OSDs that may fail before the run stops for a person: one bad disk is common, two in one run point at something else.
-pub const FAILURE_BUDGET: usize = 1;
+/// Minutes after an intent to stop during which a Stop may still be on its way: a call has ten seconds. Until then a record
+/// that is held keeps what was set for it, and so knows a Stop that arrives late.
+const INTENT_MINUTES: i64 = 1;
 
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,7 +42,7 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
 }
 
 /// Its host in CRUSH.
-fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
+pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
     seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
 }
 
@@ -47,10 +50,11 @@ fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
     /// Candidates asked for a turn.
     const AHEAD: usize = 8;
+    let thin = gate::thin(seen);
     let next = candidates(policy, ledger, seen)
         .into_iter()
         .map(|(osd, _)| osd)
-        .filter(|osd| gate::redundancy(&gate::pgs_of(*osd, seen), seen) == Gate::Open)
+        .filter(|osd| !thin.contains_key(osd))
         .take(AHEAD);
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
@@ -71,7 +75,7 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     if let Some(halt) = lost_record(ledger, seen) {
         return Next::Halt(halt);
     }
-    if let Some(next) = calm_quarantined(ledger, seen) {
+    if let Some(next) = calm_quarantined(ledger, seen).or_else(|| sweep_strays(ledger, seen)) {
         return next;
     }
     if let Some(next) = open_records(policy, ledger, seen) {
@@ -81,8 +85,15 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         .quarantined()
         .map(|r| (r.osd, r.quarantine.as_ref().map(|q| q.why.clone()).unwrap_or_default()))
         .collect();
-    if quarantined.len() > FAILURE_BUDGET {
-        return Next::Halt(Halt::FailureBudget { quarantined });
+    if gate::is_cancelled(seen) {
+        return end(
+            ledger,
+            seen,
+            Next::Finished(Summary { cancelled: true, quarantined, ..Summary::default() }),
+        );
+    }
+    if gate::budget(ledger) != Gate::Open {
+        return end(ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
     }
     next_candidate(policy, ledger, seen, quarantined)
 }
@@ -102,20 +113,48 @@ fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
     stopped.or_else(fence)
 }
 
-/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it.
+/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin stays until it is closed: it
+/// keeps the reweight of one that boots for the first time.
 fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     ledger.quarantined().find_map(|record| {
         let slot = seen.ceph.slots.get(&record.osd)?;
-        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-        (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
+        let (noout, _) = record.flags_to_lift(slot.noout, slot.noin);
+        noout.then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin: false }))
     })
+}
+
+/// What was made for a record that is closed: a runner that was frozen made it after another one had closed the record. It is
+/// swept when its agent has ended. A kept Deployment goes only where the OSD's own is there and runs: else it is the last copy.
+fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let kube = &seen.kube;
+    let is_stray = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
+    let jobs = kube.node_jobs.iter().filter(|job| is_stray(&job.record));
+    if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
+        let (osd, task, trouble) = (job.osd, job.task, job.trouble.clone());
+        return Some(Next::Wait(Wait::Agent { osd, task, job: job.name.clone(), trouble }));
+    }
+    let runs = |osd: &OsdId| {
+        kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
+    };
+    let of_jobs = jobs.map(|job| (job.osd, &job.record));
+    let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));
+    let of_kept = kube.kept.iter().map(|(osd, record)| (*osd, record));
+    let mut strays = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_stray(id));
+    let (osd, record) = strays.find(|(osd, _)| runs(osd))?;
+    Some(Next::Do(Act::Sweep { osd, record: record.clone() }))
 }
 
 /// The first open record that can do something; else the first wait.
 fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let mut wait = None;
     for record in ledger.in_flight() {
-        let next = Step::of(record, ledger, is_wanted(policy, record, seen), seen).next();
+        let step = Step::of(record, ledger, is_wanted(policy, record, seen), seen);
+        let next = match gate::held(policy, seen) {
+            Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
+                Next::Wait(Wait::Gate { osd: record.osd, reason })
+            }
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => step.next(),
+        };
         match next {
             Next::Wait(_) => wait = wait.or(Some(next)),
             Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => return Some(next),
@@ -132,10 +171,19 @@ pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let node = daemon.and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
+        && !is_handed_back(policy, record, seen)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
         && classify::target(&seen.kube.declaration).as_ref() == Ok(&record.target)
+}
+
+/// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
+/// was set for its stop (flags, the fence), which must not stay for as long as a pause may last.
+fn is_handed_back(policy: &Policy, record: &Record, seen: &Observation) -> bool {
+    let held = gate::held(policy, seen) != Gate::Open;
+    let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= INTENT_MINUTES;
+    held && record.stop_intended_at.map_or_else(|| gate::is_cancelled(seen), settled)
 }
 
 fn next_candidate(
@@ -148,29 +196,41 @@ fn next_candidate(
     let candidates = candidates(policy, ledger, seen);
     if !policy.is_confirmed(&seen.kube.declaration) {
         summary.unconfirmed = candidates.iter().map(|(osd, _)| *osd).collect();
-        return end(ledger, seen, summary);
+        return end(ledger, seen, Next::Finished(summary));
     }
     for (osd, class) in candidates {
         let Some((node, target)) = place_of(osd, seen) else {
             continue;
         };
-        match gate::before_stop(osd, &node, ledger.run.fence.as_deref(), seen) {
+        match to_begin(osd, &node, policy, ledger, seen) {
             Gate::Open if ledger.records.len() < MAX_OPEN => {
                 if let Some(next) = record(osd, class, node, target, ledger, seen) {
                     return next;
                 }
             }
             Gate::Open => return Next::Wait(Wait::FreshView),
-            Gate::Shut(reason @ (Reason::NoRedundancy { .. } | Reason::External)) => {
+            Gate::Shut(reason) if reason.is_for_good() => {
                 summary.refused.push((osd, reason.to_string()));
             }
             Gate::Shut(Reason::NotClean { .. }) if only_quarantined_lack(ledger, seen) => {
-                return Next::Halt(Halt::Quarantined { quarantined: summary.quarantined });
+                let quarantined = summary.quarantined;
+                return end(ledger, seen, Next::Halt(Halt::Quarantined { quarantined }));
             }
             Gate::Shut(reason) | Gate::Unknown(reason) => return Next::Wait(Wait::Gate { osd, reason }),
         }
     }
-    end(ledger, seen, summary)
+    end(ledger, seen, Next::Finished(summary))
+}
+
+/// All gates before an OSD is recorded. What is never done in place is told apart also while nothing may be begun.
+fn to_begin(osd: OsdId, node: &NodeName, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
+    match gate::before_stop(osd, node, ledger.run.fence.as_deref(), seen) {
+        Gate::Shut(reason) if reason.is_for_good() => Gate::Shut(reason),
+        gate @ (Gate::Open | Gate::Shut(_) | Gate::Unknown(_)) => match gate::begin(policy, ledger, seen) {
+            Gate::Open => gate,
+            held @ (Gate::Shut(_) | Gate::Unknown(_)) => held,
+        },
+    }
 }
 
 /// Every PG that is not clean was served by an OSD that was left alone past Stop and is down: waiting alone does not end
@@ -193,11 +253,11 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
 }
 
 /// Nothing is left but our fence, perhaps. An OSD that was left alone past Stop keeps it up: Rook would start it.
-fn end(ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
+fn end(ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
     match &ledger.run.fence {
         Some(value) if !past_stop => step::take_down(value, ledger, seen),
-        Some(_) | None => Next::Finished(summary),
+        Some(_) | None => last,
     }
 }
 
@@ -255,50 +315,4 @@ fn record(
     let mut ledger = ledger.with(record);
     ledger.run.serial = serial;
     Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
-}
-
-/// One line of the table that `plan` prints.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// The OSD.
-    pub osd: OsdId,
-    /// Its host in CRUSH.
-    pub host: String,
-    /// What it is.
-    pub class: Class,
-    /// What it will become; none where nothing is done.
-    pub becomes: Option<Layout>,
-    /// Devices as the daemon names them: kernel names, for people only. The stable name is known after the inspection.
-    pub devices: Vec<String>,
-    /// The same by names that outlive a reboot, as far as Ceph knows them.
-    pub stable_devices: Vec<String>,
-    /// How.
-    pub strategy: &'static str,
-}
-
-/// What the run would do, OSD by OSD.
-pub fn lines(policy: &Policy, seen: &Observation) -> Vec<Line> {
-    let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
-    classes
-        .into_iter()
-        .map(|(osd, class)| {
-            let slot = seen.ceph.slots.get(&osd);
-            let metadata = slot.and_then(|slot| slot.metadata.as_ref());
-            let migrates = matches!(class, Class::Legacy(_));
-            let target = classify::target(&seen.kube.declaration).ok().filter(|_| migrates);
-            Line {
-                osd,
-                host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
-                becomes: target,
-                devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
-                stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
-                strategy: match (migrates, policy.selects(osd)) {
-                    (true, true) => "in place, same id",
-                    (true, false) => "not selected",
-                    (false, _) => "-",
-                },
-                class,
-            }
-        })
-        .collect()
 }

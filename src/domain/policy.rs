@@ -1,6 +1,10 @@
 //! What is wanted: the owner's declaration (the CephCluster) and how to go about it (flags).
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
 use super::osd::{ObjectStore, OsdId};
 
@@ -46,6 +50,8 @@ pub struct Policy {
     pub select: BTreeSet<OsdId>,
     /// `--skip`: not these.
     pub skip: BTreeSet<OsdId>,
+    /// `--window`: times at which an OSD may be begun; at any time where empty.
+    pub windows: Vec<Window>,
 }
 
 impl Policy {
@@ -54,8 +60,98 @@ impl Policy {
         (self.select.is_empty() || self.select.contains(&osd)) && !self.skip.contains(&osd)
     }
 
+    /// Whether an OSD may be begun at this time of day.
+    pub fn is_open_at(&self, at: DateTime<Utc>) -> bool {
+        self.windows.is_empty() || self.windows.iter().any(|window| window.contains(at))
+    }
+
+    /// When the next window opens; none where no window is asked for.
+    pub fn opens_at(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.windows.iter().map(|window| window.opens_after(at)).min()
+    }
+
     /// Confirmed by flag or in the CephCluster (P12).
     pub fn is_confirmed(&self, declaration: &Declaration) -> bool {
         self.confirmed || declaration.confirmed
     }
+}
+
+/// Minutes of a day.
+const DAY: u32 = 24 * 60;
+
+/// A time of every day, in UTC, from a minute to before another: `22:00-05:00` goes over midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Window {
+    from: u32,
+    to: u32,
+}
+
+impl Window {
+    /// Whether it is open at this time.
+    pub fn contains(self, at: DateTime<Utc>) -> bool {
+        let now = minute_of_day(at);
+        if self.from < self.to {
+            (self.from..self.to).contains(&now)
+        } else {
+            now >= self.from || now < self.to
+        }
+    }
+
+    /// When it opens next, whether it is open now or not.
+    fn opens_after(self, at: DateTime<Utc>) -> DateTime<Utc> {
+        let now = minute_of_day(at);
+        let minutes = if self.from > now { self.from - now } else { self.from + DAY - now };
+        let into_the_minute =
+            TimeDelta::seconds(at.second().into()) + TimeDelta::nanoseconds(at.nanosecond().into());
+        at - into_the_minute + TimeDelta::minutes(minutes.into())
+    }
+}
+
+fn minute_of_day(at: DateTime<Utc>) -> u32 {
+    at.hour() * 60 + at.minute()
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, to } = self;
+        write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
+    }
+}
+
+/// A text that names no window.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadWindow {
+    /// It is not `HH:MM-HH:MM`.
+    #[error("a window is HH:MM-HH:MM in UTC, such as 22:00-05:00")]
+    Form,
+    /// It begins when it ends: nobody knows whether that is always or never.
+    #[error("a window can't end when it begins; leave --window out for the whole day")]
+    Empty,
+}
+
+impl FromStr for Window {
+    type Err = BadWindow;
+
+    fn from_str(text: &str) -> Result<Self, BadWindow> {
+        let (from, to) = text.split_once('-').ok_or(BadWindow::Form)?;
+        let (from, to) = (minute(from)?, minute(to)?);
+        // The end of the day may be written as 24:00.
+        match (from, to) {
+            (DAY, _) => Err(BadWindow::Form),
+            (from, to) if from == to % DAY => Err(BadWindow::Empty),
+            (from, to) => Ok(Self { from, to }),
+        }
+    }
+}
+
+/// `HH:MM`, two digits each, as a minute of the day.
+fn minute(text: &str) -> Result<u32, BadWindow> {
+    let (hours, minutes) = text.split_once(':').ok_or(BadWindow::Form)?;
+    let number = |text: &str| {
+        let digits = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+        digits.then(|| text.parse::<u32>().ok()).flatten().ok_or(BadWindow::Form)
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    let minute = hours * 60 + minutes;
+    if minutes < 60 && minute <= DAY { Ok(minute) } else { Err(BadWindow::Form) }
 }

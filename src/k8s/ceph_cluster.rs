@@ -6,6 +6,7 @@ use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
+use crate::domain::expect;
 use crate::domain::osd::ObjectStore;
 use crate::domain::policy::Declaration;
 
@@ -48,18 +49,24 @@ impl K8s {
         }
     }
 
-    /// Puts the fence, if there is none. Ours being there already is success; any other is left alone.
-    pub async fn fence(&self, value: &str) -> Result<(), K8sError> {
+    /// Puts the fence, if there is none and nobody wrote the CephCluster since `version`: a runner that was frozen would put
+    /// it up again after another one took it down. Ours being there already is success; any other is left alone.
+    pub async fn fence(&self, value: &str, version: &str) -> Result<(), K8sError> {
         let cluster = self.ceph_cluster().await?;
         let (name, what) = name_of(&cluster);
-        match fence_of(&cluster) {
-            Some(there) if there == value => Ok(()),
-            Some(there) => Err(K8sError::Unexpected {
-                what,
-                found: format!("the label {FENCE}={there} is there, not by us"),
-            }),
-            None => self.ceph_clusters().json_patch(&name, &fence_patch(&cluster, value)).await,
+        let there = fence_of(&cluster);
+        if there.as_deref() == Some(value) {
+            return Ok(());
         }
+        if !expect::no_fence(there.as_deref()) {
+            let found = format!("the label {FENCE}={} is there, not by us", there.unwrap_or_default());
+            return Err(K8sError::Unexpected { what, found });
+        }
+        if !expect::unchanged_cluster(&version_of(&cluster), version) {
+            let found = format!("its resourceVersion is not {version}: it changed since it was looked at");
+            return Err(K8sError::Unexpected { what, found });
+        }
+        self.ceph_clusters().json_patch(&name, &fence_patch(&cluster, value)).await
     }
 
     /// Takes the fence off, if it has our value. None there is success.
@@ -68,7 +75,7 @@ impl K8s {
         let (name, what) = name_of(&cluster);
         match fence_of(&cluster) {
             None => Ok(()),
-            Some(there) if there == value => {
+            Some(there) if expect::our_fence(Some(&there), value) => {
                 self.ceph_clusters().json_patch(&name, &unfence_patch(value)).await
             }
             Some(there) => {
@@ -82,6 +89,11 @@ fn name_of(cluster: &DynamicObject) -> (String, String) {
     let name = cluster.metadata.name.clone().unwrap_or_default();
     let what = format!("cephcluster/{name}");
     (name, what)
+}
+
+/// Its resourceVersion.
+pub(super) fn version_of(cluster: &DynamicObject) -> String {
+    cluster.metadata.resource_version.clone().unwrap_or_default()
 }
 
 /// The fence on a CephCluster, where there is one.

@@ -4,6 +4,7 @@
 
 mod agent;
 mod ceph_cluster;
+mod control_map;
 mod daemon;
 mod error;
 mod events;
@@ -33,6 +34,7 @@ use kube::config::{Config, KubeConfigOptions};
 
 pub use agent::Agent;
 pub use ceph_cluster::FENCE;
+pub use control_map::CONTROL;
 pub use error::{Call, K8sError};
 pub use events::{About, EventType};
 pub use lease::{Holder, LEASE, LeaseOutcome};

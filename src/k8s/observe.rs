@@ -13,17 +13,17 @@ use crate::domain::inspection::RecordId;
 use crate::domain::observation::{Daemon, Kube, Node, Operator, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
-use super::ceph_cluster::{declaration, fence_of};
+use super::ceph_cluster::{declaration, fence_of, version_of};
 use super::names::{OF_A_RECORD, OSD, PART, Part, RECORD};
 use super::node_job::{self, JobSeen, PodSeen, ReportSeen};
-use super::{K8s, K8sError, daemon, pods};
+use super::{CONTROL, K8s, K8sError, control_map, daemon, pods};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl K8s {
     /// One look at everything that a turn decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
-        // Ten lists at the same time are a large future; it need not lie on the stack of every caller.
+        // Eleven lists at the same time are a large future; it need not lie on the stack of every caller.
         Box::pin(self.look()).await
     }
 
@@ -31,7 +31,7 @@ impl K8s {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         let (pods, jobs, maps) = (self.kind::<ApiPod>(), self.kind::<Job>(), self.kind::<ConfigMap>());
         let machines = self.cluster_kind::<ApiNode>();
-        let (cluster, daemons, osd_pods, nodes, job_list, job_pods, map_list, prepares, pdb) = tokio::try_join!(
+        let (cluster, daemons, osd_pods, nodes, job_list, job_pods, map_list, prepares, pdb, control) = tokio::try_join!(
             self.ceph_cluster(),
             deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))),
             pods.list("app=rook-ceph-osd", |pod| osd_pod(&pod)),
@@ -41,6 +41,7 @@ impl K8s {
             maps.list(OF_A_RECORD, |map| Some(owned_map(map))),
             jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
             maps.get_opt("rook-ceph-pdbstatemap"),
+            maps.get_opt(CONTROL),
         )?;
         let operator_namespace = daemons.iter().flatten().find_map(|p| p.operator_namespace.clone());
         let lists = Lists {
@@ -53,10 +54,11 @@ impl K8s {
         };
         let operator = self.operator(operator_namespace).await?;
         let (mut kube, unreadable) = assemble(lists, declaration(&cluster)?);
-        kube.fence = fence_of(&cluster);
+        (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
         kube.operator = operator;
         kube.rook_prepares = prepares;
         kube.draining_failure_domain = pdb.and_then(draining);
+        kube.order = control.and_then(control_map::order);
         for note in unreadable {
             self.note(note);
         }
@@ -134,6 +136,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
     let kube = Kube {
         declaration,
         fence: None,
+        cluster_version: String::new(),
         operator: None,
         daemons,
         oddities,
@@ -144,6 +147,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         leftovers,
         rook_prepares: Vec::new(),
         draining_failure_domain: None,
+        order: None,
     };
     (kube, notes)
 }
@@ -204,7 +208,8 @@ fn named_node(node: &ApiNode) -> (NodeName, Node) {
     let hostname = node.metadata.labels.as_ref().and_then(|l| l.get(HOSTNAME)).unwrap_or(&name).clone();
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
     let ready = conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-    (NodeName(name), Node { ready, hostname })
+    let cordoned = node.spec.as_ref().is_some_and(|s| s.unschedulable == Some(true));
+    (NodeName(name), Node { ready, cordoned, hostname })
 }
 
 fn running_prepare(job: &Job) -> Option<String> {

@@ -38,6 +38,16 @@ fn deployments_get_their_pods_and_the_name_of_their_node() {
 }
 
 #[test]
+fn a_cordoned_node_is_seen_as_such() {
+    let read = |spec: Value| {
+        let node = json!({"metadata": {"name": "n1"}, "spec": spec});
+        named_node(&serde_json::from_value(node).unwrap()).1.cordoned
+    };
+    assert!(read(json!({"unschedulable": true})));
+    assert!(!read(json!({})) && !read(json!({"unschedulable": false})));
+}
+
+#[test]
 fn what_can_not_be_told_apart_is_an_oddity() {
     let parsed = vec![
         deployment("rook-ceph-osd-1", "1", "h"),

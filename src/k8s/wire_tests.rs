@@ -226,18 +226,21 @@ async fn the_fence_is_a_json_patch_with_a_test() {
             assert_eq!(body[2]["op"], "add");
         }),
     ];
-    play(script, async |k8s| k8s.fence("osd-migrate-1").await).await.unwrap();
+    play(script, async |k8s| k8s.fence("osd-migrate-1", "8").await).await.unwrap();
     let script =
         vec![on(CLUSTERS, 200, list(&[cluster(&json!({}))])), on(PATCH, 422, refusal(422, "Invalid"))];
-    let result = play(script, async |k8s| k8s.fence("osd-migrate-1").await).await;
+    let result = play(script, async |k8s| k8s.fence("osd-migrate-1", "8").await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
+    let script = vec![on(CLUSTERS, 200, list(&[cluster(&json!({}))]))];
+    let result = play(script, async |k8s| k8s.fence("osd-migrate-1", "7").await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "written since: {result:?}");
 }
 
 #[tokio::test]
 async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
     let theirs = || vec![on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "by-hand"}))]))];
     for result in [
-        play(theirs(), async |k8s| k8s.fence("osd-migrate-1").await).await,
+        play(theirs(), async |k8s| k8s.fence("osd-migrate-1", "8").await).await,
         play(theirs(), async |k8s| k8s.unfence("osd-migrate-1").await).await,
     ] {
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
@@ -247,12 +250,13 @@ async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
 #[tokio::test]
 async fn a_cluster_without_rook_and_one_with_several_are_told_apart() {
     let result =
-        play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x").await).await;
+        play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x", "8").await)
+            .await;
     assert!(matches!(result, Err(K8sError::NoRook)), "{result:?}");
-    let result = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.fence("x").await).await;
+    let result = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.fence("x", "8").await).await;
     assert!(matches!(result, Err(K8sError::NoCephCluster { .. })), "{result:?}");
     let two = list(&[cluster(&json!({})), cluster(&json!({}))]);
-    let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x").await).await;
+    let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x", "8").await).await;
     assert!(matches!(result, Err(K8sError::SeveralCephClusters { .. })), "{result:?}");
 }
 

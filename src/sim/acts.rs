@@ -5,6 +5,7 @@ use crate::domain::act::{Act, Deploy, Spare};
 use crate::domain::expect::{self, Lost};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
+use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
 use std::collections::BTreeSet;
 
@@ -33,7 +34,9 @@ impl World {
                 Ok(vec![Effect::AgentMade(request.osd)])
             }
             Act::DropAgent { job, uid } => self.drop_agent(job, uid),
-            Act::Fence { osd, record, value } => self.fence(*osd, record, value),
+            Act::Fence { osd, record, value, resource_version } => {
+                self.fence(*osd, record, value, resource_version)
+            }
             Act::Unfence { value } => self.unfence(value),
             Act::Hush { osd, fsid, record, noout, noin } => self.hush(*osd, *fsid, record, (*noout, *noin)),
             Act::Unhush { osd, noout, noin } => {
@@ -96,7 +99,7 @@ impl World {
         refuse("the record is closed")
     }
 
-    fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str) -> Done {
+    fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str, version: &str) -> Done {
         self.expect_open(osd, record)?;
         if self.kube.fence.as_deref() == Some(value) {
             return Ok(Vec::new());
@@ -104,7 +107,10 @@ impl World {
         if !expect::no_fence(self.kube.fence.as_deref()) {
             return refuse("another fence is there");
         }
-        self.kube.fence = Some(value.to_owned());
+        if !expect::unchanged_cluster(&self.kube.cluster_version, version) {
+            return refuse("the CephCluster changed since it was looked at");
+        }
+        self.label(Some(value.to_owned()));
         Ok(vec![Effect::Fence])
     }
 
@@ -115,11 +121,11 @@ impl World {
         if !expect::our_fence(self.kube.fence.as_deref(), value) {
             return refuse("the fence is not ours");
         }
-        self.kube.fence = None;
+        self.label(None);
         Ok(vec![Effect::Fence])
     }
 
-    fn hush(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, flags: (bool, bool)) -> Done {
+    fn hush(&mut self, osd: OsdId, fsid: Option<OsdFsid>, record: &RecordId, flags: (bool, bool)) -> Done {
         self.expect_open(osd, record)?;
         if !expect::to_hush(self.ceph.slots.get(&osd), fsid) {
             return refuse("the slot holds another OSD");
@@ -131,12 +137,13 @@ impl World {
     /// Two writes: the reweight that takes the mark `new` off, then the flags.
     fn unhush(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
         let mut left = writes;
-        let keeps = self.ceph.slots.get(&osd).filter(|slot| noin && slot.up).map(|slot| slot.reweight);
-        if let Some(reweight) = keeps.filter(|_| self.marked_new.contains(&osd)) {
-            if !is_out(Guard::UnhushKeepsReweight) {
-                self.osd_reweight(osd, reweight);
-                left = left.saturating_sub(1);
-            }
+        let marked = self.marked_new.contains(&osd);
+        let keeps = self.ceph.slots.get(&osd).filter(|slot| marked || slot.state == SlotState::New);
+        if let Some(reweight) = keeps.map(|slot| slot.reweight).filter(|_| noin)
+            && !is_out(Guard::UnhushKeepsReweight)
+        {
+            self.osd_reweight(osd, reweight);
+            left = left.saturating_sub(1);
         }
         if left > 0 {
             self.osd_flags(osd, noout.then_some(false), noin.then_some(false));

@@ -224,7 +224,10 @@ impl World {
 
     /// The first write, and the end of the old data.
     fn agent_buries(&mut self, job: &str, request: &NodeRequest, name: String) -> Vec<Effect> {
-        let Some(disk) = self.disks.get_mut(&name) else { return Vec::new() };
+        let Some(disk) = self.disks.get_mut(&name).filter(|disk| disk.held_by.as_deref() == Some(job)) else {
+            // What it has open is a disk that was pulled out.
+            return self.fails(job, NodeProblem::Failed("wipe: input/output error".to_owned()));
+        };
         let was = std::mem::replace(
             &mut disk.content,
             Content::Tombstone {

@@ -13,6 +13,9 @@ use crate::domain::osd::{
 };
 use crate::domain::policy::Declaration;
 
+/// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
+pub const REWEIGHT: Weight = Weight(0xe666);
+
 const GIB: u64 = 1 << 30;
 
 /// How an OSD of an example lies on its disk.
@@ -151,7 +154,7 @@ impl Shape {
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
-            let node = Node { ready: true, hostname: host(n) };
+            let node = Node { ready: true, cordoned: false, hostname: host(n) };
             world.kube.nodes.insert(NodeName(host(n)), node);
             for kind in kinds {
                 world.add_osd(OsdId(next), &host(n), *kind, self.disk_gib * GIB);
@@ -263,8 +266,7 @@ impl World {
                 fsid: Some(osd_fsid),
                 up: true,
                 is_in: true,
-                // Not 1.0, so that a first boot that resets it shows.
-                reweight: Weight(0xe666),
+                reweight: REWEIGHT,
                 primary_affinity: Weight::ONE,
                 up_from: Epoch(5),
                 down_at: Epoch(0),
@@ -326,6 +328,7 @@ fn kube() -> Kube {
             unsupported: Vec::new(),
             pg_healthy_regex: None,
         },
+        cluster_version: "1".to_owned(),
         fence: None,
         operator: Some(Operator {
             name: "rook-ceph/rook-ceph-operator".to_owned(),
@@ -339,6 +342,7 @@ fn kube() -> Kube {
         node_jobs: Vec::new(),
         reports: BTreeMap::new(),
         kept: BTreeMap::new(),
+        order: None,
         leftovers: BTreeMap::new(),
         rook_prepares: Vec::new(),
         draining_failure_domain: None,

@@ -73,7 +73,7 @@ pub enum Happening {
     OthersUnfence,
     /// A person marks an OSD out.
     PersonOuts(OsdId),
-    /// A person marks it in again.
+    /// A person marks it in again, with its reweight.
     PersonIns(OsdId),
     /// A person purges an OSD that is down.
     PersonPurges(OsdId),
@@ -304,6 +304,7 @@ impl World {
                 if let Some(disk) = self.disks.get_mut(name) {
                     disk.identity.by_id = [format!("ata-foreign-{name}")].into();
                     disk.identity.serial = Some(format!("foreign-{name}"));
+                    disk.held_by = None;
                 }
             }
             Happening::DiskOverwritten(name) => self.put_foreign(name),
@@ -347,9 +348,12 @@ impl World {
             activatable: true,
         };
         disk.proof = Some(Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: true });
-        if let Some(fsid) = lost {
-            self.forget_store(fsid);
+        let Some(fsid) = lost else { return };
+        let served = self.ceph.slots.iter().find(|(_, slot)| slot.up && slot.fsid == Some(fsid));
+        if let Some(osd) = served.map(|(osd, _)| *osd) {
+            self.osd_down(osd); // its daemon ends with input/output errors
         }
+        self.forget_store(fsid);
     }
 
     fn meddle(&mut self, what: &Happening) {
@@ -368,10 +372,13 @@ impl World {
             }
             Happening::Unconfirmed => self.kube.declaration.confirmed = false,
             Happening::Confirmed => self.kube.declaration.confirmed = true,
-            Happening::PersonUnfences | Happening::OthersUnfence => self.kube.fence = None,
-            Happening::OthersFence => self.kube.fence = Some("theirs".to_owned()),
+            Happening::PersonUnfences | Happening::OthersUnfence => self.label(None),
+            Happening::OthersFence => self.label(Some("theirs".to_owned())),
             Happening::PersonOuts(osd) => self.osd_out(*osd),
-            Happening::PersonIns(osd) => self.osd_in(*osd),
+            Happening::PersonIns(osd) => {
+                self.osd_in(*osd);
+                self.osd_reweight(*osd, super::example::REWEIGHT);
+            }
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();
             }

@@ -27,6 +27,12 @@ impl World {
         }
     }
 
+    /// The label `do-not-reconcile` of the CephCluster.
+    pub(super) fn label(&mut self, value: Option<String>) {
+        self.kube.fence = value;
+        self.kube.cluster_version = after(&self.kube.cluster_version);
+    }
+
     /// Replicas and our annotation in one PUT.
     pub(super) fn scale(&mut self, osd: OsdId, replicas: u32, stopped_by: Option<RecordId>) {
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {

@@ -115,11 +115,14 @@ impl World {
         }
     }
 
-    /// `osd reweight`: also takes the mark `new` off an OSD that is up.
+    /// `osd reweight`: also takes the mark `new` off, of an OSD that is up and of one that is not.
     pub fn osd_reweight(&mut self, osd: OsdId, reweight: Weight) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.reweight = reweight;
             slot.is_in = reweight > Weight(0);
+            if slot.state == SlotState::New {
+                slot.state = SlotState::Exists;
+            }
             self.marked_new.remove(&osd);
             self.next_epoch();
         }

@@ -176,6 +176,45 @@ fn what_is_out_of_the_way_does_not_close_a_gate() {
 }
 
 #[test]
+fn a_mon_out_of_quorum_keeps_an_osd_from_being_stopped_and_a_stopped_one_from_nothing() {
+    let down = |w: &mut World| health(w, "MON_DOWN");
+    assert_eq!(changed(down), Gate::Shut(Reason::MonDown));
+    for world in [World::stopped(BY_HAND), World::destroyed(BY_HAND)] {
+        assert_eq!(after(&world.with(down)), Gate::Open);
+    }
+}
+
+#[test]
+fn no_osd_is_stopped_on_a_cordoned_node_where_it_could_not_start_again() {
+    let cordon = |name: &'static str| {
+        move |w: &mut World| w.seen.kube.nodes.get_mut(&NodeName(name.to_owned())).unwrap().cordoned = true
+    };
+    check!(changed(cordon("h1")), Gate::Shut(Reason::NodeCordoned { node }) if *node == node_of(BY_HAND));
+    assert_eq!(changed(cordon("h2")), Gate::Open);
+    assert_eq!(after(&World::stopped(BY_HAND).with(cordon("h1"))), Gate::Open);
+}
+
+#[test]
+fn osds_that_are_down_out_and_in_no_pg_count_for_nothing() {
+    // osd.7 died long ago, was taken out, and its data lies elsewhere. Nobody removed it.
+    let dead = |w: &mut World| {
+        let mut slot = w.seen.ceph.slots[&OsdId(1)].clone();
+        (slot.up, slot.is_in, slot.down_at) = (false, false, Epoch(9000));
+        w.seen.ceph.slots.insert(OsdId(7), slot);
+        w.seen.ceph.epoch = Epoch(9001);
+        w.seen.ceph.health.extend(["OSD_DOWN".to_owned(), "OSD_HOST_DOWN".to_owned()]);
+    };
+    assert_eq!(changed(dead), Gate::Open);
+    assert_eq!(after(&World::stopped(BY_HAND).with(dead)), Gate::Open);
+    // In the sets of a PG it counts.
+    let in_a_set = changed(|w| {
+        dead(w);
+        w.pg(WITHOUT).up.insert(OsdId(7));
+    });
+    check!(in_a_set, Gate::Unknown(Reason::StatisticsOld { needed: Epoch(9000), .. }));
+}
+
+#[test]
 fn what_is_known_to_be_wrong_goes_before_what_is_unknown() {
     let gate = changed(|w| {
         w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false;
@@ -409,6 +448,23 @@ fn pgs_that_are_gone_since_the_stop_concern_nobody() {
         w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num -= 1;
     }));
     assert_eq!(gate, Gate::Open);
+}
+
+#[test]
+fn pgs_of_a_deleted_pool_and_merged_ones_are_told_by_the_map_and_not_by_the_statistics() {
+    let world = World::stopped(BY_HAND);
+    let held = world.ledger.records[&BY_HAND].pgs.clone();
+    assert!(gate::gone(&held, &world.seen).is_empty());
+    let unknown = world.clone().with(|w| w.seen.ceph.pgs.clear());
+    assert!(gate::gone(&held, &unknown.seen).is_empty(), "the mgr restarts");
+    let merged = world.clone().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 4);
+    assert_eq!(gate::gone(&held, &merged.seen), BTreeSet::from([pg_id(4), pg_id(6)]));
+    let deleted = world.with(|w| w.seen.ceph.pools.clear());
+    assert_eq!(gate::gone(&held, &deleted.seen), held);
+    let strange = BTreeSet::from(
+        ["x".to_owned(), "1.".to_owned(), "1.zz".to_owned()].map(osd_migrate::domain::osd::PgId),
+    );
+    assert!(gate::gone(&strange, &deleted.seen).is_empty(), "what can't be read is kept");
 }
 
 #[test]

@@ -10,10 +10,12 @@
     clippy::wildcard_imports
 )]
 
+mod begin;
 mod classify;
 mod explore;
 mod gates;
 mod ledger;
+mod outlook;
 mod phases;
 mod purity;
 mod steps;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::next::Summary;
-use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::observation::{OrderKind, SlotState};
 use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::run::{End, Ports, RunError};
@@ -222,4 +222,39 @@ fn wherever_the_program_dies_around_a_failing_rebuild_the_end_is_the_same() {
             assert_once_per_incarnation(sim);
         },
     );
+}
+
+/// osd.0 is stopped when somebody cancels: it is finished, osd.2 is not begun, nothing of ours is left.
+fn assert_cancelled_after_the_first(sim: &Sim) {
+    let now = ends(sim);
+    assert_eq!(now[&BY_HAND].0, Some(claim(BY_HAND, 1)));
+    assert_eq!(now[&FILESTORE].0, Some(old(FILESTORE)));
+    assert!(now.values().all(|(_, _, _, _, flags, _)| *flags == (true, true, false, false)));
+    assert!(sim.ledger().records.is_empty() && sim.ledger().run.fence.is_none());
+    assert!(
+        sim.seen.kube.fence.is_none() && sim.seen.kube.kept.is_empty() && sim.seen.kube.node_jobs.is_empty()
+    );
+    assert_eq!(count(sim, |act| matches!(act, Act::Stop { .. })), 1);
+}
+
+#[test]
+fn cancelled_in_the_middle_it_finishes_the_osd_that_is_down_and_ends_wherever_the_program_dies() {
+    let cancels = |sim: &mut Sim| sim.orders_at_stop = Some((BY_HAND, OrderKind::Cancel));
+    let cancelled = || Some(Ok(End::Finished(Summary { cancelled: true, ..Summary::default() })));
+    let undisturbed = fake(cancels);
+    assert_eq!(run(&undisturbed), cancelled());
+    assert_cancelled_after_the_first(&undisturbed.0.borrow());
+    // Lifted, the next run does the rest.
+    undisturbed.0.borrow_mut().seen.kube.order = None;
+    assert_eq!(run(&undisturbed), finished());
+    let points = undisturbed.0.borrow().points / 2;
+    for n in 1..=points {
+        let fake = fake(|sim| {
+            cancels(sim);
+            sim.dies_at = Some(n);
+        });
+        assert_eq!(run(&fake), None, "it must die at {n}");
+        assert_eq!(run(&fake), cancelled(), "died at {n}");
+        assert_cancelled_after_the_first(&fake.0.borrow());
+    }
 }

@@ -1,10 +1,12 @@
 //! What must hold before an act, asked on a fresh view. Reasons are data: they are what `status` shows.
 
+mod begin;
 mod reason;
 
-pub use reason::Reason;
+pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
+pub use reason::{HOW_TO_CONFIRM, Reason};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::act::Spare;
 use super::ledger::Record;
@@ -45,17 +47,29 @@ pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
 
 /// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
 pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
-    let concerned = pgs_of(osd, seen);
-    let odd = seen.kube.oddities.first();
     first_not_open([
-        surroundings(node, our_fence, seen),
-        odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() })),
+        // What no waiting mends goes first: such an OSD is told apart, whatever else is the matter.
+        redundancy(&pgs_of(osd, seen), seen),
+        before_any_stop(our_fence, seen),
+        before_this_stop(osd, node, seen),
+    ])
+}
+
+/// The part of it that is the same for every OSD.
+pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
+        surroundings(our_fence, seen),
+        not_odd(seen),
+        mon_quorum(seen),
         // All PGs are to be clean, so of all of them it must be known.
         fresh(|_| true, &seen.ceph),
         all_clean(&seen.ceph),
-        redundancy(&concerned, seen),
-        ok_to_stop(osd, seen),
     ])
+}
+
+/// The part of it that is this OSD's own, redundancy apart.
+pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
+    first_not_open([node_ready(node, seen), not_cordoned(node, seen), ok_to_stop(osd, seen)])
 }
 
 /// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.
@@ -66,7 +80,8 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
         enough_room(record, seen),
         // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
         fresh(|pg| record.pgs.contains(pg), &seen.ceph),
-        surroundings(&record.node, our_fence, seen),
+        surroundings(our_fence, seen),
+        node_ready(&record.node, seen),
     ])
 }
 
@@ -119,8 +134,8 @@ pub fn flags(seen: &Observation) -> Gate {
     flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
 }
 
-/// Everything around the PGs: Rook, the node, space, flags, upgrades.
-fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+/// Everything around the PGs: Rook, space, flags, upgrades.
+fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
     let kube = &seen.kube;
     let full = FULL.iter().find(|code| seen.ceph.health.contains(**code));
     let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
@@ -139,11 +154,36 @@ fn surroundings(node: &NodeName, our_fence: Option<&str>, seen: &Observation) ->
         shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
         full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
         flags(seen),
-        match kube.nodes.get(node) {
-            Some(seen_node) if seen_node.ready => Gate::Open,
-            Some(_) | None => Gate::Unknown(Reason::NodeNotReady { node: node.clone() }),
-        },
     ])
+}
+
+fn node_ready(node: &NodeName, seen: &Observation) -> Gate {
+    match seen.kube.nodes.get(node) {
+        Some(found) if found.ready => Gate::Open,
+        Some(_) | None => Gate::Unknown(Reason::NodeNotReady { node: node.clone() }),
+    }
+}
+
+/// Asked before Stop only: the pod that would start the OSD again, old or new, would find no node. After it there is nothing
+/// better to do than to go on.
+fn not_cordoned(node: &NodeName, seen: &Observation) -> Gate {
+    let cordoned = seen.kube.nodes.get(node).is_some_and(|found| found.cordoned);
+    shut_if(cordoned, || Reason::NodeCordoned { node: node.clone() })
+}
+
+fn not_odd(seen: &Observation) -> Gate {
+    let odd = seen.kube.oddities.first();
+    odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() }))
+}
+
+/// All mons of the monmap are in quorum. (The mons raise `MON_DOWN` when one is not; that they answer at all shows that a
+/// majority is.)
+///
+/// Asked before Stop only: who has lost one mon may lose the quorum with the next, and then nobody can bring an OSD back
+/// that is down for the work. An OSD that is down already is finished all the same: that takes minutes, and a mon that
+/// restarts must not make an OSD go down and up.
+fn mon_quorum(seen: &Observation) -> Gate {
+    shut_if(seen.ceph.health.contains("MON_DOWN"), || Reason::MonDown)
 }
 
 /// An operator with no replicas wanted and no pod left does nothing: it is out of the way.
@@ -213,6 +253,32 @@ pub fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
         .filter_map(|pg| seen.ceph.pools.get(&pg.pool));
     let thin = pools.into_iter().find(|pool| !leaves_redundancy(pool));
     thin.map_or(Gate::Open, |pool| Gate::Shut(Reason::NoRedundancy { pool: pool.name.clone() }))
+}
+
+/// OSDs that hold a PG of a pool that can't do without one, each with its reason: one pass for all of them.
+pub fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
+    let mut found = BTreeMap::new();
+    for pg in seen.ceph.pgs.values() {
+        let Some(pool) = seen.ceph.pools.get(&pg.pool).filter(|pool| !leaves_redundancy(pool)) else {
+            continue;
+        };
+        for osd in pg.up.union(&pg.acting) {
+            found.entry(*osd).or_insert_with(|| Reason::NoRedundancy { pool: pool.name.clone() });
+        }
+    }
+    found
+}
+
+/// PGs among these that are no more: their pool was deleted, or has fewer PGs now. Asked of the map, which is exact; the
+/// statistics may just not know them yet.
+pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
+    let is_there = |pg: &PgId| {
+        let (pool, number) = pg.0.split_once('.')?;
+        let number = u32::from_str_radix(number, 16).ok()?;
+        Some(seen.ceph.pools.get(&pool.parse().ok()?).is_some_and(|pool| number < pool.pg_num))
+    };
+    // A name that can't be read stays.
+    pgs.iter().filter(|pg| is_there(pg) == Some(false)).cloned().collect()
 }
 
 fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {

@@ -3,7 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use chrono::{DateTime, Utc};
+
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
+use crate::domain::policy::Window;
+
+/// What to type to confirm.
+pub const HOW_TO_CONFIRM: &str = "kubectl patch cephcluster NAME --type merge -p \
+    '{\"spec\":{\"storage\":{\"migration\":{\"confirmation\":\"yes-really-migrate-osds\"}}}}', \
+    or --confirm yes-really-migrate-osds";
 
 /// Why a gate is not open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,10 +120,48 @@ pub enum Reason {
         /// its name
         node: NodeName,
     },
+    /// The node is cordoned: an OSD that is stopped there could not be started again.
+    NodeCordoned {
+        /// its name
+        node: NodeName,
+    },
+    /// Somebody started the OSD that we had stopped.
+    StartedByOthers,
+    /// Not all mons are in quorum.
+    MonDown,
     /// `spec.external.enable`
     External,
     /// `spec.removeOSDsIfOutAndSafeToRemove`
     RemovesOutOsds,
+    /// Neither the CephCluster nor a flag confirms.
+    NotConfirmed,
+    /// A person paused.
+    Paused {
+        /// since when, where it is known
+        since: Option<DateTime<Utc>>,
+    },
+    /// A person cancelled.
+    Cancelled {
+        /// since when, where it is known
+        since: Option<DateTime<Utc>>,
+    },
+    /// It is not the time for it.
+    OutsideWindow {
+        /// the windows
+        windows: Vec<Window>,
+        /// when the next one opens
+        opens_at: Option<DateTime<Utc>>,
+    },
+    /// More OSDs failed than the budget allows.
+    FailureBudget {
+        /// which were left alone
+        quarantined: BTreeSet<OsdId>,
+    },
+    /// Another OSD comes first.
+    After {
+        /// which
+        osd: OsdId,
+    },
 }
 
 impl Reason {
@@ -142,13 +188,72 @@ impl Reason {
             | Self::Draining { .. }
             | Self::Odd { .. }
             | Self::NodeNotReady { .. }
+            | Self::NodeCordoned { .. }
+            | Self::StartedByOthers
+            | Self::MonDown
             | Self::External
-            | Self::RemovesOutOsds => false,
+            | Self::RemovesOutOsds
+            | Self::NotConfirmed
+            | Self::Paused { .. }
+            | Self::Cancelled { .. }
+            | Self::OutsideWindow { .. }
+            | Self::FailureBudget { .. }
+            | Self::After { .. } => false,
+        }
+    }
+
+    /// Whether waiting does not help: this version never does such an OSD in place.
+    pub fn is_for_good(&self) -> bool {
+        matches!(self, Self::NoRedundancy { .. } | Self::External)
+    }
+
+    /// One word, for tables and programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::StatisticsIncomplete { .. } => "statistics-incomplete",
+            Self::StatisticsOld { .. } => "statistics-old",
+            Self::NotClean { .. } => "not-clean",
+            Self::Peering { .. } => "peering",
+            Self::NotOkToStop { .. } => "not-ok-to-stop",
+            Self::NotAsked => "not-asked",
+            Self::NoRedundancy { .. } => "no-redundancy",
+            Self::OtherCopyLacks { .. } => "other-copy-lacks",
+            Self::Full { .. } => "full",
+            Self::Flag { .. } => "flag",
+            Self::TooSmall { .. } => "too-small",
+            Self::RoomUnknown => "room-unknown",
+            Self::Upgrading => "upgrading",
+            Self::RookPrepares { .. } => "rook-prepares",
+            Self::OperatorRuns { .. } => "operator-runs",
+            Self::FencedByOthers { .. } => "fenced-by-others",
+            Self::Draining { .. } => "draining",
+            Self::Odd { .. } => "odd",
+            Self::NodeNotReady { .. } => "node-not-ready",
+            Self::NodeCordoned { .. } => "node-cordoned",
+            Self::StartedByOthers => "started-by-others",
+            Self::MonDown => "mon-down",
+            Self::External => "external",
+            Self::RemovesOutOsds => "removes-out-osds",
+            Self::NotConfirmed => "not-confirmed",
+            Self::Paused { .. } => "paused",
+            Self::Cancelled { .. } => "cancelled",
+            Self::OutsideWindow { .. } => "outside-window",
+            Self::FailureBudget { .. } => "failure-budget",
+            Self::After { .. } => "after-another",
         }
     }
 }
 
+fn since(at: Option<DateTime<Utc>>) -> String {
+    at.map(|at| format!(" since {}", at.format("%Y-%m-%d %H:%M:%SZ"))).unwrap_or_default()
+}
+
+fn names<'a>(things: impl IntoIterator<Item = &'a (impl fmt::Display + 'a)>) -> String {
+    things.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for Reason {
+    #[expect(clippy::too_many_lines, reason = "one sentence for each reason")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StatisticsIncomplete { known, expected } => {
@@ -160,8 +265,7 @@ impl fmt::Display for Reason {
             Self::NotClean { count, pg, state, down } => {
                 write!(f, "{count} PGs are not active+clean (the first: {pg} {state})")?;
                 if !down.is_empty() {
-                    let names: Vec<_> = down.iter().map(ToString::to_string).collect();
-                    write!(f, "; down: {}", names.join(", "))?;
+                    write!(f, "; down: {}", names(down))?;
                 }
                 f.write_str("; see `ceph pg dump_stuck`")
             }
@@ -200,10 +304,33 @@ impl fmt::Display for Reason {
                 write!(f, "{what}; see `kubectl get deployments,pods -l app=rook-ceph-osd`")
             }
             Self::NodeNotReady { node } => write!(f, "node {node} is not Ready; see `kubectl describe node {node}`"),
+            Self::NodeCordoned { node } => write!(
+                f,
+                "node {node} is cordoned, an OSD stopped there could not start again: kubectl uncordon {node} when its owner is done"
+            ),
+            Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
+            Self::MonDown => f.write_str(
+                "not all mons are in quorum, one more that fails may stop the whole cluster; see `ceph quorum_status`",
+            ),
             Self::External => f.write_str("the CephCluster is external: its OSDs are not run here"),
             Self::RemovesOutOsds => f.write_str(
                 "removeOSDsIfOutAndSafeToRemove is on: Rook may remove an OSD that is down for the work; set it to false first",
             ),
+            Self::NotConfirmed => write!(f, "it is not confirmed: {HOW_TO_CONFIRM}"),
+            Self::Paused { since: at } => write!(f, "paused{}: osd-migrate resume", since(*at)),
+            Self::Cancelled { since: at } => {
+                write!(f, "cancelled{}; to let runs begin again: osd-migrate resume", since(*at))
+            }
+            Self::OutsideWindow { windows, opens_at } => {
+                write!(f, "outside of {} UTC", names(windows))?;
+                opens_at.map_or(Ok(()), |at| write!(f, "; it opens at {}", at.format("%Y-%m-%d %H:%MZ")))
+            }
+            Self::FailureBudget { quarantined } => write!(
+                f,
+                "too many OSDs failed: {}; mend them and type osd-migrate retry osd.N",
+                names(quarantined)
+            ),
+            Self::After { osd } => write!(f, "one OSD at a time: after {osd}"),
         }
     }
 }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::Step;
 use crate::domain::act::{Act, Spare};
 use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::NodeTask;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
@@ -92,8 +93,8 @@ impl Step<'_> {
                 record.turned_back = None;
             });
         }
-        if !(slot.noout && slot.noin) {
-            return self.hush(record.old, !slot.noout, !slot.noin);
+        if let Some(next) = self.hush() {
+            return next;
         }
         self.fenced(Act::Stop {
             osd,
@@ -104,8 +105,18 @@ impl Step<'_> {
         })
     }
 
+    /// Somebody scaled its Deployment up again, our mark still on it: nothing is lost yet, so it is theirs again.
+    fn started_by_others(&self) -> Option<Next> {
+        let daemon = self.seen.kube.daemons.get(&self.record.osd)?;
+        let is_wanted_up = daemon.replicas > 0 && daemon.stopped_by.is_some();
+        (!holds(Guard::StaysStopped, !is_wanted_up)).then(|| self.turn_back(&Reason::StartedByOthers))
+    }
+
     pub(super) fn stopping(&self) -> Next {
         let osd = self.record.osd;
+        if let Some(next) = self.started_by_others() {
+            return next;
+        }
         // Under `nodown` it never counts as down: its PGs would wait for a daemon that is gone.
         match gate::flags(self.seen) {
             Gate::Shut(reason) if !self.facts.pod => self.turn_back(&reason),
@@ -115,6 +126,9 @@ impl Step<'_> {
 
     pub(super) fn destroy_stopped(&self) -> Next {
         let osd = self.record.osd;
+        if let Some(next) = self.started_by_others() {
+            return next;
+        }
         // What was decided and counted is done, also where the gate has opened again.
         if self.record.turned_back.is_some() {
             return self.restart();

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use super::act::Act;
 use super::gate;
+use super::guard::{Guard, holds};
 use super::inspection::NodeTask;
 use super::ledger::{Ledger, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
@@ -48,6 +49,9 @@ impl<'a> Step<'a> {
         if self.record.closing {
             return self.close();
         }
+        if let Some(next) = self.drop_gone_pgs() {
+            return next;
+        }
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
@@ -59,7 +63,7 @@ impl<'a> Step<'a> {
             Phase::NotOurStop => Next::Wait(Wait::NotOurStop { osd: self.record.osd }),
             Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
-            Phase::Destroyed => self.rebuild(),
+            Phase::Destroyed => self.hushed(|| self.rebuild()),
             Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
                 // Not asked is not missing.
                 Next::Wait(Wait::FreshView)
@@ -74,9 +78,9 @@ impl<'a> Step<'a> {
             }),
             Phase::Gone => Next::Halt(Halt::PurgedByOthers { osd: self.record.osd }),
             Phase::Strayed => self.purge_stray(),
-            Phase::Undone => self.agent(NodeTask::GiveBack),
+            Phase::Undone => self.hushed(|| self.agent(NodeTask::GiveBack)),
             Phase::Prepared => self.deploy(),
-            Phase::Starting => self.starting(),
+            Phase::Starting => self.hushed(|| self.starting()),
             Phase::Settling => self.settling(),
             Phase::Nonconforming => {
                 self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
@@ -84,6 +88,22 @@ impl<'a> Step<'a> {
             Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
             Phase::Foreign => self.see_again(),
         }
+    }
+
+    /// The next thing would begin with the OSD: look at its device, or lead to its stop.
+    pub fn begins(&self) -> bool {
+        let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
+        !self.record.closing && self.facts.before_stop() && to_begin
+    }
+
+    /// PGs saved at Stop that are no more are dropped, and told of. (Before Stop they are saved anew anyway.)
+    fn drop_gone_pgs(&self) -> Option<Next> {
+        let gone = gate::gone(&self.record.pgs, self.seen);
+        if gone.is_empty() || self.facts.before_stop() {
+            return None;
+        }
+        let pgs = self.record.pgs.difference(&gone).cloned().collect();
+        Some(self.save(Saving::PgsGone { pgs: gone }, |record| record.pgs = pgs))
     }
 
     /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
@@ -108,6 +128,7 @@ impl<'a> Step<'a> {
                 osd: self.record.osd,
                 record: self.record.id.clone(),
                 value: value.to_owned(),
+                resource_version: self.seen.kube.cluster_version.clone(),
             }),
             Some(other) => Next::Wait(Wait::Gate {
                 osd: self.record.osd,
@@ -116,10 +137,18 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Per-OSD flags for the time of the redo.
-    fn hush(&self, fsid: OsdFsid, noout: bool, noin: bool) -> Next {
+    /// Per-OSD flags for the time of the redo, where one of them is off: a purge loses them, people lift them. Without `noin`
+    /// the first boot would reset the reweight.
+    fn hush(&self) -> Option<Next> {
         let (osd, record) = (self.record.osd, self.record.id.clone());
-        self.fenced(Act::Hush { osd, fsid, record, noout, noin })
+        let slot = self.seen.ceph.slots.get(&osd)?;
+        let (noout, noin, fsid) = (!slot.noout, !slot.noin, slot.fsid);
+        let hushed = holds(Guard::HushedFirst, !(noout || noin));
+        (!hushed).then(|| self.fenced(Act::Hush { osd, fsid, record, noout, noin }))
+    }
+
+    fn hushed(&self, next: impl FnOnce() -> Next) -> Next {
+        self.hush().unwrap_or_else(next)
     }
 
     /// Takes the fence down and forgets it, where no other record in flight needs it.

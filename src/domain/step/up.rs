@@ -4,7 +4,7 @@ use super::Step;
 use crate::domain::act::{Act, Deploy};
 use crate::domain::gate;
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::phase;
+use crate::domain::phase::{self, SlotFact};
 
 /// Restarts of a new OSD's pod after which waiting on does no good.
 pub const MAX_RESTARTS: u32 = 3;
@@ -22,11 +22,8 @@ impl Step<'_> {
                 record.claims = claims;
             });
         }
-        let (noout, noin) =
-            self.seen.ceph.slots.get(&osd).map_or((true, true), |slot| (slot.noout, slot.noin));
-        let is_hushed = noout && noin;
-        if !is_hushed && !self.facts.up {
-            return self.hush(fsid, !noout, !noin);
+        if let Some(next) = self.hush().filter(|_| !self.facts.up) {
+            return next;
         }
         let Some(name) = evidence.device.by_id.first() else {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
@@ -98,6 +95,10 @@ impl Step<'_> {
     /// One a turn: flags, fence, what was made for the record; last the record itself.
     pub(super) fn close(&self) -> Next {
         let record = self.record;
+        // A Stop that arrived after the record was given up: the OSD serves again first.
+        if self.facts.slot == SlotFact::Old && self.facts.stopped {
+            return self.restart();
+        }
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
             if noout || noin {

@@ -66,13 +66,17 @@ fn machines(world: &World) -> Vec<Happening> {
 fn people(world: &World) -> Vec<Happening> {
     let mut menu = vec![
         Happening::DiskSwapped("disk-0".to_owned()),
-        Happening::DiskOverwritten("disk-0".to_owned()),
         Happening::Unconfirmed,
         Happening::OthersFence,
         Happening::FlagSet,
         Happening::OperatorUp,
         Happening::PersonOuts(OURS),
     ];
+    let disk = &world.disks["disk-0"];
+    if disk.held_by.is_none() && !world.is_run(disk) {
+        // Who writes to a disk opens it exclusively too.
+        menu.push(Happening::DiskOverwritten("disk-0".to_owned()));
+    }
     if let Some(daemon) = world.kube.daemons.get(&OURS) {
         menu.push(match daemon.replicas {
             0 => Happening::PersonStarts(OURS),

@@ -187,6 +187,9 @@ fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
     if daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() != Some(&record.id)) {
         return Some(format!("P3: {osd} was destroyed, which was not stopped by us"));
     }
+    if daemon.is_some_and(|daemon| daemon.replicas > 0) {
+        return Some(format!("P3: {osd} was destroyed while somebody wants it up"));
+    }
     if daemon.is_some_and(|daemon| !daemon.pods.is_empty()) {
         return Some(format!("P3: {osd} was destroyed while its pod was there"));
     }
@@ -215,19 +218,16 @@ fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken
         Content::Bluestore { .. } | Content::FilestorePartition { .. } => {
             let fsid = fsid_on(was);
             let recorded = before.ledger.records.get(&osd).map(|record| record.old);
-            let original = world
-                .ceph
-                .slots
-                .keys()
-                .any(|id| fsid == Some(osd_migrate::sim::example::fsid(*id, 0)) && *id == osd);
+            let original = fsid == Some(osd_migrate::sim::example::fsid(osd, 0));
             if !original || (recorded.is_some() && recorded != fsid) {
                 return Some(format!(
                     "P3: {disk} was wiped, which carries something else than the OSD of the record: {was:?}"
                 ));
             }
-            let slot = world.ceph.slots.get(&osd).map(|slot| slot.state);
-            (slot != Some(SlotState::Destroyed))
-                .then(|| format!("P3: {disk} was wiped while its slot is {slot:?}"))
+            // An id that a person purged meanwhile was destroyed before.
+            let state = world.ceph.slots.get(&osd).map(|slot| slot.state);
+            let not_given_up = state.is_some_and(|state| state != SlotState::Destroyed);
+            not_given_up.then(|| format!("P3: {disk} was wiped while its slot is {state:?}"))
         }
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             Some(format!("P3: {disk} was wiped, which carries {was:?}"))
@@ -269,6 +269,12 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
             }
             return closed(record, before);
         };
+        if now.closing && !record.closing && record.new.is_some() {
+            let broken = called_done(record, before);
+            if broken.is_some() {
+                return broken;
+            }
+        }
         if now.id != record.id {
             return Some(format!("the record of {osd} was written over by another"));
         }
@@ -293,7 +299,8 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
         let whole = slot.fsid == Some(record.old);
         return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
     }
-    let meddled = !slot.is_in || state.world.marked_new.contains(&osd);
+    // Out when it was recorded, or out now: somebody else decides on its reweight.
+    let meddled = !slot.is_in || record.reweight.0 == 0;
     if slot.crush.as_ref() != Some(&record.crush) {
         return Some(format!("P4: the place of {osd} is {:?}, it was {:?}", slot.crush, record.crush));
     }
@@ -303,6 +310,15 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     if state.world.marked_new.contains(&osd) {
         return Some(format!("P4: {osd} is still marked new: its next boot resets its reweight"));
     }
+    None
+}
+
+/// P10: an OSD is called done when the cluster shows it.
+fn called_done(record: &Record, state: &State) -> Option<Broken> {
+    let osd = record.osd;
+    let Some(slot) = state.world.ceph.slots.get(&osd) else {
+        return Some(format!("P10: {osd} was called done, and is gone"));
+    };
     let whole = state
         .world
         .placements

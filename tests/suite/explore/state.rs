@@ -101,6 +101,11 @@ impl State {
             report.began_at = DateTime::UNIX_EPOCH;
             report.ended_at = passed(now, report.ended_at);
         }
+        if self.frozen.is_none() {
+            // Who decides next reads them anew; only a frozen runner remembers one.
+            self.world.kube.cluster_version.clear();
+            self.world.kube.daemons.values_mut().for_each(|daemon| daemon.resource_version.clear());
+        }
         flatten_ledger(&mut self.ledger, now);
         let version = self.version;
         if let Some((next, read)) = &mut self.frozen {

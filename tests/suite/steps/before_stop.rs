@@ -101,6 +101,17 @@ fn past_stop_a_withdrawn_confirmation_changes_nothing() {
     }
 }
 
+#[test]
+fn a_stop_that_arrives_after_the_record_was_given_up_is_undone_before_the_record_closes() {
+    let world = World::intended(OSD).with(|w| w.policy.skip = [OSD].into()).saved("withdrawn").with(|w| {
+        let id = w.record(OSD).id.clone();
+        (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
+    });
+    for world in [world.clone(), world.with(|w| w.daemon(OSD).pods.clear()).down(OSD)] {
+        check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    }
+}
+
 // ---- Serving: towards Stop
 
 #[test]

@@ -145,3 +145,25 @@ fn stopped_without_a_saved_proof_the_proof_is_saved_first() {
     let world = World::stopped(OSD).with(|w| w.record(OSD).evidence = None);
     assert_eq!(word(&world.plan()), Some("proof"));
 }
+
+#[test]
+fn pgs_that_are_no_more_are_dropped_and_told_of_before_the_gate_is_asked() {
+    let merged = |w: &mut World| {
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 4;
+        w.seen.ceph.pgs.retain(|id, _| (0..4).any(|n| *id == pg_id(n)));
+    };
+    for world in [World::stopped(OSD), World::destroyed(OSD), World::booted(OSD)] {
+        let world = world.with(merged);
+        let next = world.plan();
+        check!(&next, Next::Save { why: Saving::PgsGone { pgs }, .. } if *pgs == [pg_id(4), pg_id(6)].into());
+        let Next::Save { osd, why, ledger } = &next else { panic!() };
+        let told = osd_migrate::report::Event::Saved { osd: *osd, why, ledger }.to_string();
+        assert!(told.ends_with("left out: 1.4, 1.6"), "{told}");
+        let world = world.saved("pgs-gone");
+        assert_eq!(world.ledger.records[&OSD].pgs, [pg_id(0), pg_id(2)].into());
+        assert_ne!(word(&world.plan()), Some("pgs-gone"));
+    }
+    check!(World::stopped(OSD).with(merged).saved("pgs-gone").plan(), Next::Do(Act::Destroy { .. }));
+    // Before Stop they are saved anew with the intent.
+    assert_eq!(word(&World::intended(OSD).with(merged).plan()), Some("stop"));
+}

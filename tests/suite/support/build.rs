@@ -242,7 +242,9 @@ pub(crate) fn declaration() -> Declaration {
 
 pub(crate) fn observation() -> Observation {
     let osds = || (0..OSDS).map(OsdId);
-    let node = |name: &str| (NodeName(name.to_owned()), Node { ready: true, hostname: name.to_owned() });
+    let node = |name: &str| {
+        (NodeName(name.to_owned()), Node { ready: true, cordoned: false, hostname: name.to_owned() })
+    };
     Observation {
         at: noon(),
         ceph: Ceph {
@@ -274,6 +276,7 @@ pub(crate) fn observation() -> Observation {
         kube: Kube {
             declaration: declaration(),
             fence: None,
+            cluster_version: "1".to_owned(),
             operator: Some(Operator {
                 name: "rook-ceph/rook-ceph-operator".to_owned(),
                 image: "rook:v1.16".to_owned(),
@@ -289,6 +292,7 @@ pub(crate) fn observation() -> Observation {
             leftovers: BTreeMap::new(),
             rook_prepares: Vec::new(),
             draining_failure_domain: None,
+            order: None,
         },
     }
 }

@@ -14,7 +14,9 @@ use osd_migrate::domain::inspection::{
     Content, Inspection, NodeProblem, NodeReport, NodeRequest, NodeTask, RecordId,
 };
 use osd_migrate::domain::ledger::{Ledger, Record};
-use osd_migrate::domain::observation::{Daemon, JobState, NodeJob, Observation, OkToStop, Pg, SlotState};
+use osd_migrate::domain::observation::{
+    Daemon, JobState, NodeJob, Observation, OkToStop, Order, OrderKind, Pg, SlotState,
+};
 use osd_migrate::domain::osd::{Epoch, OsdFsid, OsdId, PgId, Weight};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{
@@ -41,6 +43,8 @@ pub(crate) struct Sim {
     pub(crate) rebuilds_fail: u32,
     /// This OSD goes down for some ticks as soon as that one rests.
     pub(crate) outage: Option<(OsdId, OsdId, u32)>,
+    /// As soon as that OSD is stopped, somebody orders this.
+    pub(crate) orders_at_stop: Option<(OsdId, OrderKind)>,
     /// The port call's beginning or end at which the program dies.
     pub(crate) dies_at: Option<usize>,
     /// Beginnings and ends of port calls that change the world, so far.
@@ -70,6 +74,7 @@ impl Sim {
             log: Vec::new(),
             rebuilds_fail: 0,
             outage: None,
+            orders_at_stop: None,
             dies_at: None,
             points: 0,
             version: 0,
@@ -330,6 +335,9 @@ impl Sim {
                 )?;
                 (daemon.replicas, daemon.stopped_by) = (0, Some(record.clone()));
                 daemon.resource_version.push('+');
+                if let Some((_, kind)) = self.orders_at_stop.filter(|(at, _)| at == osd) {
+                    self.seen.kube.order = Some(Order { kind, since: None });
+                }
             }
             Act::Restart { osd, record } => {
                 let daemon = self.seen.kube.daemons.get_mut(osd).ok_or("no Deployment")?;

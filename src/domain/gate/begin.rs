@@ -1,0 +1,58 @@
+//! Gates before an OSD is begun, whichever it is: what people said, the time of day, and what failed already.
+
+use super::{Gate, Reason, first_not_open, shut_if};
+use crate::domain::ledger::Ledger;
+use crate::domain::observation::{Observation, Order, OrderKind};
+use crate::domain::policy::Policy;
+
+/// OSDs that may fail before the run stops for a person: one bad disk is common, two in one run point at something else.
+pub const FAILURE_BUDGET: usize = 1;
+
+/// Gate before an OSD is begun.
+pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
+    first_not_open([held(policy, seen), budget(ledger), confirmed(policy, seen)])
+}
+
+/// What holds an OSD that was recorded and is not past Stop: a word of a person, or the time of day. Past Stop none of it is
+/// asked: its data lacks a copy until it is finished.
+pub fn held(policy: &Policy, seen: &Observation) -> Gate {
+    first_not_open([not_cancelled(seen), not_paused(seen), window(policy, seen)])
+}
+
+fn order(kind: OrderKind, seen: &Observation) -> Option<&Order> {
+    seen.kube.order.as_ref().filter(|order| order.kind == kind)
+}
+
+/// Whether a person cancelled.
+pub fn is_cancelled(seen: &Observation) -> bool {
+    not_cancelled(seen) != Gate::Open
+}
+
+fn not_cancelled(seen: &Observation) -> Gate {
+    let order = order(OrderKind::Cancel, seen);
+    order.map_or(Gate::Open, |order| Gate::Shut(Reason::Cancelled { since: order.since }))
+}
+
+fn not_paused(seen: &Observation) -> Gate {
+    let order = order(OrderKind::Pause, seen);
+    order.map_or(Gate::Open, |order| Gate::Shut(Reason::Paused { since: order.since }))
+}
+
+fn window(policy: &Policy, seen: &Observation) -> Gate {
+    shut_if(!policy.is_open_at(seen.at), || Reason::OutsideWindow {
+        windows: policy.windows.clone(),
+        opens_at: policy.opens_at(seen.at),
+    })
+}
+
+/// Not more OSDs were left alone than the budget allows.
+pub fn budget(ledger: &Ledger) -> Gate {
+    let quarantined = || ledger.quarantined().map(|record| record.osd).collect();
+    shut_if(ledger.quarantined().count() > FAILURE_BUDGET, || Reason::FailureBudget {
+        quarantined: quarantined(),
+    })
+}
+
+fn confirmed(policy: &Policy, seen: &Observation) -> Gate {
+    shut_if(!policy.is_confirmed(&seen.kube.declaration), || Reason::NotConfirmed)
+}

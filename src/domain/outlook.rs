@@ -1,0 +1,152 @@
+//! What a run would do, OSD by OSD, and why not now: what `plan` prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::classify::{self, Class};
+use super::gate::{self, Gate, Reason};
+use super::ledger::{Ledger, Record};
+use super::observation::Observation;
+use super::osd::{Layout, OsdId};
+use super::plan::{candidates, host_of};
+use super::policy::Policy;
+
+/// One line of the table that `plan` prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The OSD.
+    pub osd: OsdId,
+    /// Its host in CRUSH.
+    pub host: String,
+    /// What it is.
+    pub class: Class,
+    /// What it will become; none where nothing is done.
+    pub becomes: Option<Layout>,
+    /// Devices as the daemon names them: kernel names, for people only. The stable name is known after the inspection.
+    pub devices: Vec<String>,
+    /// The same by names that outlive a reboot, as far as Ceph knows them.
+    pub stable_devices: Vec<String>,
+    /// How.
+    pub strategy: &'static str,
+    /// Whether it can be done now.
+    pub now: Now,
+}
+
+/// Whether an OSD can be begun now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Now {
+    /// Nothing is to be done with it.
+    Nothing,
+    /// It is the next.
+    Next,
+    /// It was begun.
+    InFlight,
+    /// It failed, and is left alone.
+    LeftAlone {
+        /// why
+        why: String,
+    },
+    /// Not now.
+    Waits(Reason),
+    /// Not by this version, however long one waits.
+    Refused(Reason),
+}
+
+/// What the run would do, OSD by OSD.
+pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
+    let mut now = outlooks(policy, ledger, seen);
+    let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
+    classes
+        .into_iter()
+        .map(|(osd, class)| {
+            let slot = seen.ceph.slots.get(&osd);
+            let metadata = slot.and_then(|slot| slot.metadata.as_ref());
+            let migrates = matches!(class, Class::Legacy(_));
+            let target = classify::target(&seen.kube.declaration).ok().filter(|_| migrates);
+            let now = now.remove(&osd).unwrap_or(Now::Nothing);
+            Line {
+                osd,
+                host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
+                becomes: target,
+                devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
+                stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
+                strategy: strategy(migrates, policy.selects(osd), &now),
+                class,
+                now,
+            }
+        })
+        .collect()
+}
+
+fn strategy(migrates: bool, selected: bool, now: &Now) -> &'static str {
+    match (migrates, selected, now) {
+        (true, _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
+        (true, true, _) => "in place, same id",
+        (true, false, _) => "not selected",
+        (false, _, _) => "-",
+    }
+}
+
+/// The open records, and the OSDs that are to be migrated, in their order: one after the other.
+fn outlooks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeMap<OsdId, Now> {
+    let mut found: BTreeMap<OsdId, Now> =
+        ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
+    let thin = gate::thin(seen);
+    let for_all = for_all(policy, ledger, seen);
+    let mut first = ledger.in_flight().map(|record| record.osd).next();
+    for (osd, _) in candidates(policy, ledger, seen) {
+        let Some(node) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref()) else {
+            continue;
+        };
+        let now = match (thin.get(&osd), &for_all, first) {
+            (Some(reason), _, _) => Now::Refused(reason.clone()),
+            (None, Some(reason), _) if reason.is_for_good() => Now::Refused(reason.clone()),
+            (None, Some(reason), _) => Now::Waits(reason.clone()),
+            (None, None, Some(first)) => Now::Waits(Reason::After { osd: first }),
+            (None, None, None) => {
+                // The run waits for the first one, and does not pass it by.
+                first = Some(osd);
+                why(gate::before_this_stop(osd, node, seen)).map_or(Now::Next, Now::Waits)
+            }
+        };
+        found.insert(osd, now);
+    }
+    found
+}
+
+fn of_record(record: &Record) -> Now {
+    match &record.quarantine {
+        Some(quarantine) => Now::LeftAlone { why: quarantine.why.clone() },
+        None => Now::InFlight,
+    }
+}
+
+/// Why no OSD at all can be begun now. The missing confirmation comes last: a first look is to show what else is in the way.
+fn for_all(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Reason> {
+    let begin = why(gate::begin(policy, ledger, seen));
+    // While one is in flight its own lacking copies would be named for all the others, which come after it anyway.
+    let in_flight = ledger.in_flight().next().is_some();
+    let around = || why(gate::before_any_stop(ledger.run.fence.as_deref(), seen)).filter(|_| !in_flight);
+    match begin {
+        Some(Reason::NotConfirmed) => around().or(Some(Reason::NotConfirmed)),
+        Some(reason) => Some(reason),
+        None => around(),
+    }
+}
+
+fn why(gate: Gate) -> Option<Reason> {
+    match gate {
+        Gate::Open => None,
+        Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
+    }
+}
+
+/// The reasons that occur, each once: what they have to say stands below the table.
+pub fn reasons(lines: &[Line]) -> BTreeSet<&Reason> {
+    lines
+        .iter()
+        .filter_map(|line| match &line.now {
+            Now::Waits(reason) | Now::Refused(reason) => Some(reason),
+            Now::Nothing | Now::Next | Now::InFlight | Now::LeftAlone { .. } => None,
+        })
+        .collect()
+}

@@ -1,0 +1,110 @@
+//! What a person told the runs to do: `pause`, `cancel`, `resume`. In a ConfigMap of its own, which every run reads each turn,
+//! also one that was killed and started again; it is written from anywhere where kubectl works.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+
+use crate::domain::observation::{Order, OrderKind};
+
+use super::names::{Part, labels};
+use super::{K8s, K8sError};
+
+/// The ConfigMap of what was ordered.
+pub const CONTROL: &str = "osd-migrate-control";
+
+const ORDER: &str = "order";
+const SINCE: &str = "since";
+/// Nothing is ordered.
+const RUN: &str = "run";
+
+impl K8s {
+    /// What is ordered now.
+    pub async fn read_order(&self) -> Result<Option<Order>, K8sError> {
+        let map = self.kind::<ConfigMap>().get_opt(CONTROL).await?;
+        Ok(map.and_then(order))
+    }
+
+    /// Orders something, or lifts what was ordered; whoever orders last is right.
+    pub async fn write_order(&self, kind: Option<OrderKind>, at: DateTime<Utc>) -> Result<(), K8sError> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": CONTROL, "labels": labels(Part::Control)},
+            "data": {ORDER: kind.map_or(RUN, word), SINCE: at.to_rfc3339_opts(SecondsFormat::Secs, true)},
+        });
+        self.kind::<ConfigMap>().apply(CONTROL, &object).await.map(drop)
+    }
+}
+
+fn word(kind: OrderKind) -> &'static str {
+    match kind {
+        OrderKind::Pause => "pause",
+        OrderKind::Cancel => "cancel",
+    }
+}
+
+/// What the map orders. A word that is not known was meant to hold the runs back somehow: it is taken for a pause.
+pub(super) fn order(map: ConfigMap) -> Option<Order> {
+    let data: BTreeMap<String, String> = map.data.unwrap_or_default();
+    let since = data.get(SINCE).and_then(|at| at.parse().ok());
+    let kind = match data.get(ORDER).map(|text| text.trim())? {
+        "" | RUN => return None,
+        text if text == word(OrderKind::Cancel) => OrderKind::Cancel,
+        _ => OrderKind::Pause,
+    };
+    Some(Order { kind, since })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::wire_tests::{on, play, refusal};
+
+    const MAP: &str = "/api/v1/namespaces/rook-ceph/configmaps/osd-migrate-control";
+
+    fn map(data: &[(&str, &str)]) -> ConfigMap {
+        let data = data.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        ConfigMap { data: Some(data), ..ConfigMap::default() }
+    }
+
+    fn at() -> DateTime<Utc> {
+        "2026-03-01T12:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_pause() {
+        let read = |data: &[(&str, &str)]| order(map(data)).map(|order| (order.kind, order.since));
+        assert_eq!(order(ConfigMap::default()), None);
+        assert_eq!((read(&[]), read(&[(ORDER, "run")]), read(&[(ORDER, "")])), (None, None, None));
+        assert_eq!(
+            read(&[(ORDER, "pause"), (SINCE, "2026-03-01T12:00:00Z")]),
+            Some((OrderKind::Pause, Some(at())))
+        );
+        // As a person may have written it, by kubectl.
+        assert_eq!(read(&[(ORDER, "cancel\n")]), Some((OrderKind::Cancel, None)));
+        assert_eq!(read(&[(ORDER, "stop it"), (SINCE, "now")]), Some((OrderKind::Pause, None)));
+    }
+
+    #[tokio::test]
+    async fn an_order_is_one_apply_of_the_whole_map_and_is_read_back() {
+        let patch = format!("PATCH {MAP}?&force=true&fieldManager=osd-migrate application/apply-patch+yaml");
+        for (kind, text) in
+            [(Some(OrderKind::Pause), "pause"), (Some(OrderKind::Cancel), "cancel"), (None, "run")]
+        {
+            let script = vec![on(&patch, 200, json!({"metadata": {"name": CONTROL}})).with(move |body| {
+                assert_eq!(body["data"], json!({"order": text, "since": "2026-03-01T12:00:00Z"}));
+                assert_eq!(body["metadata"]["labels"]["osd-migrate.io/part"], "control");
+                assert!(body["metadata"].get("ownerReferences").is_none(), "it outlives every Job");
+            })];
+            play(script, async |k8s| k8s.write_order(kind, at()).await).await.unwrap();
+            let stored = json!({"metadata": {"name": CONTROL}, "data": {"order": text, "since": "2026-03-01T12:00:00Z"}});
+            let script = vec![on(&format!("GET {MAP}"), 200, stored)];
+            let read = play(script, async |k8s| k8s.read_order().await).await.unwrap();
+            assert_eq!(read, kind.map(|kind| Order { kind, since: Some(at()) }));
+        }
+        let none = vec![on(&format!("GET {MAP}"), 404, refusal(404, "NotFound"))];
+        assert_eq!(play(none, async |k8s| k8s.read_order().await).await.unwrap(), None);
+    }
+}

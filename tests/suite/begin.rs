@@ -1,0 +1,319 @@
+//! What keeps an OSD from being begun, whichever it is: pause, cancel, windows, the failure budget. And that none of it
+//! keeps one from being finished.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::gate::{self, Gate, Reason};
+use osd_migrate::domain::next::{Halt, Next, Wait};
+use osd_migrate::domain::observation::{JobState, Order, OrderKind};
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::policy::{BadWindow, Policy, Window};
+
+use crate::support::build::{BY_HAND, FILESTORE, POOL, World, noon, word};
+use crate::support::check;
+
+const OSD: OsdId = BY_HAND;
+
+fn ordered(kind: OrderKind) -> impl FnOnce(&mut World) {
+    move |w| w.seen.kube.order = Some(Order { kind, since: Some(noon()) })
+}
+
+fn paused(world: World) -> World {
+    world.with(ordered(OrderKind::Pause))
+}
+
+fn cancelled(world: World) -> World {
+    world.with(ordered(OrderKind::Cancel))
+}
+
+/// The window of an hour that ended when the small world begins.
+fn outside(world: World) -> World {
+    let at = world.seen.at;
+    let text = format!("{}-{}", (at - TimeDelta::hours(1)).format("%H:%M"), at.format("%H:%M"));
+    world.with(|w| w.policy.windows = vec![text.parse().unwrap()])
+}
+
+type Holding = (fn(World) -> World, fn(&Reason) -> bool);
+
+/// What holds an OSD back that is not past Stop, with the reason that is told.
+const HOLDING: [Holding; 3] = [
+    (paused, |reason| matches!(reason, Reason::Paused { .. })),
+    (cancelled, |reason| matches!(reason, Reason::Cancelled { .. })),
+    (outside, |reason| matches!(reason, Reason::OutsideWindow { .. })),
+];
+
+/// Everything from Stop to the closed record.
+fn past_stop() -> [World; 8] {
+    [
+        World::stopping(OSD),
+        World::stopped(OSD),
+        World::destroyed(OSD),
+        World::destroyed(OSD).saved("rebuild"),
+        World::prepared(OSD),
+        World::deployed(OSD),
+        World::booted(OSD),
+        World::filled(OSD),
+    ]
+}
+
+// ---- each gate
+
+#[test]
+fn each_of_them_closes_the_gate_and_without_it_the_gate_is_open() {
+    let begin = |world: &World| gate::begin(&world.policy, &world.ledger, &world.seen);
+    assert_eq!(begin(&World::new()), Gate::Open);
+    for (hold, is_expected) in HOLDING {
+        let gate = begin(&hold(World::new()));
+        assert!(matches!(&gate, Gate::Shut(reason) if is_expected(reason)), "{gate:?}");
+    }
+    let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
+    assert_eq!(begin(&unconfirmed), Gate::Shut(Reason::NotConfirmed));
+    assert_eq!(begin(&unconfirmed.with(|w| w.policy.confirmed = true)), Gate::Open);
+}
+
+#[test]
+fn the_budget_is_one_osd_left_alone() {
+    let left_alone = |osds: &[OsdId]| {
+        let mut world = World::new();
+        for osd in osds {
+            let mut failed = World::recorded(*osd)
+                .report_with(*osd, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
+                .saved("quarantine");
+            let record = failed.record(*osd).clone();
+            world.ledger.records.insert(*osd, record);
+        }
+        world
+    };
+    assert_eq!(gate::budget(&World::new().ledger), Gate::Open);
+    assert_eq!(gate::budget(&left_alone(&[OSD]).ledger), Gate::Open);
+    let two = left_alone(&[OSD, FILESTORE]);
+    check!(
+        gate::budget(&two.ledger),
+        Gate::Shut(Reason::FailureBudget { quarantined }) if *quarantined == [OSD, FILESTORE].into()
+    );
+    check!(two.plan(), Next::Halt(Halt::FailureBudget { .. }));
+    // Nothing is stopped: the fence goes before the run does.
+    let fence = || "osd-migrate-x".to_owned();
+    let fenced =
+        two.clone().with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (Some(fence()), Some(fence())));
+    check!(fenced.plan(), Next::Do(Act::Unfence { .. }));
+    // Who cancelled is not told to mend anything first.
+    check!(cancelled(two).plan(), Next::Finished(s) if s.cancelled && s.quarantined.len() == 2);
+}
+
+// ---- before Stop
+
+#[test]
+fn held_no_osd_is_recorded() {
+    for (hold, is_expected) in [HOLDING[0], HOLDING[2]] {
+        let next = hold(World::new()).plan();
+        assert!(
+            matches!(&next, Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason)),
+            "{next:#?}"
+        );
+    }
+}
+
+#[test]
+fn held_a_recorded_osd_is_neither_looked_at_nor_stopped_and_keeps_its_record() {
+    for (hold, is_expected) in [HOLDING[0], HOLDING[2]] {
+        for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
+            let next = hold(world).plan();
+            assert!(
+                matches!(&next, Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason)),
+                "{next:#?}"
+            );
+        }
+    }
+    // An agent that looks already is waited for.
+    check!(paused(World::recorded(OSD).job(OSD, JobState::Running)).plan(), Next::Wait(Wait::Agent { .. }));
+}
+
+#[test]
+fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its_way() {
+    for (hold, is_expected) in HOLDING {
+        // A Stop may have been sent just now, and its answer lost.
+        let mut world = hold(World::intended(OSD));
+        check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason));
+        world = world.minutes_later(1).saved("withdrawn");
+        check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+        (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
+        check!(world.plan(), Next::Do(Act::Unfence { .. }));
+        world.seen.kube.fence = None;
+        world = world.saved("unfenced");
+        check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));
+    }
+}
+
+#[test]
+fn a_stop_that_arrives_while_it_is_held_is_finished() {
+    for (hold, _) in HOLDING {
+        check!(hold(World::stopped(OSD)).plan(), Next::Do(Act::Destroy { osd: OSD, .. }));
+    }
+}
+
+// ---- past Stop
+
+#[test]
+fn past_stop_nothing_of_it_is_asked() {
+    for world in past_stop() {
+        for (hold, _) in HOLDING {
+            assert_eq!(hold(world.clone()).plan(), world.plan());
+        }
+    }
+}
+
+#[test]
+fn a_stop_that_was_turned_back_is_not_tried_again_while_it_is_held() {
+    for (hold, _) in HOLDING {
+        let world = World::intended(OSD).with(|w| {
+            w.record(OSD).restarts = 1;
+            w.record(OSD).turned_back = Some("a neighbour was nearly full".to_owned());
+        });
+        assert_eq!(word(&hold(world).minutes_later(5).plan()), Some("withdrawn"));
+    }
+}
+
+// ---- cancel
+
+#[test]
+fn a_run_that_is_cancelled_says_so_and_ends() {
+    check!(cancelled(World::new()).plan(), Next::Finished(s) if s.cancelled && s.unconfirmed.is_empty());
+    for world in [World::recorded(OSD), World::proven(OSD)] {
+        let mut world = cancelled(world).saved("withdrawn");
+        while matches!(world.plan(), Next::Do(Act::Sweep { .. })) {
+            world.seen.kube.kept.clear();
+            world.seen.kube.node_jobs.clear();
+            world.seen.kube.reports.clear();
+        }
+        world = world.saved("closed");
+        check!(world.plan(), Next::Finished(s) if s.cancelled);
+    }
+    let text = osd_migrate::report::Event::Finished(&osd_migrate::domain::next::Summary {
+        cancelled: true,
+        ..Default::default()
+    });
+    assert!(text.to_string().contains("osd-migrate resume"), "{text}");
+}
+
+#[test]
+fn cancelled_our_fence_comes_down_before_the_run_ends() {
+    let fence = || Some("osd-migrate-x".to_owned());
+    let world =
+        cancelled(World::new()).with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence()));
+    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    let down = world.with(|w| w.seen.kube.fence = None).saved("unfenced");
+    check!(down.plan(), Next::Finished(s) if s.cancelled);
+}
+
+#[test]
+fn lifted_it_goes_on_where_it_was() {
+    for world in [World::new(), World::proven(OSD), World::intended(OSD)] {
+        let lifted = paused(world.clone()).with(|w| w.seen.kube.order = None);
+        assert_eq!(lifted.plan(), world.plan());
+    }
+}
+
+#[test]
+fn a_pause_does_not_keep_a_run_that_has_nothing_to_do() {
+    let thin = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
+    check!(paused(thin).plan(), Next::Finished(s) if s.refused.len() == 2);
+    let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
+    check!(paused(unconfirmed).plan(), Next::Finished(s) if s.unconfirmed.len() == 2);
+}
+
+// ---- windows
+
+fn at(text: &str) -> DateTime<Utc> {
+    format!("2026-03-01T{text}Z").parse().unwrap()
+}
+
+#[test]
+fn a_window_is_open_from_its_first_minute_to_before_its_last_also_over_midnight() {
+    let open = |window: &str, time: &str| window.parse::<Window>().unwrap().contains(at(time));
+    for (window, inside, out) in [
+        (
+            "22:00-05:00",
+            ["22:00:00", "23:59:59", "00:00:00", "04:59:59"],
+            ["21:59:59", "05:00:00", "12:00:00"],
+        ),
+        (
+            "09:30-17:00",
+            ["09:30:00", "09:30:59", "12:00:00", "16:59:59"],
+            ["09:29:59", "17:00:00", "00:00:00"],
+        ),
+        (
+            "22:00-24:00",
+            ["22:00:00", "22:30:00", "23:00:00", "23:59:59"],
+            ["21:59:59", "00:00:00", "12:00:00"],
+        ),
+        (
+            "00:00-05:00",
+            ["00:00:00", "00:00:01", "01:00:00", "04:59:59"],
+            ["05:00:00", "23:59:59", "12:00:00"],
+        ),
+    ] {
+        assert!(inside.iter().all(|time| open(window, time)), "{window}");
+        assert!(!out.iter().any(|time| open(window, time)), "{window}");
+    }
+}
+
+#[test]
+fn one_open_window_of_several_is_enough_and_none_asked_for_is_always() {
+    let policy = |windows: &[&str]| Policy {
+        windows: windows.iter().map(|text| text.parse().unwrap()).collect(),
+        ..Policy::default()
+    };
+    assert!(policy(&[]).is_open_at(at("03:00:00")));
+    let both = policy(&["22:00-05:00", "12:00-13:00"]);
+    assert!(both.is_open_at(at("12:30:00")) && both.is_open_at(at("23:00:00")));
+    assert!(!both.is_open_at(at("13:00:00")));
+    assert_eq!(policy(&[]).opens_at(at("03:00:00")), None);
+    assert_eq!(both.opens_at(at("10:20:30.5")), Some(at("12:00:00")));
+    assert_eq!(both.opens_at(at("13:00:00")), Some(at("22:00:00")));
+    assert_eq!(
+        policy(&["09:00-10:00"]).opens_at(at("17:30:00")),
+        Some("2026-03-02T09:00:00Z".parse().unwrap())
+    );
+}
+
+#[test]
+fn what_is_no_window_is_refused_with_what_it_should_be() {
+    let parse = |text: &str| text.parse::<Window>().map_err(|error| (error.clone(), error.to_string()));
+    for text in [
+        "",
+        "22-5",
+        "22:00",
+        "22:00-",
+        "9:00-10:00",
+        "22:60-23:00",
+        "25:00-26:00",
+        "24:00-05:00",
+        "24:01-05:00",
+        "+1:00-02:00",
+        "22:00-05:00Z",
+        " 22:00-05:00",
+        "22:00-05:00-06:00",
+    ] {
+        assert!(
+            matches!(parse(text), Err((BadWindow::Form, says)) if says.contains("22:00-05:00")),
+            "{text}"
+        );
+    }
+    for text in ["05:00-05:00", "00:00-24:00", "00:00-00:00"] {
+        assert!(matches!(parse(text), Err((BadWindow::Empty, _))), "{text}");
+    }
+    assert_eq!(parse("22:00-05:00").unwrap().to_string(), "22:00-05:00");
+}
+
+#[test]
+fn outside_of_its_window_a_run_says_when_it_goes_on() {
+    let next = outside(World::new()).plan();
+    let Next::Wait(wait) = next else { panic!("{next:#?}") };
+    // noon() is 14:13:20.
+    assert!(
+        wait.to_string().ends_with("outside of 13:13-14:13 UTC; it opens at 2026-09-22 13:13Z"),
+        "{wait}"
+    );
+}
