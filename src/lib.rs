@@ -19,10 +19,13 @@
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
+//! | `drill` | test builds only: stops the process at a named place |
 
 pub mod ceph;
 pub mod cli;
 pub mod domain;
+#[cfg(feature = "drill")]
+pub mod drill;
 pub mod k8s;
 pub mod live;
 pub mod node;

@@ -170,6 +170,9 @@ impl Cluster for Live {
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
+        k8s.expect_ledger().await.map_err(kube_failure)?;
+        #[cfg(feature = "drill")]
+        crate::drill::hold_before("late-", act);
         match act {
             Act::Keep { osd, record, deployment } => {
                 k8s.keep(*osd, record, deployment).await.map_err(kube_failure)
@@ -277,12 +280,13 @@ impl LedgerStore for Ledgers {
     }
 
     async fn close(&mut self, record: &Record) -> Result<(), Failure> {
+        self.0.expect_ledger().await.map_err(kube_failure)?;
         let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
         self.0.append_history(&line).await.map_err(kube_failure)
     }
 }
 
-/// A Lease is renewed so often: a third of the 15 s after which others may take it.
+/// A Lease is renewed so often, by a runner whose turns are short; others may take it after 60 s.
 const RENEW_SECONDS: i64 = 5;
 
 /// The Lease, held for this pod.

@@ -52,6 +52,8 @@ impl K8s {
     pub async fn fence(&self, value: &str) -> Result<(), K8sError> {
         let cluster = self.ceph_cluster().await?;
         let (name, what) = name_of(&cluster);
+        // After the look: a fence that came and went between the two changed the CephCluster, and the patch fails.
+        self.expect_ledger().await?;
         match fence_of(&cluster) {
             Some(there) if there == value => Ok(()),
             Some(there) => Err(K8sError::Unexpected {
