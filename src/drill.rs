@@ -46,7 +46,8 @@ pub fn hold(place: &str) {
 pub fn hold_before(prefix: &str, act: &Act) {
     let json = serde_json::to_value(act).unwrap_or_default();
     let name = json.as_object().and_then(|act| act.keys().next()).cloned().unwrap_or_default();
-    let task = if let Act::Agent { request, .. } = act { format!("-{}", request.task) } else { String::new() };
+    let task =
+        if let Act::Agent { request, .. } = act { format!("-{}", request.task) } else { String::new() };
     hold(&format!("{prefix}{name}{task}"));
 }
 

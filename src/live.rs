@@ -203,7 +203,7 @@ impl Cluster for Live {
 /// The acts that are one command to Ceph.
 async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
     match act {
-        Act::Hush { osd, noout, noin } => ceph.hush(*osd, *noout, *noin).await,
+        Act::Hush { osd, fsid, up, noout, noin } => ceph.hush(*osd, (*fsid, *up), *noout, *noin).await,
         Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
         Act::Destroy { osd, fsid } => ceph.destroy(*osd, *fsid).await,
         Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,

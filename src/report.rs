@@ -94,7 +94,7 @@ pub fn words(act: &Act) -> String {
         Act::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
         Act::Fence { value } => format!("fenced the CephCluster: do-not-reconcile={value}"),
         Act::Unfence { value } => format!("lifted the fence {value}"),
-        Act::Hush { osd, noout, noin } => format!("{osd}: set {}", flags(*noout, *noin)),
+        Act::Hush { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         Act::Unhush { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
         Act::Stop { osd, .. } => format!("{osd}: stopped"),
         Act::Restart { osd, .. } => format!("{osd}: started again as it was"),

@@ -3,7 +3,8 @@
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
-use crate::domain::osd::{OsdId, Weight};
+use crate::domain::observation::Slot;
+use crate::domain::osd::{OsdFsid, OsdId, Weight};
 
 fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Command> {
     let flags: Vec<&str> =
@@ -17,37 +18,45 @@ pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
     Command::mon("osd reweight").with("id", osd.0).with("weight", reweight.as_decimal())
 }
 
+fn is_as_expected(slot: &Slot, (fsid, up): (OsdFsid, bool)) -> bool {
+    slot.fsid == Some(fsid) && slot.up == up
+}
+
 impl Ceph {
     /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
-    /// They survive `osd destroy` and `osd new`, not a purge. Ceph answers 0 also for an id that doesn't exist, so that
-    /// is looked at first.
-    pub async fn hush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+    /// They survive `osd destroy` and `osd new`, not a purge. Ceph answers 0 also for an id that doesn't exist, and flags that
+    /// come after the OSD was made anew would be lifted by nobody: so its slot must hold that fsid, up or down as expected.
+    pub async fn hush(
+        &self,
+        osd: OsdId,
+        expected: (OsdFsid, bool),
+        noout: bool,
+        noin: bool,
+    ) -> Result<(), CephError> {
         const NAME: &str = "osd set-group";
         let Some(command) = command(NAME, osd, noout, noin) else { return Ok(()) };
         let slot = self.slot(osd).await?;
-        if slot.is_none() {
-            let (expected, found) = ("a slot".to_owned(), osd_dump::describe(None));
-            return Err(CephError::Unexpected { command: NAME, osd, expected, found });
+        if slot.as_ref().is_some_and(|slot| is_as_expected(slot, expected)) {
+            return self.act(osd, command).await;
         }
-        self.act(osd, command).await
+        let (fsid, up) = expected;
+        let expected = format!("{}, fsid {fsid}", if up { "up" } else { "down" });
+        Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
-    /// Removes these flags; on an OSD without them, or without a slot, it changes nothing.
+    /// Removes these flags; on an OSD without them, or without a slot, nothing is sent.
     ///
     /// An OSD that came up under `noin` is still marked `new`, and would be reweighted to 1.0 at its next boot (16.2.15). So
     /// before `noin` goes, it is given the reweight that it has, which takes the mark off.
     pub async fn unhush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+        let map = self.osd_map().await?;
+        let Some(slot) = map.slots.get(&osd) else { return Ok(()) };
+        let (noout, noin) = (noout && slot.noout, noin && slot.noin);
         let Some(command) = command("osd unset-group", osd, noout, noin) else { return Ok(()) };
-        if noin && let Some(reweight) = self.reweight_to_keep(osd).await? {
-            self.act(osd, reweigh(osd, reweight)).await?;
+        if noin && slot.up && map.marked_new.contains(&osd) {
+            self.act(osd, reweigh(osd, slot.reweight)).await?;
         }
         self.act(osd, command).await
-    }
-
-    async fn reweight_to_keep(&self, osd: OsdId) -> Result<Option<Weight>, CephError> {
-        let map = self.osd_map().await?;
-        let slot = map.slots.get(&osd).filter(|slot| slot.up && map.marked_new.contains(&osd));
-        Ok(slot.map(|slot| slot.reweight))
     }
 }
 
@@ -64,6 +73,16 @@ mod tests {
             r#"{"flags":"noout,noin","format":"json","prefix":"osd set-group","who":["osd.1"]}"#
         );
         assert!(command("osd set-group", OsdId(1), false, false).is_none());
+    }
+
+    #[test]
+    fn flags_are_set_only_on_the_osd_that_is_meant() {
+        let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
+        let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
+        assert!(is_as_expected(&slot, (fsid, true)));
+        assert!(!is_as_expected(&slot, (fsid, false)), "it was deployed meanwhile");
+        assert!(!is_as_expected(&slot, (other, true)), "it was made anew meanwhile");
+        assert!(!is_as_expected(&Slot { fsid: None, ..slot }, (fsid, true)));
     }
 
     #[test]

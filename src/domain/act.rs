@@ -48,6 +48,10 @@ pub enum Act {
     Hush {
         /// The OSD.
         osd: OsdId,
+        /// The fsid expected in the slot.
+        fsid: OsdFsid,
+        /// Whether it is expected to be up.
+        up: bool,
         /// flag `noout` of this OSD (`osd set-group`)
         noout: bool,
         /// flag `noin` of this OSD

@@ -152,7 +152,7 @@ fn to_jiff(time: DateTime<Utc>) -> Timestamp {
 }
 
 #[cfg(test)]
-#[cfg(test)]
+mod wire_frozen_tests;
 #[cfg(test)]
 mod wire_lease_tests;
 #[cfg(test)]

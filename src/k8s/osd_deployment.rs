@@ -52,7 +52,11 @@ impl K8s {
         let name = kept_name(osd);
         let maps = self.kind::<ConfigMap>();
         match maps.create(&name, &kept(osd, record, &found.object)?).await {
-            Ok(_) => Ok(()),
+            // Made first and looked after: who closes the record meanwhile either finds the copy, or has saved.
+            Ok(made) => match self.expect_ledger().await {
+                Ok(()) => Ok(()),
+                Err(late) => self.take_back(&made).await.and(Err(late)),
+            },
             Err(K8sError::AlreadyExists(_)) => {
                 let there = maps.get(&name).await?;
                 let of = there.metadata.annotations.unwrap_or_default().remove(RECORD).unwrap_or_default();

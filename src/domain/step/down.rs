@@ -88,7 +88,8 @@ impl Step<'_> {
             });
         }
         if !(slot.noout && slot.noin) {
-            return self.fenced(Act::Hush { osd, noout: !slot.noout, noin: !slot.noin });
+            let (noout, noin) = (!slot.noout, !slot.noin);
+            return self.fenced(Act::Hush { osd, fsid: record.old, up: slot.up, noout, noin });
         }
         self.fenced(Act::Stop {
             osd,

@@ -26,7 +26,7 @@ impl Step<'_> {
             self.seen.ceph.slots.get(&osd).map_or((true, true), |slot| (slot.noout, slot.noin));
         let is_hushed = noout && noin;
         if !is_hushed && !self.facts.up {
-            return self.fenced(Act::Hush { osd, noout: !noout, noin: !noin });
+            return self.fenced(Act::Hush { osd, fsid, up: false, noout: !noout, noin: !noin });
         }
         let Some(name) = evidence.device.by_id.first() else {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
