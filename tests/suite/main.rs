@@ -11,6 +11,7 @@
 )]
 
 mod classify;
+mod drill;
 mod gates;
 mod ledger;
 mod phases;
