@@ -4,6 +4,8 @@ had decided goes through.
 `relay`: one OSD's whole way is done by a chain of runners outside Kubernetes. Each is stopped by SIGSTOP (src/drill.rs)
 right before one act; the next takes the Lease over, since its holder's pod does not exist, does that act and is stopped
 before the one after it. A Job finishes. Then all of them wake up.
+The agent of that rebuild is held too, and others are started by hand beside it. `frozen_pod`: a runner's pod is stopped by
+SIGSTOP, and taken over when its Lease has run out.
 """
 import hashlib
 import json
