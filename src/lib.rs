@@ -20,10 +20,13 @@
 //! | `k8s` | one file per Kubernetes kind |
 //! | `sim` | the same ports over a simulated cluster: `rehearse` and the tests |
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
+//! | `drill` | test builds only: stops the process at a named place |
 
 pub mod ceph;
 pub mod cli;
 pub mod domain;
+#[cfg(feature = "drill")]
+pub mod drill;
 pub mod k8s;
 pub mod live;
 pub mod node;

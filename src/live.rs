@@ -180,6 +180,9 @@ impl Cluster for Live {
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
+        k8s.expect_ledger().await.map_err(kube_failure)?;
+        #[cfg(feature = "drill")]
+        crate::drill::hold_before("late-", act);
         match act {
             Act::Keep { osd, record, deployment, resource_version } => {
                 k8s.keep(*osd, record, deployment, resource_version).await.map_err(kube_failure)
@@ -221,7 +224,7 @@ impl Cluster for Live {
 /// The acts that are one command to Ceph.
 async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
     match act {
-        Act::Hush { osd, fsid, noout, noin, .. } => ceph.hush(*osd, *fsid, *noout, *noin).await,
+        Act::Hush { osd, fsid, up, noout, noin, .. } => ceph.hush(*osd, (*fsid, *up), *noout, *noin).await,
         Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
         Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,
@@ -298,12 +301,13 @@ impl LedgerStore for Ledgers {
     }
 
     async fn close(&mut self, record: &Record) -> Result<(), Failure> {
+        self.0.expect_ledger().await.map_err(kube_failure)?;
         let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
         self.0.append_history(&line).await.map_err(kube_failure)
     }
 }
 
-/// A Lease is renewed so often: a third of the 15 s after which others may take it.
+/// A Lease is renewed so often, by a runner whose turns are short; others may take it after 60 s.
 const RENEW_SECONDS: i64 = 5;
 
 /// The Lease, held for this pod.

@@ -244,6 +244,10 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
 
 /// Our own pod and Job: the runner works only as one.
 async fn whoami(k8s: &K8s) -> Result<Own, Failure> {
+    #[cfg(feature = "drill")]
+    if let Some(own) = osd_migrate::drill::own() {
+        return Ok(own);
+    }
     let env = PodEnv::read(environment).map_err(kube_failure)?;
     k8s.whoami(&env).await.map_err(kube_failure)
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::domain::act::Act;
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::plan;
 use crate::domain::policy::Policy;
@@ -97,6 +98,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
         let seen = self.cluster.observe(ask).await.map_err(RunError::Observe)?;
         match plan::plan(policy, &ledger, &seen) {
             Next::Save { ledger: new, osd, why } => {
+                #[cfg(feature = "drill")]
+                crate::drill::hold(&format!("save-{}", why.word()));
                 if let Some(closed) =
                     osd.filter(|osd| !new.records.contains_key(osd)).and_then(|osd| ledger.records.get(&osd))
                 {
@@ -108,20 +111,11 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 }
                 Ok(Turn::Again)
             }
-            Next::Do(act) => match self.cluster.act(&act).await {
-                Ok(()) => {
-                    self.audience.tell(Event::Done(&act)).await;
-                    Ok(Turn::Again)
-                }
-                // Never tried again here: the next look decides.
-                Err(failure) => {
-                    self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await;
-                    match failure.severity {
-                        Severity::Passing => Ok(Turn::Pause),
-                        Severity::NeedsPerson => Err(RunError::Observe(failure)),
-                    }
-                }
-            },
+            Next::Do(act) => {
+                #[cfg(feature = "drill")]
+                crate::drill::hold_before("", &act);
+                self.act(act).await
+            }
             Next::Wait(wait) => {
                 self.audience.tell(Event::Waiting { wait: &wait, ledger: &ledger, seen: &seen }).await;
                 Ok(Turn::Pause)
@@ -133,6 +127,23 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
             Next::Halt(halt) => {
                 self.audience.tell(Event::Halted(&halt)).await;
                 Ok(Turn::End(End::Halted(halt)))
+            }
+        }
+    }
+
+    async fn act(&mut self, act: Act) -> Result<Turn, RunError> {
+        match self.cluster.act(&act).await {
+            Ok(()) => {
+                self.audience.tell(Event::Done(&act)).await;
+                Ok(Turn::Again)
+            }
+            // Never tried again here: the next look decides.
+            Err(failure) => {
+                self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await;
+                match failure.severity {
+                    Severity::Passing => Ok(Turn::Pause),
+                    Severity::NeedsPerson => Err(RunError::Observe(failure)),
+                }
             }
         }
     }

@@ -20,49 +20,46 @@ pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
 
 impl Ceph {
     /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
-    /// They survive `osd destroy` and `osd new`, not a purge. The slot is looked at first: it must hold `fsid`.
+    /// They survive `osd destroy` and `osd new`, not a purge. Flags that come after the OSD was made anew would be lifted by
+    /// nobody: so its slot must hold that fsid, up or down as expected.
     pub async fn hush(
         &self,
         osd: OsdId,
-        fsid: Option<OsdFsid>,
+        (fsid, up): (Option<OsdFsid>, bool),
         noout: bool,
         noin: bool,
     ) -> Result<(), CephError> {
         const NAME: &str = "osd set-group";
         let Some(command) = command(NAME, osd, noout, noin) else { return Ok(()) };
         let slot = self.slot(osd).await?;
-        if !expect::to_hush(slot.as_ref(), fsid) {
-            let (expected, found) = (
-                fsid.map_or("destroyed".to_owned(), |fsid| format!("fsid {fsid}")),
-                osd_dump::describe(slot.as_ref()),
-            );
-            return Err(CephError::Unexpected { command: NAME, osd, expected, found });
+        if expect::to_hush(slot.as_ref(), fsid, up) {
+            return self.act(osd, command).await;
         }
-        self.act(osd, command).await
+        let held = fsid.map_or("destroyed".to_owned(), |fsid| format!("fsid {fsid}"));
+        let expected = format!("{}, {held}", if up { "up" } else { "down" });
+        Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
-    /// Removes these flags; on an OSD without them, or without a slot, it changes nothing.
+    /// Removes these flags; on an OSD without them, or without a slot, nothing is sent.
     ///
     /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be reweighted to 1.0 at its
     /// next boot (16.2.15). So before `noin` goes, it is given the reweight that it has, which takes the mark off.
     pub async fn unhush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+        let map = self.osd_map().await?;
+        let Some(slot) = map.slots.get(&osd) else { return Ok(()) };
+        let (noout, noin) = (noout && slot.noout, noin && slot.noin);
         let Some(command) = command("osd unset-group", osd, noout, noin) else { return Ok(()) };
-        if noin && let Some(reweight) = self.reweight_to_keep(osd).await? {
-            self.act(osd, reweigh(osd, reweight)).await?;
+        if noin && map.marked_new.contains(&osd) {
+            self.act(osd, reweigh(osd, slot.reweight)).await?;
         }
         self.act(osd, command).await
-    }
-
-    async fn reweight_to_keep(&self, osd: OsdId) -> Result<Option<Weight>, CephError> {
-        let map = self.osd_map().await?;
-        let slot = map.slots.get(&osd).filter(|_| map.marked_new.contains(&osd));
-        Ok(slot.map(|slot| slot.reweight))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::observation::Slot;
 
     #[test]
     fn both_flags_go_in_one_command() {
@@ -73,6 +70,16 @@ mod tests {
             r#"{"flags":"noout,noin","format":"json","prefix":"osd set-group","who":["osd.1"]}"#
         );
         assert!(command("osd set-group", OsdId(1), false, false).is_none());
+    }
+
+    #[test]
+    fn flags_are_set_only_on_the_osd_that_is_meant() {
+        let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
+        let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
+        assert!(expect::to_hush(Some(&slot), Some(fsid), true));
+        assert!(!expect::to_hush(Some(&slot), Some(fsid), false), "it was deployed meanwhile");
+        assert!(!expect::to_hush(Some(&slot), Some(other), true), "it was made anew meanwhile");
+        assert!(!expect::to_hush(Some(&Slot { fsid: None, ..slot }), Some(fsid), true));
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub enum Act {
         osd: OsdId,
         /// The fsid expected in the slot; none in a destroyed one.
         fsid: Option<OsdFsid>,
+        /// Whether it is expected to be up.
+        up: bool,
         /// For which record.
         record: RecordId,
         /// flag `noout` of this OSD (`osd set-group`)

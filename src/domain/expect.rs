@@ -54,8 +54,8 @@ pub fn open_record(kept: Option<&RecordId>, stopped_by: Option<&RecordId>, recor
 }
 
 /// Flags may be set: the slot holds the OSD that is meant. (Ceph answers 0 also for an id that doesn't exist.)
-pub fn to_hush(slot: Option<&Slot>, fsid: Option<OsdFsid>) -> bool {
-    slot.is_some_and(|slot| holds(Guard::HushFsid, slot.fsid == fsid))
+pub fn to_hush(slot: Option<&Slot>, fsid: Option<OsdFsid>, up: bool) -> bool {
+    slot.is_some_and(|slot| holds(Guard::HushFsid, slot.fsid == fsid && slot.up == up))
 }
 
 /// Nobody wrote the Deployment since it was looked at.

@@ -11,7 +11,7 @@ use crate::domain::osd::OsdId;
 
 use super::mon_access::Key;
 use super::names::{Part, RECORD, attempt_labels, job_name, short};
-use super::node_job::{Blueprint, build};
+use super::node_job::{Blueprint, build, owner};
 use super::whoami::Own;
 use super::{K8s, K8sError};
 
@@ -35,24 +35,45 @@ pub struct Agent<'a> {
 impl K8s {
     /// Makes a node Job, its empty report before it, and the Secret with its key; what is there already stays.
     ///
-    /// All three have the Job's name, and the Secret belongs to the report: it goes when the report goes, so nothing here
-    /// needs to read or delete Secrets.
+    /// All three have the Job's name. Secret and Job belong to the report: they go when it goes, so nothing here needs to
+    /// read or delete Secrets; and what a runner that was frozen in between makes after the sweep does not live.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
         let osd_pod = self.osd_pod_template(agent.request.osd).await?;
         let maps = self.kind::<ConfigMap>();
-        let report = match maps.create(&name, &typed(&name, report(agent.request))?).await {
-            Ok(report) => report,
-            Err(K8sError::AlreadyExists(_)) => maps.get(&name).await?,
+        let (report, is_new) = match maps.create(&name, &typed(&name, report(agent.request))?).await {
+            Ok(report) => (report, true),
+            Err(K8sError::AlreadyExists(_)) => (maps.get(&name).await?, false),
             Err(error) => return Err(error),
         };
+        // Looked after the report was made: who closes the record meanwhile either finds the report, and with it goes what
+        // it owns, also what is made later; or has saved already.
+        if let Err(late) = self.expect_ledger().await {
+            let back = if is_new { self.take_back(&report).await } else { Ok(()) };
+            return back.and(Err(late));
+        }
         let uid = report.metadata.uid.unwrap_or_default();
         let key = typed(&name, secret(agent.request, agent.bootstrap_key, &uid))?;
         there_already(self.kind::<Secret>().create(&name, &key).await)?;
         let &Agent { request, image, data_dir, host_network, own, .. } = agent;
-        let job = build(&Blueprint { request, image, data_dir, host_network, own, osd_pod: &osd_pod });
+        let job = build(&Blueprint {
+            request,
+            image,
+            data_dir,
+            host_network,
+            own,
+            osd_pod: &osd_pod,
+            report_uid: &uid,
+        });
         let jobs = self.untyped(&ApiResource::erase::<Job>(&()));
         there_already(jobs.create(&name, &typed::<DynamicObject>(&name, job)?).await)
+    }
+
+    /// Deletes the ConfigMap that was just made.
+    pub(super) async fn take_back(&self, made: &ConfigMap) -> Result<(), K8sError> {
+        let name = made.metadata.name.clone().unwrap_or_default();
+        let uid = made.metadata.uid.clone().unwrap_or_default();
+        self.kind::<ConfigMap>().delete(&name, &uid, PropagationPolicy::Background).await
     }
 
     /// Deletes a node Job whose container did not start, if it has this uid; its pod with it. Its report stays.
@@ -127,7 +148,7 @@ fn secret(request: &NodeRequest, key: &Key, report_uid: &str) -> Value {
             "name": name,
             "labels": attempt_labels(Part::NodeJob, request),
             "annotations": {RECORD: request.record.0},
-            "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": report_uid}],
+            "ownerReferences": owner(&name, report_uid),
         },
         "immutable": true,
         "stringData": {"ceph.keyring": format!("[client.bootstrap-osd]\n\tkey = {}\n", key.reveal())},

@@ -54,6 +54,8 @@ impl K8s {
     pub async fn fence(&self, value: &str, version: &str) -> Result<(), K8sError> {
         let cluster = self.ceph_cluster().await?;
         let (name, what) = name_of(&cluster);
+        // After the look: a fence that came and went between the two changed the CephCluster, and the patch fails.
+        self.expect_ledger().await?;
         let there = fence_of(&cluster);
         if there.as_deref() == Some(value) {
             return Ok(());

@@ -118,6 +118,15 @@ where
         }
     }
 
+    /// Which version of an object is there, without its contents.
+    pub(super) async fn version(&self, name: &str) -> Result<Option<String>, K8sError> {
+        match self.answer(self.call("get", Some(name)), self.api.get_metadata(name)).await {
+            Ok(object) => Ok(object.metadata.resource_version),
+            Err(K8sError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads all objects that a label selector selects, page by page; keeps of each what `project` makes of it.
     pub(super) async fn list<T>(
         &self,

@@ -3,12 +3,13 @@
 //! None has an owner: a Job's end must not take them along.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
 use super::names::{OURS, PART, Part, labels};
-use super::{K8s, K8sError};
+use super::{K8s, K8sError, Loaded};
 
 /// The ConfigMap of the ledger.
 pub const LEDGER: &str = "osd-migrate-ledger";
@@ -30,9 +31,26 @@ pub struct ResourceVersion(pub String);
 impl K8s {
     /// Reads the ledger; none where none was ever saved.
     pub async fn load(&self) -> Result<Option<(BTreeMap<String, String>, ResourceVersion)>, K8sError> {
-        let Some(map) = self.kind::<ConfigMap>().get_opt(LEDGER).await? else { return Ok(None) };
-        let version = version_of(&map);
-        Ok(Some((map.data.unwrap_or_default(), version)))
+        let map = self.kind::<ConfigMap>().get_opt(LEDGER).await?;
+        let version = map.as_ref().map(version_of);
+        *self.decided_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(Loaded(version.clone()));
+        Ok(map.and_then(|map| Some((map.data.unwrap_or_default(), version?))))
+    }
+
+    /// What every act expects, beside its own conditions: that nobody saved since the ledger was loaded that the act was
+    /// decided by. Between two saves, an act is one that does no harm twice; after a save of somebody else it may be one
+    /// whose record is closed long since, and which nobody would take back.
+    pub async fn expect_ledger(&self) -> Result<(), K8sError> {
+        let expected = self.decided_by.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(Loaded(expected)) = expected else { return Ok(()) }; // nothing was decided by it
+        let found = self.kind::<ConfigMap>().version(LEDGER).await?.map(ResourceVersion);
+        if found == expected {
+            return Ok(());
+        }
+        Err(K8sError::Unexpected {
+            what: format!("configmap/{LEDGER}"),
+            found: "somebody saved since this was decided".to_owned(),
+        })
     }
 
     /// Saves the ledger, if it is still at `expected` (none: if there is still none); else a conflict.
@@ -48,8 +66,8 @@ impl K8s {
         self.put_map(map(LEDGER, Part::Ledger, data), expected).await
     }
 
-    /// Appends one line to the history. The same line again right after itself is left out: its first write may have been
-    /// done although no answer came.
+    /// Appends one line to the history. A line that is there is left out: its first write may have been done although no
+    /// answer came, or by another runner while this one was frozen.
     pub async fn append_history(&self, line: &str) -> Result<(), K8sError> {
         let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
         let maps = self.kind::<ConfigMap>();
@@ -143,7 +161,7 @@ enum Appended {
 
 fn append(written: &str, line: &str) -> Appended {
     let line = line.trim_end_matches('\n').replace('\n', " ");
-    if written.lines().last() == Some(line.as_str()) {
+    if written.lines().any(|there| there == line) {
         return Appended::Already;
     }
     if !written.is_empty() && written.len() + line.len() >= SHARD {
@@ -161,6 +179,7 @@ mod tests {
         assert_eq!(append("", "a"), Appended::Here("a\n".to_owned()));
         assert_eq!(append("a\n", "b"), Appended::Here("a\nb\n".to_owned()));
         assert_eq!(append("a\nb\n", "b"), Appended::Already);
+        assert_eq!(append("a\nb\n", "a"), Appended::Already, "others were closed meanwhile");
         assert_eq!(append(&"x".repeat(SHARD), "b"), Appended::Next("b\n".to_owned()));
         assert_eq!(append("", "a\nb"), Appended::Here("a b\n".to_owned()));
     }

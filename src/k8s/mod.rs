@@ -68,12 +68,18 @@ impl Place {
     }
 }
 
+/// That the ledger was loaded, and which version of it; none where there was no ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Loaded(Option<ResourceVersion>);
+
 /// Access to one CephCluster's namespace.
 pub struct K8s {
     client: Client,
     place: Place,
     call_limit: Duration,
     requests: AtomicU64,
+    /// The version of the ledger that was loaded last: what is decided now is decided by it.
+    decided_by: Mutex<Option<Loaded>>,
     notes: Mutex<BTreeSet<String>>,
 }
 
@@ -101,6 +107,7 @@ impl K8s {
             place,
             call_limit: CALL_LIMIT,
             requests: AtomicU64::new(0),
+            decided_by: Mutex::new(None),
             notes: Mutex::new(BTreeSet::new()),
         }
     }
@@ -147,7 +154,7 @@ fn to_jiff(time: DateTime<Utc>) -> Timestamp {
 }
 
 #[cfg(test)]
-#[cfg(test)]
+mod wire_frozen_tests;
 #[cfg(test)]
 mod wire_lease_tests;
 #[cfg(test)]

@@ -39,6 +39,13 @@ pub(super) struct Blueprint<'a> {
     pub(super) own: &'a Own,
     /// Pod spec of the OSD's Deployment: what lets its pods onto that node lets ours.
     pub(super) osd_pod: &'a Value,
+    /// uid of the report, which owns it.
+    pub(super) report_uid: &'a str,
+}
+
+/// The report of that name owns it.
+pub(super) fn owner(report: &str, uid: &str) -> Value {
+    json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": report, "uid": uid}])
 }
 
 /// The node Job. Its name carries the saved attempt, so that making it twice is `AlreadyExists`.
@@ -51,7 +58,12 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": job_name(request), "labels": labels, "annotations": {RECORD: request.record.0}},
+        "metadata": {
+            "name": job_name(request),
+            "labels": labels,
+            "annotations": {RECORD: request.record.0},
+            "ownerReferences": owner(&job_name(request), blueprint.report_uid),
+        },
         "spec": {
             // One start only: whether to try again is the runner's to decide, after a look.
             "backoffLimit": 0,

@@ -43,6 +43,7 @@ fn built() -> Value {
         host_network: true,
         own: &own,
         osd_pod: &osd_pod,
+        report_uid: "report",
     })
 }
 
@@ -51,6 +52,7 @@ fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
     let job = built();
     let at = |pointer: &str| job.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
     assert_eq!(at("/metadata/name"), "osd-migrate-rebuild-12-r12-a7-2");
+    assert_eq!(at("/metadata/ownerReferences/0/uid"), "report");
     assert_eq!(at("/spec/backoffLimit"), 0);
     assert_eq!(at("/spec/podReplacementPolicy"), "Failed");
     assert!(job.pointer("/spec/ttlSecondsAfterFinished").is_none());

@@ -62,7 +62,11 @@ impl K8s {
         let maps = self.kind::<ConfigMap>();
         let map = kept(osd, record, &found.object)?;
         match maps.create(&name, &map).await {
-            Ok(_) => Ok(()),
+            // Made first and looked after: who closes the record meanwhile either finds the copy, or has saved.
+            Ok(made) => match self.expect_ledger().await {
+                Ok(()) => Ok(()),
+                Err(late) => self.take_back(&made).await.and(Err(late)),
+            },
             Err(K8sError::AlreadyExists(_)) => {
                 let there = maps.get(&name).await?;
                 if kept_for(&there).as_deref() == Some(record.0.as_str()) {

@@ -121,9 +121,13 @@ async fn make(
     if let Ok(slots) = &asked.slots {
         slot_is_destroyed(slots, request.osd)?; // asked again when the disk is ours alone
     }
+    #[cfg(feature = "drill")]
+    crate::drill::hold_agent(&host.state, "open");
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
     let exclusive = steps.time("open", ExclusiveDisk::open(&found.disk)).await?;
     steps.time("prove", prove(request, evidence, host, found, &verdict)).await?;
+    #[cfg(feature = "drill")]
+    crate::drill::hold_agent(&host.state, "wipe");
     let wipe = async {
         exclusive.bury(&Tombstone::of(request)).await?;
         exclusive.clear(&found.disk, &host.sys_block, &host.dev).await

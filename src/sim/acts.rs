@@ -38,7 +38,9 @@ impl World {
                 self.fence(*osd, record, value, resource_version)
             }
             Act::Unfence { value } => self.unfence(value),
-            Act::Hush { osd, fsid, record, noout, noin } => self.hush(*osd, *fsid, record, (*noout, *noin)),
+            Act::Hush { osd, fsid, up, record, noout, noin } => {
+                self.hush(*osd, (*fsid, *up), record, (*noout, *noin))
+            }
             Act::Unhush { osd, noout, noin } => {
                 self.unhush(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
@@ -125,9 +127,15 @@ impl World {
         Ok(vec![Effect::Fence])
     }
 
-    fn hush(&mut self, osd: OsdId, fsid: Option<OsdFsid>, record: &RecordId, flags: (bool, bool)) -> Done {
+    fn hush(
+        &mut self,
+        osd: OsdId,
+        expected: (Option<OsdFsid>, bool),
+        record: &RecordId,
+        flags: (bool, bool),
+    ) -> Done {
         self.expect_open(osd, record)?;
-        if !expect::to_hush(self.ceph.slots.get(&osd), fsid) {
+        if !expect::to_hush(self.ceph.slots.get(&osd), expected.0, expected.1) {
             return refuse("the slot holds another OSD");
         }
         self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
@@ -136,6 +144,8 @@ impl World {
 
     /// Two writes: the reweight that takes the mark `new` off, then the flags.
     fn unhush(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
+        let Some(slot) = self.ceph.slots.get(&osd) else { return };
+        let (noout, noin) = (noout && slot.noout, noin && slot.noin);
         let mut left = writes;
         let marked = self.marked_new.contains(&osd);
         let keeps = self.ceph.slots.get(&osd).filter(|slot| marked || slot.state == SlotState::New);

@@ -12,6 +12,7 @@
 
 mod begin;
 mod classify;
+mod drill;
 mod explore;
 mod gates;
 mod ledger;

@@ -32,7 +32,7 @@ const ALSO_BANNED: [(&str, &str); 5] = [
     ("unsafe", "nothing here needs it"),
 ];
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

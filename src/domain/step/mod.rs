@@ -144,7 +144,7 @@ impl<'a> Step<'a> {
         let slot = self.seen.ceph.slots.get(&osd)?;
         let (noout, noin, fsid) = (!slot.noout, !slot.noin, slot.fsid);
         let hushed = holds(Guard::HushedFirst, !(noout || noin));
-        (!hushed).then(|| self.fenced(Act::Hush { osd, fsid, record, noout, noin }))
+        (!hushed).then(|| self.fenced(Act::Hush { osd, fsid, up: slot.up, record, noout, noin }))
     }
 
     fn hushed(&self, next: impl FnOnce() -> Next) -> Next {

@@ -124,7 +124,7 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
     world = world.saved("fence");
     check!(world.plan(), Next::Do(Act::Fence { .. }));
     world = world.fenced(OSD);
-    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true, .. }));
+    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, up: true, noout: true, noin: true, .. }));
     world = world.hushed(OSD);
     let record = world.record(OSD).id.clone();
     check!(

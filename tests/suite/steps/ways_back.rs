@@ -88,7 +88,7 @@ fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
     let world = World::prepared(OSD).saved("new").with(|w| {
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
     });
-    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, noout: true, noin: true, .. }));
+    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, up: false, noout: true, noin: true, .. }));
 }
 
 #[test]

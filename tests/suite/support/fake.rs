@@ -310,8 +310,9 @@ impl Sim {
                 need(self.seen.kube.fence.as_ref() == Some(value), "not our fence")?;
                 self.seen.kube.fence = None;
             }
-            Act::Hush { osd, noout, noin, .. } => {
+            Act::Hush { osd, fsid, up, noout, noin, .. } => {
                 let slot = self.seen.ceph.slots.get_mut(osd).ok_or("no such OSD")?;
+                need(slot.fsid == *fsid && slot.up == *up, "not that OSD")?;
                 (slot.noout, slot.noin) = (slot.noout || *noout, slot.noin || *noin);
             }
             Act::Unhush { osd, noout, noin } => {

@@ -1,0 +1,38 @@
+//! What test builds can do otherwise is behind the feature `drill`, which nothing but a test build asks for.
+
+use std::fs;
+use std::path::Path;
+
+use crate::purity::sources;
+
+const ONLY_THERE: &str = "#[cfg(feature = \"drill\")]";
+
+#[test]
+fn without_the_feature_there_is_no_drill() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut uses = 0;
+    for path in sources(&root.join("src")) {
+        if path.ends_with("drill.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for pair in lines.windows(2) {
+            if pair[1].contains("drill::") || pair[1].contains("mod drill") {
+                assert_eq!(pair[0], ONLY_THERE, "{}: before `{}`", path.display(), pair[1]);
+                uses += 1;
+            }
+        }
+        assert!(!text.contains("OSD_MIGRATE_HOLD"), "{}: a switch outside src/drill.rs", path.display());
+    }
+    assert!(uses >= 7, "the drills moved: {uses} uses");
+}
+
+#[test]
+fn nothing_turns_the_feature_on_by_itself() {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
+    let lines: Vec<&str> =
+        features.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    assert_eq!(lines, ["drill = []"]);
+}
