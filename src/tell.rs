@@ -89,6 +89,9 @@ impl Audience for Teller {
             match event {
                 Event::NotDone { .. } | Event::Blind(_) | Event::Halted(_) => tracing::warn!("{text}"),
                 Event::Saved { why: Saving::Quarantine { why }, .. } => tracing::warn!("{text}: {why}"),
+                Event::Saved { why: Saving::Attempt { after: Some(after), .. }, .. } => {
+                    tracing::warn!("{text}, for the last attempt failed: {after}");
+                }
                 Event::Saved { .. }
                 | Event::Conflict
                 | Event::Done(_)

@@ -44,6 +44,8 @@ pub enum Saving {
     Attempt {
         /// what it is to do
         task: NodeTask,
+        /// why the attempt before it failed, if it did
+        after: Option<String>,
     },
     /// What proves the device.
     Proof,
@@ -80,9 +82,9 @@ impl Saving {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
             Self::Purged => "purged-by-others",
-            Self::Attempt { task: NodeTask::Inspect } => "inspect",
-            Self::Attempt { task: NodeTask::Rebuild } => "rebuild",
-            Self::Attempt { task: NodeTask::GiveBack } => "give-back",
+            Self::Attempt { task: NodeTask::Inspect, .. } => "inspect",
+            Self::Attempt { task: NodeTask::Rebuild, .. } => "rebuild",
+            Self::Attempt { task: NodeTask::GiveBack, .. } => "give-back",
             Self::Proof => "proof",
             Self::Stop => "stop",
             Self::TurnBack { .. } => "turn-back",

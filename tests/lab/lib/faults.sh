@@ -27,7 +27,8 @@ cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its d
   [ -n "${l:-}" ] || die "no host has a disk $1"
   partx -d "$l" 2> /dev/null
   losetup -d "$l" || die "$l can't be detached"
-  ! losetup -n -l "$l" 2> /dev/null | grep -q . || die "$l is in use"
+  # the kernel lets go of it when the last who has it open closes it; a probe takes some milliseconds
+  poll 50 0.1 test ! -e "/sys/block/${l#/dev/}/loop/backing_file" || die "$l is in use"
   awk -v n="$1" '$2 != n' "$DIR/disks" > "$DIR/disks.new"
   cat "$DIR/disks.new" > "$DIR/disks" # in place: the watcher reads it
   rm "$DIR/disks.new"

@@ -141,7 +141,7 @@ def foreign_disks(world, every):
     world.lab("plug", "h3", "twin", "osd5", device)
     sha = digest(twin)
     let_pods_go(world)
-    refused(world, job, 5, "twin", sha, "osd5", "found a BlueStore of OSD")
+    refused(world, job, 5, "twin", sha, "osd5", "device a BlueStore of OSD")
     if every:
         stranger = world.image("stranger")
         with open(stranger, "wb") as file:
@@ -167,7 +167,7 @@ def refused(world, job, osd, foreign, sha, name, word):
     assert "destroyed" in slot["state"], slot
     why = world.records()[osd]["quarantine"]["why"]
     world.say(f"{foreign} in the place of osd.{osd}'s disk: byte for byte unchanged, and: {why}")
-    assert word in log, f"`{word}` is not in:\n{log}"
+    assert word in why and why in log, f"`{word}` is not in:\n{log}"
 
 
 def kernel_names_change(world):

@@ -164,6 +164,18 @@ fn an_inspection_that_fails_three_times_leaves_the_osd_alone_before_stop() {
 }
 
 #[test]
+fn the_attempt_after_one_that_failed_says_why_that_one_did() {
+    let after = |world: &World| match world.plan() {
+        Next::Save { why: Saving::Attempt { after, .. }, .. } => after,
+        next => panic!("{next:#?}"),
+    };
+    let recorded = || World::recorded(OSD);
+    assert_eq!(after(&recorded().report(OSD, None, failed())).as_deref(), Some("no luck"));
+    assert_eq!(after(&recorded().job(OSD, JobState::Ended)).as_deref(), Some("it left no report"));
+    assert_eq!(after(&recorded().report(OSD, None, busy())), None);
+}
+
+#[test]
 fn a_job_that_ended_without_a_report_has_failed_too() {
     let mut world = World::recorded(OSD);
     for _ in 0..2 {
