@@ -9,6 +9,7 @@ One exception is known: ceph-volume gives the new OSD's key to ceph-authtool as 
 container and in Rook's own `activate` container, and it is the proof that the watch sees such things."""
 import base64
 import glob
+import hashlib
 import json
 import os
 import re
@@ -32,11 +33,11 @@ class Watch:
         self.keys = keys(world)
         self.out = os.path.join(self.folder, "watched.json")
         self.process = subprocess.Popen([sys.executable, "-B", __file__, self.folder, self.out])
-        self.secrets = subprocess.Popen(
-            [LAB, "net", "kubectl", "-n", "rook-ceph", "get", "secrets", "--watch", "-o", "json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        self.secrets = os.path.join(self.folder, "secrets.json")
+        with open(self.secrets, "w", encoding="utf-8") as file:
+            command = [LAB, "net", "kubectl", "-n", "rook-ceph", "get", "secrets", "--watch", "-o", "json"]
+            # a session of its own: the lab's script has children, which end with it
+            self.kubectl = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, start_new_session=True)
         world.until("the watch to begin", 10, lambda: os.path.exists(self.out))
 
     def end(self):
@@ -83,8 +84,10 @@ class Watch:
         return known
 
     def our_secrets(self, needles):
-        self.secrets.terminate()
-        text = self.secrets.stdout.read().decode()
+        os.killpg(self.kubectl.pid, signal.SIGTERM)
+        self.kubectl.wait(10)
+        with open(self.secrets, encoding="utf-8") as file:
+            text = file.read()
         decoder, at, ours = json.JSONDecoder(), 0, {}
         while (at := text.find("{", at)) >= 0:
             try:
@@ -126,7 +129,9 @@ def watch(folder, out):
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
     events = execs()
-    argv, logs, missed, looked = {}, {}, 0, 0.0
+    argv, born, logs, missed, looked = {}, {}, {}, 0, 0.0
+    mark = "osd-lab-" + hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:8]  # the lab's cgroup, see lib/common.sh
+    os.nice(-10)  # a process that ends before it was looked at was not looked at
     with open(out, "w", encoding="utf-8"):
         pass
     while not ended:
@@ -148,7 +153,7 @@ def watch(folder, out):
         what, _, _, _, tgid = struct.unpack_from("=IIQII", data, 36)
         if what != 2:  # PROC_EVENT_EXEC
             continue
-        entry = process(tgid)
+        entry = process(tgid, born, mark)
         if entry:
             argv.setdefault(entry["line"], entry)
         else:
@@ -168,19 +173,23 @@ def execs():
     return events
 
 
-def process(pid):
-    """What a process was called with, and whose child it is; None if it is gone already."""
+def process(pid, born, mark):
+    """What a process was called with, and whose child it is; None if it is gone already. `born`: what was seen so far."""
     try:
-        line = read(pid, "cmdline")
-        parents, parent, by = [], parent_of(pid), None
-        while parent > 1 and len(parents) < 8:
-            words = read(parent, "cmdline")
-            parents.append(words[:80])
-            by = by or ("ceph-volume" if re.search(r"(^|[ /])ceph-volume raw (prepare|activate) ", words) else None)
-            parent = parent_of(parent)
-        return {"line": line, "parents": parents, "by": by, "pod": "/osd-lab-" in read(pid, "cgroup")}
+        born[pid] = line, parent = read(pid, "cmdline"), parent_of(pid)
+        pod = mark in read(pid, "cgroup")
     except (OSError, ValueError, IndexError):
         return None
+    parents, by = [], None
+    while parent > 1 and len(parents) < 12:
+        try:
+            born[parent] = born.get(parent) or (read(parent, "cmdline"), parent_of(parent))
+        except (OSError, ValueError, IndexError):
+            break
+        words, parent = born[parent]
+        parents.append(words[:80])
+        by = by or ("ceph-volume" if re.search(r"(^|[ /])ceph-volume raw (prepare|activate) ", words) else None)
+    return {"line": line, "parents": parents, "by": by, "pod": pod}
 
 
 def read(pid, name):
