@@ -180,7 +180,7 @@ async fn print_plan(live: &mut Live, k8s: Arc<K8s>, args: &RunArgs, output: Outp
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
-    let lines = plan::lines(&args.policy(), &seen);
+    let lines = plan::lines(&args.policy(), &ledger, &seen);
     let devices = proven_devices(&ledger);
     match output {
         Output::Table => print(&show::plan_table(&lines, &devices)),

@@ -277,11 +277,14 @@ pub struct Line {
 }
 
 /// What the run would do, OSD by OSD.
-pub fn lines(policy: &Policy, seen: &Observation) -> Vec<Line> {
+pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
     let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
     classes
         .into_iter()
         .map(|(osd, class)| {
+            let record = ledger.records.get(&osd);
+            // Half-way an OSD is not what it was: what it was is in its record.
+            let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
             let migrates = matches!(class, Class::Legacy(_));
@@ -292,10 +295,12 @@ pub fn lines(policy: &Policy, seen: &Observation) -> Vec<Line> {
                 becomes: target,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
-                strategy: match (migrates, policy.selects(osd)) {
-                    (true, true) => "in place, same id",
-                    (true, false) => "not selected",
-                    (false, _) => "-",
+                strategy: match (record, migrates, policy.selects(osd)) {
+                    (Some(record), _, _) if record.quarantine.is_some() => "left alone",
+                    (Some(_), _, _) => "begun",
+                    (None, true, true) => "in place, same id",
+                    (None, true, false) => "not selected",
+                    (None, false, _) => "-",
                 },
                 class,
             }

@@ -41,9 +41,16 @@ impl<'a> Step<'a> {
                 osd: self.record.osd,
                 task: job.task,
                 job: job.name.clone(),
-                trouble: job.trouble.clone(),
+                trouble: self.node_trouble().or_else(|| job.trouble.clone()),
             }),
         }
+    }
+
+    /// A pod on a node that is away shows nothing but that it has not begun.
+    fn node_trouble(&self) -> Option<String> {
+        let node = &self.record.node;
+        let is_ready = self.seen.kube.nodes.get(node).is_some_and(|node| node.ready);
+        (!is_ready).then(|| gate::Reason::NodeNotReady { node: node.clone() }.to_string())
     }
 
     pub(super) fn is_silent(&self, job: &NodeJob) -> bool {

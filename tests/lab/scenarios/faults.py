@@ -232,8 +232,8 @@ def power_lost(world):
     world.until("osd.2 to be recorded", 90, lambda: milestone(world, 2, "record"), pause=0.05)
     world.lab("power-off", "h3")
     world.until("Ceph to see osd.2 down", 90, lambda: not is_up(world, 2))
-    log = world.until("the runner to name it", 120, lambda: (log := world.log(job)) and "osd.2 is down, and not by us" in log and log)
-    time.sleep(20)
+    log = world.until("the runner to name the node", 120, lambda: (log := world.log(job)) and "node h3 is not Ready" in log and log)
+    time.sleep(10)
     assert world.result(job) is None and world.fsids()[2] == fsid, world.log(job)
     new = world.written()[len(written) :]
     assert not new, f"something was written to Ceph: {new}"

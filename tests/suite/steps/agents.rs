@@ -224,6 +224,18 @@ fn while_an_agent_is_at_work_nothing_else_is_done() {
 }
 
 #[test]
+fn an_agent_on_a_node_that_lost_power_is_waited_for_by_the_nodes_name() {
+    let trouble = |world: &World| match world.plan() {
+        Next::Wait(Wait::Agent { trouble, .. }) => trouble,
+        next => panic!("{next:#?}"),
+    };
+    let world = World::recorded(OSD).job(OSD, JobState::Waiting);
+    assert_eq!(trouble(&world), None);
+    let dark = world.with(|w| w.seen.kube.nodes.values_mut().for_each(|node| node.ready = false));
+    assert!(trouble(&dark).is_some_and(|why| why.contains("is not Ready")));
+}
+
+#[test]
 fn an_agent_that_is_silent_for_ten_minutes_is_reported_and_not_killed() {
     let world = World::recorded(OSD).job(OSD, JobState::Running);
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));

@@ -58,3 +58,16 @@ fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_s
         check!(alone(left_alone(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
     }
 }
+
+#[test]
+fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
+    let line = |world: &World| {
+        let lines = osd_migrate::domain::plan::lines(&world.policy, &world.ledger, &world.seen);
+        lines.into_iter().find(|line| line.osd == OSD).unwrap()
+    };
+    for begun in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let class = begun.ledger.records[&OSD].class.clone();
+        assert_eq!((line(&begun).strategy, line(&begun).class), ("begun", class));
+        assert_eq!(line(&left_alone(begun)).strategy, "left alone");
+    }
+}
