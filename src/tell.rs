@@ -98,7 +98,12 @@ impl Audience for Teller {
                 Event::NotDone { .. }
                 | Event::Blind(_)
                 | Event::Halted(_)
-                | Event::Saved { why: Saving::Quarantine { .. }, .. } => tracing::warn!("{text}"),
+                | Event::Saved {
+                    why: Saving::Quarantine { .. } | Saving::Attempt { after: Some(_), .. },
+                    ..
+                } => {
+                    tracing::warn!("{text}");
+                }
                 Event::Saved { .. }
                 | Event::Conflict
                 | Event::Done(_)

@@ -179,6 +179,27 @@ pub enum Content {
     },
 }
 
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bluestore { osd_fsid, whoami, finished, .. } => {
+                let how = if *finished { "a BlueStore" } else { "an unfinished BlueStore" };
+                write!(f, "{how} of OSD {osd_fsid}")?;
+                whoami.map_or(Ok(()), |id| write!(f, " ({id})"))
+            }
+            Self::FilestorePartition { osd_fsid, whoami, .. } => {
+                write!(f, "a Filestore of OSD {osd_fsid} ({whoami})")
+            }
+            Self::Tombstone { osd, old, record, .. } => {
+                write!(f, "a tombstone for {osd}, old OSD {old}, record {record}")
+            }
+            Self::Blank => f.write_str("a blank disk"),
+            Self::Other { what } => f.write_str(what),
+            Self::NotFound { looked_at } => write!(f, "no such disk: {looked_at}"),
+        }
+    }
+}
+
 /// What proves that a device holds the recorded OSD; read again right before the first destructive write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Evidence {

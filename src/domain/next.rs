@@ -44,6 +44,8 @@ pub enum Saving {
     Attempt {
         /// what it is to do
         task: NodeTask,
+        /// why the attempt before it failed, if it did
+        after: Option<String>,
     },
     /// What proves the device.
     Proof,
@@ -85,9 +87,9 @@ impl Saving {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
             Self::Purged => "purged-by-others",
-            Self::Attempt { task: NodeTask::Inspect } => "inspect",
-            Self::Attempt { task: NodeTask::Rebuild } => "rebuild",
-            Self::Attempt { task: NodeTask::GiveBack } => "give-back",
+            Self::Attempt { task: NodeTask::Inspect, .. } => "inspect",
+            Self::Attempt { task: NodeTask::Rebuild, .. } => "rebuild",
+            Self::Attempt { task: NodeTask::GiveBack, .. } => "give-back",
             Self::Proof => "proof",
             Self::Stop => "stop",
             Self::PgsGone { .. } => "pgs-gone",
@@ -112,10 +114,11 @@ impl fmt::Display for Saving {
                 let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
                 write!(f, ": PGs that it held are no more, and are left out: {}", names.join(", "))
             }
+            Self::Attempt { after: Some(after), .. } => write!(f, ", for the last attempt failed: {after}"),
             Self::Record
             | Self::Withdrawn
             | Self::Purged
-            | Self::Attempt { .. }
+            | Self::Attempt { after: None, .. }
             | Self::Proof
             | Self::Stop
             | Self::Barred

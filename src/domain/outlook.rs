@@ -58,6 +58,9 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
     classes
         .into_iter()
         .map(|(osd, class)| {
+            let record = ledger.records.get(&osd);
+            // Half-way an OSD is not what it was: what it was is in its record.
+            let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
             let migrates = matches!(class, Class::Legacy(_));

@@ -70,9 +70,7 @@ pub(crate) fn verdict(
 fn refuse(look: &Look, request: &NodeRequest) -> Verdict {
     Verdict::Refuse(format!(
         "expected OSD {} ({}), our tombstone for it, or a claimed store; found {}",
-        request.old,
-        request.osd,
-        told(&look.content)
+        request.old, request.osd, look.content
     ))
 }
 
@@ -177,26 +175,6 @@ fn kind(proof: &Proof) -> &'static str {
     match proof {
         Proof::BluestoreLabel { .. } => "a BlueStore label",
         Proof::FilestorePartition { .. } => "Filestore partitions",
-    }
-}
-
-/// A content in words.
-pub(crate) fn told(content: &Content) -> String {
-    match content {
-        Content::Bluestore { osd_fsid, whoami, finished, .. } => {
-            let who = whoami.map_or(String::new(), |id| format!(" ({id})"));
-            let how = if *finished { "a BlueStore" } else { "an unfinished BlueStore" };
-            format!("{how} of OSD {osd_fsid}{who}")
-        }
-        Content::FilestorePartition { osd_fsid, whoami, .. } => {
-            format!("a Filestore of OSD {osd_fsid} ({whoami})")
-        }
-        Content::Tombstone { osd, old, record, .. } => {
-            format!("a tombstone for {osd}, old OSD {old}, record {record}")
-        }
-        Content::Blank => "a blank disk".to_owned(),
-        Content::Other { what } => what.clone(),
-        Content::NotFound { looked_at } => format!("no such disk: {looked_at}"),
     }
 }
 

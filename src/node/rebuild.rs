@@ -54,7 +54,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         Ok(Search::One(found)) => found,
         Ok(search @ (Search::None(_) | Search::Several(_))) => {
             let inspection = inspection(request, search, &asked);
-            let why = proof::told(&inspection.content);
+            let why = inspection.content.to_string();
             return Outcome { inspection: Some(inspection), error: Some(NodeError::Refused(why)) };
         }
         Err(error) => return Outcome { inspection: None, error: Some(error) },
@@ -95,7 +95,7 @@ async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> 
             }
             Verdict::WipeOld | Verdict::WipeOurs | Verdict::Refuse(_) => Err(NodeError::Refused(format!(
                 "expected a finished OSD of ours, found {}",
-                proof::told(&found.look.content)
+                found.look.content
             ))),
         },
         Search::None(what) | Search::Several(what) => Err(NodeError::Refused(what)),
@@ -174,7 +174,7 @@ async fn prove(
                 return Ok(());
             }
             // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides anew.
-            Err(NodeError::NotDone(format!("the disk changed meanwhile: {}", proof::told(&now.content))))
+            Err(NodeError::NotDone(format!("the disk changed meanwhile: {}", now.content)))
         }
     }
 }
@@ -202,7 +202,7 @@ fn not_done(
         Search::One(found) if proof::verdict(request, evidence, &claimed, &found.look) == Verdict::Done => {
             return None;
         }
-        Search::One(found) => proof::told(&found.look.content),
+        Search::One(found) => found.look.content.to_string(),
         Search::None(what) | Search::Several(what) => what.clone(),
     };
     Some(NodeError::NotDone(format!(

@@ -41,9 +41,16 @@ impl<'a> Step<'a> {
                 osd: self.record.osd,
                 task: job.task,
                 job: job.name.clone(),
-                trouble: job.trouble.clone(),
+                trouble: self.node_trouble().or_else(|| job.trouble.clone()),
             }),
         }
+    }
+
+    /// A pod on a node that is away shows nothing but that it has not begun.
+    fn node_trouble(&self) -> Option<String> {
+        let node = &self.record.node;
+        let is_ready = self.seen.kube.nodes.get(node).is_some_and(|node| node.ready);
+        (!is_ready).then(|| gate::Reason::NodeNotReady { node: node.clone() }.to_string())
     }
 
     pub(super) fn is_silent(&self, job: &NodeJob) -> bool {
@@ -138,7 +145,8 @@ impl<'a> Step<'a> {
     pub(super) fn save_attempt(&self, task: NodeTask) -> Next {
         let failures = self.failures();
         let claims = phase::claims_of(self.record, self.seen);
-        self.save(Saving::Attempt { task }, |record| {
+        let after = (failures > self.record.attempt.failures).then(|| self.last_trouble());
+        self.save(Saving::Attempt { task, after }, |record| {
             let number = record.attempt.number + 1;
             record.attempt = Attempt { number, task, failures };
             record.barred_since = None;
@@ -173,18 +181,24 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn agent_trouble(&self) -> String {
-        let job = self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id);
-        let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
-        let unknown = (self.facts.disk == DiskFact::Other)
-            .then_some("its device was not found, or carries something else");
-        let why = reported
-            .or(unknown)
-            .or(job.and_then(|job| job.trouble.as_deref()))
-            .unwrap_or("it left no report");
-        let name = job.map_or("osd-migrate", |job| job.name.as_str());
+        let why = self.last_trouble();
+        let name = self.last_job().map_or("osd-migrate", |job| job.name.as_str());
         format!(
             "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`"
         )
+    }
+
+    fn last_job(&self) -> Option<&'a NodeJob> {
+        self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id)
+    }
+
+    /// Why the last attempt failed.
+    fn last_trouble(&self) -> String {
+        let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
+        let unknown = (self.facts.disk == DiskFact::Other)
+            .then_some("its device was not found, or carries something else");
+        let why = reported.or(unknown).or(self.last_job().and_then(|job| job.trouble.as_deref()));
+        why.unwrap_or("it left no report").to_owned()
     }
 
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {

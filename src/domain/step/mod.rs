@@ -211,10 +211,9 @@ impl<'a> Step<'a> {
             },
         };
         let look = phase::last_look(self.record, self.seen);
-        let disk = look.and_then(|look| look.inspection.as_ref()).map_or_else(
-            || "not looked at".to_owned(),
-            |inspection| serde_json::to_string(&inspection.content).unwrap_or_default(),
-        );
+        let disk = look
+            .and_then(|look| look.inspection.as_ref())
+            .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string());
         let daemon = self.seen.kube.daemons.get(&self.record.osd).map(|daemon: &Daemon| daemon.fsid);
         let starts = match daemon {
             None => "no Deployment".to_owned(),

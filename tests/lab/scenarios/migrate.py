@@ -1,8 +1,8 @@
 """A run from end to end: refused without confirmation, two Jobs at once, an OSD stopped by somebody else, all
-legacy OSDs migrated under a client's load, a second run that finds nothing to do."""
+legacy OSDs migrated under a client's load, no key anywhere, a second run that finds nothing to do."""
 import json
 
-from . import refusals
+from . import refusals, secrets
 
 LEGACY = [0, 1, 5]
 
@@ -17,8 +17,10 @@ def run(world):
 
     unconfirmed(world)
     plan_for_programs(world)
+    watch = secrets.Watch(world)
     refusals.on_running_lab(world)
     two_jobs_and_a_stopped_osd(world)
+    watch.end()
     world.expect_migrated(before, fsids, LEGACY)
     world.expect_calm(epoch)
     nothing_to_do(world)

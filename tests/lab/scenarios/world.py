@@ -70,6 +70,14 @@ class World:
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
 
+    def folder(self):
+        """The lab's LAB_DIR."""
+        return os.environ.get("LAB_DIR", os.path.join(HERE, "..", "..", ".lab"))
+
+    def image(self, disk):
+        """The file behind a disk."""
+        return os.path.join(self.folder(), "img", f"{disk}.img")
+
     def kubectl(self, *args, **more):
         return self.lab("kubectl", "-n", NAMESPACE, *args, **more).stdout
 
@@ -95,14 +103,16 @@ class World:
     def confirm(self):
         self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(CONFIRMATION))
 
-    def start(self, name, args=None):
-        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner where they are given."""
+    def start(self, name, args=None, node=None):
+        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner, or on a node, where given."""
         self.jobs.append(name)
         if args is None:
             self.kubectl("create", "job", "--from=cronjob/osd-migrate", name)
             return name
         job = json.loads(self.kubectl("create", "job", "--from=cronjob/osd-migrate", name, "--dry-run=client", "-o", "json"))
         job["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        if node:
+            job["spec"]["template"]["spec"]["nodeName"] = node
         self.kubectl("create", "-f", "-", stdin=json.dumps(job))
         return name
 

@@ -164,6 +164,18 @@ fn an_inspection_that_fails_three_times_leaves_the_osd_alone_before_stop() {
 }
 
 #[test]
+fn the_attempt_after_one_that_failed_says_why_that_one_did() {
+    let after = |world: &World| match world.plan() {
+        Next::Save { why: Saving::Attempt { after, .. }, .. } => after,
+        next => panic!("{next:#?}"),
+    };
+    let recorded = || World::recorded(OSD);
+    assert_eq!(after(&recorded().report(OSD, None, failed())).as_deref(), Some("no luck"));
+    assert_eq!(after(&recorded().job(OSD, JobState::Ended)).as_deref(), Some("it left no report"));
+    assert_eq!(after(&recorded().report(OSD, None, busy())), None);
+}
+
+#[test]
 fn a_job_that_ended_without_a_report_has_failed_too() {
     let mut world = World::recorded(OSD);
     for _ in 0..2 {
@@ -209,6 +221,18 @@ fn while_an_agent_is_at_work_nothing_else_is_done() {
         let world = world.job(OSD, JobState::Running);
         check!(world.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
     }
+}
+
+#[test]
+fn an_agent_on_a_node_that_lost_power_is_waited_for_by_the_nodes_name() {
+    let trouble = |world: &World| match world.plan() {
+        Next::Wait(Wait::Agent { trouble, .. }) => trouble,
+        next => panic!("{next:#?}"),
+    };
+    let world = World::recorded(OSD).job(OSD, JobState::Waiting);
+    assert_eq!(trouble(&world), None);
+    let dark = world.with(|w| w.seen.kube.nodes.values_mut().for_each(|node| node.ready = false));
+    assert!(trouble(&dark).is_some_and(|why| why.contains("is not Ready")));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::stopped::stopped_in_vain;
 use super::*;
+use osd_migrate::domain::outlook::{self, Now};
 
 // ---- OSDs that were left alone, and the rest
 
@@ -56,5 +57,18 @@ fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_s
     }
     for world in past_stop() {
         check!(alone(left_alone(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
+    }
+}
+
+#[test]
+fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
+    let line = |world: &World| {
+        let lines = outlook::lines(&world.policy, &world.ledger, &world.seen);
+        lines.into_iter().find(|line| line.osd == OSD).unwrap()
+    };
+    for begun in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let class = begun.ledger.records[&OSD].class.clone();
+        assert_eq!((line(&begun).now, line(&begun).class), (Now::InFlight, class));
+        check!(&line(&left_alone(begun)).now, Now::LeftAlone { .. });
     }
 }

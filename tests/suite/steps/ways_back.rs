@@ -44,7 +44,7 @@ fn an_id_that_was_purged_under_our_claim_is_taken_back_by_the_claim_on_the_disk(
 fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     check!(
         World::destroyed(OSD).slot_gone(OSD).plan(),
-        Next::Save { why: Saving::Attempt { task: NodeTask::Inspect }, .. }
+        Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
             | Next::Halt(Halt::PurgedByOthers { osd: OSD })
     );
     let looked = World::stopped(OSD).slot_gone(OSD);

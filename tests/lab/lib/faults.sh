@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# What breaks a lab on purpose: a Ceph image whose ceph-volume fails when told to, disks that are pulled and plugged, a host
+# that loses power. Nothing of it is in a lab's own images: a file here changes no cached one.
+FAULTY_CEPH_IMAGE=lab.local/ceph:16.2.15-faulty
+
+cmd_faults() { # the image; a line for each fault of osd.ID goes to /run/udev/lab-faults-osd.ID of its host
+  local t n
+  args_at_most 0 "$@"
+  t=$(mktemp -d "$DIR/image.XXXXXX")
+  install -D -m 755 "$SRC/faults/ceph-volume" "$t/tree/usr/local/sbin/ceph-volume"
+  install -D -m 755 -t "$t/tree/usr/local/lib/lab-faults" "$SRC/faults/ceph" "$SRC/faults/ceph-osd"
+  tar -C "$t/tree" --owner=0 --group=0 -cf "$t/top.layer" usr/local/sbin/ceph-volume usr/local/lib/lab-faults
+  oci_archive "$t/image.tar" "$FAULTY_CEPH_IMAGE" "$CACHE/img/ceph.json" '{}' "$t/top.layer" || die "no image"
+  for n in $NODES; do
+    on "$n" ctr -n k8s.io images import "$t/image.tar" > "$t/log" 2>&1 || { cat "$t/log" >&2; die "the import failed"; }
+  done
+  rm -rf "$t"
+  echo "$FAULTY_CEPH_IMAGE"
+}
+
+cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its device.
+  local host l
+  [ $# = 1 ] || usage "pull NAME"
+  exec 8> "$DIR/disks.lock"
+  flock 8
+  read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
+  [ -n "${l:-}" ] || die "no host has a disk $1"
+  partx -d "$l" 2> /dev/null
+  losetup -d "$l" || die "$l can't be detached"
+  # the kernel lets go of it when the last who has it open closes it; a probe takes some milliseconds
+  poll 50 0.1 test ! -e "/sys/block/${l#/dev/}/loop/backing_file" || die "$l is in use"
+  awk -v n="$1" '$2 != n' "$DIR/disks" > "$DIR/disks.new"
+  cat "$DIR/disks.new" > "$DIR/disks" # in place: the watcher reads it
+  rm "$DIR/disks.new"
+  exec 8>&-
+  sync_dev "$host"
+  echo "$l"
+}
+
+cmd_plug() { # HOST IMAGE [NAME] [/dev/loopN]: an image of img/ into a host, under a name of its own; prints its device
+  local name=${3:-$2} l=${4:-} f="$DIR/img/$2.img"
+  [ $# -ge 2 ] && [ $# -le 4 ] || usage "plug HOST IMAGE [NAME] [/dev/loopN]"
+  [ -e "$f" ] || die "there is no $f"
+  exec 8> "$DIR/disks.lock"
+  flock 8
+  if [ -n "$l" ]; then losetup -P "$l" "$f" || die "$l is somebody else's now"; else l=$(losetup -f --show -P "$f") || die "no loop device"; fi
+  echo "$1 $name $l" >> "$DIR/disks"
+  exec 8>&-
+  reread "$l"
+  sync_dev "$1"
+  echo "$l"
+}
+
+cmd_power_off() { # HOST: all its processes end at once; it does not come back
+  [ $# = 1 ] || usage "power-off HOST"
+  end_pid "$1" KILL || die "$1 has no power"
+}

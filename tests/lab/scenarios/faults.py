@@ -1,0 +1,240 @@
+"""Real faults. In `make test`: ceph-volume fails and dies half-way, and a disk of another OSD is put in the place of ours
+between inspect and rebuild. With --full, on six legacy OSDs, also: every other fault of ceph-volume, kernel names that change
+while the OSD is stopped, a second OSD that dies on another host right after our stop, a node that loses power."""
+import hashlib
+import os
+import subprocess
+import time
+
+SIX = "0=bluestore-dev,1=filestore-part,2=bluestore-dev,3=bluestore-dev,4=filestore-part,5=bluestore-dev"
+TWO = "0=bluestore-dev,5=bluestore-dev"
+RUN = ["run", "--confirm", "yes-really-migrate-osds"]
+
+
+def run_full(world):
+    world.up(layout=SIX)
+    before, fsids = begin(world)
+    foreign_disks(world, every=True)
+    kernel_names_change(world)
+    second_death(world)
+    every_fault(world)
+    migrated = [0, 1, 3, 4, 5]
+    world.expect_migrated(before, fsids, migrated)
+    power_lost(world)
+
+
+def run(world):
+    world.up(layout=TWO)
+    before, fsids = begin(world)
+    foreign_disks(world, every=False)
+    # Two tries may fail; were the third to fail, it would be the last.
+    fail(world, 0, ["fail-mkfs", "kill-in-mkfs", "kill-after-mkfs"])
+    expect(world, "faults", RUN, 0, 300)
+    told(world, "faults", 0)
+    world.expect_migrated(before, fsids, [0, 5])
+
+
+def begin(world):
+    world.lab("write", "200")
+    image = world.lab("faults").stdout.split()[-1]
+    world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", '{"spec": {"cephVersion": {"image": "%s"}}}' % image)
+    return world.shape(), world.fsids()
+
+
+# ---- words
+
+def host_of(osd):
+    return f"h{osd % 3 + 1}"
+
+
+def select(*osds):
+    return RUN + ["--select", ",".join(f"osd.{osd}" for osd in osds)]
+
+
+def expect(world, name, args, code, seconds):
+    job = world.start(name, args)
+    return expect_end(world, job, code, seconds)
+
+
+def expect_end(world, job, code, seconds):
+    result = world.wait_for(job, seconds)
+    log = world.log(job)
+    assert result == ("Complete" if code == 0 else "Failed", code), (job, result, log)
+    return log
+
+
+def fail(world, osd, faults):
+    world.lab("on", host_of(osd), "bash", "-c", 'printf "%s\\n" "${@:2}" > "$1"', "-", f"/run/udev/lab-faults-osd.{osd}", *faults)
+
+
+def told(world, job, *osds):
+    """Which faults happened, and what people were told of them."""
+    for osd in osds:
+        list_ = f"/run/udev/lab-faults-osd.{osd}"
+        happened = world.lab("on", host_of(osd), "cat", list_ + ".done").stdout.split()
+        left = world.lab("on", host_of(osd), "cat", list_).stdout.split()
+        assert not left, f"faults of osd.{osd} that did not happen: {left}"
+        world.say(f"osd.{osd} suffered {', '.join(happened)}; the runner said:")
+    for line in world.log(job).splitlines():
+        if "failed" in line.lower() or "refused" in line.lower() or "left alone" in line:
+            print("    " + line[:600], flush=True)
+
+
+def milestone(world, osd, word):
+    record = world.records().get(osd)
+    return record and any(done == word for done, _ in record["milestones"])
+
+
+def hold_pods(world):
+    """No new pod in the namespace: what waits for a node agent waits."""
+    world.kubectl("create", "quota", "lab-hold", "--hard=pods=0")
+
+
+def let_pods_go(world):
+    world.kubectl("delete", "quota", "lab-hold")
+
+
+def hold_before_rebuild(world, osd):
+    """The run at the point where the OSD is destroyed, its old data is there, and the agent that wipes it can't start."""
+    world.until(f"osd.{osd} to be proven", 90, lambda: milestone(world, osd, "proof"), pause=0.1)
+    hold_pods(world)
+    world.until(f"osd.{osd} to be destroyed", 90, lambda: milestone(world, osd, "rebuild"), pause=0.1)
+    agent = f"osd-migrate-rebuild-{osd}-"
+    world.until("the Job that rebuilds it", 30, lambda: any(job["metadata"]["name"].startswith(agent) for job in world.get("jobs")["items"]))
+
+
+def digest(path):
+    """SHA-256 of every MiB that is not all zero, with its place, and of the size: all of a sparse image, read in no time."""
+    sha, at, mib = hashlib.sha256(), 0, 1 << 20
+    with open(path, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        sha.update(str(size).encode())
+        while at < size:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA) // mib * mib
+            except OSError:  # nothing but a hole from here on
+                break
+            piece = os.pread(file.fileno(), mib, at)
+            if piece.strip(b"\0"):
+                sha.update(str(at).encode() + piece)
+            at += mib
+    return sha.hexdigest()
+
+
+# ---- faults
+
+
+def foreign_disks(world, every):
+    """Another disk in the place of osd.5's, put there when osd.5 is destroyed and the agent that wipes is about to start."""
+    job = world.start("foreign-1", select(5))
+    hold_before_rebuild(world, 5)
+    device = world.lab("pull", "osd5").stdout.strip()
+    own, size = digest(world.image("osd5")), os.path.getsize(world.image("osd5"))
+    # The first 64 MiB of another OSD of this cluster on this host, under the name by which ours was recorded.
+    twin = world.image("twin")
+    subprocess.run(["dd", f"if={world.image('osd2')}", f"of={twin}", "bs=1M", "count=64", "conv=sparse", "status=none"], check=True)
+    os.truncate(twin, size)
+    world.lab("plug", "h3", "twin", "osd5", device)
+    sha = digest(twin)
+    let_pods_go(world)
+    refused(world, job, 5, "twin", sha, "osd5", "device a BlueStore of OSD")
+    if every:
+        stranger = world.image("stranger")
+        with open(stranger, "wb") as file:
+            file.truncate(size)
+        subprocess.run(["mkfs.xfs", "-q", stranger], check=True)
+        world.lab("plug", "h3", "stranger", "stranger", device)
+        world.command("retry", "osd.5")
+        sha = digest(stranger)
+        refused(world, world.start("foreign-2", select(5)), 5, "stranger", sha, "stranger", "no disk is")
+    assert digest(world.image("osd5")) == own, "the disk that was pulled was written to"
+    world.lab("plug", "h3", "osd5")
+    world.command("retry", "osd.5")
+    world.say("osd.5's own disk is back, unchanged, and osd.5 is to be tried again")
+    if every:
+        expect(world, "foreign-3", select(5), 0, 200)
+
+
+def refused(world, job, osd, foreign, sha, name, word):
+    log = expect_end(world, job, 11, 120)
+    world.lab("pull", name)
+    assert digest(world.image(foreign)) == sha, f"{foreign} was written to"
+    slot = next(slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == osd)
+    assert "destroyed" in slot["state"], slot
+    why = world.records()[osd]["quarantine"]["why"]
+    world.say(f"{foreign} in the place of osd.{osd}'s disk: byte for byte unchanged, and: {why}")
+    assert word in why and why in log, f"`{word}` is not in:\n{log}"
+
+
+def kernel_names_change(world):
+    """osd.1's disk and one that is nobody's change their kernel names between inspect and rebuild."""
+    spare = world.lab("disk", "h2", "spare").stdout.strip()
+    world.lab("on", "h2", "mkfs.xfs", "-q", spare)
+    sha = digest(world.image("spare"))
+    job = world.start("names", select(1))
+    hold_before_rebuild(world, 1)
+    was = world.lab("pull", "osd1").stdout.strip()
+    world.lab("pull", "spare")
+    world.lab("plug", "h2", "spare", "spare", was)
+    now = world.lab("plug", "h2", "osd1", "osd1", spare).stdout.strip()
+    let_pods_go(world)
+    expect_end(world, job, 0, 200)
+    assert digest(world.image("spare")) == sha, "the disk that has osd.1's kernel name now was written to"
+    assert world.ceph("osd", "metadata", "1")["osd_objectstore"] == "bluestore"
+    world.say(f"osd.1's disk was {was} and is {now}: it was rebuilt, the disk that is {was} now is unchanged")
+
+
+def second_death(world):
+    """osd.3 on h1 dies right after our stop of osd.4 on h2."""
+    fsid, written = world.fsids()[4], world.written()
+    job = world.start("second-death", select(4))
+    scale = "kubectl -n rook-ceph scale deployment rook-ceph-osd-{} --replicas={}"
+    stopped = "$(kubectl -n rook-ceph get deployment rook-ceph-osd-4 -o jsonpath={.spec.replicas}) = 0"
+    world.lab("net", "bash", "-c", f"until [ {stopped} ]; do :; done; {scale.format(3, 0)}")
+    world.until("osd.4 to serve again", 120, lambda: is_up(world, 4) and milestone(world, 4, "turn-back"))
+    assert not is_up(world, 3), "osd.3 came back by itself"
+    time.sleep(5)
+    assert world.fsids()[4] == fsid and world.result(job) is None, world.log(job)
+    new = world.written()[len(written) :]
+    assert not [line for line in new if "destroy" in line], new
+    waits = [line for line in world.log(job).splitlines() if "osd.3" in line]
+    assert waits, world.log(job)
+    world.say(f"osd.3 died right after our stop of osd.4: osd.4 serves again, nothing was destroyed, and: {waits[-1]}")
+    world.kubectl("scale", "deployment", "rook-ceph-osd-3", "--replicas=1")
+    expect_end(world, job, 0, 300)
+    world.say("osd.3 is back: osd.4 was migrated")
+
+
+def is_up(world, osd):
+    return next(slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == osd)["up"]
+
+
+def every_fault(world):
+    fail(world, 3, ["fail-after-new", "ignore-osd-id", "kill-after-mkfs"])
+    expect(world, "three-faults", select(3), 0, 300)
+    told(world, "three-faults", 3)
+    fail(world, 0, ["fail-before-new", "fail-mkfs", "exit-0-nothing-done"])
+    expect(world, "three-in-a-row", select(0), 11, 200)
+    told(world, "three-in-a-row", 0)
+    record = world.records()[0]
+    world.say(f"three in a row: osd.0 was left alone: {record['quarantine']['why']}")
+    assert list(world.records()) == [0], world.records()
+    fail(world, 0, ["kill-after-new", "kill-in-mkfs"])
+    world.command("retry", "osd.0")
+    expect(world, "two-faults", select(0), 0, 300)
+    told(world, "two-faults", 0)
+
+
+def power_lost(world):
+    """The node of osd.2 loses power right after its record was saved; it stays dark, so this is the last of its lab."""
+    fsid, written = world.fsids()[2], world.written()
+    job = world.start("power", select(2), node="h1")
+    world.until("osd.2 to be recorded", 90, lambda: milestone(world, 2, "record"), pause=0.05)
+    world.lab("power-off", "h3")
+    world.until("Ceph to see osd.2 down", 90, lambda: not is_up(world, 2))
+    log = world.until("the runner to name the node", 120, lambda: (log := world.log(job)) and "node h3 is not Ready" in log and log)
+    time.sleep(10)
+    assert world.result(job) is None and world.fsids()[2] == fsid, world.log(job)
+    new = world.written()[len(written) :]
+    assert not new, f"something was written to Ceph: {new}"
+    world.say(f"h3 lost power after Save(record): nothing was written to Ceph, and: {log.splitlines()[-1]}")
