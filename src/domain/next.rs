@@ -7,7 +7,7 @@ use super::act::Act;
 use super::gate::Reason;
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::Ledger;
-use super::osd::{OsdFsid, OsdId, PgId, Weight};
+use super::osd::{NodeName, OsdFsid, OsdId, PgId, Weight};
 
 /// The one thing a turn does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -159,6 +159,15 @@ pub enum Wait {
         /// its Job
         job: String,
     },
+    /// A node agent that holds the lock though its Job has ended.
+    AgentBusy {
+        /// whose
+        osd: OsdId,
+        /// where
+        node: NodeName,
+        /// what the one after it found
+        why: String,
+    },
     /// A daemon that somebody else stopped.
     NotOurStop {
         /// which
@@ -212,6 +221,7 @@ impl Wait {
             Self::Gate { reason, .. } | Self::UnsafeToWipe { reason, .. } => Some(reason),
             Self::Agent { .. }
             | Self::AgentSilent { .. }
+            | Self::AgentBusy { .. }
             | Self::NotOurStop { .. }
             | Self::Down { .. }
             | Self::Up { .. }
@@ -237,6 +247,10 @@ impl fmt::Display for Wait {
             Self::AgentSilent { osd, job } => {
                 write!(f, "{osd}: Job {job} has been silent; see `kubectl logs job/{job}` and its node")
             }
+            Self::AgentBusy { osd, node, why } => write!(
+                f,
+                "{osd}: an agent whose Job has ended is still at work on node {node} ({why}); see its processes: osd-migrate node agent"
+            ),
             Self::NotOurStop { osd } => write!(
                 f,
                 "{osd} is down, and not by us: start it (kubectl get deployment -l ceph-osd-id={}), it is never destroyed so",

@@ -113,13 +113,14 @@ fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
     stopped.or_else(fence)
 }
 
-/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin stays until it is closed: it
-/// keeps the reweight of one that boots for the first time.
+/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin goes
+/// when it is up: it keeps the reweight of one that boots for the first time.
 fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     ledger.quarantined().find_map(|record| {
         let slot = seen.ceph.slots.get(&record.osd)?;
-        let (noout, _) = record.flags_to_lift(slot.noout, slot.noin);
-        noout.then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin: false }))
+        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
+        let noin = noin && slot.up;
+        (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
     })
 }
 
@@ -140,7 +141,7 @@ fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));
     let of_kept = kube.kept.iter().map(|(osd, record)| (*osd, record));
     let mut strays = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_stray(id));
-    let (osd, record) = strays.find(|(osd, _)| runs(osd))?;
+    let (osd, record) = strays.find(|(osd, record)| kube.kept.get(osd) != Some(*record) || runs(osd))?;
     Some(Next::Do(Act::Sweep { osd, record: record.clone() }))
 }
 

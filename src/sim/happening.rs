@@ -77,6 +77,8 @@ pub enum Happening {
     PersonIns(OsdId),
     /// A person purges an OSD that is down.
     PersonPurges(OsdId),
+    /// A person gives a destroyed slot back to the OSD on its disk: `osd new OLD ID` with the disk's own key.
+    PersonGivesBack(OsdId),
     /// Somebody's `osd new` without an id: it takes the lowest that is absent.
     OthersTakeId,
     /// A flag of the whole osdmap is set (`norecover`).
@@ -127,6 +129,9 @@ impl fmt::Display for Happening {
             Self::PersonOuts(osd) => write!(f, "a person marks {osd} out"),
             Self::PersonIns(osd) => write!(f, "a person marks {osd} in"),
             Self::PersonPurges(osd) => write!(f, "a person purges {osd}"),
+            Self::PersonGivesBack(osd) => {
+                write!(f, "a person gives the slot of {osd} back to the OSD on its disk")
+            }
             Self::OthersTakeId => f.write_str("somebody asks the mons for a new OSD id"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
             Self::FlagUnset => f.write_str("the flag norecover is taken off"),
@@ -250,6 +255,7 @@ impl World {
             | Happening::PersonOuts(_)
             | Happening::PersonIns(_)
             | Happening::PersonPurges(_)
+            | Happening::PersonGivesBack(_)
             | Happening::OthersTakeId
             | Happening::FlagSet
             | Happening::FlagUnset
@@ -381,6 +387,22 @@ impl World {
             }
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();
+            }
+            Happening::PersonGivesBack(osd) => {
+                let whose = |disk: &super::Disk| match &disk.content {
+                    Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(*osd),
+                    Content::FilestorePartition { whoami, .. } => whoami == osd,
+                    Content::Bluestore { .. }
+                    | Content::Tombstone { .. }
+                    | Content::Blank
+                    | Content::Other { .. }
+                    | Content::NotFound { .. } => false,
+                };
+                let fsid =
+                    self.disks.values().find(|disk| whose(disk)).and_then(|disk| fsid_on(&disk.content));
+                if let Some(fsid) = fsid {
+                    self.osd_new(fsid, *osd, true).ok();
+                }
             }
             Happening::OthersTakeId => {
                 if let Some(fsid) = foreign_fsid(2) {

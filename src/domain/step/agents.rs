@@ -16,6 +16,9 @@ pub const MAX_FAILURES: u32 = 3;
 /// A node Job whose container did not start in that time is made anew: image pulls take minutes, a lost node longer.
 pub const START_MINUTES: i64 = 10;
 
+/// After an agent found another one at work it is looked again in that time: an agent takes seconds, a frozen one hours.
+pub(super) const BUSY_MINUTES: i64 = 1;
+
 /// A heartbeat is written every 15 s; ten minutes without one is more than a slow API server.
 pub const SILENT_MINUTES: i64 = 10;
 
@@ -143,6 +146,9 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn save_attempt(&self, task: NodeTask) -> Next {
+        if let Some(wait) = self.is_busy_still() {
+            return Next::Wait(wait);
+        }
         let failures = self.failures();
         let claims = phase::claims_of(self.record, self.seen);
         let after = (failures > self.record.attempt.failures).then(|| self.last_trouble());
@@ -151,6 +157,19 @@ impl<'a> Step<'a> {
             record.attempt = Attempt { number, task, failures };
             record.barred_since = None;
             record.claims = claims;
+        })
+    }
+
+    /// The last agent found another one at work, a moment ago. That one may be frozen for hours: nobody is sent after it every
+    /// few seconds.
+    fn is_busy_still(&self) -> Option<Wait> {
+        let report = self.report()?;
+        let Some(NodeProblem::Busy(why)) = &report.problem else { return None };
+        let is_recent = (self.seen.at - report.ended_at).num_minutes() < BUSY_MINUTES;
+        is_recent.then(|| Wait::AgentBusy {
+            osd: self.record.osd,
+            node: self.record.node.clone(),
+            why: why.clone(),
         })
     }
 

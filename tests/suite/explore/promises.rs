@@ -224,10 +224,8 @@ fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken
                     "P3: {disk} was wiped, which carries something else than the OSD of the record: {was:?}"
                 ));
             }
-            // An id that a person purged meanwhile was destroyed before.
-            let state = world.ceph.slots.get(&osd).map(|slot| slot.state);
-            let not_given_up = state.is_some_and(|state| state != SlotState::Destroyed);
-            not_given_up.then(|| format!("P3: {disk} was wiped while its slot is {state:?}"))
+            let given_back = world.ceph.slots.values().any(|slot| slot.fsid == fsid);
+            given_back.then(|| format!("P3: {disk} was wiped while a slot holds its OSD"))
         }
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             Some(format!("P3: {disk} was wiped, which carries {was:?}"))

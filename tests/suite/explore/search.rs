@@ -92,6 +92,13 @@ impl Search {
                     self.name
                 );
             }
+            if std::env::var("EXPLORE_LAYERS").is_ok() {
+                eprintln!("layer {} total {}", next_layer.len(), index.len());
+                if next_layer.len() > 0 && index.len() > 20000 {
+                    let (n, _) = &next_layer[next_layer.len() / 2];
+                    eprintln!("{}", self.story(&parents, *n, None, "sample"));
+                }
+            }
             layer = next_layer;
         }
         found.states = index.len();
@@ -349,10 +356,11 @@ fn is_for_others(wait: &Wait, state: &State) -> bool {
         .placements
         .values()
         .any(|placement| placement.home.iter().any(|osd| !world.ceph.slots.contains_key(osd)));
+    let out = world.ceph.slots.values().any(|slot| slot.up && !slot.is_in);
     match wait {
         Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,
-        Wait::Gate { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone,
-        Wait::OutByOthers { .. } | Wait::AgentSilent { .. } => true,
+        Wait::Gate { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
+        Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
         | Wait::Down { .. }
         | Wait::Up { .. }

@@ -73,7 +73,10 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
 
 #[test]
 fn a_place_that_was_lost_is_put_back_as_recorded() {
-    let mut world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
+    // One that never booted is destroyed first: putting its reweight back would take the mark `new` off it.
+    let world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
+    check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, .. }));
+    let mut world = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
     let record = world.record(OSD).clone();
     check!(
         world.plan(),
