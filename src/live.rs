@@ -208,7 +208,10 @@ impl Cluster for Live {
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)
             }
-            Act::Destroy { spare, .. } => {
+            Act::Destroy { osd, stopped_for, spare, .. } => {
+                if let Some(record) = stopped_for {
+                    k8s.expect_stopped(*osd, record).await.map_err(kube_failure)?;
+                }
                 self.still_spare(spare.as_ref()).await?;
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)

@@ -107,7 +107,9 @@ pub enum Act {
         osd: OsdId,
         /// The fsid expected in the slot.
         fsid: OsdFsid,
-        /// What must hold, where it is the old OSD that is given up.
+        /// For which record the Deployment must be stopped, its pods gone; where it is the old OSD that is given up.
+        stopped_for: Option<RecordId>,
+        /// What must hold of the data then.
         spare: Option<Spare>,
     },
     /// `osd new <claim> <id>` on an absent id: takes the id back after a purge.

@@ -68,6 +68,11 @@ pub fn stopped_for(found: Option<&RecordId>, record: &RecordId) -> bool {
     holds(Guard::StoppedForRecord, found == Some(record))
 }
 
+/// The old OSD may be given up: it still is stopped for this record, and nothing of it runs.
+pub fn at_rest(stopped_by: Option<&RecordId>, replicas: u32, has_pods: bool, record: &RecordId) -> bool {
+    holds(Guard::DestroyAtRest, stopped_by == Some(record) && replicas == 0 && !has_pods)
+}
+
 /// The label may be taken off: it is ours.
 pub fn our_fence(found: Option<&str>, value: &str) -> bool {
     holds(Guard::UnfenceOurs, found == Some(value))

@@ -70,6 +70,8 @@ guards! {
     PurgeStrayNew,
     /// `osd purge-new`: it holds our claim.
     PurgeStrayFsid,
+    /// `osd destroy` of the old OSD: it is still stopped for this record, at 0 replicas, its pods gone.
+    DestroyAtRest,
     /// Stop: `ok-to-stop` is asked right before.
     StopOkToStop,
     /// Stop: the OSD is up.

@@ -65,6 +65,12 @@ impl K8s {
         Ok(kube)
     }
 
+    /// Whether a pod of the OSD is there that is not terminal: as `observe` sees it, without its label being believed.
+    pub(super) async fn has_osd_pods(&self, osd: OsdId) -> Result<bool, K8sError> {
+        let pods = self.kind::<ApiPod>().list("app=rook-ceph-osd", |pod| osd_pod(&pod)).await?;
+        Ok(pods.into_iter().any(|(of, _)| of == Some(osd)))
+    }
+
     /// Label `kubernetes.io/hostname` of a node; its name where it has none.
     pub(super) async fn hostname(&self, node: &NodeName) -> Result<String, K8sError> {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;

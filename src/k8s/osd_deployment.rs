@@ -97,6 +97,20 @@ impl K8s {
         Err(K8sError::Unexpected { what: format!("configmap/{name}"), found })
     }
 
+    /// Fails where the OSD is not at rest any more: stopped for this record, at 0 replicas, its pods gone. Asked right before
+    /// its slot is destroyed: somebody may have started it since it was looked at.
+    pub async fn expect_stopped(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
+        let found = self.expect_deployment(osd).await?;
+        let has_pods = self.has_osd_pods(osd).await?;
+        let stopped_by = found.stopped_by().map(RecordId);
+        let replicas = u32::try_from(found.replicas()).unwrap_or(u32::MAX);
+        if expect::at_rest(stopped_by.as_ref(), replicas, has_pods, record) {
+            return Ok(());
+        }
+        Err(found
+            .unexpected(format!("it is not stopped for record `{record}` any more, or its pod is there")))
+    }
+
     /// Stops an OSD: one PUT with replicas 0 and our annotation, of the very object that was looked at. Stopped for this
     /// record already is success.
     pub async fn stop(

@@ -49,7 +49,10 @@ impl World {
                 self.stop(*osd, *fsid, record, (deployment, resource_version))
             }
             Act::Restart { osd, record } => self.restart(*osd, record),
-            Act::Destroy { osd, fsid, spare } => {
+            Act::Destroy { osd, fsid, stopped_for, spare } => {
+                if let Some(record) = stopped_for {
+                    self.still_at_rest(*osd, record)?;
+                }
                 self.still_spare(spare.as_ref())?;
                 self.destroy(*osd, *fsid)
             }
@@ -64,6 +67,15 @@ impl World {
                 Ok(vec![Effect::Small(*osd)])
             }
         }
+    }
+
+    fn still_at_rest(&self, osd: OsdId, record: &RecordId) -> Result<(), String> {
+        let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
+        let has_pods = !daemon.pods.is_empty();
+        if expect::at_rest(daemon.stopped_by.as_ref(), daemon.replicas, has_pods, record) {
+            return Ok(());
+        }
+        refuse("it is not stopped for this record any more")
     }
 
     fn still_spare(&self, spare: Option<&Spare>) -> Result<(), String> {

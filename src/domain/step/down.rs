@@ -135,7 +135,8 @@ impl Step<'_> {
         }
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
             Gate::Open => {
-                self.fenced(Act::Destroy { osd, fsid: self.record.old, spare: Some(self.only_lacking()) })
+                let (stopped_for, spare) = (Some(self.record.id.clone()), Some(self.only_lacking()));
+                self.fenced(Act::Destroy { osd, fsid: self.record.old, stopped_for, spare })
             }
             Gate::Shut(reason) => self.turn_back(&reason),
             // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
@@ -169,7 +170,9 @@ impl Step<'_> {
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
     pub(super) fn destroy_again(&self) -> Next {
         match self.slot_fsid() {
-            Some(fsid) => self.fenced(Act::Destroy { osd: self.record.osd, fsid, spare: None }),
+            Some(fsid) => {
+                self.fenced(Act::Destroy { osd: self.record.osd, fsid, stopped_for: None, spare: None })
+            }
             None => Next::Wait(Wait::FreshView),
         }
     }

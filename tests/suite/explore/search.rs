@@ -73,7 +73,8 @@ impl Search {
                 for step in self.moves(&state, &decided) {
                     found.transitions += 1;
                     let (after, done, acted) = take(&state, &step, &decided);
-                    if let Some(broken) = promises::always(&state, acted.as_ref(), &done, &after) {
+                    let before = State { thaws: step == Move::Thaw, ..state.clone() };
+                    if let Some(broken) = promises::always(&before, acted.as_ref(), &done, &after) {
                         found.violation = Some(self.story(&parents, at, Some(step), &broken));
                         found.states = index.len();
                         return found;
@@ -192,7 +193,7 @@ impl Search {
             if let Some((next, version)) =
                 now.frozen.take_if(|_| idle > 2 || matches!(decided, Next::Finished(_) | Next::Halt(_)))
             {
-                let before = now.clone();
+                let before = State { thaws: true, ..now.clone() };
                 let done = now.perform(&next, version);
                 if let Some(broken) = promises::always(&before, Some(&next), &done, &now) {
                     return Err(broken);

@@ -31,6 +31,8 @@ pub(crate) struct State {
     /// What a frozen runner is about to do, and the version that it had read.
     pub(crate) frozen: Option<(Box<Next>, u32)>,
     pub(crate) left: Budget,
+    /// This step is a frozen runner's.
+    pub(crate) thaws: bool,
 }
 
 /// What a step did.
@@ -45,7 +47,7 @@ pub(crate) struct Done {
 
 impl State {
     pub(crate) fn new(world: World, left: Budget) -> Self {
-        Self { world, ledger: Ledger::default(), version: 0, frozen: None, left }
+        Self { world, ledger: Ledger::default(), version: 0, frozen: None, left, thaws: false }
     }
 
     /// What a runner decides now: the real `plan` on the real questions.
