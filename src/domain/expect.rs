@@ -35,7 +35,7 @@ pub fn to_purge_stray(slot: &Slot, fsid: OsdFsid) -> bool {
 
 /// Its OSD may be stopped: Ceph has just said so.
 pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
-    holds(Guard::StopOkToStop, verdict.ok)
+    holds(Guard::OkToStop, verdict.ok)
 }
 
 /// Its OSD may be stopped: it is up, and the one that is meant.
@@ -70,7 +70,9 @@ pub fn stopped_for(found: Option<&RecordId>, record: &RecordId) -> bool {
 
 /// The old OSD may be given up: it still is stopped for this record, and nothing of it runs.
 pub fn at_rest(stopped_by: Option<&RecordId>, replicas: u32, has_pods: bool, record: &RecordId) -> bool {
-    holds(Guard::DestroyAtRest, stopped_by == Some(record) && replicas == 0 && !has_pods)
+    holds(Guard::StoppedByUs, stopped_by == Some(record))
+        && holds(Guard::StaysStopped, replicas == 0)
+        && holds(Guard::AtRest, !has_pods)
 }
 
 /// The label may be taken off: it is ours.

@@ -61,6 +61,59 @@ macro_rules! guards {
 }
 
 guards! {
+    // The gates (domain/gate/), each by its reason.
+    /// The mgr knows every PG.
+    StatisticsComplete,
+    /// Every PG concerned has reported since its OSDs last came or went.
+    StatisticsFresh,
+    /// All PGs are active+clean before a stop.
+    AllClean,
+    /// Ceph says `ok-to-stop`.
+    OkToStop,
+    /// Without the OSD, one loss more is survivable.
+    Redundancy,
+    /// After the stop, no other copy lacks.
+    OnlyOursLacks,
+    /// No PG is on its way to another state.
+    Peered,
+    /// What the old OSD holds fits into the new one.
+    EnoughRoom,
+    /// Nothing is nearly full.
+    NotFull,
+    /// No flag of the cluster stands in the way.
+    NoFlag,
+    /// No upgrade goes on.
+    NoUpgrade,
+    /// Rook prepares no OSDs.
+    RookPreparesNone,
+    /// Rook's operator is at 0.
+    OperatorAway,
+    /// No fence of somebody else is up.
+    NotFencedByOthers,
+    /// Rook lets no domain be drained.
+    NotDraining,
+    /// Deployments and pods can be told apart.
+    NothingOdd,
+    /// The node is Ready.
+    NodeReady,
+    /// The node is not cordoned.
+    NodeNotCordoned,
+    /// All mons are in quorum.
+    MonQuorum,
+    /// The CephCluster is not external.
+    NotExternal,
+    /// Rook removes no OSD that is out.
+    RemovesNoOutOsds,
+    /// The owner has confirmed.
+    Confirmed,
+    /// Nobody has paused.
+    NotPaused,
+    /// Nobody has cancelled.
+    NotCancelled,
+    /// The time is inside a window.
+    InWindow,
+    /// Not more OSDs failed than the budget allows.
+    WithinBudget,
     // Preconditions of acts (domain/expect.rs).
     /// `osd destroy`: the OSD is down. (The mon refuses as well; without this guard the simulated one does not.)
     DestroyDown,
@@ -70,10 +123,6 @@ guards! {
     PurgeStrayNew,
     /// `osd purge-new`: it holds our claim.
     PurgeStrayFsid,
-    /// `osd destroy` of the old OSD: it is still stopped for this record, at 0 replicas, its pods gone.
-    DestroyAtRest,
-    /// Stop: `ok-to-stop` is asked right before.
-    StopOkToStop,
     /// Stop: the OSD is up.
     StopUp,
     /// Stop: the slot holds the fsid that is meant.
@@ -102,7 +151,55 @@ guards! {
     UnhushKeepsReweight,
     /// RestoreCrush: an item that others moved stays.
     RestoreSamePlace,
-    // The phase table and the steps (domain/phase.rs, domain/step/).
+    // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
+    /// A slot is the old one only by the fsid recorded.
+    SlotIsOld,
+    /// An OSD is stopped by us only by our annotation with this record.
+    StoppedByUs,
+    /// Nothing is destroyed while the OSD is up or its pod is there.
+    AtRest,
+    /// No second agent is made while one is at work.
+    OneAgent,
+    /// The proof is in the record before Stop.
+    ProvenFirst,
+    /// Not past Stop, what is no longer wanted as recorded is given up.
+    StillWanted,
+    /// An OSD is done only when the PGs that it is to hold are clean with it.
+    CleanAtTheEnd,
+    /// And have reported since it came up.
+    ReportedAtTheEnd,
+    /// An OSD is done only when its metadata is as recorded.
+    ConformsAtTheEnd,
+    /// The Deployment is kept before Stop.
+    KeptFirst,
+    /// PGs and intent are saved before Stop.
+    IntentSavedFirst,
+    /// The fence is up before every act from Stop to Deploy.
+    FencedFirst,
+    /// The fence is in the ledger before it is put up.
+    FenceSavedFirst,
+    /// An attempt is saved before its Job is made.
+    AttemptSavedFirst,
+    /// The new fsid is saved before Deploy.
+    NewSavedFirst,
+    /// The record is closed only when nothing of it is left.
+    SweptFirst,
+    /// What is proven on the device must name the record's OSD, and must not contradict its class.
+    ProofIsOfRecord,
+    /// An agent that fails again and again is given up.
+    FailuresEnd,
+    /// A mark of ours without its record halts the run.
+    LedgerNotLost,
+    /// What a frozen runner made for a closed record is swept.
+    StraysSwept,
+    /// Ceph may heal without an OSD that was left alone past Stop.
+    QuarantineCalmed,
+    /// A Stop that arrives after its record was given up is undone.
+    LateStopUndone,
+    /// The flags of an OSD are lifted before its record closes.
+    UnhushedFirst,
+    /// The fence is taken down at the end.
+    UnfencedFirst,
     /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.
     HushedFirst,
     /// An OSD that somebody started again after our stop is not destroyed.

@@ -5,6 +5,7 @@
 //! of the facts and fails where two rows hold, or where a row is never reached.
 
 use super::expect;
+use super::guard::{Guard, holds, is_out};
 use super::inspection::{Content, NodeReport, NodeTask};
 use super::ledger::Record;
 use super::observation::{JobState, Observation, Pg, Slot, SlotState};
@@ -261,21 +262,25 @@ pub fn phase(facts: &Facts) -> Phase {
 pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let slot = seen.ceph.slots.get(&record.osd);
     let daemon = seen.kube.daemons.get(&record.osd);
-    let stopped = daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() == Some(&record.id));
+    let stopped = daemon.is_some_and(|daemon| {
+        let by_us = daemon.stopped_by.as_ref() == Some(&record.id);
+        by_us || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
+    });
     let claims = claims_of(record, seen);
     let look = last_look(record, seen);
     let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
-        busy: seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
+        busy: !is_out(Guard::OneAgent)
+            && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
         slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
         up: slot.is_some_and(|slot| slot.up),
         stopped,
-        pod: daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
+        pod: !is_out(Guard::AtRest) && daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
         disk,
         agrees: slot_fsid.is_some() && look.and_then(label_fsid) == slot_fsid,
-        proven: record.evidence.is_some(),
-        wanted,
+        proven: holds(Guard::ProvenFirst, record.evidence.is_some()),
+        wanted: holds(Guard::StillWanted, wanted),
         placed: slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
         authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
         daemon: match daemon {
@@ -289,7 +294,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         },
         claims: !claims.is_empty(),
         clean: slot.is_some_and(|slot| !is_out_by_others(record, slot) && is_settled(record, slot, seen)),
-        conforms: slot.is_some_and(|slot| conforms(record, slot)),
+        conforms: holds(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
     }
 }
 
@@ -309,7 +314,7 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
         SlotState::Exists => false,
     };
     match slot.fsid {
-        Some(fsid) if fsid == record.old => SlotFact::Old,
+        Some(fsid) if holds(Guard::SlotIsOld, fsid == record.old) => SlotFact::Old,
         Some(fsid) if record.new == Some(fsid) || is_claim(fsid) => SlotFact::Ours { never_booted },
         Some(_) | None => SlotFact::Other,
     }
@@ -433,7 +438,10 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
             .pgs
             .iter()
             .filter(|(id, pg)| pg.up.contains(&record.osd) || record.pgs.contains(*id))
-            .all(|(_, pg)| pg.reported_epoch >= slot.up_from && (settled(pg) || !pg.up.contains(&record.osd)))
+            .all(|(_, pg)| {
+                holds(Guard::ReportedAtTheEnd, pg.reported_epoch >= slot.up_from)
+                    && holds(Guard::CleanAtTheEnd, settled(pg) || !pg.up.contains(&record.osd))
+            })
 }
 
 /// The daemon says of itself what the record wants (P10).

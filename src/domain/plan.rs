@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::act::Act;
 use super::classify::{self, Class};
 use super::gate::{self, Gate, Reason};
+use super::guard::{Guard, is_out};
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::{Attempt, Ledger, MAX_OPEN, Record};
 use super::next::{Halt, Next, Saving, Summary, Wait};
@@ -72,10 +73,12 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
 
 /// The one thing the run does next.
 pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    if let Some(halt) = lost_record(ledger, seen) {
+    if let Some(halt) = lost_record(ledger, seen).filter(|_| !is_out(Guard::LedgerNotLost)) {
         return Next::Halt(halt);
     }
-    if let Some(next) = calm_quarantined(ledger, seen).or_else(|| sweep_strays(ledger, seen)) {
+    let calm = || calm_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineCalmed));
+    let sweep = || sweep_strays(ledger, seen).filter(|_| !is_out(Guard::StraysSwept));
+    if let Some(next) = calm().or_else(sweep) {
         return next;
     }
     if let Some(next) = open_records(policy, ledger, seen) {
@@ -257,7 +260,7 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
 fn end(ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
     match &ledger.run.fence {
-        Some(value) if !past_stop => step::take_down(value, ledger, seen),
+        Some(value) if !past_stop && !is_out(Guard::UnfencedFirst) => step::take_down(value, ledger, seen),
         Some(_) | None => last,
     }
 }

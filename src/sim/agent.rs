@@ -8,7 +8,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{
     Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeRequest, NodeTask,
 };
-use crate::domain::observation::{JobState, SlotState};
+use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId};
 use crate::node::{Look, Verdict, same_device, verdict};
 
@@ -146,7 +146,8 @@ impl World {
 
     /// Takes the lock and reads the disk.
     fn agent_starts(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
-        if let Some(found) = self.kube.node_jobs.iter_mut().find(|found| found.name == job) {
+        let mine = |found: &&mut NodeJob| found.name == job && found.state == JobState::Waiting;
+        if let Some(found) = self.kube.node_jobs.iter_mut().find(mine) {
             found.state = JobState::Running;
         }
         let others = |(name, agent): (&String, &Agent)| {

@@ -76,6 +76,20 @@ pub fn erasure_coded() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
+/// As `replicated`, with pools that ask for less or more: copies, and copies needed to serve.
+pub fn replicated_as(size: u32, min_size: u32, gib: u64) -> World {
+    let pool = PoolShape { pgs: 1, size, min_size, data_chunks: None, gib };
+    let hosts = vec![vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
+    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+}
+
+/// Three OSDs to migrate, each on a host of its own.
+pub fn three_to_do() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::ByHand]];
+    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+}
+
 /// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
 pub fn twelve() -> World {
     use Kind::{ByHand, Filestore, Raw};

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::{Effect, Stumble, World, fsid_on};
 use crate::domain::inspection::{Content, Proof};
-use crate::domain::observation::{JobState, Metadata, SlotState};
+use crate::domain::observation::{JobState, Metadata, Order, OrderKind, SlotState};
 use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId, PgId};
 
 /// One thing that happens.
@@ -89,8 +89,61 @@ pub enum Happening {
     OperatorUp,
     /// And down.
     OperatorDown,
+    /// Something around the OSDs changes.
+    Around(Around, bool),
+    /// A daemon boots, and is not what was wanted.
+    BootsOddly(OsdId),
+    /// The mgr loses a PG's statistics (it failed over).
+    MgrForgets(PgId),
     /// Rook, running and not fenced, brings an OSD's Deployment to 1.
     RookStarts(OsdId),
+}
+
+/// What may stand in the way around the OSDs; each makes a gate shut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Around {
+    /// Rook prepares OSDs.
+    RookPrepares,
+    /// Rook lets a domain be drained.
+    Draining,
+    /// Daemons of two releases run.
+    Upgrade,
+    /// An OSD is nearly full.
+    Nearfull,
+    /// A mon is down.
+    MonDown,
+    /// The CephCluster is made external.
+    External,
+    /// Rook may remove OSDs that are out.
+    RemovesOutOsds,
+    /// Two Deployments run one OSD.
+    Odd,
+    /// The first node is not Ready, though its daemons run.
+    NotReady,
+    /// The first node is cordoned.
+    Cordoned,
+    /// A person pauses.
+    Paused,
+    /// A person cancels.
+    Cancelled,
+}
+
+impl Around {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::RookPrepares,
+        Self::Draining,
+        Self::Upgrade,
+        Self::Nearfull,
+        Self::MonDown,
+        Self::External,
+        Self::RemovesOutOsds,
+        Self::Odd,
+        Self::NotReady,
+        Self::Cordoned,
+        Self::Paused,
+        Self::Cancelled,
+    ];
 }
 
 impl fmt::Display for Happening {
@@ -137,6 +190,10 @@ impl fmt::Display for Happening {
             Self::FlagUnset => f.write_str("the flag norecover is taken off"),
             Self::OperatorUp => f.write_str("a person scales Rook's operator up"),
             Self::OperatorDown => f.write_str("a person scales Rook's operator down"),
+            Self::Around(what, true) => write!(f, "it begins: {what:?}"),
+            Self::Around(what, false) => write!(f, "it is over: {what:?}"),
+            Self::BootsOddly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
+            Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
             Self::RookStarts(osd) => write!(f, "Rook brings the Deployment of {osd} to 1"),
         }
     }
@@ -186,6 +243,7 @@ impl World {
             let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
             found.extend(stopped.map(|(osd, _)| Happening::RookStarts(*osd)));
         }
+        found.extend(self.broken.iter().map(|osd| Happening::Mends(*osd)));
         // A daemon whose Deployment is gone ends with it.
         let orphans =
             self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
@@ -236,6 +294,17 @@ impl World {
             Happening::AgentStumbles(job, how) => return self.agent_stumbles(job, *how),
             Happening::AgentDies(job) => self.agent_dies(job),
             Happening::AgentLost(job) => self.end_job(job),
+            Happening::Around(what, on) => self.change_around(*what, *on),
+            Happening::BootsOddly(osd) => {
+                self.boot(*osd);
+                let metadata = self.ceph.slots.get_mut(osd).and_then(|slot| slot.metadata.as_mut());
+                if let Some(metadata) = metadata {
+                    metadata.device_mapper = true;
+                }
+            }
+            Happening::MgrForgets(pg) => {
+                self.ceph.pgs.remove(pg);
+            }
             Happening::Dies(_)
             | Happening::Mends(_)
             | Happening::PowerLost(_)
@@ -422,6 +491,42 @@ impl World {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn change_around(&mut self, what: Around, on: bool) {
+        let order = |kind| on.then(|| Order { kind, since: Some(self.at) });
+        let (pause, cancel) = (order(OrderKind::Pause), order(OrderKind::Cancel));
+        let health = |ceph: &mut crate::domain::observation::Ceph, code: &str| {
+            ceph.health.remove(code);
+            if on {
+                ceph.health.insert(code.to_owned());
+            }
+        };
+        match what {
+            Around::RookPrepares => {
+                self.kube.rook_prepares =
+                    on.then(|| "rook-ceph-osd-prepare-h1".to_owned()).into_iter().collect()
+            }
+            Around::Draining => self.kube.draining_failure_domain = on.then(|| "h2".to_owned()),
+            Around::Upgrade => self.ceph.mixed_versions = on,
+            Around::Nearfull => health(&mut self.ceph, "OSD_NEARFULL"),
+            Around::MonDown => health(&mut self.ceph, "MON_DOWN"),
+            Around::External => self.kube.declaration.external = on,
+            Around::RemovesOutOsds => self.kube.declaration.removes_out_osds = on,
+            Around::Odd => {
+                self.kube.oddities = on.then(|| "two Deployments run osd.0".to_owned()).into_iter().collect()
+            }
+            Around::NotReady | Around::Cordoned => {
+                if let Some(node) = self.kube.nodes.values_mut().next() {
+                    match what {
+                        Around::NotReady => node.ready = !on,
+                        _ => node.cordoned = on,
+                    }
+                }
+            }
+            Around::Paused => self.kube.order = pause,
+            Around::Cancelled => self.kube.order = cancel,
         }
     }
 

@@ -33,7 +33,7 @@ use crate::domain::osd::{DeviceIdentity, NodeName, OsdFsid, OsdId, PgId};
 use crate::domain::plan::Questions;
 
 pub use agent::{Agent, Stage, Stumble};
-pub use happening::Happening;
+pub use happening::{Around, Happening};
 pub use mon::MonError;
 pub use pgs::Placement;
 

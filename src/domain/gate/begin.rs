@@ -48,9 +48,8 @@ fn window(policy: &Policy, seen: &Observation) -> Gate {
 /// Not more OSDs were left alone than the budget allows.
 pub fn budget(ledger: &Ledger) -> Gate {
     let quarantined = || ledger.quarantined().map(|record| record.osd).collect();
-    shut_if(ledger.quarantined().count() > FAILURE_BUDGET, || Reason::FailureBudget {
-        quarantined: quarantined(),
-    })
+    let spent = ledger.quarantined().count() > FAILURE_BUDGET;
+    shut_if(spent, || Reason::FailureBudget { quarantined: quarantined() }).guarded()
 }
 
 fn confirmed(policy: &Policy, seen: &Observation) -> Gate {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
+use crate::domain::guard::Guard;
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
 use crate::domain::policy::Window;
 
@@ -205,6 +206,41 @@ impl Reason {
     /// Whether waiting does not help: this version never does such an OSD in place.
     pub fn is_for_good(&self) -> bool {
         matches!(self, Self::NoRedundancy { .. } | Self::External)
+    }
+
+    /// The guard that this reason is the word of; none where something is just not known yet.
+    pub fn guard(&self) -> Option<Guard> {
+        Some(match self {
+            Self::StatisticsIncomplete { .. } => Guard::StatisticsComplete,
+            Self::StatisticsOld { .. } => Guard::StatisticsFresh,
+            Self::NotClean { .. } => Guard::AllClean,
+            Self::Peering { .. } => Guard::Peered,
+            Self::NotOkToStop { .. } => Guard::OkToStop,
+            Self::NoRedundancy { .. } => Guard::Redundancy,
+            Self::OtherCopyLacks { .. } => Guard::OnlyOursLacks,
+            Self::Full { .. } => Guard::NotFull,
+            Self::Flag { .. } => Guard::NoFlag,
+            Self::TooSmall { .. } => Guard::EnoughRoom,
+            Self::RoomUnknown => Guard::EnoughRoom,
+            Self::Upgrading => Guard::NoUpgrade,
+            Self::RookPrepares { .. } => Guard::RookPreparesNone,
+            Self::OperatorRuns { .. } => Guard::OperatorAway,
+            Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
+            Self::Draining { .. } => Guard::NotDraining,
+            Self::Odd { .. } => Guard::NothingOdd,
+            Self::NodeNotReady { .. } => Guard::NodeReady,
+            Self::NodeCordoned { .. } => Guard::NodeNotCordoned,
+            Self::StartedByOthers => Guard::StaysStopped,
+            Self::MonDown => Guard::MonQuorum,
+            Self::External => Guard::NotExternal,
+            Self::RemovesOutOsds => Guard::RemovesNoOutOsds,
+            Self::NotConfirmed => Guard::Confirmed,
+            Self::Paused { .. } => Guard::NotPaused,
+            Self::Cancelled { .. } => Guard::NotCancelled,
+            Self::OutsideWindow { .. } => Guard::InWindow,
+            Self::FailureBudget { .. } => Guard::WithinBudget,
+            Self::NotAsked | Self::After { .. } => return None,
+        })
     }
 
     /// One word, for tables and programs.

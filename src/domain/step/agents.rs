@@ -4,6 +4,7 @@ use super::Step;
 use crate::domain::act::Act;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
+use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
 use crate::domain::ledger::{Attempt, Record};
 use crate::domain::next::{Next, Saving, Wait};
@@ -107,13 +108,16 @@ impl<'a> Step<'a> {
         }
         let (Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
         | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. }) = &evidence.proof;
-        if (*osd_fsid, *whoami, *cluster) != (self.record.old, self.record.osd, self.seen.ceph.fsid) {
+        let of_record =
+            (*osd_fsid, *whoami, *cluster) == (self.record.old, self.record.osd, self.seen.ceph.fsid);
+        if !holds(Guard::ProofIsOfRecord, of_record) {
             return self.quarantine(format!(
                 "its device proves to be {whoami} {osd_fsid} of cluster {cluster}, and not {} {} of {}",
                 self.record.osd, self.record.old, self.seen.ceph.fsid
             ));
         }
-        if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
+        let contradicts = classify::contradicts(&self.record.class, &evidence.proof);
+        if let Some(why) = contradicts.filter(|_| !is_out(Guard::ProofIsOfRecord)) {
             return self.quarantine(why);
         }
         if evidence.device.by_id.is_empty() {
@@ -139,7 +143,8 @@ impl<'a> Step<'a> {
         if self.failed_too_often() {
             return self.quarantine(self.agent_trouble());
         }
-        if self.record.attempt.task == task && !phase::is_made(self.record, self.seen) {
+        let is_saved = self.record.attempt.task == task && !phase::is_made(self.record, self.seen);
+        if holds(Guard::AttemptSavedFirst, is_saved) {
             return self.make_agent(task);
         }
         self.save_attempt(task)
@@ -196,7 +201,7 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn failed_too_often(&self) -> bool {
-        self.failures() >= MAX_FAILURES
+        self.failures() >= MAX_FAILURES && !is_out(Guard::FailuresEnd)
     }
 
     pub(super) fn agent_trouble(&self) -> String {

@@ -65,7 +65,7 @@ impl Step<'_> {
         else {
             return Next::Wait(Wait::FreshView);
         };
-        if self.seen.kube.kept.get(&osd) != Some(&record.id) {
+        if !holds(Guard::KeptFirst, self.seen.kube.kept.get(&osd) == Some(&record.id)) {
             return Next::Do(Act::Keep {
                 osd,
                 record: record.id.clone(),
@@ -76,7 +76,7 @@ impl Step<'_> {
         let pgs = gate::pgs_of(osd, self.seen);
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
         let is_intended = record.turned_back.is_none() && record.stop_intended_at.is_some_and(is_recent);
-        if record.pgs != pgs || !is_intended {
+        if !holds(Guard::IntentSavedFirst, record.pgs == pgs && is_intended) {
             // The first intent comes before our first Hush: what is set then is a person's. Later a flag may be ours, and
             // only one that is off is known to be nobody's.
             let is_first = record.stop_intended_at.is_none();

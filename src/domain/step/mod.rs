@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use super::act::Act;
 use super::gate;
-use super::guard::{Guard, holds};
+use super::guard::{Guard, holds, is_out};
 use super::inspection::NodeTask;
 use super::ledger::{Ledger, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
@@ -117,7 +117,11 @@ impl<'a> Step<'a> {
 
     /// The fence is recorded, then put up, then the act is done: one a turn, and asked again before every act from Stop to Deploy.
     fn fenced(&self, act: Act) -> Next {
-        let Some(value) = self.our_fence() else {
+        if is_out(Guard::FencedFirst) {
+            return Next::Do(act);
+        }
+        let unsaved = format!("osd-migrate-{}", self.record.id);
+        let Some(value) = self.our_fence().or(is_out(Guard::FenceSavedFirst).then_some(&unsaved)) else {
             let mut ledger = self.ledger.clone();
             ledger.run.fence = Some(format!("osd-migrate-{}", self.record.id));
             return Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence };

@@ -3,6 +3,7 @@
 use super::Step;
 use crate::domain::act::{Act, Deploy};
 use crate::domain::gate;
+use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::phase::{self, SlotFact};
 
@@ -16,7 +17,7 @@ impl Step<'_> {
             return Next::Wait(Wait::FreshView);
         };
         let claims = phase::claims_of(record, self.seen);
-        if record.new != Some(fsid) {
+        if !holds(Guard::NewSavedFirst, record.new == Some(fsid)) {
             return self.save(Saving::New, |record| {
                 record.new = Some(fsid);
                 record.claims = claims;
@@ -96,12 +97,12 @@ impl Step<'_> {
     pub(super) fn close(&self) -> Next {
         let record = self.record;
         // A Stop that arrived after the record was given up: the OSD serves again first.
-        if self.facts.slot == SlotFact::Old && self.facts.stopped {
+        if self.facts.slot == SlotFact::Old && self.facts.stopped && !is_out(Guard::LateStopUndone) {
             return self.restart();
         }
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-            if noout || noin {
+            if !holds(Guard::UnhushedFirst, !(noout || noin)) {
                 return Next::Do(Act::Unhush { osd: record.osd, noout, noin });
             }
         }
@@ -113,7 +114,7 @@ impl Step<'_> {
             || kube.kept.get(&record.osd) == Some(&record.id)
             || kube.node_jobs.iter().any(|job| job.record == record.id)
             || kube.reports.values().any(|report| report.record == record.id);
-        if made {
+        if !holds(Guard::SweptFirst, !made) {
             return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
         }
         Next::Save { ledger: self.ledger.without(record.osd), osd: Some(record.osd), why: Saving::Closed }

@@ -1,16 +1,16 @@
 //! All states: the real `plan`, `step` and `gate` over the simulated cluster, breadth first, with every order in which things may
 //! happen, go wrong or be done by others. See `docs/safety.md`.
 
+pub(crate) mod mutants;
 mod promises;
 mod search;
 mod state;
 
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::sim::{Happening, Stage, Stumble, World, example};
+use osd_migrate::sim::{Around, Happening, Stage, Stumble, World, example};
 
 use search::{Menu, Search};
-use state::Budget;
 
 const OURS: OsdId = OsdId(0);
 const PARTNER: OsdId = OsdId(1);
@@ -56,10 +56,20 @@ fn machines(world: &World) -> Vec<Happening> {
             stumbles.into_iter().filter(|_| at_work).map(|how| Happening::AgentStumbles(job.clone(), how)),
         );
     }
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(OURS));
+    menu.extend(boots.map(|_| Happening::BootsOddly(OURS)));
     let node = world.disks["disk-0"].node.clone();
     if world.kube.nodes[&node].ready {
         menu.push(Happening::PowerLost(node));
     }
+    menu
+}
+
+/// What changes around the OSDs.
+fn around(_: &World) -> Vec<Happening> {
+    let mut menu: Vec<_> = Around::ALL.map(|what| Happening::Around(what, true)).into();
+    menu.extend([Happening::FlagSet, Happening::OperatorUp, Happening::OthersFence, Happening::Unconfirmed]);
     menu
 }
 
@@ -120,7 +130,7 @@ fn people(world: &World) -> Vec<Happening> {
 }
 
 fn explore(name: &'static str, world: fn() -> World, menu: Menu, (faults, freezes, leaps): (u8, u8, u8)) {
-    let search = Search { name, world, left: Budget { faults, freezes, leaps }, menu };
+    let search = Search::new(name, world, menu, (faults, freezes, leaps));
     let began = std::time::Instant::now();
     let found = search.run();
     println!(
@@ -148,6 +158,11 @@ fn replicated_a_fault_of_any_kind() {
 #[test]
 fn replicated_a_freeze_and_a_fault() {
     explore("replicated", example::replicated, pairs, (1, 1, 0));
+}
+
+#[test]
+fn replicated_something_around_it_changes() {
+    explore("replicated", example::replicated, around, (1, 0, 1));
 }
 
 #[test]

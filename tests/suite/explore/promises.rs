@@ -6,9 +6,10 @@ use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::inspection::{Content, NodeTask};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
-use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::observation::{JobState, SlotState};
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::domain::plan::Questions;
+use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Effect, World, fsid_on};
 
 use super::state::{Done, State};
@@ -117,7 +118,29 @@ fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broken> {
     if !matches!(class(world, osd), Class::Legacy(_)) {
         return Some(format!("{osd} was stopped, which is as wanted"));
     }
-    surroundings(before, "stop", osd).or_else(|| others_suffice(world, osd, "stop"))
+    surroundings(before, "stop", osd)
+        .or_else(|| others_suffice(world, osd, "stop"))
+        .or_else(|| goes_on_serving(world, osd))
+        .or_else(|| has_room(world, osd))
+}
+
+/// P2: what Ceph's `ok-to-stop` is about.
+fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
+    world.placements.iter().filter(|(_, placement)| placement.home.contains(&osd)).find_map(
+        |(id, placement)| {
+            let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
+            let stops = (others as u64) < u64::from(world.ceph.pools[&placement.pool].min_size);
+            stops.then(|| format!("P2: {osd} was stopped, and PG {id} stops serving"))
+        },
+    )
+}
+
+/// P7: the new OSD must hold what the old one held, below the nearfull line.
+fn has_room(world: &World, osd: OsdId) -> Option<Broken> {
+    let slot = world.ceph.slots.get(&osd)?;
+    let (_, disk) = world.disk_of(slot.fsid?)?;
+    let line = disk.identity.size_bytes / 10_000 * u64::from(world.ceph.nearfull_ratio);
+    (slot.used_bytes? > line).then(|| format!("P7: {osd} was stopped, and the new one would be too full"))
 }
 
 fn class(world: &World, osd: OsdId) -> Class {
@@ -160,6 +183,8 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
     let runs = kube.operator.as_ref().is_some_and(|operator| operator.replicas > 0 || operator.pods > 0);
     let fenced_by_others = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
+    let node = kube.daemons.get(&osd).and_then(|daemon| kube.nodes.get(daemon.node.as_ref()?));
+    let stop = what == "stop";
     let why = [
         (runs, "Rook's operator runs"),
         (fenced_by_others, "somebody else fenced the CephCluster"),
@@ -167,10 +192,15 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
         (ceph.mixed_versions, "an upgrade goes on"),
-        (!ceph.health.is_empty(), "Ceph is nearly full"),
+        (ceph.health.contains("OSD_NEARFULL"), "Ceph is nearly full"),
         (kube.declaration.external, "the CephCluster is external"),
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
-        (!kube.oddities.is_empty(), "Deployments can't be told apart"),
+        (node.is_some_and(|node| !node.ready), "its node is not Ready"),
+        (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
+        (stop && !kube.oddities.is_empty(), "Deployments can't be told apart"),
+        (stop && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
+        (stop && kube.order.is_some(), "a person paused or cancelled"),
+        (stop && !kube.declaration.confirmed, "the owner has not confirmed"),
     ];
     why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("gate: {what} of {osd} while {why}"))
 }
@@ -200,6 +230,20 @@ fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
         return Some(format!("P3: {osd} was destroyed while its pod was there"));
     }
     surroundings(before, "destroy", osd).or_else(|| others_suffice(world, osd, "destroy"))
+}
+
+/// What the runner must do nothing under when it begins with an OSD.
+pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Broken> {
+    let new = after.ledger.records.keys().find(|osd| !before.ledger.records.contains_key(osd))?;
+    let quarantined = before.ledger.quarantined().count();
+    let kube = &before.world.kube;
+    let why = [
+        (!policy.is_open_at(before.world.at), "outside of the window"),
+        (!policy.is_confirmed(&kube.declaration), "without confirmation"),
+        (kube.order.is_some(), "though a person paused or cancelled"),
+        (quarantined > 1, "though more OSDs failed than the budget allows"),
+    ];
+    why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("P12: {new} was begun {why}"))
 }
 
 /// P3: what is wiped is what was recorded, its slot destroyed, nobody serving it.
@@ -254,10 +298,20 @@ fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
         && saved.is_some()
         && saved != Some((request.attempt, request.task))
         && request.task == NodeTask::Rebuild
+        && !before.thaws
     {
         return Some(format!("P5: an agent was made for {osd} whose attempt is not the saved one"));
     }
     let carries_old = before.world.disk_of(request.old).is_some();
+    let at_work = before
+        .world
+        .kube
+        .node_jobs
+        .iter()
+        .find(|job| job.record == request.record && job.state != JobState::Ended && !there);
+    if let Some(job) = at_work.filter(|_| !before.thaws) {
+        return Some(format!("two agents at once for {osd}: {} is still at work", job.name));
+    }
     if request.task != NodeTask::Rebuild || !carries_old || there {
         return None;
     }
@@ -360,6 +414,18 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
         kube.kept.values().chain(kube.node_jobs.iter().map(|job| &job.record)).chain(kube.leftovers.keys());
     if let Some(id) = left.into_iter().find(|id| !known(id)) {
         return Some(format!("something of the closed record {id} is left behind"));
+    }
+    let marked =
+        kube.daemons.iter().find(|(_, daemon)| daemon.stopped_by.as_ref().is_some_and(|id| !known(id)));
+    if let Some((osd, _)) = marked {
+        return Some(format!("{osd} stays stopped by us, and nobody knows"));
+    }
+    let calm = |record: &&Record| {
+        let slot = state.world.ceph.slots.get(&record.osd);
+        slot.is_none_or(|slot| !slot.noout) || record.former_flags.0
+    };
+    if let Some(record) = ledger.quarantined().find(|record| !calm(record)) {
+        return Some(format!("P9: {} was left alone with noout: Ceph can't heal", record.osd));
     }
     if faults {
         return None;

@@ -27,6 +27,8 @@ pub(crate) enum Move {
     Fault(Happening),
     /// Time passes.
     Leap(u32),
+    /// Somebody deletes the ledger.
+    Forget,
 }
 
 /// What may go wrong in a world, of all that could.
@@ -37,6 +39,11 @@ pub(crate) struct Search {
     pub(crate) world: fn() -> World,
     pub(crate) left: Budget,
     pub(crate) menu: Menu,
+    pub(crate) policy: fn() -> Policy,
+    /// Nothing is to be done in this world: a gate stays shut for good.
+    pub(crate) stays_shut: bool,
+    /// The stored ledger may be deleted by somebody, as a fault.
+    pub(crate) loses_ledger: bool,
 }
 
 #[derive(Debug, Default)]
@@ -53,8 +60,13 @@ const TOO_MANY: usize = 3_000_000;
 const BOUND: usize = 600;
 
 impl Search {
+    pub(crate) fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Self {
+        let left = Budget { faults: left.0, freezes: left.1, leaps: left.2 };
+        Self { name, world, left, menu, policy: Policy::default, stays_shut: false, loses_ledger: false }
+    }
+
     pub(crate) fn run(&self) -> Found {
-        let policy = Policy::default();
+        let policy = (self.policy)();
         let start = State::new((self.world)(), self.left);
         let mut found = Found::default();
         let mut index: HashMap<u128, u32> = HashMap::from([(start.canonical(), 0)]);
@@ -74,7 +86,9 @@ impl Search {
                     found.transitions += 1;
                     let (after, done, acted) = take(&state, &step, &decided);
                     let before = State { thaws: step == Move::Thaw, ..state.clone() };
-                    if let Some(broken) = promises::always(&before, acted.as_ref(), &done, &after) {
+                    let broken = promises::always(&before, acted.as_ref(), &done, &after)
+                        .or_else(|| promises::begun(&before, &after, &policy));
+                    if let Some(broken) = broken {
                         found.violation = Some(self.story(&parents, at, Some(step), &broken));
                         found.states = index.len();
                         return found;
@@ -92,13 +106,6 @@ impl Search {
                     "{}: more than {TOO_MANY} states: its bounds are too wide",
                     self.name
                 );
-            }
-            if std::env::var("EXPLORE_LAYERS").is_ok() {
-                eprintln!("layer {} total {}", next_layer.len(), index.len());
-                if next_layer.len() > 0 && index.len() > 20000 {
-                    let (n, _) = &next_layer[next_layer.len() / 2];
-                    eprintln!("{}", self.story(&parents, *n, None, "sample"));
-                }
             }
             layer = next_layer;
         }
@@ -121,6 +128,11 @@ impl Search {
         if state.left.faults > 0 {
             if let Next::Do(act) = decided {
                 moves.extend((1..writes_of(act)).map(Move::Cut));
+            }
+            // Later our mark is off again: what is left then are flags, which the next drift repair finds.
+            let is_marked = state.world.kube.daemons.values().any(|daemon| daemon.stopped_by.is_some());
+            if self.loses_ledger && is_marked {
+                moves.push(Move::Forget);
             }
             moves.extend((self.menu)(&state.world).into_iter().map(Move::Fault));
         }
@@ -166,7 +178,9 @@ impl Search {
                 }
                 Next::Finished(_) if moved || now.frozen.is_some() => idle = 0,
                 Next::Finished(_) => {
-                    let faults = state.left.faults < self.left.faults || state.left.leaps < self.left.leaps;
+                    let faults = self.stays_shut
+                        || state.left.faults < self.left.faults
+                        || state.left.leaps < self.left.leaps;
                     if let Some(broken) = promises::at_the_end(&now, faults) {
                         return Err(format!("at the end, {broken}"));
                     }
@@ -181,7 +195,7 @@ impl Search {
                 Next::Wait(_) if moved => idle = 0,
                 Next::Wait(wait) => {
                     idle += 1;
-                    if idle > 12 && is_for_others(wait, &now) {
+                    if idle > 12 && (self.stays_shut || is_for_others(wait, &now)) {
                         settled.extend(passed);
                         return Ok(());
                     }
@@ -223,7 +237,7 @@ impl Search {
             at = *parent;
         }
         steps.reverse();
-        let policy = Policy::default();
+        let policy = (self.policy)();
         let mut state = State::new((self.world)(), self.left);
         let mut told = vec![format!("world {}:", self.name)];
         for step in steps {
@@ -272,6 +286,12 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
             let effects = after.world.happen(what);
             (after, Done { effects, ..Done::default() }, None)
         }
+        Move::Forget => {
+            after.left.faults -= 1;
+            after.ledger = osd_migrate::domain::ledger::Ledger::default();
+            after.version += 1;
+            (after, Done::default(), None)
+        }
         Move::Leap(minutes) => {
             after.left.leaps -= 1;
             after.world.happen(&Happening::Minutes(*minutes));
@@ -300,6 +320,7 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
         },
         Move::Happens(what) => what.to_string(),
         Move::Fault(what) => format!("! {what}"),
+        Move::Forget => "! somebody deletes the ledger".to_owned(),
         Move::Leap(minutes) => format!("{minutes} minutes pass"),
     }
 }
@@ -327,7 +348,7 @@ pub(crate) fn decision(next: &Next) -> String {
 /// What people and machines mend sooner or later.
 fn mend(state: &mut State) {
     let world = &mut state.world;
-    let mut mended: Vec<Happening> = world.broken.iter().map(|osd| Happening::Mends(*osd)).collect();
+    let mut mended: Vec<Happening> = Vec::new();
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
     mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
     mended.push(Happening::FlagUnset);
@@ -341,6 +362,7 @@ fn mend(state: &mut State) {
     let outs = world.ceph.slots.iter().filter(|(_, slot)| !slot.is_in && slot.state == SlotState::Exists);
     mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
     mended.push(Happening::Confirmed);
+    mended.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
     for what in mended {
         world.happen(&what);
     }
