@@ -34,7 +34,7 @@ impl World {
     }
 
     /// `osd destroy-actual`: refuses an OSD that is up (`EBUSY`) and checks nothing else, degraded PGs included. The id, the
-    /// CRUSH item, `in`, reweight, affinity, per-OSD flags and upmaps stay; uuid and key go; the mark `new` stays. Again, and of an absent id: success.
+    /// CRUSH item, `in`, reweight, affinity, per-OSD flags, upmaps and the mark `new` stay; uuid and key go. Again, and of an absent id: success.
     pub fn osd_destroy(&mut self, osd: OsdId) -> Result<(), MonError> {
         let Some(slot) = self.ceph.slots.get_mut(&osd) else { return Ok(()) };
         if slot.up {
