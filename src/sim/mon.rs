@@ -34,7 +34,8 @@ impl World {
     }
 
     /// `osd destroy-actual`: refuses an OSD that is up (`EBUSY`) and checks nothing else, degraded PGs included. The id, the
-    /// CRUSH item, `in`, reweight, affinity, per-OSD flags, upmaps and the mark `new` stay; uuid and key go. Again, and of an absent id: success.
+    /// CRUSH item, `in`, reweight, affinity, per-OSD flags, upmaps and the mark `new` stay; uuid and
+    /// key go. Again, and of an absent id: success.
     pub fn osd_destroy(&mut self, osd: OsdId) -> Result<(), MonError> {
         let Some(slot) = self.ceph.slots.get_mut(&osd) else { return Ok(()) };
         if slot.up {
@@ -78,7 +79,8 @@ impl World {
         if let Some((osd, _)) = self.ceph.slots.iter().find(|(_, slot)| slot.fsid == Some(fsid)) {
             return *osd;
         }
-        let osd = (0..).map(OsdId).find(|id| !self.ceph.slots.contains_key(id)).unwrap_or(OsdId(u32::MAX));
+        let osd =
+            (0..=u32::MAX).map(OsdId).find(|id| !self.ceph.slots.contains_key(id)).unwrap_or(OsdId(u32::MAX));
         self.ceph.slots.insert(osd, fresh_slot(fsid));
         self.ceph.auth.insert(osd, true);
         self.marked_new.insert(osd);
