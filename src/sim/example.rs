@@ -159,6 +159,7 @@ impl Shape {
                 auth: BTreeMap::new(),
             },
             marked_new: BTreeSet::new(),
+            out_from: BTreeMap::new(),
             kube: kube(),
             placements: BTreeMap::new(),
             disks: BTreeMap::new(),

@@ -7,7 +7,7 @@
 //!
 //! | module | what | seen on |
 //! | --- | --- | --- |
-//! | `mon` | slots of the osdmap, keys, flags, CRUSH items, upmaps: the commands we send | 16.2.15, by the script of `tests/lab/fidelity` |
+//! | `mon` | slots of the osdmap, keys, flags, CRUSH items, upmaps: the commands we send | 16.2.15, by the scripts of `tests/suite/fixtures/fidelity` |
 //! | `pgs` | where data lies, what the mgr knows of it, ok-to-stop, safe-to-destroy | 16.2.15 |
 //! | `kube` | Deployments, pods, node Jobs and what belongs to a record | Kubernetes 1.34 |
 //! | `agent` | the node agent step by step, with the real proofs of `node::proof`; ceph-volume inside it | 16.2.15 |
@@ -29,7 +29,7 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::inspection::{Content, Proof, RecordId};
 use crate::domain::observation::{Ceph, Kube, Observation};
-use crate::domain::osd::{DeviceIdentity, NodeName, OsdFsid, OsdId, PgId};
+use crate::domain::osd::{DeviceIdentity, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
 
 pub use agent::{Agent, Stage, Stumble};
@@ -45,8 +45,10 @@ pub struct World {
     /// What mons and mgr would answer; `pgs` is what the mgr knows, which may be behind `placements`. `auth` holds every
     /// entity `osd.N` there is, `ok_to_stop` nothing.
     pub ceph: Ceph,
-    /// OSDs that the osdmap marks `new` though they are up: they booted under `noin`.
+    /// Slots that the osdmap marks `new`: claimed and not yet booted without `noin`, reweighted or marked in.
     pub marked_new: BTreeSet<OsdId>,
+    /// The reweight that an OSD had when it was marked out: `osd in` gives it back.
+    pub out_from: BTreeMap<OsdId, Weight>,
     /// What the API server would answer.
     pub kube: Kube,
     /// Where the data really is.

@@ -1,6 +1,6 @@
 //! The mon's side of an OSD: what each command that we send, or that ceph-volume sends, does to the osdmap, CRUSH and keys.
 //!
-//! All of it was seen on 16.2.15 (`reference` of the project's first days, and again by `tests/lab/fidelity`).
+//! All of it was seen on 16.2.15, and is again at each run of the lab: `tests/suite/fixtures/fidelity`.
 
 use super::World;
 use crate::domain::observation::{Slot, SlotState};
@@ -12,12 +12,12 @@ pub enum MonError {
     /// `EBUSY`
     #[error("EBUSY: {0} is up")]
     Up(OsdId),
-    /// `EEXIST` or `EINVAL`: the id or the uuid is in use.
+    /// `EINVAL`: the id holds another uuid.
+    #[error("EINVAL: {0} is in use")]
+    OtherUuid(OsdId),
+    /// `EEXIST`: another id has the uuid, or the id and the uuid agree and the key does not.
     #[error("EEXIST: {0} is in use")]
     InUse(OsdId),
-    /// `ENOENT`
-    #[error("ENOENT: no {0}")]
-    NoSuch(OsdId),
     /// `EPERM`: `purge-new` of an OSD that is not new.
     #[error("EPERM: {0} is not new")]
     NotNew(OsdId),
@@ -34,9 +34,10 @@ impl World {
     }
 
     /// `osd destroy-actual`: refuses an OSD that is up (`EBUSY`) and checks nothing else, degraded PGs included. The id, the
-    /// CRUSH item, `in`, reweight, affinity, per-OSD flags and upmaps stay; uuid and key go. Again: success.
+    /// CRUSH item, `in`, reweight, affinity, per-OSD flags, upmaps and the mark `new` stay; uuid and
+    /// key go. Again, and of an absent id: success.
     pub fn osd_destroy(&mut self, osd: OsdId) -> Result<(), MonError> {
-        let slot = self.ceph.slots.get_mut(&osd).ok_or(MonError::NoSuch(osd))?;
+        let Some(slot) = self.ceph.slots.get_mut(&osd) else { return Ok(()) };
         if slot.up {
             return Err(MonError::Up(osd));
         }
@@ -47,44 +48,54 @@ impl World {
     }
 
     /// `osd new UUID ID`: takes a destroyed id (everything but the uuid is kept) or an absent one (from nothing: no CRUSH item,
-    /// reweight and affinity 1.0, no flags); the same uuid and id again is success; anything else is refused. With a key.
+    /// reweight and affinity 1.0, no flags). The same uuid and id again is success, even while it is up, unless it brings a
+    /// key where there is none; anything else is refused. With a key.
     pub fn osd_new(&mut self, fsid: OsdFsid, osd: OsdId, with_key: bool) -> Result<(), MonError> {
         if self.ceph.slots.iter().any(|(id, slot)| *id != osd && slot.fsid == Some(fsid)) {
             return Err(MonError::InUse(osd));
         }
+        let has_key = self.has_key(osd);
         match self.ceph.slots.get_mut(&osd) {
             Some(slot) if slot.state == SlotState::Destroyed => {
                 (slot.state, slot.fsid) = (SlotState::New, Some(fsid));
             }
-            Some(slot) if slot.state == SlotState::New && slot.fsid == Some(fsid) => {}
-            Some(_) => return Err(MonError::InUse(osd)),
+            Some(slot) if slot.fsid == Some(fsid) && with_key && !has_key => {
+                return Err(MonError::InUse(osd));
+            }
+            Some(slot) if slot.fsid == Some(fsid) => return Ok(()),
+            Some(_) => return Err(MonError::OtherUuid(osd)),
             None => {
                 self.ceph.slots.insert(osd, fresh_slot(fsid));
             }
         }
-        if with_key || !self.has_key(osd) {
-            self.ceph.auth.insert(osd, with_key);
-        }
+        self.ceph.auth.insert(osd, with_key);
+        self.marked_new.insert(osd);
         self.next_epoch();
         Ok(())
     }
 
-    /// `osd new UUID` without an id: the lowest id that is absent; a destroyed one is not taken.
+    /// `osd new UUID` without an id: the lowest id that is absent; a destroyed one is not taken. Again: the same id.
     pub fn osd_new_anywhere(&mut self, fsid: OsdFsid) -> OsdId {
-        let osd = (0..).map(OsdId).find(|id| !self.ceph.slots.contains_key(id)).unwrap_or(OsdId(u32::MAX));
+        if let Some((osd, _)) = self.ceph.slots.iter().find(|(_, slot)| slot.fsid == Some(fsid)) {
+            return *osd;
+        }
+        let osd =
+            (0..=u32::MAX).map(OsdId).find(|id| !self.ceph.slots.contains_key(id)).unwrap_or(OsdId(u32::MAX));
         self.ceph.slots.insert(osd, fresh_slot(fsid));
         self.ceph.auth.insert(osd, true);
+        self.marked_new.insert(osd);
         self.next_epoch();
         osd
     }
 
-    /// `osd purge-new`: of an id that is new (or destroyed) and down. Slot, CRUSH item, key, flags and upmaps go.
+    /// `osd purge-new`: of an id that is marked `new` and down, be it destroyed, and even if it was up before (under `noin`).
+    /// Slot, CRUSH item, key, flags and upmaps go.
     pub fn osd_purge_new(&mut self, osd: OsdId) -> Result<(), MonError> {
         let Some(slot) = self.ceph.slots.get(&osd) else { return Ok(()) };
         if slot.up {
             return Err(MonError::Up(osd));
         }
-        if slot.state == SlotState::Exists {
+        if !self.marked_new.contains(&osd) {
             return Err(MonError::NotNew(osd));
         }
         self.osd_purge(osd)
@@ -100,6 +111,7 @@ impl World {
         self.ceph.slots.remove(&osd);
         self.ceph.auth.remove(&osd);
         self.marked_new.remove(&osd);
+        self.out_from.remove(&osd);
         self.ceph.upmaps.retain(|upmap| !upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd));
         self.next_epoch();
         self.repeer(osd);
@@ -115,23 +127,34 @@ impl World {
         }
     }
 
-    /// `osd reweight`: also takes the mark `new` off, of an OSD that is up and of one that is not.
+    /// `osd reweight`: also takes the mark `new` off, be the OSD up or down.
     pub fn osd_reweight(&mut self, osd: OsdId, reweight: Weight) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.reweight = reweight;
             slot.is_in = reweight > Weight(0);
-            if slot.state == SlotState::New {
-                slot.state = SlotState::Exists;
-            }
-            self.marked_new.remove(&osd);
+            self.unmark(osd);
             self.next_epoch();
         }
     }
 
+    /// The mark `new` goes. What was up before is a slot like any other then.
+    fn unmark(&mut self, osd: OsdId) {
+        self.marked_new.remove(&osd);
+        if let Some(slot) = self.ceph.slots.get_mut(&osd)
+            && slot.state == SlotState::New
+            && slot.up_from > Epoch(0)
+        {
+            slot.state = SlotState::Exists;
+        }
+    }
+
     /// `osd out`, by a person or by the mons after `mon_osd_down_out_interval`: upmaps onto it are dropped, and `osd in` does
-    /// not bring them back (peers.md B).
+    /// not bring them back.
     pub fn osd_out(&mut self, osd: OsdId) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
+            if slot.is_in {
+                self.out_from.insert(osd, slot.reweight);
+            }
             (slot.is_in, slot.reweight) = (false, Weight(0));
             self.ceph.upmaps.retain(|upmap| !upmap.mappings.iter().any(|(_, to)| *to == osd));
             self.next_epoch();
@@ -139,10 +162,12 @@ impl World {
         }
     }
 
-    /// `osd in`: with weight 1.0, whatever it was before.
+    /// `osd in`: with the reweight that it was out from. Takes the mark `new` off.
     pub fn osd_in(&mut self, osd: OsdId) {
-        if let Some(slot) = self.ceph.slots.get_mut(&osd) {
-            (slot.is_in, slot.reweight) = (true, Weight::ONE);
+        let reweight = self.out_from.remove(&osd).unwrap_or(Weight::ONE);
+        if let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| !slot.is_in) {
+            (slot.is_in, slot.reweight) = (true, reweight);
+            self.unmark(osd);
             self.next_epoch();
             self.repeer(osd);
         }
@@ -179,26 +204,22 @@ impl World {
     }
 
     /// A daemon of this fsid asks to be marked up. Refused where the slot holds another uuid, is destroyed, or it has no key.
-    /// The first boot of a `new` OSD marks it in at 1.0, its reweight lost; with `noin` set it stays as it is, and stays
-    /// marked new, so that its next boot without `noin` does it.
+    /// The first boot of a slot marked `new` marks it in at 1.0 (or what it was out from), its reweight lost; with `noin` set
+    /// it stays as it is, and stays marked, so that its next boot without `noin` does it. A reweight takes the mark off before.
     pub fn osd_boot(&mut self, osd: OsdId, fsid: OsdFsid) -> bool {
         let has_key = self.has_key(osd);
-        let was_new = self.marked_new.contains(&osd);
+        let is_new = self.marked_new.contains(&osd);
         let epoch = Epoch(self.ceph.epoch.0 + 1);
+        let out_from = self.out_from.get(&osd).copied();
         let Some(slot) = self.ceph.slots.get_mut(&osd) else { return false };
         if slot.fsid != Some(fsid) || slot.up || !has_key || slot.state == SlotState::Destroyed {
             return false;
         }
-        let is_new = slot.state == SlotState::New || was_new;
-        if is_new && !slot.noin {
-            (slot.is_in, slot.reweight) = (true, Weight::ONE);
-        }
-        let stays_new = is_new && slot.noin;
         (slot.state, slot.up, slot.up_from) = (SlotState::Exists, true, epoch);
-        if stays_new {
-            self.marked_new.insert(osd);
-        } else {
+        if is_new && !slot.noin {
+            (slot.is_in, slot.reweight) = (true, out_from.unwrap_or(Weight::ONE));
             self.marked_new.remove(&osd);
+            self.out_from.remove(&osd);
         }
         self.next_epoch();
         self.repeer(osd);

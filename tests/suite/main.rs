@@ -14,6 +14,7 @@ mod begin;
 mod classify;
 mod drill;
 mod explore;
+mod fidelity;
 mod gates;
 mod ledger;
 mod outlook;

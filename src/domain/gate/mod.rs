@@ -302,7 +302,9 @@ fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
 }
 
 /// States through which a PG passes within seconds of a change of its OSDs; they neither allow nor forbid.
-const PASSING: [&str; 6] = ["peering", "activating", "stale", "unknown", "creating", "remapped"];
+/// `wait` and `laggy`: reads wait until a lease of the OSDs of before has run out, or was renewed.
+const PASSING: [&str; 8] =
+    ["peering", "activating", "stale", "unknown", "creating", "remapped", "wait", "laggy"];
 
 /// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
 fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {

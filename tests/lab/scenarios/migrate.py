@@ -1,8 +1,9 @@
 """A run from end to end: refused without confirmation, two Jobs at once, an OSD stopped by somebody else, all
-legacy OSDs migrated under a client's load, no key anywhere, a second run that finds nothing to do."""
+legacy OSDs migrated under a client's load, no key anywhere, a second run that finds nothing to do; then
+real Ceph, in that lab, against what the project believes of it."""
 import json
 
-from . import refusals, secrets
+from . import fidelity, refusals, secrets
 
 LEGACY = [0, 1, 5]
 
@@ -28,6 +29,7 @@ def run(world):
     world.say(f"client: {client}")
     assert client["ops"] > 100 and not client["failed"] and not client["slow"], client
     report(world)
+    fidelity.on_running_lab(world)
 
 
 def unconfirmed(world):
