@@ -90,6 +90,11 @@ pub fn unchanged_cluster(found: &str, expected: &str) -> bool {
     holds(Guard::ClusterVersion, found == expected)
 }
 
+/// An act may begin: the ledger is still the one that it was decided by (ADR 0011).
+pub fn decided_by_ledger<V: PartialEq>(found: &V, read: &V) -> bool {
+    holds(Guard::ActByLedger, found == read)
+}
+
 /// The ledger may be written: nobody wrote it since it was read.
 pub fn unchanged_ledger<V: PartialEq>(found: &V, read: &V) -> bool {
     holds(Guard::LedgerVersion, found == read)

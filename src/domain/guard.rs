@@ -233,6 +233,8 @@ guards! {
     StandInRefusesPurge,
     /// ceph-volume may ask for no other id.
     StandInOneId,
+    /// An act begins only with the ledger that it was decided by.
+    ActByLedger,
     /// A save: nobody wrote the ledger since it was read.
     LedgerVersion,
 }

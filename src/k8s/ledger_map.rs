@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::names::{OURS, PART, Part, labels};
 use super::{K8s, K8sError, Loaded};
+use crate::domain::expect;
 
 /// The ConfigMap of the ledger.
 pub const LEDGER: &str = "osd-migrate-ledger";
@@ -44,7 +45,7 @@ impl K8s {
         let expected = self.decided_by.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(Loaded(expected)) = expected else { return Ok(()) }; // nothing was decided by it
         let found = self.kind::<ConfigMap>().version(LEDGER).await?.map(ResourceVersion);
-        if found == expected {
+        if expect::decided_by_ledger(&found, &expected) {
             return Ok(());
         }
         Err(K8sError::Unexpected {

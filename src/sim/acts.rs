@@ -283,10 +283,7 @@ impl World {
             Some(daemon) if daemon.stopped_by.is_none() && daemon.fsid == Some(deploy.fsid) => {
                 return Ok(Vec::new());
             }
-            Some(daemon) if !expect::stopped_for(daemon.stopped_by.as_ref(), &deploy.record) => {
-                return refuse("it was not stopped for this record");
-            }
-            Some(_) => {}
+            Some(_) => self.expect_open(osd, &deploy.record)?,
         }
         self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])

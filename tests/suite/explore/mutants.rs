@@ -21,7 +21,7 @@ fn searches() -> Vec<Search> {
         shut("min_size as size", || example::replicated_as(3, 3, 1)),
         shut("too full", || example::replicated_as(3, 2, 6)),
         Search { policy: closed, ..shut("outside of the window", replicated) },
-        new("replicated", replicated, nothing, (0, 1, 0)),
+        Search { freezes_late: true, ..new("replicated", replicated, nothing, (0, 1, 0)) },
         new("replicated", replicated, around, (1, 0, 0)),
         Search { loses_ledger: true, ..new("replicated", replicated, nothing, (1, 0, 0)) },
         new("replicated", replicated, everything, (1, 0, 0)),

@@ -327,7 +327,8 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
             }
             return closed(record, before);
         };
-        if now.closing && !record.closing && record.new.is_some() {
+        // What a frozen runner saw was true; what came since shows in the cluster, and no act follows from it.
+        if now.closing && !record.closing && record.new.is_some() && !before.thaws {
             let broken = called_done(record, before);
             if broken.is_some() {
                 return broken;

@@ -42,6 +42,8 @@ pub(crate) struct Search {
     pub(crate) policy: fn() -> Policy,
     /// Nothing is to be done in this world: a gate stays shut for good.
     pub(crate) stays_shut: bool,
+    /// See `State`.
+    pub(crate) freezes_late: bool,
     /// The stored ledger may be deleted by somebody, as a fault.
     pub(crate) loses_ledger: bool,
 }
@@ -62,12 +64,21 @@ const BOUND: usize = 600;
 impl Search {
     pub(crate) fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Self {
         let left = Budget { faults: left.0, freezes: left.1, leaps: left.2 };
-        Self { name, world, left, menu, policy: Policy::default, stays_shut: false, loses_ledger: false }
+        Self {
+            name,
+            world,
+            left,
+            menu,
+            policy: Policy::default,
+            stays_shut: false,
+            freezes_late: false,
+            loses_ledger: false,
+        }
     }
 
     pub(crate) fn run(&self) -> Found {
         let policy = (self.policy)();
-        let start = State::new((self.world)(), self.left);
+        let start = self.start();
         let mut found = Found::default();
         let mut index: HashMap<u128, u32> = HashMap::from([(start.canonical(), 0)]);
         let mut parents: Vec<(u32, Move)> = vec![(0, Move::Turn)];
@@ -111,6 +122,10 @@ impl Search {
         }
         found.states = index.len();
         found
+    }
+
+    fn start(&self) -> State {
+        State { freezes_late: self.freezes_late, ..State::new((self.world)(), self.left) }
     }
 
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
@@ -238,7 +253,7 @@ impl Search {
         }
         steps.reverse();
         let policy = (self.policy)();
-        let mut state = State::new((self.world)(), self.left);
+        let mut state = self.start();
         let mut told = vec![format!("world {}:", self.name)];
         for step in steps {
             let decided = state.decide(&policy);

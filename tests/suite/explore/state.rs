@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) left: Budget,
     /// This step is a frozen runner's.
     pub(crate) thaws: bool,
+    /// Runners freeze behind the look at the ledger that every act begins with, not before it.
+    pub(crate) freezes_late: bool,
 }
 
 /// What a step did.
@@ -47,7 +49,15 @@ pub(crate) struct Done {
 
 impl State {
     pub(crate) fn new(world: World, left: Budget) -> Self {
-        Self { world, ledger: Ledger::default(), version: 0, frozen: None, left, thaws: false }
+        Self {
+            world,
+            ledger: Ledger::default(),
+            version: 0,
+            frozen: None,
+            left,
+            thaws: false,
+            freezes_late: false,
+        }
     }
 
     /// What a runner decides now: the real `plan` on the real questions.
@@ -70,6 +80,9 @@ impl State {
                 self.ledger = ledger.clone();
                 self.version += 1;
                 Done { saved: true, ..Done::default() }
+            }
+            Next::Do(_) if !self.freezes_late && !expect::decided_by_ledger(&self.version, &version) => {
+                Done { refused: Some("somebody saved the ledger since".to_owned()), ..Done::default() }
             }
             Next::Do(act) => match self.world.act_until(act, writes) {
                 Ok(effects) => Done { effects, ..Done::default() },
