@@ -134,6 +134,7 @@ impl<'a> Step<'a> {
                 value: value.to_owned(),
                 resource_version: self.seen.kube.cluster_version.clone(),
             }),
+            Some(_) if is_out(Guard::NotFencedByOthers) => Next::Do(act),
             Some(other) => Next::Wait(Wait::Gate {
                 osd: self.record.osd,
                 reason: gate::Reason::FencedByOthers { value: other.to_owned() },

@@ -7,7 +7,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::example;
 
 use super::search::Search;
-use super::{around, everything, machines, nothing, pairs};
+use super::{around, everything, machines, nothing};
 
 /// Where mutants are sought, the small searches first.
 fn searches() -> Vec<Search> {
@@ -27,7 +27,6 @@ fn searches() -> Vec<Search> {
         new("replicated", replicated, everything, (1, 0, 0)),
         new("min_size 1", || example::replicated_as(3, 1, 1), machines, (1, 0, 0)),
         new("erasure coded", example::erasure_coded, machines, (1, 0, 0)),
-        new("replicated", replicated, pairs, (1, 1, 0)),
     ]
 }
 
