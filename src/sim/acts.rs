@@ -155,7 +155,7 @@ impl World {
             self.osd_reweight(osd, reweight);
             left = left.saturating_sub(1);
         }
-        if left > 0 {
+        if left > 0 && (noout || noin) {
             self.osd_flags(osd, noout.then_some(false), noin.then_some(false));
         }
     }

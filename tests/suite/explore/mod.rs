@@ -138,3 +138,18 @@ fn in_every_state_the_promises_hold() {
         }
     }
 }
+
+/// The same promises, asked of one change of a world by whoever changes it: not of what a runner decided.
+pub(crate) fn broken_promise(
+    before: &World,
+    ledger: &osd_migrate::domain::ledger::Ledger,
+    effects: &[osd_migrate::sim::Effect],
+    after: &World,
+) -> Option<String> {
+    let state = |world: &World| state::State {
+        ledger: ledger.clone(),
+        ..state::State::new(world.clone(), Budget { faults: 0, freezes: 0, leaps: 0 })
+    };
+    let done = state::Done { effects: effects.to_vec(), ..state::Done::default() };
+    promises::always(&state(before), None, &done, &state(after))
+}
