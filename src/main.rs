@@ -23,6 +23,7 @@ use osd_migrate::report::Said;
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::serve;
 use osd_migrate::show::{self, Status};
+use osd_migrate::sim::schedule::BACKFILL_RATE;
 use osd_migrate::tell::Teller;
 
 /// What the exit code says; the Job's `podFailurePolicy` knows these numbers.
@@ -252,7 +253,7 @@ fn ended(end: Result<End, RunError>) -> Exit {
 }
 
 fn rehearse(args: &RehearseArgs) -> Exit {
-    let rehearsal = rehearse::rehearse(args.seed, &args.fault);
+    let rehearsal = rehearse::rehearse(args.seed, &args.fault, BACKFILL_RATE);
     match args.output {
         Output::Table => print(&rehearse::text(&rehearsal, args.quiet)),
         Output::Json => print(&format!("{:#}", rehearse::json(&rehearsal))),

@@ -49,21 +49,22 @@ kinds! {
 
 /// The names for `--help`, one a line.
 pub fn help() -> String {
-    let mut text = "What goes wrong, at the moment at which it does most harm, while osd.N is migrated (the first legacy OSD, \
-                    where none is named); may be given several times:\n"
-        .to_owned();
-    for (name, _, help) in KINDS {
-        text.push_str(&format!("\n  {name:<26}{help}"));
-    }
-    text
+    let lines = KINDS.iter().map(|(name, _, help)| format!("  {name:<26}{help}"));
+    let head = "What goes wrong, at the moment at which it does most harm, while osd.N is migrated (the first legacy OSD, where \
+                none is named); may be given several times:\n";
+    std::iter::once(head.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// All names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, _, _)| *name)
 }
 
 /// `NAME` or `NAME@OSD`.
 pub fn parse(words: &str) -> Result<Asked, String> {
     let (name, osd) = words.split_once('@').map_or((words, None), |(name, osd)| (name, Some(osd)));
-    let names = || KINDS.iter().map(|(name, _, _)| *name).collect::<Vec<_>>().join(", ");
     let Some((_, kind, _)) = KINDS.iter().find(|(known, _, _)| *known == name) else {
-        return Err(format!("no such fault; there are {}", names()));
+        return Err(format!("no such fault; there are {}", names().collect::<Vec<_>>().join(", ")));
     };
     let legacy = legacy(&example::twelve());
     let first = legacy.first().copied().ok_or("the example has no legacy OSD")?;

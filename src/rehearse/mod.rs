@@ -48,10 +48,11 @@ pub struct Rehearsal {
     pub end: Option<Result<End, RunError>>,
 }
 
-/// Rehearses with this seed and these faults.
-pub fn rehearse(seed: u64, asked: &[Asked]) -> Rehearsal {
+/// Rehearses with this seed and these faults, each OSD taking so many bytes a second of backfill.
+pub fn rehearse(seed: u64, asked: &[Asked], rate: u64) -> Rehearsal {
     let before = example::twelve();
     let sim = Rc::new(RefCell::new(Sim::new(before.clone(), seed)));
+    sim.borrow_mut().schedule.rate = rate;
     let struck: Rc<RefCell<Vec<String>>> = Rc::default();
     let mut kills: Vec<OsdId> = Vec::new();
     for one in asked {

@@ -1,7 +1,6 @@
 //! What a rehearsal tells, line by line, in a storage person's words.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -235,6 +234,7 @@ fn effect(effect: &Effect) -> Option<String> {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told in their own words")]
 /// What went wrong, with the OSD in the place of its Job's long name.
 fn happening(what: &Happening) -> String {
     let task = |job: &str| {
@@ -297,17 +297,18 @@ pub(super) fn size(bytes: u64) -> String {
 
 /// One thing that was told, its lines no longer than the page.
 pub(super) fn line(told: &Told) -> String {
-    let mut text = format!("{:>8}", time(told.at));
+    let mut text = format!("{:>8} ", time(told.at));
     let mut column = text.len();
-    for (number, word) in told.says.split(' ').enumerate() {
-        if number > 0 && column + 1 + word.chars().count() > WIDTH {
-            let _ = write!(text, "\n{:INDENT$}    {word}", "");
-            column = INDENT + 4 + word.chars().count();
-        } else {
-            let gap = if number == 0 { "  " } else { " " };
-            let _ = write!(text, "{gap}{word}");
-            column += gap.len() + word.chars().count();
+    for word in told.says.split(' ') {
+        let width = 1 + word.chars().count();
+        if column + width > WIDTH {
+            text.push('\n');
+            text.push_str(&" ".repeat(INDENT + 3));
+            column = INDENT + 3;
         }
+        text.push(' ');
+        text.push_str(word);
+        column += width;
     }
     text
 }

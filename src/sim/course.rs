@@ -219,13 +219,11 @@ impl Sim {
     }
 
     pub(super) fn take_lease(&mut self, runner: u32) -> Tenure {
-        match self.holder.filter(|holder| *holder != runner && !self.gone.contains(holder)) {
-            Some(_) => Tenure::Other("another run is at work".to_owned()),
-            None => {
-                self.holder = Some(runner);
-                Tenure::Mine
-            }
+        if self.holder.is_some_and(|holder| holder != runner && !self.gone.contains(&holder)) {
+            return Tenure::Other("another run is at work".to_owned());
         }
+        self.holder = Some(runner);
+        Tenure::Mine
     }
 }
 

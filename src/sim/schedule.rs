@@ -86,10 +86,7 @@ impl Schedule {
     pub fn take(&mut self, what: &Happening, world: &World) -> u64 {
         self.due.remove(what);
         self.stale = true;
-        match what {
-            Happening::Fill(pg, osd) => self.bytes_to_fill(pg, *osd, world),
-            _ => 0,
-        }
+        if let Happening::Fill(pg, osd) = what { self.bytes_to_fill(pg, *osd, world) } else { 0 }
     }
 
     /// What became possible gets its time; what is not possible any more is forgotten.
@@ -112,13 +109,14 @@ impl Schedule {
     /// Backfills onto one OSD come one after the other; everything else begins now.
     fn begins(&self, what: &Happening, world: &World) -> DateTime<Utc> {
         let Happening::Fill(_, osd) = what else { return world.at };
-        let onto = |(other, due): (&Happening, &DateTime<Utc>)| match other {
-            Happening::Fill(_, other) if other == osd => Some(*due),
-            _ => None,
+        let onto = |(other, due): (&Happening, &DateTime<Utc>)| {
+            let is_onto = matches!(other, Happening::Fill(_, other) if other == osd);
+            is_onto.then_some(*due)
         };
         self.due.iter().filter_map(onto).max().map_or(world.at, |busy| busy.max(world.at))
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "faults and people come when they are asked for")]
     fn takes(&mut self, what: &Happening, world: &World) -> TimeDelta {
         let (from, to) = match what {
             Happening::Hear(_) => HEAR,
@@ -134,7 +132,6 @@ impl Schedule {
                 let millis = bytes.saturating_mul(1_000) / self.rate.max(1);
                 (millis - millis / 10, millis + millis / 10)
             }
-            // Nothing else happens by itself.
             _ => (0, 0),
         };
         let millis = self.rng.u64(from.max(1)..=to.max(1));
