@@ -7,7 +7,7 @@ use std::rc::Rc;
 use osd_migrate::sim::course::Sim;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
-use super::play::{Ended, Play, ends};
+use super::play::{Ended, Play, ends, told};
 use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 
 /// Second crashes for each first one: of the points that follow, so many, evenly apart, and each time others.
@@ -48,7 +48,6 @@ impl Sweep {
     }
 
     fn run(&self, name: &str, twice: bool) {
-        let began = std::time::Instant::now();
         let undisturbed = (self.play)();
         let points = Rc::new(Cell::new(0));
         assert_eq!((self.run)(&undisturbed, dies_at(0, &points)), (self.end)());
@@ -73,10 +72,7 @@ impl Sweep {
                 second += 1;
             }
         }
-        println!(
-            "{name}: {points} crash points, each once; {second} pairs of crashes; {:.1?}",
-            began.elapsed()
-        );
+        told(&format!("{name}: {points} crash points, each once; {second} pairs of crashes"));
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use osd_migrate::sim::World;
 use osd_migrate::sim::ports::{Call, Side, Watch};
 
-use super::play::Play;
+use super::play::{Play, told};
 
 fn freezes_at(n: usize, side: Side, points: &Rc<Cell<usize>>) -> Option<Watch> {
     let points = Rc::clone(points);
@@ -26,7 +26,6 @@ fn world_of(play: &Play) -> World {
 }
 
 fn sweep(side: Side, name: &str) {
-    let began = std::time::Instant::now();
     let points = Rc::new(Cell::new(0));
     assert_eq!(Play::new().run_watched(freezes_at(0, side, &points)), Play::finished());
     let points = points.get();
@@ -49,7 +48,7 @@ fn sweep(side: Side, name: &str) {
         assert_eq!(play.sim.borrow().history, history, "{said}");
         play.assert_all_is_well();
     }
-    println!("{name}: {points} points; {:.1?}", began.elapsed());
+    told(&format!("{name}: {points} points"));
 }
 
 #[test]

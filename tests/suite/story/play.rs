@@ -251,3 +251,9 @@ pub(crate) fn name(act: &Act) -> String {
     let value = serde_json::to_value(act).unwrap();
     value.as_object().unwrap().keys().next().unwrap().clone()
 }
+
+/// Figures that `cargo test -- --nocapture` shows.
+#[expect(clippy::print_stdout, reason = "how much was tried is part of the result")]
+pub(crate) fn told(figures: &str) {
+    println!("{figures}");
+}
