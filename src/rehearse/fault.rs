@@ -32,19 +32,19 @@ macro_rules! kinds {
 }
 
 kinds! {
-    KillRunner "kill-runner" "the run is killed right after it destroyed the OSD; 12 s later it is started anew",
+    KillRunner "kill-runner" "the run is killed right after it destroyed the OSD",
     AgentDies "agent-dies" "the node agent is killed after it wiped the disk",
     AgentFreezes "agent-freezes" "Kubernetes gives the agent's Job up while its process lives on",
     CephVolumeFails "ceph-volume-fails" "ceph-volume fails after it claimed the id",
     CephVolumeRollsBack "ceph-volume-rolls-back" "it fails and wants to purge the id",
-    CephVolumePurges "ceph-volume-purges" "it fails and purges the id past our guard: place and weight are gone",
+    CephVolumePurges "ceph-volume-purges" "it purges the id past our guard, its place too",
     CephVolumeDoesNothing "ceph-volume-does-nothing" "it exits 0 and has done nothing",
-    OsdDies "osd-dies" "an OSD with copies of the same PGs dies for 3 minutes, the OSD stopped",
-    NodePower "node-power" "the node loses its power for 5 minutes while the agent works",
-    SwappedDisk "swapped-disk" "another disk, with data, is put in its place once it is destroyed",
+    OsdDies "osd-dies" "an OSD with copies of the same PGs dies, 3 minutes",
+    NodePower "node-power" "the node loses its power for 5 minutes",
+    SwappedDisk "swapped-disk" "another disk, with data, is put in its place",
     Purged "purged" "a person purges the OSD once it is destroyed",
-    RookUp "rook-up" "a person scales Rook's operator up for 5 minutes before the OSD is stopped",
-    Norecover "norecover" "a person sets norecover for 5 minutes, the OSD stopped",
+    RookUp "rook-up" "Rook's operator is up for 5 minutes, the OSD stopped",
+    Norecover "norecover" "norecover is set for 5 minutes, the OSD stopped",
 }
 
 /// The names for `--help`, one a line.
@@ -107,7 +107,7 @@ impl Asked {
                 if is_destroyed(world, osd) { vec![(0, Happening::PersonPurges(osd))] } else { Vec::new() }
             },
             Kind::RookUp => |world, osd| {
-                let begun = world.kube.kept.contains_key(&osd);
+                let begun = world.kube.daemons.get(&osd).is_some_and(|daemon| daemon.stopped_by.is_some());
                 let up_and_down = vec![(0, Happening::OperatorUp), (300, Happening::OperatorDown)];
                 if begun { up_and_down } else { Vec::new() }
             },
