@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::osd::OsdId;
 use crate::domain::policy::{Policy, Window};
+use crate::rehearse::fault;
 
 /// The words of confirmation (seed 001).
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
@@ -37,6 +38,10 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show a whole migration on a simulated cluster, in virtual time. Needs no cluster, changes nothing.
+    ///
+    /// The real loop, with all its decisions, on 12 OSDs of which 5 are legacy. Exit codes as those of `run`.
+    Rehearse(RehearseArgs),
     /// Look, classify, print what would be done. Changes nothing.
     Plan(PlanArgs),
     /// Migrate: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
@@ -68,6 +73,23 @@ pub enum Command {
         #[command(subcommand)]
         command: NodeCommand,
     },
+}
+
+/// Arguments of `rehearse`.
+#[derive(Debug, Args)]
+pub struct RehearseArgs {
+    /// Durations vary with it; the same seed gives the same rehearsal.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// What goes wrong (--help lists the names); may be given several times.
+    #[arg(long, value_name = "NAME[@OSD]", value_parser = fault::parse, long_help = fault::help())]
+    pub fault: Vec<fault::Asked>,
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// Only the table and the summary.
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Arguments of `plan`.

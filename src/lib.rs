@@ -19,6 +19,7 @@
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
 //! | `sim` | the same ports over a simulated cluster: `rehearse` and the tests |
+//! | `rehearse` | the loop on the simulated cluster in virtual time, told line by line |
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
 //! | `drill` | test builds only: stops the process at a named place |
 
@@ -31,6 +32,7 @@ pub mod k8s;
 pub mod live;
 pub mod node;
 pub mod ports;
+pub mod rehearse;
 pub mod report;
 pub mod run;
 pub mod serve;

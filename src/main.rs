@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use osd_migrate::cli::{Cli, Command, NodeCommand, Output, RunArgs};
+use osd_migrate::cli::{Cli, Command, NodeCommand, Output, RehearseArgs, RunArgs};
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::OrderKind;
@@ -18,10 +18,12 @@ use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
 use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use osd_migrate::node;
 use osd_migrate::ports::{Clock, Cluster, Failure, LedgerStore, LoadError, Severity};
+use osd_migrate::rehearse;
 use osd_migrate::report::Said;
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::serve;
 use osd_migrate::show::{self, Status};
+use osd_migrate::sim::schedule::BACKFILL_RATE;
 use osd_migrate::tell::Teller;
 
 /// What the exit code says; the Job's `podFailurePolicy` knows these numbers.
@@ -109,6 +111,9 @@ async fn dispatch(cli: Cli) -> Exit {
             NodeCommand::Agent => told(serve::serve(environment).await),
         };
     }
+    if let Command::Rehearse(args) = &cli.command {
+        return rehearse(args);
+    }
     let place = Place {
         namespace: cli.namespace.clone(),
         cluster: cli.cluster.clone(),
@@ -129,7 +134,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Cancel => order(&k8s, Some(OrderKind::Cancel)).await,
         Command::Resume => order(&k8s, None).await,
         Command::Retry { osd } => retry(k8s, osd).await,
-        Command::Node { .. } => Exit::Finished,
+        Command::Rehearse(_) | Command::Node { .. } => Exit::Finished,
     }
 }
 
@@ -229,6 +234,11 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
         k8s.requests(),
         peak_memory_kib()
     );
+    ended(end)
+}
+
+/// The same for a run and for a rehearsal of one.
+fn ended(end: Result<End, RunError>) -> Exit {
     match end {
         Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
@@ -240,6 +250,15 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
         Err(RunError::Observe(failure)) => not_seen(&failure),
         Err(RunError::Ledger(error)) => not_loaded(&error),
     }
+}
+
+fn rehearse(args: &RehearseArgs) -> Exit {
+    let rehearsal = rehearse::rehearse(args.seed, &args.fault, BACKFILL_RATE);
+    match args.output {
+        Output::Table => print(&rehearse::text(&rehearsal, args.quiet)),
+        Output::Json => print(&format!("{:#}", rehearse::json(&rehearsal))),
+    }
+    rehearsal.end.map_or(Exit::Halted, ended)
 }
 
 /// Our own pod and Job: the runner works only as one.

@@ -14,7 +14,7 @@ pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
         SlotState::Exists | SlotState::New => true,
         SlotState::Destroyed => false,
     };
-    claimed && holds(Guard::DestroyDown, !slot.up) && holds(Guard::DestroyFsid, slot.fsid == Some(fsid))
+    claimed && !slot.up && holds(Guard::DestroyFsid, slot.fsid == Some(fsid))
 }
 
 /// `osd new <claim> <id>` may be sent: the id is absent.
@@ -29,8 +29,7 @@ pub fn is_reclaimed(slot: &Slot, claim: OsdFsid) -> bool {
 
 /// `osd purge-new` may be sent: the id is new, was never up in any epoch, and holds our claim.
 pub fn to_purge_stray(slot: &Slot, fsid: OsdFsid) -> bool {
-    holds(Guard::PurgeStrayNew, slot.state == SlotState::New && !slot.up && slot.up_from == Epoch(0))
-        && holds(Guard::PurgeStrayFsid, slot.fsid == Some(fsid))
+    slot.state == SlotState::New && !slot.up && slot.up_from == Epoch(0) && slot.fsid == Some(fsid)
 }
 
 /// Its OSD may be stopped: Ceph has just said so.
@@ -40,7 +39,7 @@ pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
 
 /// Its OSD may be stopped: it is up, and the one that is meant.
 pub fn to_stop_up(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
-    slot.is_some_and(|slot| holds(Guard::StopUp, slot.up) && holds(Guard::StopFsid, slot.fsid == Some(fsid)))
+    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid))
 }
 
 /// The Deployment is the one that was looked at: nobody made it anew.

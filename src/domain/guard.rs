@@ -115,18 +115,8 @@ guards! {
     /// Not more OSDs failed than the budget allows.
     WithinBudget,
     // Preconditions of acts (domain/expect.rs).
-    /// `osd destroy`: the OSD is down. (The mon refuses as well; without this guard the simulated one does not.)
-    DestroyDown,
     /// `osd destroy`: the slot holds the fsid that is meant.
     DestroyFsid,
-    /// `osd purge-new`: the id is new and was never up.
-    PurgeStrayNew,
-    /// `osd purge-new`: it holds our claim.
-    PurgeStrayFsid,
-    /// Stop: the OSD is up.
-    StopUp,
-    /// Stop: the slot holds the fsid that is meant.
-    StopFsid,
     /// Stop: all PGs are clean, asked again right before.
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.

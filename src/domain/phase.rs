@@ -221,8 +221,7 @@ pub const ROWS: &[Row] = &[
                 SlotFact::Ours { never_booted } if f.up || !never_booted => {
                     (f.known() && f.disk != DiskFact::Strayed) || (f.runs() && f.disk == DiskFact::Unseen)
                 }
-                SlotFact::Ours { .. } => false,
-                SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
+                SlotFact::Ours { .. } | SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
             }
     }),
     (Phase::Purged, |f| f.slot == SlotFact::Absent && f.claims && f.known() && f.disk != DiskFact::Strayed),

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::act::Act;
 use super::classify::{self, Class};
 use super::gate::{self, Gate, Reason};
-use super::guard::{Guard, is_out};
+use super::guard::{Guard, holds, is_out};
 use super::inspection::{NodeTask, RecordId};
 use super::ledger::{Attempt, Ledger, MAX_OPEN, Record};
 use super::next::{Halt, Next, Saving, Summary, Wait};
@@ -198,7 +198,7 @@ fn next_candidate(
 ) -> Next {
     let mut summary = Summary { quarantined, ..Summary::default() };
     let candidates = candidates(policy, ledger, seen);
-    if !policy.is_confirmed(&seen.kube.declaration) {
+    if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
         summary.unconfirmed = candidates.iter().map(|(osd, _)| *osd).collect();
         return end(ledger, seen, Next::Finished(summary));
     }

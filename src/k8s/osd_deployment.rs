@@ -86,9 +86,10 @@ impl K8s {
     pub async fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let name = kept_name(osd);
         let kept = self.kind::<ConfigMap>().get_opt(&name).await?.as_ref().and_then(kept_for).map(RecordId);
-        let stopped_by = match kept.as_ref() == Some(record) {
-            true => None,
-            false => self.osd_deployment(osd).await?.and_then(|found| found.stopped_by()).map(RecordId),
+        let stopped_by = if kept.as_ref() == Some(record) {
+            None
+        } else {
+            self.osd_deployment(osd).await?.and_then(|found| found.stopped_by()).map(RecordId)
         };
         if expect::open_record(kept.as_ref(), stopped_by.as_ref(), record) {
             return Ok(());

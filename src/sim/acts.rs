@@ -167,7 +167,7 @@ impl World {
             self.osd_reweight(osd, reweight);
             left = left.saturating_sub(1);
         }
-        if left > 0 {
+        if left > 0 && (noout || noin) {
             self.osd_flags(osd, noout.then_some(false), noin.then_some(false));
         }
     }
@@ -223,9 +223,6 @@ impl World {
             return refuse("the slot is up, or holds another OSD");
         }
         let held = slot.fsid;
-        if is_out(Guard::DestroyDown) && slot.up {
-            self.osd_down(osd); // the guard is out: as if `osd down` were forced first
-        }
         self.osd_destroy(osd).map_err(|error| error.to_string())?;
         Ok(held.map(|fsid| Effect::Destroyed(osd, fsid)).into_iter().collect())
     }

@@ -225,6 +225,7 @@ impl Shape {
 }
 
 impl World {
+    #[expect(clippy::too_many_lines, reason = "one OSD in full: its disk, slot, key and Deployment")]
     fn add_osd(&mut self, osd: OsdId, host: &str, kind: Kind, size_bytes: u64) {
         let (osd_fsid, whoami, cluster) = (fsid(osd, 0), osd, self.ceph.fsid);
         let by_hand = kind == Kind::ByHand;

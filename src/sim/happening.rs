@@ -363,6 +363,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
     fn break_or_mend(&mut self, what: &Happening) {
         match what {
             Happening::Dies(osd) => {
@@ -431,6 +432,7 @@ impl World {
         self.forget_store(fsid);
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
     fn meddle(&mut self, what: &Happening) {
         match what {
             Happening::PersonStops(osd) => self.scale_keeping_mark(*osd, 0),
@@ -495,7 +497,7 @@ impl World {
     }
 
     fn change_around(&mut self, what: Around, on: bool) {
-        let order = |kind| on.then(|| Order { kind, since: Some(self.at) });
+        let order = |kind| on.then_some(Order { kind, since: Some(self.at) });
         let (pause, cancel) = (order(OrderKind::Pause), order(OrderKind::Cancel));
         let health = |ceph: &mut crate::domain::observation::Ceph, code: &str| {
             ceph.health.remove(code);
@@ -505,8 +507,8 @@ impl World {
         };
         match what {
             Around::RookPrepares => {
-                self.kube.rook_prepares =
-                    on.then(|| "rook-ceph-osd-prepare-h1".to_owned()).into_iter().collect()
+                let job = on.then(|| "rook-ceph-osd-prepare-h1".to_owned());
+                self.kube.rook_prepares = job.into_iter().collect();
             }
             Around::Draining => self.kube.draining_failure_domain = on.then(|| "h2".to_owned()),
             Around::Upgrade => self.ceph.mixed_versions = on,
@@ -515,14 +517,17 @@ impl World {
             Around::External => self.kube.declaration.external = on,
             Around::RemovesOutOsds => self.kube.declaration.removes_out_osds = on,
             Around::Odd => {
-                self.kube.oddities = on.then(|| "two Deployments run osd.0".to_owned()).into_iter().collect()
+                let odd = on.then(|| "two Deployments run osd.0".to_owned());
+                self.kube.oddities = odd.into_iter().collect();
             }
-            Around::NotReady | Around::Cordoned => {
+            Around::NotReady => {
                 if let Some(node) = self.kube.nodes.values_mut().next() {
-                    match what {
-                        Around::NotReady => node.ready = !on,
-                        _ => node.cordoned = on,
-                    }
+                    node.ready = !on;
+                }
+            }
+            Around::Cordoned => {
+                if let Some(node) = self.kube.nodes.values_mut().next() {
+                    node.cordoned = on;
                 }
             }
             Around::Paused => self.kube.order = pause,

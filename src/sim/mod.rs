@@ -13,15 +13,19 @@
 //! | `agent` | the node agent step by step, with the real proofs of `node::proof`; ceph-volume inside it | 16.2.15 |
 //! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
 //! | `happening` | time, statistics, daemons, agents; faults, Rook and people | |
+//! | `schedule`, `course`, `ports` | virtual time, and the ports of the loop in it | durations: lab, 16.2.15 on Kubernetes 1.34 |
 //! | `example` | the worlds that tests and `rehearse` start from | |
 
 mod acts;
 mod agent;
+pub mod course;
 pub mod example;
 pub mod happening;
 mod kube;
 mod mon;
 mod pgs;
+pub mod ports;
+pub mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
 

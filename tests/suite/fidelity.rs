@@ -250,7 +250,7 @@ impl Player {
             weight(slot.primary_affinity),
         ];
         let flags = [(slot.noout, "noout"), (slot.noin, "noin"), (slot.up_from == Epoch(0), "never-up")];
-        facts.extend(flags.into_iter().filter_map(|(on, word)| on.then(|| word.to_owned())));
+        facts.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.to_owned()));
         facts.join(" ")
     }
 }

@@ -20,6 +20,7 @@ mod ledger;
 mod outlook;
 mod phases;
 mod purity;
+mod rehearsal;
 mod steps;
 mod story;
 mod support;

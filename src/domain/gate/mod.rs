@@ -27,6 +27,7 @@ pub enum Gate {
 
 impl Gate {
     /// In a test build a gate whose guard was taken out is open.
+    #[must_use]
     pub fn guarded(self) -> Self {
         match &self {
             Self::Shut(reason) | Self::Unknown(reason) if reason.guard().is_some_and(is_out) => Self::Open,

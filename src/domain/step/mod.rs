@@ -60,7 +60,7 @@ impl<'a> Step<'a> {
             Phase::Serving => self.stop(),
             // It was started again because its device could not be read, and does not come up.
             Phase::NotOurStop if self.failed_too_often() => self.quarantine(self.agent_trouble()),
-            Phase::NotOurStop => Next::Wait(Wait::NotOurStop { osd: self.record.osd }),
+            Phase::NotOurStop => self.not_our_stop(),
             Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.hushed(|| self.rebuild()),

@@ -40,6 +40,19 @@ impl Step<'_> {
         }))
     }
 
+    /// Down before its stop, or again after a stop that was turned back: then we have started it, and it is on its way.
+    pub(super) fn not_our_stop(&self) -> Next {
+        let osd = self.record.osd;
+        let ours = self.record.turned_back.is_some();
+        match self.seen.kube.daemons.get(&osd).filter(|daemon| ours && daemon.replicas > 0) {
+            Some(daemon) => {
+                let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
+                Next::Wait(Wait::Up { osd, trouble })
+            }
+            None => Next::Wait(Wait::NotOurStop { osd }),
+        }
+    }
+
     pub(super) fn starting(&self) -> Next {
         let osd = self.record.osd;
         let Some(daemon) = self.seen.kube.daemons.get(&osd) else {

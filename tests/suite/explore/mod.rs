@@ -76,14 +76,16 @@ fn around(_: &World) -> Vec<Happening> {
 /// What may come in pairs: all that breaks by itself, and what people do to an OSD that is being worked on.
 fn pairs(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
-    menu.extend(people(world).into_iter().filter(|what| match what {
-        Happening::PersonStops(_)
-        | Happening::PersonStarts(_)
-        | Happening::PersonUnfences
-        | Happening::DiskSwapped(_)
-        | Happening::OthersTakeId
-        | Happening::PersonPurges(_) => true,
-        _ => false,
+    menu.extend(people(world).into_iter().filter(|what| {
+        matches!(
+            what,
+            Happening::PersonStops(_)
+                | Happening::PersonStarts(_)
+                | Happening::PersonUnfences
+                | Happening::DiskSwapped(_)
+                | Happening::OthersTakeId
+                | Happening::PersonPurges(_)
+        )
     }));
     menu
 }
@@ -129,16 +131,14 @@ fn people(world: &World) -> Vec<Happening> {
     menu
 }
 
+#[expect(clippy::print_stdout, reason = "the figures")]
 fn explore(name: &'static str, world: fn() -> World, menu: Menu, (faults, freezes, leaps): (u8, u8, u8)) {
     let search = Search::new(name, world, menu, (faults, freezes, leaps));
-    let began = std::time::Instant::now();
     let found = search.run();
     println!(
         "explored {name}: at most {faults} faults, {freezes} freezes, {leaps} leaps in time: \
-         {} states, {} transitions, {:.1} s",
-        found.states,
-        found.transitions,
-        began.elapsed().as_secs_f64()
+         {} states, {} transitions",
+        found.states, found.transitions,
     );
     if let Some(story) = found.violation {
         panic!("{story}");
@@ -177,6 +177,7 @@ fn erasure_coded_a_fault() {
 
 /// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn wider_where_there_is_time() {
     if std::env::var_os("EXPLORE_FULL").is_none() {
         println!("wider bounds: in `make lab-full` (EXPLORE_FULL)");
@@ -188,4 +189,19 @@ fn wider_where_there_is_time() {
     explore("two on a host", example::two_on_a_host, everything, (1, 0, 0));
     explore("two on a host", example::two_on_a_host, nothing, (0, 1, 0));
     explore("erasure coded", example::erasure_coded, everything, (1, 0, 1));
+}
+
+/// The same promises, asked of one change of a world by whoever changes it: not of what a runner decided.
+pub(crate) fn broken_promise(
+    before: &World,
+    ledger: &osd_migrate::domain::ledger::Ledger,
+    effects: &[osd_migrate::sim::Effect],
+    after: &World,
+) -> Option<String> {
+    let state = |world: &World| state::State {
+        ledger: ledger.clone(),
+        ..state::State::new(world.clone(), state::Budget { faults: 0, freezes: 0, leaps: 0 })
+    };
+    let done = state::Done { effects: effects.to_vec(), ..state::Done::default() };
+    promises::always(&state(before), None, &done, &state(after))
 }

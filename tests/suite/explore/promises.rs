@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::inspection::{Content, NodeTask};
 use osd_migrate::domain::ledger::Record;
@@ -19,6 +20,12 @@ pub(crate) type Broken = String;
 
 /// What must hold in every step, from `before` to `after`; `next` is what a runner did in it, if it was one's step.
 pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &State) -> Option<Broken> {
+    if let Some(Next::Do(Act::Destroy { osd, fsid: meant, .. })) = next
+        && let Some(Effect::Destroyed(_, fsid)) = done.effects.first()
+        && fsid != meant
+    {
+        return Some(format!("P6: {osd} was destroyed with {fsid} in its slot, {meant} was meant"));
+    }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
     let by_save = next.filter(|_| done.saved).and_then(|_| record_kept(before, after));
     let by_agent = next.and_then(|next| agent_allowed(before, next, done));
@@ -285,7 +292,7 @@ fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken
 
 /// P2 for the wipe: asked when its agent is made, since a frozen agent can't know better. P5: its attempt is saved.
 fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
-    let Next::Do(osd_migrate::domain::act::Act::Agent { request, .. }) = next else { return None };
+    let Next::Do(Act::Agent { request, .. }) = next else { return None };
     if done.refused.is_some() {
         return None;
     }

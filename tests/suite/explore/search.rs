@@ -191,6 +191,7 @@ impl Search {
                 Next::Save { .. } | Next::Do(_) => {
                     idle = if done.refused.is_some() && !moved { idle + 1 } else { 0 }
                 }
+                Next::Halt(_) | Next::Wait(_) if moved => idle = 0,
                 Next::Finished(_) if moved || now.frozen.is_some() => idle = 0,
                 Next::Finished(_) => {
                     let faults = self.stays_shut
@@ -202,12 +203,10 @@ impl Search {
                     settled.extend(passed);
                     return Ok(());
                 }
-                Next::Halt(_) if moved => idle = 0,
                 Next::Halt(_) => {
                     settled.extend(passed);
                     return Ok(());
                 }
-                Next::Wait(_) if moved => idle = 0,
                 Next::Wait(wait) => {
                     idle += 1;
                     if idle > 12 && (self.stays_shut || is_for_others(wait, &now)) {

@@ -162,8 +162,8 @@ impl State {
 /// Deadlines in the domain: 1, 3 and 10 minutes.
 fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
     let minutes = (now - at).num_minutes();
-    let class = [1, 3, 10].iter().filter(|deadline| minutes >= **deadline).count();
-    DateTime::UNIX_EPOCH + TimeDelta::seconds(class as i64)
+    let class: i64 = [1, 3, 10].iter().map(|deadline| i64::from(minutes >= *deadline)).sum();
+    DateTime::UNIX_EPOCH + TimeDelta::seconds(class)
 }
 
 fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {

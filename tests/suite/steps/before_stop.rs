@@ -219,6 +219,16 @@ fn an_osd_that_others_stopped_is_waited_for_and_never_destroyed() {
 }
 
 #[test]
+fn an_osd_that_we_started_again_is_waited_for_as_ours() {
+    let turned_back =
+        |w: &mut World| w.record(OSD).turned_back = Some("a neighbour was nearly full".to_owned());
+    let world = World::intended(OSD).with(turned_back).down(OSD).reported();
+    check!(world.plan(), Next::Wait(Wait::Up { osd: OSD, .. }));
+    let stopped = world.with(|w| w.daemon(OSD).replicas = 0);
+    check!(stopped.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+}
+
+#[test]
 fn the_record_alone_never_makes_a_stop_ours() {
     // Somebody took our annotation off while the OSD was stopped.
     let world = World::stopped(OSD).with(|w| w.daemon(OSD).stopped_by = None);

@@ -1,7 +1,6 @@
 //! What the tests share.
 
 pub(crate) mod build;
-pub(crate) mod fake;
 
 /// Asserts that a value has a shape, and prints it where it has not.
 macro_rules! check {

@@ -1,0 +1,152 @@
+//! `rehearse`: the real loop on a simulated cluster in virtual time. Nothing is read but its arguments, nothing is changed.
+
+pub mod fault;
+mod page;
+mod story;
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use chrono::TimeDelta;
+
+use crate::domain::act::Act;
+use crate::domain::osd::OsdId;
+use crate::domain::policy::Policy;
+use crate::run::{End, Ports, RunError};
+use crate::sim::World;
+use crate::sim::course::Sim;
+use crate::sim::example;
+use crate::sim::ports::{Call, Runner, Side, Watch};
+
+use fault::{Asked, Kind};
+pub use page::{json, text};
+pub use story::Told;
+use story::{Listener, Story};
+
+/// Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to start.
+const RESTART: TimeDelta = TimeDelta::seconds(12);
+
+/// What came of a rehearsal.
+pub struct Rehearsal {
+    /// The cluster before.
+    pub before: World,
+    /// And after.
+    pub after: World,
+    /// What was told.
+    pub told: Vec<Told>,
+    /// How long it took, in virtual time.
+    pub took: TimeDelta,
+    /// Bytes copied by backfill and recovery.
+    pub copied: u64,
+    /// Faults that struck, by name.
+    pub struck: Vec<String>,
+    /// Faults that found no occasion.
+    pub not_struck: Vec<String>,
+    /// How the run ended; none where it waits for what only a person can mend.
+    pub end: Option<Result<End, RunError>>,
+}
+
+/// Rehearses with this seed and these faults, each OSD taking so many bytes a second of backfill.
+pub fn rehearse(seed: u64, asked: &[Asked], rate: u64) -> Rehearsal {
+    let before = example::twelve();
+    let sim = Rc::new(RefCell::new(Sim::new(before.clone(), seed)));
+    sim.borrow_mut().schedule.rate = rate;
+    let struck: Rc<RefCell<Vec<String>>> = Rc::default();
+    let mut kills: Vec<OsdId> = Vec::new();
+    for one in asked {
+        match one.in_the_cluster() {
+            Some(fault) => {
+                let (names, name) = (Rc::clone(&struck), one.name());
+                sim.borrow_mut().add_fault(Rc::new(move |world, steps| {
+                    let what = fault(world, steps);
+                    if !what.is_empty() {
+                        names.borrow_mut().push(name.clone());
+                    }
+                    what
+                }));
+            }
+            None => kills.push(one.osd),
+        }
+    }
+    let story = Rc::new(RefCell::new(Story::new(&sim)));
+    let mut end = one_run(&sim, &story, &mut kills, &struck);
+    while matches!(end, Ended::Killed) {
+        end = one_run(&sim, &story, &mut kills, &struck);
+    }
+    let mut story = story.borrow_mut();
+    let end = match end {
+        Ended::Itself(end) => Some(end),
+        Ended::Killed => None,
+        Ended::Stuck => {
+            let what = story.waits_for().unwrap_or("nothing").to_owned();
+            story.say(format!("the rehearsal ends here: it would wait until a person acts: {what}"));
+            None
+        }
+    };
+    let sim = sim.borrow();
+    let struck = struck.borrow().clone();
+    Rehearsal {
+        took: sim.world.at - before.at,
+        copied: sim.copied,
+        not_struck: asked.iter().map(Asked::name).filter(|name| !struck.contains(name)).collect(),
+        after: sim.world.clone(),
+        before,
+        told: std::mem::take(&mut story.told),
+        struck,
+        end,
+    }
+}
+
+enum Ended {
+    Itself(Result<End, RunError>),
+    Killed,
+    Stuck,
+}
+
+/// One process from its start to its end, or until it is killed.
+fn one_run(
+    sim: &Rc<RefCell<Sim>>,
+    story: &Rc<RefCell<Story>>,
+    kills: &mut Vec<OsdId>,
+    struck: &Rc<RefCell<Vec<String>>>,
+) -> Ended {
+    let targets = kills.clone();
+    let watch: Watch = Box::new(move |call, side, _| match (call, side) {
+        (Call::Act(Act::Destroy { osd, .. }), Side::After) => targets.contains(osd),
+        _ => false,
+    });
+    let runner = Runner::new(sim, Some(watch));
+    let mut ports = Ports {
+        cluster: runner.clone(),
+        store: runner.clone(),
+        lease: runner.clone(),
+        clock: runner.clone(),
+        audience: Listener(Rc::clone(story)),
+    };
+    let policy = Policy::default();
+    let polled = pin!(ports.run(&policy)).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    match polled {
+        Poll::Ready(end) => {
+            story.borrow_mut().end();
+            Ended::Itself(end)
+        }
+        Poll::Pending if runner.is_stopped() => {
+            let last = sim.borrow().done.last().cloned();
+            if let Some(Act::Destroy { osd, .. }) = last {
+                kills.retain(|other| *other != osd);
+                struck.borrow_mut().push(Asked { kind: Kind::KillRunner, osd }.name());
+                let mut story = story.borrow_mut();
+                story.end();
+                story.say(format!("{osd}: destroyed; id, place and weight stay"));
+                story.say("! the run is killed; it has told nobody what it did");
+            }
+            sim.borrow_mut().advance(RESTART);
+            story.borrow_mut().end();
+            story.borrow_mut().say("a new run starts, with nothing but the ledger and what it sees");
+            Ended::Killed
+        }
+        Poll::Pending => Ended::Stuck,
+    }
+}

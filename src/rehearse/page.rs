@@ -1,0 +1,170 @@
+//! A rehearsal as text and as JSON.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+use super::Rehearsal;
+use super::story::{line, size, time};
+use crate::domain::classify::{self, Class, Legacy};
+use crate::domain::next::Summary;
+use crate::domain::observation::Slot;
+use crate::domain::osd::OsdId;
+use crate::domain::plan::Questions;
+use crate::run::End;
+use crate::sim::World;
+
+/// Columns that the table may take.
+const WIDTH: u16 = 100;
+
+/// The page; the story only where it is wanted.
+pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if !quiet {
+        parts.extend(rehearsal.told.iter().map(line));
+        parts.push(String::new());
+    }
+    parts.extend(table(rehearsal).to_string().lines().map(|line| line.trim_end().to_owned()));
+    parts.push(String::new());
+    parts.extend(summary(rehearsal));
+    parts.join("\n")
+}
+
+/// The page for programs.
+pub fn json(rehearsal: &Rehearsal) -> Value {
+    let told = |told: &super::Told| json!({ "seconds": told.at.num_seconds(), "says": told.says });
+    let row = |row: Row| {
+        json!({
+            "osd": row.osd, "host": row.host, "was": row.was, "is": row.is, "device": row.device,
+            "fsidChanged": row.new_fsid, "placeSame": row.place, "weightSame": row.weight,
+            "reweightSame": row.reweight,
+        })
+    };
+    json!({
+        "events": rehearsal.told.iter().map(told).collect::<Vec<_>>(),
+        "osds": rows(rehearsal).into_iter().map(row).collect::<Vec<_>>(),
+        "summary": {
+            "end": ended(rehearsal),
+            "seconds": rehearsal.took.num_seconds(),
+            "migrated": migrated(rehearsal),
+            "copiedBytes": rehearsal.copied,
+            "faults": rehearsal.struck,
+            "faultsWithoutOccasion": rehearsal.not_struck,
+        },
+    })
+}
+
+/// One OSD, before and after.
+struct Row {
+    osd: OsdId,
+    host: String,
+    was: String,
+    is: String,
+    device: String,
+    new_fsid: bool,
+    place: bool,
+    weight: bool,
+    reweight: bool,
+}
+
+fn classes(world: &World) -> BTreeMap<OsdId, Class> {
+    classify::classify(&world.look(|_| Questions::default()))
+}
+
+fn rows(rehearsal: &Rehearsal) -> Vec<Row> {
+    let (before, after) = (classes(&rehearsal.before), classes(&rehearsal.after));
+    let row = |(osd, was): (&OsdId, &Slot)| {
+        let is = rehearsal.after.ceph.slots.get(osd);
+        let item = |slot: Option<&Slot>| slot.and_then(|slot| slot.crush.clone());
+        let (item_was, item_is) = (item(Some(was)), item(is));
+        Row {
+            osd: *osd,
+            host: item_was.as_ref().and_then(|item| item.location.get("host").cloned()).unwrap_or_default(),
+            was: layout(before.get(osd), was),
+            is: is.map_or_else(|| "gone".to_owned(), |slot| layout(after.get(osd), slot)),
+            device: device(&rehearsal.before, was),
+            new_fsid: is.and_then(|slot| slot.fsid) != was.fsid,
+            place: item_is.as_ref().map(|item| &item.location)
+                == item_was.as_ref().map(|item| &item.location),
+            weight: item_is.map(|item| item.weight) == item_was.map(|item| item.weight),
+            reweight: is.map(|slot| slot.reweight) == Some(was.reweight),
+        }
+    };
+    rehearsal.before.ceph.slots.iter().map(row).collect()
+}
+
+fn layout(class: Option<&Class>, slot: &Slot) -> String {
+    match class {
+        Some(Class::Legacy(Legacy::FilestorePartition)) => "Filestore".to_owned(),
+        Some(Class::Legacy(Legacy::BluestoreByHand)) => "BlueStore by hand".to_owned(),
+        Some(Class::Conforming) if slot.up => "BlueStore raw".to_owned(),
+        Some(Class::Conforming) => "BlueStore raw, down".to_owned(),
+        Some(Class::Refused(_)) | None => "not in service".to_owned(),
+    }
+}
+
+fn device(world: &World, slot: &Slot) -> String {
+    let disk = slot.fsid.and_then(|fsid| world.disk_of(fsid));
+    disk.and_then(|(_, disk)| disk.identity.by_id.first().cloned()).unwrap_or_else(|| "-".to_owned())
+}
+
+fn table(rehearsal: &Rehearsal) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.set_header(["OSD", "HOST", "WAS", "IS", "DEVICE", "FSID", "PLACE", "WEIGHT", "REWEIGHT"]);
+    let same = |same: bool| if same { "same" } else { "OTHER" }.to_owned();
+    for row in rows(rehearsal) {
+        table.add_row([
+            row.osd.to_string(),
+            row.host,
+            row.was,
+            row.is,
+            row.device,
+            if row.new_fsid { "new" } else { "same" }.to_owned(),
+            same(row.place),
+            same(row.weight),
+            same(row.reweight),
+        ]);
+    }
+    table
+}
+
+/// OSDs that were legacy and are as wanted now.
+fn migrated(rehearsal: &Rehearsal) -> usize {
+    let after = classes(&rehearsal.after);
+    let is_now = |osd: &OsdId| after.get(osd) == Some(&Class::Conforming);
+    super::fault::legacy(&rehearsal.before).iter().filter(|osd| is_now(osd)).count()
+}
+
+fn ended(rehearsal: &Rehearsal) -> &'static str {
+    match &rehearsal.end {
+        Some(Ok(End::Finished(Summary { quarantined, .. }))) if quarantined.is_empty() => "finished",
+        Some(Ok(End::Finished(_))) => "finished, some OSDs left alone",
+        Some(Ok(End::Halted(_))) => "halted, a person is needed",
+        Some(Ok(End::LeftToOther)) => "left to another run",
+        Some(Err(_)) => "failed",
+        None => "waits for a person",
+    }
+}
+
+fn summary(rehearsal: &Rehearsal) -> Vec<String> {
+    let legacy = super::fault::legacy(&rehearsal.before).len();
+    let mut lines = vec![format!(
+        "{}: {} of {legacy} OSDs migrated in {} of virtual time; {} copied, each OSD's data once",
+        ended(rehearsal),
+        migrated(rehearsal),
+        time(rehearsal.took),
+        size(rehearsal.copied),
+    )];
+    if let Some(first) = lines.first_mut().filter(|_| !rehearsal.struck.is_empty()) {
+        *first = first.trim_end_matches(", each OSD's data once").to_owned();
+    }
+    if !rehearsal.struck.is_empty() {
+        lines.push(format!("faults that struck: {}", rehearsal.struck.join(", ")));
+    }
+    if !rehearsal.not_struck.is_empty() {
+        lines.push(format!("faults that found no occasion: {}", rehearsal.not_struck.join(", ")));
+    }
+    lines
+}

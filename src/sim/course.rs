@@ -1,0 +1,233 @@
+//! A world in virtual time, and what else outlives every runner: the stored ledger, the history, the Lease.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::schedule::Schedule;
+use super::{Effect, Happening, World};
+use crate::domain::act::Act;
+use crate::domain::ledger::{Ledger, Unreadable};
+use crate::ports::Tenure;
+
+/// With nothing on its way and no fault to come, a wait that long has no end.
+const STUCK: TimeDelta = TimeDelta::hours(2);
+
+/// What goes wrong: asked again and again, with the world and how much has happened so far, until it says what happens, and
+/// after how long.
+pub type Fault = Rc<dyn Fn(&World, u64) -> Vec<(TimeDelta, Happening)>>;
+
+/// Shown each change of the world: what it was before, the effects, and what it is now.
+pub type Witness = Rc<dyn Fn(&World, &[Effect], &Sim)>;
+
+/// A fault at that time.
+pub fn at(time: DateTime<Utc>, what: Happening) -> Fault {
+    Rc::new(
+        move |world, _| if world.at >= time { vec![(TimeDelta::zero(), what.clone())] } else { Vec::new() },
+    )
+}
+
+/// A fault as soon as so much has happened.
+pub fn after(steps: u64, what: Happening) -> Fault {
+    Rc::new(
+        move |_, so_far| if so_far >= steps { vec![(TimeDelta::zero(), what.clone())] } else { Vec::new() },
+    )
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What.
+    pub what: Happening,
+    /// What it did.
+    pub effects: Vec<Effect>,
+    /// It did not happen by itself.
+    pub is_fault: bool,
+}
+
+/// What outlives every runner.
+#[derive(Clone)]
+pub struct Sim {
+    /// The cluster.
+    pub world: World,
+    /// Lines of the history.
+    pub history: Vec<String>,
+    /// Acts that went through.
+    pub done: Vec<Act>,
+    /// What happened, until somebody takes it.
+    pub heard: Vec<Heard>,
+    /// What is due.
+    pub schedule: Schedule,
+    /// Bytes copied by backfill and recovery.
+    pub copied: u64,
+    stored: BTreeMap<String, String>,
+    /// What is stored, read once.
+    read: Result<Ledger, Unreadable>,
+    pub(super) version: u64,
+    holder: Option<u32>,
+    pub(super) runners: u32,
+    pub(super) gone: BTreeSet<u32>,
+    faults: Vec<Fault>,
+    later: BTreeMap<(DateTime<Utc>, u64), Happening>,
+    asked: u64,
+    witness: Option<Witness>,
+    steps: u64,
+    moved_at: DateTime<Utc>,
+}
+
+impl Sim {
+    /// A world at its beginning, nothing stored, with the times of this seed.
+    pub fn new(world: World, seed: u64) -> Self {
+        Self {
+            moved_at: world.at,
+            world,
+            history: Vec::new(),
+            done: Vec::new(),
+            heard: Vec::new(),
+            schedule: Schedule::new(seed),
+            copied: 0,
+            stored: BTreeMap::new(),
+            read: Ok(Ledger::default()),
+            version: 0,
+            holder: None,
+            runners: 0,
+            gone: BTreeSet::new(),
+            faults: Vec::new(),
+            later: BTreeMap::new(),
+            asked: 0,
+            witness: None,
+            steps: 0,
+        }
+    }
+
+    /// Somebody is shown each change.
+    pub fn set_witness(&mut self, witness: Witness) {
+        self.witness = Some(witness);
+    }
+
+    /// Something goes wrong in time.
+    pub fn add_fault(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    /// Faults that found no occasion yet.
+    pub fn faults_to_come(&self) -> usize {
+        self.faults.len()
+    }
+
+    /// The stored ledger.
+    pub fn ledger(&self) -> Result<Ledger, Unreadable> {
+        self.read.clone()
+    }
+
+    /// The texts of its ConfigMap.
+    pub fn stored(&self) -> &BTreeMap<String, String> {
+        &self.stored
+    }
+
+    pub(super) fn store(&mut self, keys: BTreeMap<String, String>) {
+        self.read = Ledger::from_keys(&keys);
+        self.stored = keys;
+        self.version += 1;
+    }
+
+    /// How often the ledger was stored.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Time passes, and everything happens whose time has come.
+    pub fn advance(&mut self, time: TimeDelta) {
+        let end = self.world.at + time;
+        self.strike();
+        while let Some((due, next)) = self.next().filter(|(due, _)| *due <= end) {
+            self.world.at = due.max(self.world.at);
+            match next {
+                Due::ByItself(what) => self.happen(what, false),
+                Due::AskedFor(key) => {
+                    if let Some(what) = self.later.remove(&key) {
+                        self.happen(what, true);
+                    }
+                }
+            }
+        }
+        self.world.at = end;
+        self.strike();
+    }
+
+    fn happen(&mut self, what: Happening, is_fault: bool) {
+        self.copied += self.schedule.take(&what, &self.world);
+        let before = self.witness.as_ref().map(|_| self.world.clone());
+        let effects = self.world.happen(&what);
+        self.attest(before, &effects);
+        self.heard.push(Heard { at: self.world.at, what, effects, is_fault });
+        self.moved();
+    }
+
+    pub(super) fn act(&mut self, act: &Act) -> Result<(), String> {
+        let before = self.witness.as_ref().map(|_| self.world.clone());
+        let effects = self.world.act(act)?;
+        self.attest(before, &effects);
+        self.done.push(act.clone());
+        self.moved();
+        Ok(())
+    }
+
+    fn attest(&self, before: Option<World>, effects: &[Effect]) {
+        if let (Some(witness), Some(before)) = (&self.witness, before) {
+            witness(&before, effects, self);
+        }
+    }
+
+    /// What comes next, by itself or because it was asked for.
+    fn next(&mut self) -> Option<(DateTime<Utc>, Due)> {
+        let by_itself = self.schedule.next(&self.world).map(|(due, what)| (due, Due::ByItself(what)));
+        let asked_for = self.later.first_key_value().map(|(key, _)| (key.0, Due::AskedFor(*key)));
+        match (by_itself, asked_for) {
+            (Some(first), Some(second)) => Some(if second.0 <= first.0 { second } else { first }),
+            (first, second) => first.or(second),
+        }
+    }
+
+    fn moved(&mut self) {
+        self.steps += 1;
+        self.moved_at = self.world.at;
+        self.schedule.changed();
+        self.strike();
+    }
+
+    fn strike(&mut self) {
+        let (world, steps) = (&self.world, self.steps);
+        let mut struck = Vec::new();
+        self.faults.retain(|fault| {
+            let what = fault(world, steps);
+            let waits = what.is_empty();
+            struck.extend(what);
+            waits
+        });
+        for (delay, what) in struck {
+            self.asked += 1;
+            self.later.insert((self.world.at + delay, self.asked), what);
+        }
+    }
+
+    pub(super) fn is_stuck(&mut self) -> bool {
+        self.world.at - self.moved_at > STUCK && self.next().is_none()
+    }
+
+    pub(super) fn take_lease(&mut self, runner: u32) -> Tenure {
+        if self.holder.is_some_and(|holder| holder != runner && !self.gone.contains(&holder)) {
+            return Tenure::Other("another run is at work".to_owned());
+        }
+        self.holder = Some(runner);
+        Tenure::Mine
+    }
+}
+
+enum Due {
+    ByItself(Happening),
+    AskedFor((DateTime<Utc>, u64)),
+}

@@ -1,0 +1,218 @@
+//! The ports of the loop over a `World` in virtual time.
+//!
+//! A [`Sim`] is what outlives every runner. A [`Runner`] is one process over it: time passes while it sleeps. A runner can be stopped around each of its calls that change something, for ever (it was killed) or until it is
+//! thawed.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::World;
+use super::course::Sim;
+use crate::domain::act::Act;
+use crate::domain::expect;
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::observation::Observation;
+use crate::domain::plan::Questions;
+use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
+
+fn expect_version(sim: &Sim, read: u64) -> Result<(), Failure> {
+    if expect::unchanged_ledger(&sim.version, &read) {
+        return Ok(());
+    }
+    Err(passing("somebody saved since this was decided".to_owned()))
+}
+
+fn passing(message: String) -> Failure {
+    Failure { severity: Severity::Passing, message }
+}
+
+/// A call of a runner that changes something.
+#[derive(Debug, Clone, Copy)]
+pub enum Call<'a> {
+    /// An act.
+    Act(&'a Act),
+    /// A save.
+    Save(&'a Ledger),
+    /// A record that goes into the history.
+    Close(&'a Record),
+    /// The Lease.
+    Hold,
+}
+
+/// Where a runner is in a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// It has decided.
+    Before,
+    /// It has looked at the ledger for the last time, and has not acted yet.
+    Late,
+    /// It has done it.
+    After,
+}
+
+/// Asked around each call that changes something: whether the runner stops here.
+pub type Watch = Box<dyn FnMut(Call<'_>, Side, &mut World) -> bool>;
+
+/// One process: all the ports of a run over a shared world.
+#[derive(Clone)]
+pub struct Runner {
+    sim: Rc<RefCell<Sim>>,
+    me: Rc<Me>,
+}
+
+struct Me {
+    number: u32,
+    sim: Rc<RefCell<Sim>>,
+    /// The version of the ledger that was read last: what acts were decided by.
+    read: Cell<u64>,
+    watch: RefCell<Option<Watch>>,
+    stopped: Cell<bool>,
+}
+
+impl Drop for Me {
+    fn drop(&mut self) {
+        if let Ok(mut sim) = self.sim.try_borrow_mut() {
+            sim.gone.insert(self.number);
+        }
+    }
+}
+
+impl Runner {
+    /// A new process.
+    pub fn new(sim: &Rc<RefCell<Sim>>, watch: Option<Watch>) -> Self {
+        let number = {
+            let mut sim = sim.borrow_mut();
+            sim.runners += 1;
+            sim.runners
+        };
+        let me = Me {
+            number,
+            sim: Rc::clone(sim),
+            read: Cell::new(0),
+            watch: RefCell::new(watch),
+            stopped: Cell::new(false),
+        };
+        Self { sim: Rc::clone(sim), me: Rc::new(me) }
+    }
+
+    /// Whether it was stopped, and by its watch.
+    pub fn is_stopped(&self) -> bool {
+        self.me.stopped.get()
+    }
+
+    /// Kubernetes takes its pod for gone: others may have the Lease.
+    pub fn is_taken_for_gone(&self) {
+        self.sim.borrow_mut().gone.insert(self.me.number);
+    }
+
+    /// It goes on, and is not stopped again.
+    pub fn thaw(&self) {
+        self.me.watch.replace(None);
+        self.me.stopped.set(false);
+    }
+
+    async fn point(&self, call: Call<'_>, side: Side) {
+        let stops = match self.me.watch.borrow_mut().as_mut() {
+            Some(watch) => {
+                let mut sim = self.sim.borrow_mut();
+                let stops = watch(call, side, &mut sim.world);
+                sim.schedule.changed();
+                stops
+            }
+            None => false,
+        };
+        if stops {
+            self.me.stopped.set(true);
+            poll_fn(|_| if self.me.stopped.get() { Poll::Pending } else { Poll::Ready(()) }).await;
+        }
+    }
+}
+
+impl Cluster for Runner {
+    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        Ok(self.sim.borrow().world.look(ask))
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        self.point(Call::Act(act), Side::Before).await;
+        expect_version(&self.sim.borrow(), self.me.read.get())?;
+        self.point(Call::Act(act), Side::Late).await;
+        if matches!(act, Act::Keep { .. } | Act::Agent { .. }) {
+            // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
+            expect_version(&self.sim.borrow(), self.me.read.get())?;
+        }
+        let done = self.sim.borrow_mut().act(act);
+        self.point(Call::Act(act), Side::After).await;
+        done.map_err(passing)
+    }
+}
+
+impl LedgerStore for Runner {
+    type Version = u64;
+
+    async fn load(&mut self) -> Result<(Ledger, u64), LoadError> {
+        let sim = self.sim.borrow();
+        self.me.read.set(sim.version);
+        Ok((sim.ledger()?, sim.version))
+    }
+
+    async fn save(&mut self, ledger: &Ledger, version: u64) -> Result<Saved, Failure> {
+        self.point(Call::Save(ledger), Side::Before).await;
+        let keys = ledger.to_keys().map_err(|error| passing(error.to_string()))?;
+        {
+            let mut sim = self.sim.borrow_mut();
+            if !expect::unchanged_ledger(&sim.version, &version) {
+                return Ok(Saved::Conflict);
+            }
+            sim.store(keys);
+        }
+        self.point(Call::Save(ledger), Side::After).await;
+        Ok(Saved::Stored)
+    }
+
+    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
+        self.point(Call::Close(record), Side::Before).await;
+        expect_version(&self.sim.borrow(), self.me.read.get())?;
+        let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
+        {
+            let mut sim = self.sim.borrow_mut();
+            if !sim.history.contains(&line) {
+                sim.history.push(line);
+            }
+        }
+        self.point(Call::Close(record), Side::After).await;
+        Ok(())
+    }
+}
+
+impl Lease for Runner {
+    async fn hold(&mut self) -> Result<Tenure, Failure> {
+        self.point(Call::Hold, Side::Before).await;
+        let tenure = self.sim.borrow_mut().take_lease(self.me.number);
+        self.point(Call::Hold, Side::After).await;
+        Ok(tenure)
+    }
+}
+
+impl Clock for Runner {
+    fn now(&self) -> DateTime<Utc> {
+        self.sim.borrow().world.at
+    }
+
+    /// A sleep from which nothing could ever wake anybody does not end.
+    async fn sleep(&mut self, time: Duration) {
+        let stuck = {
+            let mut sim = self.sim.borrow_mut();
+            sim.advance(TimeDelta::from_std(time).unwrap_or_default());
+            sim.is_stuck()
+        };
+        if stuck {
+            std::future::pending::<()>().await;
+        }
+    }
+}

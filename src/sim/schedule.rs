@@ -1,0 +1,159 @@
+//! When things happen by themselves: each happening that has become possible gets a time at which it is due.
+//!
+//! The same seed gives the same times: everything here is ordered, and drawn in that order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{Happening, Stage, World};
+use crate::domain::osd::{OsdFsid, OsdId, PgId};
+
+/// From and to, in milliseconds; what was seen in the lab lies in the middle.
+type Range = (u64, u64);
+
+/// Statistics reach the mgr once in 5 s (`mgr_stats_period`); up to 7 s late was seen.
+const HEAR: Range = (1_000, 7_000);
+/// A PG peers in about a second.
+const PEER: Range = (500, 1_500);
+/// A pod of a Deployment: scheduled, its image there already.
+const POD_STARTS: Range = (1_000, 3_000);
+/// From the container's start to `up`: 4 s.
+const BOOTS: Range = (3_000, 5_000);
+/// From replicas 0 to `down`: SIGTERM, the kubelet, and the mons: 2 s.
+const GOES_DOWN: Range = (1_500, 2_500);
+/// The pod's object goes soon after its last container.
+const POD_GONE: Range = (200, 800);
+/// A reconcile of Rook that finds a Deployment at 0.
+const ROOK: Range = (10_000, 60_000);
+/// A node Job's pod: its init container copies our program first.
+const AGENT_POD: Range = (1_500, 2_500);
+/// An agent takes 5 s in all (its pod's start apart); 3.6 s of it are ceph-volume's: claim, label, mkfs.
+const AGENT_OPENS: Range = (150, 250);
+/// Tombstone, and the wipe of what labels and file systems are known by.
+const AGENT_BURIES: Range = (450, 750);
+/// ceph-volume starts and asks for the id.
+const AGENT_CLAIMS: Range = (1_000, 1_400);
+/// ceph-osd --mkfs until its label is there.
+const AGENT_LABELS: Range = (1_300, 1_900);
+/// mkfs until its end.
+const AGENT_FINISHES: Range = (650, 950);
+/// The last look, and the report.
+const AGENT_REPORTS: Range = (400, 800);
+
+/// What one OSD takes in a second of backfill, one PG after the other (`osd_max_backfills` 1 on a hard disk): declared, not
+/// measured.
+pub const BACKFILL_RATE: u64 = 100 << 20;
+
+/// A store that was whole before it was away needs only what was written meanwhile: one part in so many, declared.
+const WRITTEN_MEANWHILE: u64 = 100;
+
+/// What is due, and when.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    rng: fastrand::Rng,
+    due: BTreeMap<Happening, DateTime<Utc>>,
+    /// Stores that held all of a PG once.
+    whole: BTreeSet<(PgId, OsdFsid)>,
+    /// Bytes a second of backfill onto one OSD.
+    pub rate: u64,
+    /// The world was changed since the times were drawn.
+    stale: bool,
+}
+
+impl Schedule {
+    /// The times of this seed.
+    pub fn new(seed: u64) -> Self {
+        let (due, whole) = (BTreeMap::new(), BTreeSet::new());
+        Self { rng: fastrand::Rng::with_seed(seed), due, whole, rate: BACKFILL_RATE, stale: true }
+    }
+
+    /// The world was changed.
+    pub fn changed(&mut self) {
+        self.stale = true;
+    }
+
+    /// What happens next by itself.
+    pub fn next(&mut self, world: &World) -> Option<(DateTime<Utc>, Happening)> {
+        if self.stale {
+            self.draw(world);
+        }
+        let (what, due) = self.due.iter().min_by_key(|(_, due)| **due)?;
+        Some((*due, what.clone()))
+    }
+
+    /// It has happened; how many bytes were copied for it.
+    pub fn take(&mut self, what: &Happening, world: &World) -> u64 {
+        self.due.remove(what);
+        self.stale = true;
+        if let Happening::Fill(pg, osd) = what { self.bytes_to_fill(pg, *osd, world) } else { 0 }
+    }
+
+    /// What became possible gets its time; what is not possible any more is forgotten.
+    fn draw(&mut self, world: &World) {
+        self.stale = false;
+        for (pg, placement) in &world.placements {
+            self.whole.extend(placement.complete.iter().map(|fsid| (pg.clone(), *fsid)));
+        }
+        let possible = world.progress();
+        let still: BTreeSet<&Happening> = possible.iter().collect();
+        self.due.retain(|what, _| still.contains(what));
+        for what in possible {
+            if !self.due.contains_key(&what) {
+                let due = self.begins(&what, world) + self.takes(&what, world);
+                self.due.insert(what, due);
+            }
+        }
+    }
+
+    /// Backfills onto one OSD come one after the other; everything else begins now.
+    fn begins(&self, what: &Happening, world: &World) -> DateTime<Utc> {
+        let Happening::Fill(_, osd) = what else { return world.at };
+        let onto = |(other, due): (&Happening, &DateTime<Utc>)| {
+            let is_onto = matches!(other, Happening::Fill(_, other) if other == osd);
+            is_onto.then_some(*due)
+        };
+        self.due.iter().filter_map(onto).max().map_or(world.at, |busy| busy.max(world.at))
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "faults and people come when they are asked for")]
+    fn takes(&mut self, what: &Happening, world: &World) -> TimeDelta {
+        let (from, to) = match what {
+            Happening::Hear(_) => HEAR,
+            Happening::Peer(_) => PEER,
+            Happening::PodStarts(_) => POD_STARTS,
+            Happening::Boots(_) => BOOTS,
+            Happening::GoesDown(_) => GOES_DOWN,
+            Happening::PodGone(_) => POD_GONE,
+            Happening::RookStarts(_) => ROOK,
+            Happening::AgentSteps(job) => agent(world, job),
+            Happening::Fill(pg, osd) => {
+                let bytes = self.bytes_to_fill(pg, *osd, world);
+                let millis = bytes.saturating_mul(1_000) / self.rate.max(1);
+                (millis - millis / 10, millis + millis / 10)
+            }
+            _ => (0, 0),
+        };
+        let millis = self.rng.u64(from.max(1)..=to.max(1));
+        TimeDelta::milliseconds(i64::try_from(millis).unwrap_or(i64::MAX / 1_000_000))
+    }
+
+    fn bytes_to_fill(&self, pg: &PgId, osd: OsdId, world: &World) -> u64 {
+        let Some(placement) = world.placements.get(pg) else { return 0 };
+        let fsid = world.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
+        let was_whole = fsid.is_some_and(|fsid| self.whole.contains(&(pg.clone(), fsid)));
+        if was_whole { placement.bytes / WRITTEN_MEANWHILE } else { placement.bytes }
+    }
+}
+
+fn agent(world: &World, job: &str) -> Range {
+    match world.agents.get(job).map(|agent| &agent.stage) {
+        Some(Stage::Waiting) | None => AGENT_POD,
+        Some(Stage::Looked { .. }) => AGENT_OPENS,
+        Some(Stage::Proven { .. }) => AGENT_BURIES,
+        Some(Stage::Buried { .. }) => AGENT_CLAIMS,
+        Some(Stage::Claimed { .. }) => AGENT_LABELS,
+        Some(Stage::Labelled { .. }) => AGENT_FINISHES,
+        Some(Stage::Reporting { .. }) => AGENT_REPORTS,
+    }
+}

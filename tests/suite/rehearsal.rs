@@ -1,0 +1,67 @@
+//! What `rehearse` shows.
+
+use osd_migrate::domain::next::Summary;
+use osd_migrate::rehearse::fault::{self, Asked};
+use osd_migrate::rehearse::{self, Rehearsal};
+use osd_migrate::run::End;
+
+fn rehearsed(faults: &[&str]) -> Rehearsal {
+    let asked: Vec<Asked> = faults.iter().map(|name| fault::parse(name).unwrap()).collect();
+    rehearse::rehearse(1, &asked, 16 << 30)
+}
+
+fn finished(rehearsal: &Rehearsal) -> bool {
+    matches!(&rehearsal.end, Some(Ok(End::Finished(summary))) if *summary == Summary::default())
+}
+
+#[test]
+fn the_example_ends_with_all_ids_in_their_places_and_each_byte_copied_once() {
+    let rehearsal = rehearsed(&[]);
+    assert!(finished(&rehearsal), "{:?}", rehearsal.end);
+    let text = rehearse::text(&rehearsal, false);
+    assert!(text.contains("finished: 5 of 5 OSDs migrated"), "{text}");
+    assert_eq!(text.matches("  new   same").count(), 5, "{text}");
+    assert!(!text.contains("OTHER") && !text.contains("not by us"), "{text}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "too long: {line}");
+    }
+    let refilled: u64 = rehearsal
+        .before
+        .ceph
+        .slots
+        .iter()
+        .filter(|(osd, slot)| rehearsal.after.ceph.slots[osd].fsid != slot.fsid)
+        .filter_map(|(_, slot)| slot.used_bytes)
+        .sum();
+    assert_eq!(rehearsal.copied, refilled);
+    let json = rehearse::json(&rehearsal);
+    assert_eq!(json["summary"]["migrated"], 5);
+    assert_eq!(json["osds"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn every_fault_strikes_and_is_survived_or_ends_with_a_person_called() {
+    for name in fault::names() {
+        let rehearsal = rehearsed(&[&format!("{name}@osd.2")]);
+        assert_eq!(rehearsal.struck, [format!("{name}@osd.2")], "{name} found no occasion");
+        let text = rehearse::text(&rehearsal, false);
+        assert!(!text.contains("not by us"), "{name}: {text}");
+        match name {
+            "swapped-disk" | "purged" => {
+                assert!(matches!(&rehearsal.end, Some(Ok(End::Halted(_)))), "{name}: {text}");
+            }
+            _ => {
+                assert!(finished(&rehearsal), "{name}: {text}");
+                assert!(!text.contains("OTHER"), "{name}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_name_or_osd_is_told_with_the_right_ones() {
+    assert!(fault::parse("nonsense").is_err_and(|why| why.contains("kill-runner, agent-dies")));
+    assert!(fault::parse("kill-runner@osd.1").is_err_and(|why| why.contains("osd.0, osd.2")));
+    assert!(fault::parse("kill-runner@9").is_ok());
+    assert!(fault::names().all(|name| fault::help().contains(name)));
+}

@@ -1,0 +1,118 @@
+//! The program dies before or after any call that changes something, and is started anew with nothing but what is stored.
+//! Dying around a look is the same as dying at the point before it: what the program knew is lost either way.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use osd_migrate::sim::course::Sim;
+use osd_migrate::sim::ports::{Call, Side, Watch};
+
+use super::play::{Ended, Play, ends, told};
+use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
+
+/// Second crashes for each first one: of the points that follow, so many, evenly apart, and each time others.
+const SECOND: usize = 1;
+
+/// Stops at the n-th point (from 1), and counts them.
+fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
+    let points = Rc::clone(points);
+    points.set(0);
+    let mut held = false;
+    Some(Box::new(move |call, side, _| {
+        // The Lease that is held already is only looked at: one point a turn, for the sleep before it.
+        let again = matches!(call, Call::Hold) && side == Side::After && std::mem::replace(&mut held, true);
+        if side == Side::Late || again {
+            return false;
+        }
+        points.set(points.get() + 1);
+        assert!(points.get() < 5000, "it goes round in circles");
+        points.get() == n
+    }))
+}
+
+struct Sweep {
+    play: fn() -> Play,
+    run: fn(&Play, Option<Watch>) -> Ended,
+    end: fn() -> Ended,
+    check: fn(&Play),
+}
+
+impl Sweep {
+    /// Some seconds later it is started anew.
+    fn goes_on(&self, play: &Play, pause: usize, said: &str) -> usize {
+        play.time_passes(i64::try_from(pause).unwrap());
+        let points = Rc::new(Cell::new(0));
+        assert_eq!((self.run)(play, dies_at(0, &points)), (self.end)(), "{said}");
+        (self.check)(play);
+        points.get()
+    }
+
+    fn run(&self, name: &str, twice: bool) {
+        let undisturbed = (self.play)();
+        let points = Rc::new(Cell::new(0));
+        assert_eq!((self.run)(&undisturbed, dies_at(0, &points)), (self.end)());
+        (self.check)(&undisturbed);
+        let (points, end) = (points.get(), ends(&undisturbed.sim.borrow()));
+        assert!(points > 80, "{points}");
+        let mut second = 0;
+        for n in 1..=points {
+            let play = (self.play)();
+            assert_eq!((self.run)(&play, dies_at(n, &Rc::default())), None, "it must die at {n}");
+            let dead: Sim = play.sim.borrow().clone();
+            let left = self.goes_on(&play, n % 4, &format!("died at {n}"));
+            assert_eq!(ends(&play.sim.borrow()), end, "died at {n}");
+            for k in (0..SECOND).filter(|_| twice) {
+                let m = 1 + (n * 7 + k * left / SECOND) % left;
+                let play = Play::of(dead.clone());
+                play.time_passes(i64::try_from(n % 4).unwrap());
+                let said = format!("died at {n}, and again at {m}");
+                assert_eq!((self.run)(&play, dies_at(m, &Rc::default())), None, "{said}");
+                self.goes_on(&play, m % 5, &said);
+                assert_eq!(ends(&play.sim.borrow()), end, "{said}");
+                second += 1;
+            }
+        }
+        told(&format!("{name}: {points} crash points, each once; {second} pairs of crashes"));
+    }
+}
+
+const PLAIN: Sweep = Sweep {
+    play: Play::new,
+    run: Play::run_watched,
+    end: Play::finished,
+    check: |play| {
+        play.assert_all_is_well();
+        play.assert_once_per_incarnation();
+    },
+};
+
+#[test]
+fn wherever_the_program_dies_the_end_is_the_same() {
+    PLAIN.run("two OSDs", true);
+}
+
+#[test]
+fn wherever_the_program_dies_around_a_failing_rebuild_the_end_is_the_same() {
+    let play = || {
+        let play = Play::new();
+        rebuild_fails(&play);
+        play
+    };
+    Sweep { play, ..PLAIN }.run("a rebuild that fails", false);
+}
+
+#[test]
+fn wherever_the_program_dies_around_a_partners_outage_the_end_is_the_same() {
+    let play = || {
+        let play = Play::new();
+        play.partner_fails();
+        play
+    };
+    Sweep { play, check: Play::assert_all_is_well, ..PLAIN }.run("a partner's outage", false);
+}
+
+#[test]
+fn cancelled_in_the_middle_it_ends_the_same_wherever_the_program_dies() {
+    let (run, check) = (Play::run_cancelled_at_stop, assert_cancelled_after_the_first);
+    Sweep { run, end: cancelled, check, ..PLAIN }.run("cancelled", false);
+}

@@ -1,0 +1,62 @@
+//! A runner is frozen before any of its acts and saves; another one goes to the end over the same cluster; then the first goes
+//! on. Nothing that it does then may change anything.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use osd_migrate::sim::World;
+use osd_migrate::sim::ports::{Call, Side, Watch};
+
+use super::play::{Play, told};
+
+fn freezes_at(n: usize, side: Side, points: &Rc<Cell<usize>>) -> Option<Watch> {
+    let points = Rc::clone(points);
+    Some(Box::new(move |call, at, _| {
+        let counts = at == side && !matches!(call, Call::Hold);
+        points.set(points.get() + usize::from(counts));
+        counts && points.get() == n
+    }))
+}
+
+/// But for the clock.
+fn world_of(play: &Play) -> World {
+    let mut world = play.sim.borrow().world.clone();
+    world.at = chrono::DateTime::UNIX_EPOCH;
+    world
+}
+
+fn sweep(side: Side, name: &str) {
+    let points = Rc::new(Cell::new(0));
+    assert_eq!(Play::new().run_watched(freezes_at(0, side, &points)), Play::finished());
+    let points = points.get();
+    assert!(points > 20, "{points}");
+    for n in 1..=points {
+        let play = Play::new();
+        let mut frozen = play.start(freezes_at(n, side, &Rc::default()));
+        assert_eq!(frozen.go_on(), None, "it must freeze at {n}");
+        frozen.runner.is_taken_for_gone();
+        assert_eq!(play.run(), Play::finished(), "beside one frozen at {n}");
+        play.time_passes(60);
+        let (before, version) = (world_of(&play), play.sim.borrow().version());
+        let (history, told) = (play.sim.borrow().history.clone(), play.log.borrow().len());
+        frozen.runner.thaw();
+        assert_eq!(frozen.go_on(), Play::finished(), "frozen at {n}: {:?}", &play.log.borrow()[told..]);
+        play.time_passes(60);
+        let said = format!("frozen at {n}: {:?}", &play.log.borrow()[told..]);
+        assert_eq!(world_of(&play), before, "{said}");
+        assert_eq!(play.sim.borrow().version(), version, "{said}");
+        assert_eq!(play.sim.borrow().history, history, "{said}");
+        play.assert_all_is_well();
+    }
+    told(&format!("{name}: {points} points"));
+}
+
+#[test]
+fn a_runner_that_was_frozen_before_an_act_or_a_save_changes_nothing_afterwards() {
+    sweep(Side::Before, "frozen before");
+}
+
+#[test]
+fn nor_does_one_that_was_frozen_after_its_last_look_at_the_ledger() {
+    sweep(Side::Late, "frozen late");
+}

@@ -1,0 +1,172 @@
+//! The real loop over the simulated cluster in virtual time: a BlueStore made by hand and a Filestore go the whole way, and do
+//! so wherever the program dies or freezes on it. The promises are asked at each change of the world.
+
+mod crash;
+mod freeze;
+mod play;
+
+use std::collections::BTreeMap;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::next::Summary;
+use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::osd::OsdFsid;
+use osd_migrate::run::End;
+use osd_migrate::sim::{Happening, Stage, Stumble};
+
+use play::{BY_HAND, FILESTORE, Play, count, old};
+
+#[test]
+fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
+    let play = Play::new();
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+    play.assert_once_per_incarnation();
+    let one_osd = [
+        "save record",
+        "do agent",
+        "save proof",
+        "do keep",
+        "save stop",
+        "save fence",
+        "do fence",
+        "do hush",
+        "do stop",
+        "do destroy",
+        "save rebuild",
+        "do agent",
+        "save new",
+        "do deploy",
+        "do unhush",
+        "do unfence",
+        "save unfenced",
+        "save closing",
+        "do unhush",
+        "do sweep",
+        "save closed",
+    ];
+    let end = ["finished: nothing is left to do"];
+    let expected: Vec<&str> = one_osd.iter().chain(&one_osd).chain(&end).copied().collect();
+    assert_eq!(*play.log.borrow(), expected);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_the_same_end() {
+    let told = |seed| {
+        let play = Play::seeded(seed);
+        assert_eq!(play.run(), Play::finished());
+        play.assert_all_is_well();
+        let sim = play.sim.borrow();
+        (sim.heard.iter().map(|heard| (heard.at, heard.what.clone())).collect::<Vec<_>>(), sim.world.clone())
+    };
+    assert_eq!(told(7), told(7));
+    assert_ne!(told(7).0, told(8).0);
+}
+
+#[test]
+fn once_finished_running_it_again_does_nothing() {
+    let play = Play::new();
+    assert_eq!(play.run(), Play::finished());
+    let (done, version) = (play.sim.borrow().done.len(), play.sim.borrow().version());
+    assert_eq!(play.run(), Play::finished());
+    assert_eq!((play.sim.borrow().done.len(), play.sim.borrow().version()), (done, version));
+}
+
+/// ceph-volume fails in the next rebuild of osd.0 right after it claimed the slot.
+pub(crate) fn rebuild_fails(play: &Play) {
+    play.sim.borrow_mut().add_fault(std::rc::Rc::new(|world, _| {
+        let claimed = world
+            .agents
+            .iter()
+            .find(|(_, agent)| agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Claimed { .. }));
+        let fails = |(job, _): (&String, _)| Happening::AgentStumbles(job.clone(), Stumble::Fails);
+        claimed.map(fails).map(|what| (chrono::TimeDelta::zero(), what)).into_iter().collect()
+    }));
+}
+
+#[test]
+fn a_rebuild_that_fails_after_claiming_the_slot_is_done_again_under_the_same_id() {
+    let play = Play::new();
+    rebuild_fails(&play);
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+    play.assert_once_per_incarnation();
+    let destroys = count(&play, |act| matches!(act, Act::Destroy { osd: BY_HAND, .. }));
+    assert_eq!(destroys, 2, "the old one, and a claim");
+}
+
+#[test]
+fn a_rebuild_that_fails_twice_goes_through_the_third_time() {
+    let play = Play::new();
+    rebuild_fails(&play);
+    let again = std::cell::Cell::new(None::<String>);
+    play.sim.borrow_mut().add_fault(std::rc::Rc::new(move |world, _| {
+        let claimed = world
+            .agents
+            .iter()
+            .find(|(_, agent)| agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Claimed { .. }));
+        // The first one is the other fault's.
+        let Some((job, _)) = claimed else { return Vec::new() };
+        let first = again.take().unwrap_or_else(|| job.clone());
+        again.set(Some(first.clone()));
+        if first == *job {
+            return Vec::new();
+        }
+        vec![(chrono::TimeDelta::zero(), Happening::AgentStumbles(job.clone(), Stumble::Fails))]
+    }));
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+    let destroys = count(&play, |act| matches!(act, Act::Destroy { osd: BY_HAND, .. }));
+    assert_eq!(destroys, 3, "the old one, and two claims");
+}
+
+#[test]
+fn a_partner_that_fails_after_the_stop_turns_it_back_and_it_is_done_later() {
+    let play = Play::new();
+    play.partner_fails();
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+    assert_eq!(count(&play, |act| matches!(act, Act::Restart { osd: BY_HAND, .. })), 1);
+    assert_eq!(count(&play, |act| matches!(act, Act::Stop { osd: BY_HAND, .. })), 2);
+    assert_eq!(count(&play, |act| matches!(act, Act::Destroy { osd: BY_HAND, .. })), 1);
+}
+
+#[test]
+fn cancelled_in_the_middle_it_finishes_the_osd_that_is_down_and_what_is_lifted_does_the_rest() {
+    let play = Play::new();
+    assert_eq!(play.run_cancelled_at_stop(None), cancelled());
+    assert_cancelled_after_the_first(&play);
+    play.sim.borrow_mut().world.kube.order = None;
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+}
+
+pub(crate) fn cancelled() -> Option<Result<End, osd_migrate::run::RunError>> {
+    Some(Ok(End::Finished(Summary { cancelled: true, ..Summary::default() })))
+}
+
+/// osd.0 is stopped when somebody cancels: it is finished, osd.2 is not begun, nothing of ours is left.
+pub(crate) fn assert_cancelled_after_the_first(play: &Play) {
+    let sim = play.sim.borrow();
+    let slots = &sim.world.ceph.slots;
+    assert_ne!(slots[&BY_HAND].fsid, Some(old(BY_HAND)));
+    assert_eq!(slots[&FILESTORE].fsid, Some(old(FILESTORE)));
+    for (osd, slot) in slots {
+        assert_eq!(slot.state, SlotState::Exists, "{osd}");
+        assert_eq!((slot.up, slot.is_in, slot.noout, slot.noin), (true, true, false, false), "{osd}");
+    }
+    play::assert_no_leftovers(&sim);
+    let stops = sim.done.iter().filter(|act| matches!(act, Act::Stop { .. })).count();
+    assert_eq!(stops, 1);
+}
+
+/// How often each fsid was destroyed.
+pub(crate) fn destroyed(play: &Play) -> BTreeMap<OsdFsid, u32> {
+    let mut times: BTreeMap<OsdFsid, u32> = BTreeMap::new();
+    for act in &play.sim.borrow().done {
+        if let Act::Destroy { fsid, .. } = act {
+            *times.entry(*fsid).or_default() += 1;
+        }
+    }
+    times
+}

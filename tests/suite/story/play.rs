@@ -1,0 +1,259 @@
+//! A simulated cluster, runs over it, and what must be true at their end.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use chrono::TimeDelta;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::classify::{self, Class};
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::next::Summary;
+use osd_migrate::domain::observation::{Order, OrderKind, SlotState};
+use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::ports::Audience;
+use osd_migrate::report::Event;
+use osd_migrate::run::{End, Ports, RunError};
+use osd_migrate::sim::course::Sim;
+use osd_migrate::sim::example::{self, Kind, PoolShape, Shape};
+use osd_migrate::sim::ports::{Call, Runner, Side, Watch};
+use osd_migrate::sim::{Happening, World};
+
+use crate::explore::broken_promise;
+
+/// The BlueStore made by hand.
+pub(crate) const BY_HAND: OsdId = OsdId(0);
+/// The Filestore.
+pub(crate) const FILESTORE: OsdId = OsdId(2);
+/// On the third host.
+const PARTNER: OsdId = OsdId(4);
+
+/// The fsid that an OSD has at first.
+pub(crate) fn old(osd: OsdId) -> OsdFsid {
+    example::fsid(osd, 0)
+}
+
+/// Six OSDs on three hosts, eight PGs of three copies.
+pub(crate) fn six() -> World {
+    use Kind::{ByHand, Filestore, Raw};
+    let pool = PoolShape { pgs: 8, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![ByHand, Raw], vec![Filestore, Raw], vec![Raw, Raw]];
+    Shape { hosts, pools: vec![pool], disk_gib: 40 }.world()
+}
+
+pub(crate) type Ended = Option<Result<End, RunError>>;
+
+pub(crate) struct Play {
+    pub(crate) sim: Rc<RefCell<Sim>>,
+    /// What the audience was told.
+    pub(crate) log: Rc<RefCell<Vec<String>>>,
+}
+
+/// A run that may be polled on later.
+pub(crate) struct Running {
+    pub(crate) runner: Runner,
+    future: Pin<Box<dyn Future<Output = Result<End, RunError>>>>,
+}
+
+impl Running {
+    /// Goes on until its end, or until it is stopped: nothing else makes it wait.
+    pub(crate) fn go_on(&mut self) -> Ended {
+        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(end) => Some(end),
+            Poll::Pending => None,
+        }
+    }
+}
+
+impl Play {
+    pub(crate) fn new() -> Self {
+        Self::seeded(1)
+    }
+
+    pub(crate) fn seeded(seed: u64) -> Self {
+        let mut sim = Sim::new(six(), seed);
+        sim.schedule.rate = 4 << 30; // what is waited for is the same, with fewer turns
+        sim.set_witness(Rc::new(|before, effects, sim| {
+            if effects.is_empty() {
+                return;
+            }
+            let ledger = sim.ledger().unwrap();
+            if let Some(broken) = broken_promise(before, &ledger, effects, &sim.world) {
+                panic!("{broken}");
+            }
+        }));
+        Self::of(sim)
+    }
+
+    pub(crate) fn of(sim: Sim) -> Self {
+        Self { sim: Rc::new(RefCell::new(sim)), log: Rc::new(RefCell::new(Vec::new())) }
+    }
+
+    pub(crate) fn finished() -> Ended {
+        Some(Ok(End::Finished(Summary::default())))
+    }
+
+    pub(crate) fn start(&self, watch: Option<Watch>) -> Running {
+        let runner = Runner::new(&self.sim, watch);
+        let mut ports = Ports {
+            cluster: runner.clone(),
+            store: runner.clone(),
+            lease: runner.clone(),
+            clock: runner.clone(),
+            audience: Log(Rc::clone(&self.log)),
+        };
+        Running { runner, future: Box::pin(async move { ports.run(&Policy::default()).await }) }
+    }
+
+    /// A run that is killed where the watch stops it.
+    pub(crate) fn run_watched(&self, watch: Option<Watch>) -> Ended {
+        self.start(watch).go_on()
+    }
+
+    pub(crate) fn run(&self) -> Ended {
+        self.run_watched(None)
+    }
+
+    /// The same, and somebody cancels as soon as osd.0 is stopped.
+    pub(crate) fn run_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Ended {
+        let cancels: Watch = Box::new(move |call, side, world| {
+            if let (Call::Act(Act::Stop { .. }), Side::After) = (call, side) {
+                world.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
+            }
+            watch.as_mut().is_some_and(|watch| watch(call, side, world))
+        });
+        self.run_watched(Some(cancels))
+    }
+
+    /// As soon as osd.0 is stopped, an OSD that has copies of its PGs goes down for 20 seconds.
+    pub(crate) fn partner_fails(&self) {
+        self.sim.borrow_mut().add_fault(Rc::new(|world, _| {
+            if world.ceph.slots[&BY_HAND].up {
+                return Vec::new();
+            }
+            let (now, later) = (TimeDelta::zero(), TimeDelta::seconds(20));
+            vec![(now, Happening::Dies(PARTNER)), (later, Happening::Mends(PARTNER))]
+        }));
+    }
+
+    pub(crate) fn time_passes(&self, seconds: i64) {
+        self.sim.borrow_mut().advance(TimeDelta::seconds(seconds));
+    }
+
+    /// The end that every story must have.
+    pub(crate) fn assert_all_is_well(&self) {
+        let sim = self.sim.borrow();
+        let before = six();
+        for (osd, end) in ends(&sim) {
+            let was = &before.ceph.slots[&osd];
+            let migrated = osd == BY_HAND || osd == FILESTORE;
+            assert_eq!(end.is_new, migrated, "{osd}");
+            assert_eq!(
+                (end.crush, end.reweight, end.affinity),
+                (was.crush.clone(), was.reweight, was.primary_affinity),
+                "{osd}"
+            );
+            assert_eq!(end.flags, (true, true, false, false), "{osd}: up, in, no flag left");
+            assert_eq!(end.class, Class::Conforming, "{osd}");
+        }
+        assert_no_leftovers(&sim);
+        assert_eq!(closed(&sim).len(), 2, "both are in the history");
+    }
+
+    /// One Stop of each old OSD, one Destroy of each fsid.
+    pub(crate) fn assert_once_per_incarnation(&self) {
+        for osd in [BY_HAND, FILESTORE] {
+            let stops = count(self, |act| matches!(act, Act::Stop { osd: o, .. } if *o == osd));
+            assert_eq!(stops, 1, "stops of {osd}");
+        }
+        let destroyed = super::destroyed(self);
+        assert!(destroyed.contains_key(&old(BY_HAND)) && destroyed.contains_key(&old(FILESTORE)));
+        assert!(destroyed.values().all(|times| *times == 1), "{destroyed:?}");
+    }
+}
+
+/// What is the same however the way went.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EndOf {
+    pub(crate) is_new: bool,
+    pub(crate) crush: Option<CrushItem>,
+    pub(crate) reweight: Weight,
+    pub(crate) affinity: Weight,
+    /// up, in, noout, noin
+    pub(crate) flags: (bool, bool, bool, bool),
+    pub(crate) class: Class,
+}
+
+pub(crate) fn ends(sim: &Sim) -> BTreeMap<OsdId, EndOf> {
+    let classes = classify::classify(&sim.world.look(|_| Questions::default()));
+    let end = |osd: &OsdId| {
+        let slot = &sim.world.ceph.slots[osd];
+        assert_eq!(slot.state, SlotState::Exists);
+        EndOf {
+            is_new: slot.fsid != Some(old(*osd)),
+            crush: slot.crush.clone(),
+            reweight: slot.reweight,
+            affinity: slot.primary_affinity,
+            flags: (slot.up, slot.is_in, slot.noout, slot.noin),
+            class: classes[osd].clone(),
+        }
+    };
+    sim.world.ceph.slots.keys().map(|osd| (*osd, end(osd))).collect()
+}
+
+pub(crate) fn assert_no_leftovers(sim: &Sim) {
+    let ledger = sim.ledger().unwrap();
+    assert!(ledger.records.is_empty() && ledger.run.fence.is_none());
+    let kube = &sim.world.kube;
+    assert!(kube.fence.is_none() && kube.kept.is_empty() && kube.node_jobs.is_empty());
+    assert!(kube.reports.is_empty() && kube.leftovers.is_empty());
+    assert!(kube.daemons.values().all(|daemon| daemon.stopped_by.is_none() && daemon.replicas == 1));
+    closed(sim);
+}
+
+/// The OSDs in the history; each record is there once.
+pub(crate) fn closed(sim: &Sim) -> Vec<OsdId> {
+    let records: Vec<Record> = sim.history.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut ids: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), records.len(), "a record is twice in the history");
+    records.iter().map(|record| record.osd).collect()
+}
+
+pub(crate) fn count(play: &Play, is: impl Fn(&Act) -> bool) -> usize {
+    play.sim.borrow().done.iter().filter(|act| is(act)).count()
+}
+
+struct Log(Rc<RefCell<Vec<String>>>);
+
+impl Audience for Log {
+    async fn tell(&mut self, event: Event<'_>) {
+        let line = match event {
+            Event::Saved { why, .. } => format!("save {}", why.word()),
+            Event::Done(act) => format!("do {}", name(act)),
+            Event::NotDone { act, why } => format!("not done: {}: {why}", name(act)),
+            Event::Waiting { .. } => return,
+            other => other.to_string(),
+        };
+        self.0.borrow_mut().push(line);
+        assert!(self.0.borrow().len() < 2000, "it goes round in circles");
+    }
+}
+
+/// The act's name, as it is serialised.
+pub(crate) fn name(act: &Act) -> String {
+    let value = serde_json::to_value(act).unwrap();
+    value.as_object().unwrap().keys().next().unwrap().clone()
+}
+
+/// Figures that `cargo test -- --nocapture` shows.
+#[expect(clippy::print_stdout, reason = "how much was tried is part of the result")]
+pub(crate) fn told(figures: &str) {
+    println!("{figures}");
+}
