@@ -21,6 +21,7 @@ mod outlook;
 mod phases;
 mod purity;
 mod rehearsal;
+mod safety;
 mod steps;
 mod story;
 mod support;

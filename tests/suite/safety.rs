@@ -1,0 +1,166 @@
+//! `docs/safety.md` is what the sources are: each guard stands in it once and is asked somewhere, each test that it names is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use osd_migrate::domain::guard::Guard;
+
+use crate::purity::sources;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The rows of all tables whose first column is called that.
+fn rows(document: &str, called: &str) -> Vec<Vec<String>> {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let mut found = Vec::new();
+    let mut is_ours = false;
+    let mut is_table = false;
+    for line in document.lines() {
+        if !line.starts_with('|') {
+            is_table = false;
+        } else if is_table {
+            let row = cells(line);
+            let is_rule = row.iter().all(|cell| cell.chars().all(|c| c == '-'));
+            if is_ours && !is_rule {
+                found.push(row);
+            }
+        } else {
+            is_table = true;
+            is_ours = cells(line)[0] == called;
+        }
+    }
+    found
+}
+
+/// The words in backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+fn is_like_a_guard(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// At least three words: what else is quoted (flags, files, commands) is shorter or holds other characters.
+fn is_like_a_test(word: &str) -> bool {
+    word.matches('_').count() >= 2
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+fn guards() -> Vec<(String, String)> {
+    let document = read("docs/safety.md");
+    let rows = rows(&document, "guard");
+    rows.iter()
+        .flat_map(|row| quoted(&row[0]).map(|guard| (guard.to_owned(), row[2].clone())).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The sources, without the list of guards and without this file.
+fn code(folder: &str) -> String {
+    let of_no_use = ["domain/guard.rs", "suite/safety.rs"];
+    let paths = sources(&root().join(folder));
+    let paths = paths.iter().filter(|path| !of_no_use.iter().any(|end| path.ends_with(end)));
+    paths.map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// Functions that are tests: those below the attribute.
+fn tests() -> BTreeSet<String> {
+    let text = code("src") + "\n" + &code("tests/suite");
+    let mut found = BTreeSet::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        let Some((_, rest)) = line.split_once("fn ").filter(|_| is_test && !line.starts_with("//")) else {
+            continue;
+        };
+        found.extend(rest.split_once('(').map(|(name, _)| name.to_owned()));
+        is_test = false;
+    }
+    found
+}
+
+#[test]
+fn each_guard_is_told_of_once_and_none_that_is_not_there() {
+    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    for (guard, _) in guards() {
+        *told.entry(guard).or_default() += 1;
+    }
+    let there: BTreeSet<&str> = Guard::ALL.iter().map(|guard| guard.name()).collect();
+    let missing: Vec<_> = there.iter().filter(|name| !told.contains_key(**name)).collect();
+    let unknown: Vec<_> = told.keys().filter(|name| !there.contains(name.as_str())).collect();
+    let twice: Vec<_> = told.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(missing.is_empty(), "not in docs/safety.md: {missing:?}");
+    assert!(unknown.is_empty(), "in docs/safety.md, and no guard: {unknown:?}");
+    assert!(twice.is_empty(), "more than once in docs/safety.md: {twice:?}");
+    assert!(told.keys().all(|name| is_like_a_guard(name)));
+}
+
+#[test]
+fn each_guard_is_asked_somewhere() {
+    let code = code("src");
+    let is_asked = |guard: &&Guard| {
+        let name = format!("Guard::{}", guard.name());
+        code.match_indices(&name).any(|(at, _)| {
+            !code[at + name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        })
+    };
+    let dead: Vec<_> = Guard::ALL.iter().filter(|guard| !is_asked(guard)).collect();
+    assert!(dead.is_empty(), "nothing asks for {dead:?}");
+}
+
+#[test]
+fn each_test_that_is_named_is_there() {
+    let document = read("docs/safety.md");
+    let there = tests();
+    assert!(there.len() > 200, "the tests moved: {}", there.len());
+    let named: Vec<&str> = quoted(&document).filter(|word| is_like_a_test(word)).collect();
+    let missing: Vec<_> = named.iter().filter(|name| !there.contains(**name)).collect();
+    assert!(missing.is_empty(), "no tests: {missing:?}");
+
+    let lab = read("tests/lab/test");
+    let scenarios: Vec<&str> = quoted(&document).filter_map(|word| word.strip_prefix("lab ")).collect();
+    let missing: Vec<_> = scenarios
+        .iter()
+        .map(|words| words.trim_end_matches(" --full"))
+        .filter(|name| !lab.contains(&format!("\"{name}\": {name}.run")))
+        .collect();
+    assert!(!scenarios.is_empty() && missing.is_empty(), "no scenarios: {missing:?}");
+}
+
+#[test]
+fn each_promise_has_a_test_and_each_guard_a_promise() {
+    let document = read("docs/safety.md");
+    let (there, mut promise, mut shown) = (tests(), String::new(), BTreeMap::new());
+    for row in rows(&document, "promise") {
+        if !row[0].is_empty() {
+            promise.clone_from(&row[0]);
+        }
+        let tests = quoted(&row[1]).filter(|word| there.contains(*word)).count();
+        *shown.entry(promise.clone()).or_insert(0) += tests;
+    }
+    let promises: Vec<String> = (1..=12).map(|n| format!("P{n}")).collect();
+    assert!(shown.keys().all(|name| promises.contains(name)), "{shown:?}");
+    for promise in &promises {
+        assert!(shown.get(promise).is_some_and(|tests| *tests > 0), "{promise}: no test: {shown:?}");
+    }
+    for (guard, of) in guards() {
+        let is_one = of.split(", ").all(|name| promises.iter().any(|promise| promise == name));
+        assert!(is_one, "{guard} stands for {of}, which is no promise");
+    }
+}
+
+#[test]
+fn its_lines_fit() {
+    let document = read("docs/safety.md");
+    let long: Vec<_> = document.lines().filter(|line| line.chars().count() > 120).collect();
+    assert!(long.is_empty(), "longer than 120 columns: {long:#?}");
+}
