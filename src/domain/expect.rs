@@ -39,12 +39,12 @@ pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
 
 /// Its OSD may be stopped: it is up, and the one that is meant.
 pub fn to_stop_up(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
-    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid))
+    slot.is_some_and(|slot| holds(Guard::StopExpects, slot.up && slot.fsid == Some(fsid)))
 }
 
 /// The Deployment is the one that was looked at: nobody made it anew.
 pub fn same_deployment(found: &str, expected: &str) -> bool {
-    holds(Guard::DeploymentUid, found == expected)
+    holds(Guard::StopExpects, found == expected)
 }
 
 /// The record is still open: the Deployment is kept for it, or stopped for it.
@@ -54,17 +54,17 @@ pub fn open_record(kept: Option<&RecordId>, stopped_by: Option<&RecordId>, recor
 
 /// Flags may be set: the slot holds the OSD that is meant. (Ceph answers 0 also for an id that doesn't exist.)
 pub fn to_hush(slot: Option<&Slot>, fsid: Option<OsdFsid>, up: bool) -> bool {
-    slot.is_some_and(|slot| holds(Guard::HushFsid, slot.fsid == fsid && slot.up == up))
+    slot.is_some_and(|slot| holds(Guard::RecordOpen, slot.fsid == fsid && slot.up == up))
 }
 
 /// Nobody wrote the Deployment since it was looked at.
 pub fn unchanged_deployment(found: &str, expected: &str) -> bool {
-    holds(Guard::DeploymentVersion, found == expected)
+    holds(Guard::StopExpects, found == expected)
 }
 
 /// The Deployment may be started again, or started with the new OSD: it was stopped for this record.
 pub fn stopped_for(found: Option<&RecordId>, record: &RecordId) -> bool {
-    holds(Guard::StoppedForRecord, found == Some(record))
+    found == Some(record)
 }
 
 /// The old OSD may be given up: it still is stopped for this record, and nothing of it runs.
@@ -81,7 +81,7 @@ pub fn our_fence(found: Option<&str>, value: &str) -> bool {
 
 /// The label may be put on: there is none.
 pub fn no_fence(found: Option<&str>) -> bool {
-    holds(Guard::FenceFree, found.is_none())
+    holds(Guard::ClusterVersion, found.is_none())
 }
 
 /// Nobody wrote the CephCluster since it was looked at.
@@ -114,7 +114,7 @@ pub enum Lost {
 pub fn to_restore<'a>(item: &CrushItem, found: Option<&'a CrushItem>) -> Result<Lost, &'a CrushItem> {
     match found {
         None => Ok(Lost::Item),
-        Some(found) if !holds(Guard::RestoreSamePlace, found.location == item.location) => Err(found),
+        Some(found) if found.location != item.location => Err(found),
         Some(found) if item.device_class.is_some() && found.device_class.is_none() => Ok(Lost::Class),
         Some(_) => Ok(Lost::Nothing),
     }

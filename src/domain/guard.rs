@@ -117,30 +117,20 @@ guards! {
     // Preconditions of acts (domain/expect.rs).
     /// `osd destroy`: the slot holds the fsid that is meant.
     DestroyFsid,
+    /// Stop: the Deployment is the very one that was looked at, and its OSD up with the fsid that is meant.
+    StopExpects,
     /// Stop: all PGs are clean, asked again right before.
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
     SpareOnlyLacking,
-    /// The Deployment's uid is the one that was looked at.
-    DeploymentUid,
-    /// The Deployment's resourceVersion is the one that was looked at.
-    DeploymentVersion,
-    /// Restart and Deploy: the Deployment was stopped for this record.
-    StoppedForRecord,
     /// The label comes off only with our value.
     UnfenceOurs,
-    /// The label goes on only where there is none.
-    FenceFree,
     /// The label goes on only where nobody wrote the CephCluster since it was looked at.
     ClusterVersion,
     /// Fence and flags: the record is still open.
     RecordOpen,
-    /// Flags: the slot holds the fsid that is meant.
-    HushFsid,
     /// Before `noin` is lifted, the mark `new` is taken off, so that the next boot keeps the reweight.
     UnhushKeepsReweight,
-    /// RestoreCrush: an item that others moved stays.
-    RestoreSamePlace,
     // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
@@ -174,8 +164,6 @@ guards! {
     NewSavedFirst,
     /// The record is closed only when nothing of it is left.
     SweptFirst,
-    /// What is proven on the device must name the record's OSD, and must not contradict its class.
-    ProofIsOfRecord,
     /// An agent that fails again and again is given up.
     FailuresEnd,
     /// A mark of ours without its record halts the run.
@@ -188,29 +176,17 @@ guards! {
     LateStopUndone,
     /// The flags of an OSD are lifted before its record closes.
     UnhushedFirst,
-    /// The fence is taken down at the end.
-    UnfencedFirst,
     /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.
     HushedFirst,
     /// An OSD that somebody started again after our stop is not destroyed.
     StaysStopped,
     // Preconditions of the node agent (node/, and as the simulated agent has them).
-    /// One agent an OSD: `flock` on the node.
-    AgentLock,
-    /// The disk is opened exclusively before it is proven and written.
-    AgentExclusive,
     /// The slot is destroyed when the wipe begins.
     AgentSlotDestroyed,
     /// What was read is proven again under the exclusive open.
     AgentProvesAgain,
-    /// The disk's traits are the recorded ones.
-    AgentSameDevice,
-    /// The old OSD's fsid is on the disk.
-    ProofFsid,
-    /// Its id is on the disk.
-    ProofId,
-    /// Its cluster's fsid is on the disk.
-    ProofCluster,
+    /// Fsid, id and cluster of the old OSD, and how it was made, are on the disk as recorded.
+    ProofNames,
     /// A store that is not the old one is wiped only if its fsid is a claim.
     ProofClaim,
     /// A claimed store names this OSD and this cluster.

@@ -260,7 +260,7 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
 fn end(ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
     match &ledger.run.fence {
-        Some(value) if !past_stop && !is_out(Guard::UnfencedFirst) => step::take_down(value, ledger, seen),
+        Some(value) if !past_stop => step::take_down(value, ledger, seen),
         Some(_) | None => last,
     }
 }

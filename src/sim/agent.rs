@@ -153,7 +153,7 @@ impl World {
         let others = |(name, agent): (&String, &Agent)| {
             name != job && agent.request.osd == request.osd && agent.holds_lock()
         };
-        if !holds(Guard::AgentLock, !self.agents.iter().any(others)) {
+        if self.agents.iter().any(others) {
             return self.fails(job, NodeProblem::Busy("another agent holds the lock".to_owned()));
         }
         if request.task == NodeTask::Inspect {
@@ -196,7 +196,7 @@ impl World {
         let Some(disk) = self.disks.get(&name) else {
             return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
         };
-        if !holds(Guard::AgentExclusive, disk.held_by.is_none() && !self.is_run(disk)) {
+        if disk.held_by.is_some() || self.is_run(disk) {
             return self.fails(job, NodeProblem::Failed("the disk is in use".to_owned()));
         }
         let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);

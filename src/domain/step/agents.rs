@@ -110,14 +110,13 @@ impl<'a> Step<'a> {
         | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. }) = &evidence.proof;
         let of_record =
             (*osd_fsid, *whoami, *cluster) == (self.record.old, self.record.osd, self.seen.ceph.fsid);
-        if !holds(Guard::ProofIsOfRecord, of_record) {
+        if !of_record {
             return self.quarantine(format!(
                 "its device proves to be {whoami} {osd_fsid} of cluster {cluster}, and not {} {} of {}",
                 self.record.osd, self.record.old, self.seen.ceph.fsid
             ));
         }
-        let contradicts = classify::contradicts(&self.record.class, &evidence.proof);
-        if let Some(why) = contradicts.filter(|_| !is_out(Guard::ProofIsOfRecord)) {
+        if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
         }
         if evidence.device.by_id.is_empty() {

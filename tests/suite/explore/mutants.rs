@@ -16,6 +16,21 @@ fn oddities(world: &World) -> Vec<Happening> {
     world.ceph.slots.keys().copied().filter(boots).map(Happening::BootsOddly).collect()
 }
 
+/// What may come while a runner is frozen.
+fn deaths(world: &World) -> Vec<Happening> {
+    let up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    [super::OURS].into_iter().filter(up).map(Happening::Dies).collect()
+}
+
+/// The same, behind its look at the ledger.
+fn behind(world: &World) -> Vec<Happening> {
+    let mut menu = vec![Happening::Unconfirmed, Happening::OthersFence];
+    if world.ceph.slots[&super::PARTNER].up {
+        menu.push(Happening::Dies(super::PARTNER));
+    }
+    menu
+}
+
 /// Where mutants are sought, the small searches first.
 fn searches() -> Vec<Search> {
     let replicated = example::replicated;
@@ -36,6 +51,11 @@ fn searches() -> Vec<Search> {
         },
         new("three to do, some odd", example::three_to_do, oddities, (2, 0, 0)),
         new("replicated, a fault", replicated, everything, (1, 0, 0)),
+        new("replicated, a freeze and a death", replicated, deaths, (1, 1, 0)),
+        Search {
+            freezes_late: true,
+            ..new("replicated, a late freeze and a fault", replicated, behind, (1, 1, 0))
+        },
     ]
 }
 

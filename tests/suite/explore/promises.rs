@@ -241,6 +241,9 @@ fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
 
 /// What the runner must do nothing under when it begins with an OSD.
 pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Broken> {
+    if before.thaws {
+        return None; // a record alone does nothing, and is withdrawn
+    }
     let new = after.ledger.records.keys().find(|osd| !before.ledger.records.contains_key(osd))?;
     let quarantined = before.ledger.quarantined().count();
     let kube = &before.world.kube;
