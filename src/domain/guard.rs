@@ -172,8 +172,6 @@ guards! {
     StraysSwept,
     /// Ceph may heal without an OSD that was left alone past Stop.
     QuarantineCalmed,
-    /// A Stop that arrives after its record was given up is undone.
-    LateStopUndone,
     /// The flags of an OSD are lifted before its record closes.
     UnhushedFirst,
     /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.
@@ -191,8 +189,6 @@ guards! {
     ProofClaim,
     /// A claimed store names this OSD and this cluster.
     ProofClaimOfThis,
-    /// A tombstone names this OSD, its old fsid and this cluster.
-    ProofTombstone,
     /// The claim is on the node's disk before `osd new` goes out.
     ClaimWrittenFirst,
     /// ceph-volume's rollback may not purge the id.

@@ -3,7 +3,7 @@
 use super::Step;
 use crate::domain::act::{Act, Deploy};
 use crate::domain::gate;
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, holds};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::phase::{self, SlotFact};
 
@@ -110,7 +110,7 @@ impl Step<'_> {
     pub(super) fn close(&self) -> Next {
         let record = self.record;
         // A Stop that arrived after the record was given up: the OSD serves again first.
-        if self.facts.slot == SlotFact::Old && self.facts.stopped && !is_out(Guard::LateStopUndone) {
+        if self.facts.slot == SlotFact::Old && self.facts.stopped {
             return self.restart();
         }
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {

@@ -24,7 +24,7 @@ fn deaths(world: &World) -> Vec<Happening> {
 
 /// The same, behind its look at the ledger.
 fn behind(world: &World) -> Vec<Happening> {
-    let mut menu = vec![Happening::Unconfirmed, Happening::OthersFence];
+    let mut menu = vec![Happening::OthersFence];
     if world.ceph.slots[&super::PARTNER].up {
         menu.push(Happening::Dies(super::PARTNER));
     }
