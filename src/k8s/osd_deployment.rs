@@ -166,11 +166,12 @@ impl K8s {
             return Ok(Deployed::Deleting);
         }
         let starts = super::daemon::fsid_of(&found.object);
-        if found.stopped_by().is_none() && starts == Some(deploy.fsid) {
-            return Ok(Deployed::Done);
+        match found.stopped_by() {
+            Some(by) if by == deploy.record.0 => {}
+            None if starts == Some(deploy.fsid) => return Ok(Deployed::Done),
+            // Somebody may have started the old OSD again, whose slot is gone: what counts is that the record is open.
+            Some(_) | None => self.expect_open(deploy.osd, &deploy.record).await?,
         }
-        // Somebody may have started the old OSD again, whose slot is gone: what counts is that the record is open.
-        self.expect_open(deploy.osd, &deploy.record).await?;
         let new = render_osd::render(deploy, &found.object, &frame);
         if text(&new, "/metadata/name") == found.name
             && new.pointer("/spec/selector") == found.object.pointer("/spec/selector")
