@@ -67,12 +67,48 @@ fn with_every_guard_in_place_nothing_is_found() {
     }
 }
 
+/// The search that finds a guard's absence soonest goes first; the others follow, so this saves time and hides nothing.
+fn first_for(guard: Guard) -> &'static str {
+    match guard {
+        Guard::ClusterVersion
+        | Guard::DestroyFsid
+        | Guard::LedgerVersion
+        | Guard::RecordOpen
+        | Guard::StopExpects
+        | Guard::StraysSwept => "replicated, a late freeze",
+        Guard::SpareAllClean | Guard::SpareOnlyLacking | Guard::UnfenceOurs => {
+            "replicated, a late freeze and a fault"
+        }
+        Guard::ActByLedger => "replicated, a freeze and a death",
+        Guard::LedgerNotLost => "replicated, the ledger is deleted",
+        Guard::ConformsAtTheEnd | Guard::QuarantineCalmed | Guard::WithinBudget => "three to do, some odd",
+        Guard::AgentProvesAgain
+        | Guard::AgentSlotDestroyed
+        | Guard::AllClean
+        | Guard::FailuresEnd
+        | Guard::OnlyOursLacks
+        | Guard::Peered
+        | Guard::ProofClaimOfThis
+        | Guard::ProofNames
+        | Guard::StandInOneId
+        | Guard::StandInRefusesPurge
+        | Guard::StatisticsComplete
+        | Guard::StatisticsFresh
+        | Guard::StaysStopped
+        | Guard::StoppedByUs
+        | Guard::SweptFirst => "replicated, a fault",
+        _ => "two copies",
+    }
+}
+
 /// Every n-th guard: tests run side by side.
 #[expect(clippy::print_stdout, reason = "the figures")]
 fn take_out(part: usize) {
     let mut missed = BTreeSet::new();
     for guard in Guard::ALL.iter().skip(part).step_by(2) {
-        let found = searches().into_iter().find_map(|search| {
+        let mut searches = searches();
+        searches.sort_by_key(|search| search.name != first_for(*guard));
+        let found = searches.into_iter().find_map(|search| {
             let found = without(Some(*guard), || search.run());
             found.violation.map(|story| (search.name, found.states, story))
         });
