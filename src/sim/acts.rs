@@ -1,5 +1,7 @@
 //! The runner's acts on the simulated world: the preconditions are those of `domain::expect`, which the adapters ask too.
 
+use std::collections::BTreeSet;
+
 use super::{Effect, World};
 use crate::domain::act::{Act, Deploy, Spare};
 use crate::domain::expect::{self, Lost};
@@ -7,8 +9,6 @@ use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
-use std::collections::BTreeSet;
-
 /// What an act came to, or the sentence with which it was refused.
 type Done = Result<Vec<Effect>, String>;
 

@@ -12,12 +12,13 @@
 //! | `kube` | Deployments, pods, node Jobs and what belongs to a record | Kubernetes 1.34 |
 //! | `agent` | the node agent step by step, with the real proofs of `node::proof`; ceph-volume inside it | 16.2.15 |
 //! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
-//! | `happening` | time, statistics, daemons, agents; faults, Rook and people | |
+//! | `happening`, `change` | time, statistics, daemons, agents; faults, Rook and people: as data, and what they come to | |
 //! | `schedule`, `course`, `ports` | virtual time, and the ports of the loop in it | durations: lab, 16.2.15 on Kubernetes 1.34 |
 //! | `example` | the worlds that tests and `rehearse` start from | |
 
 mod acts;
 mod agent;
+mod change;
 pub mod course;
 pub mod example;
 pub mod happening;

@@ -1,0 +1,343 @@
+//! How the world changes by what happens: what can happen by itself now, and what it comes to.
+
+use chrono::TimeDelta;
+
+use super::{Around, Effect, Happening, World, fsid_on};
+use crate::domain::inspection::{Content, Proof};
+use crate::domain::observation::{JobState, Metadata, Order, OrderKind, SlotState};
+use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId};
+
+/// Fsid and cluster of somebody else's OSD.
+const FOREIGN: u128 = 0xf0_4e16_0000_4000_8000_0000_0000_0001;
+
+fn foreign_fsid(n: u128) -> Option<OsdFsid> {
+    OsdFsid::new(uuid::Uuid::from_u128(FOREIGN + n))
+}
+
+impl World {
+    /// What can happen by itself now.
+    pub fn progress(&self) -> Vec<Happening> {
+        let mut found: Vec<Happening> = self.lagging().into_iter().map(Happening::Hear).collect();
+        let unpeered = self.placements.iter().filter(|(_, placement)| !placement.peered);
+        found.extend(unpeered.map(|(id, _)| Happening::Peer(id.clone())));
+        found.extend(self.to_fill().into_iter().map(|(pg, osd)| Happening::Fill(pg, osd)));
+        for (osd, daemon) in &self.kube.daemons {
+            let up = self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+            let is_powered = daemon.node.as_ref().is_none_or(|node| self.has_power(node));
+            match (daemon.replicas, daemon.pods.is_empty()) {
+                (0, _) if up => found.push(Happening::GoesDown(*osd)),
+                (0, false) if is_powered => found.push(Happening::PodGone(*osd)),
+                (0, _) => {}
+                (_, true) if is_powered => found.push(Happening::PodStarts(*osd)),
+                (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
+                (_, _) => {}
+            }
+        }
+        if self.kube.fence.is_none() && self.kube.operator.as_ref().is_some_and(|operator| operator.pods > 0)
+        {
+            let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
+            found.extend(stopped.map(|(osd, _)| Happening::RookStarts(*osd)));
+        }
+        found.extend(self.broken.iter().map(|osd| Happening::Mends(*osd)));
+        // A daemon whose Deployment is gone ends with it.
+        let orphans =
+            self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
+        found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
+        let alive = self.agents.iter().filter(|(_, agent)| self.has_power(&agent.request.node));
+        found.extend(alive.map(|(job, _)| Happening::AgentSteps(job.clone())));
+        found
+    }
+
+    fn has_power(&self, node: &NodeName) -> bool {
+        self.kube.nodes.get(node).is_none_or(|node| node.ready)
+    }
+
+    /// The store with which a daemon would boot: Deployment, disk, slot and key name the same OSD, nobody holds the disk.
+    fn can_boot(&self, osd: OsdId) -> Option<OsdFsid> {
+        let (daemon, slot) = (self.kube.daemons.get(&osd)?, self.ceph.slots.get(&osd)?);
+        let fsid = slot.fsid.filter(|_| !slot.up && slot.state != SlotState::Destroyed)?;
+        let starts = daemon.fsid.is_none_or(|starts| starts == fsid);
+        let (_, disk) = self.disk_of(fsid)?;
+        let finished = match &disk.content {
+            Content::Bluestore { finished, .. } => *finished,
+            Content::FilestorePartition { .. } => true,
+            Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
+                false
+            }
+        };
+        let at_home = daemon.node.as_ref() == Some(&disk.node);
+        let may = starts && finished && at_home && disk.held_by.is_none() && self.has_key(osd);
+        (may && !self.broken.contains(&osd) && self.has_power(&disk.node)).then_some(fsid)
+    }
+
+    /// Lets something happen.
+    pub fn happen(&mut self, what: &Happening) -> Vec<Effect> {
+        match what {
+            Happening::Hear(pg) => self.report_pg(pg),
+            Happening::Peer(pg) => self.peer(pg),
+            Happening::Fill(pg, osd) => self.fill(pg, *osd),
+            Happening::PodStarts(osd) => self.new_pod(*osd),
+            Happening::Boots(osd) => self.boot(*osd),
+            Happening::GoesDown(osd) => self.osd_down(*osd),
+            Happening::PodGone(osd) => {
+                if let Some(daemon) = self.kube.daemons.get_mut(osd) {
+                    daemon.pods.clear();
+                }
+            }
+            Happening::AgentSteps(job) => return self.agent_step(job),
+            Happening::Minutes(minutes) => self.at += TimeDelta::minutes(i64::from(*minutes)),
+            Happening::AgentStumbles(job, how) => return self.agent_stumbles(job, *how),
+            Happening::AgentDies(job) => self.agent_dies(job),
+            Happening::AgentLost(job) => self.end_job(job),
+            Happening::Around(what, on) => self.change_around(*what, *on),
+            Happening::BootsOddly(osd) => {
+                self.boot(*osd);
+                let metadata = self.ceph.slots.get_mut(osd).and_then(|slot| slot.metadata.as_mut());
+                if let Some(metadata) = metadata {
+                    metadata.device_mapper = true;
+                }
+            }
+            Happening::MgrForgets(pg) => {
+                self.ceph.pgs.remove(pg);
+            }
+            Happening::Dies(_)
+            | Happening::Mends(_)
+            | Happening::PowerLost(_)
+            | Happening::PowerBack(_)
+            | Happening::DiskSwapped(_)
+            | Happening::DiskOverwritten(_) => self.break_or_mend(what),
+            Happening::PersonStops(_)
+            | Happening::PersonStarts(_)
+            | Happening::PersonEdits(_)
+            | Happening::PersonDeletes(_)
+            | Happening::PersonRecreates(_)
+            | Happening::Unconfirmed
+            | Happening::Confirmed
+            | Happening::PersonUnfences
+            | Happening::OthersFence
+            | Happening::OthersUnfence
+            | Happening::PersonOuts(_)
+            | Happening::PersonIns(_)
+            | Happening::PersonPurges(_)
+            | Happening::PersonGivesBack(_)
+            | Happening::OthersTakeId
+            | Happening::FlagSet
+            | Happening::FlagUnset
+            | Happening::OperatorUp
+            | Happening::OperatorDown
+            | Happening::RookStarts(_) => self.meddle(what),
+        }
+        Vec::new()
+    }
+
+    fn boot(&mut self, osd: OsdId) {
+        let Some(fsid) = self.can_boot(osd) else { return };
+        let Some((_, disk)) = self.disk_of(fsid) else { return };
+        let is_filestore = matches!(disk.content, Content::FilestorePartition { .. });
+        let store = ObjectStore(if is_filestore { "filestore" } else { "bluestore" }.to_owned());
+        let metadata = Metadata {
+            store,
+            hostname: disk.node.0.clone(),
+            devices: vec!["sdb".to_owned()],
+            stable_devices: disk
+                .identity
+                .by_id
+                .iter()
+                .map(|name| format!("/dev/disk/by-id/{name}"))
+                .collect(),
+            ceph_version: super::agent::able().ceph_version,
+            on_partition: is_filestore,
+            dedicated_db: false,
+            dedicated_wal: false,
+            device_mapper: false,
+        };
+        if self.osd_boot(osd, fsid)
+            && let Some(slot) = self.ceph.slots.get_mut(&osd)
+        {
+            slot.metadata = Some(metadata);
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
+    fn break_or_mend(&mut self, what: &Happening) {
+        match what {
+            Happening::Dies(osd) => {
+                self.broken.insert(*osd);
+                self.osd_down(*osd);
+            }
+            Happening::Mends(osd) => {
+                self.broken.remove(osd);
+            }
+            Happening::PowerLost(node) => self.power(node, false),
+            Happening::PowerBack(node) => self.power(node, true),
+            Happening::DiskSwapped(name) => {
+                self.put_foreign(name);
+                if let Some(disk) = self.disks.get_mut(name) {
+                    disk.identity.by_id = [format!("ata-foreign-{name}")].into();
+                    disk.identity.serial = Some(format!("foreign-{name}"));
+                    disk.held_by = None;
+                }
+            }
+            Happening::DiskOverwritten(name) => self.put_foreign(name),
+            _ => {}
+        }
+    }
+
+    fn power(&mut self, node: &NodeName, on: bool) {
+        if let Some(found) = self.kube.nodes.get_mut(node) {
+            found.ready = on;
+        }
+        if on {
+            return;
+        }
+        let here = |daemon: &crate::domain::observation::Daemon| daemon.node.as_ref() == Some(node);
+        let osds: Vec<OsdId> =
+            self.kube.daemons.iter().filter(|(_, daemon)| here(daemon)).map(|(osd, _)| *osd).collect();
+        for osd in osds {
+            self.osd_down(osd);
+        }
+        let jobs = self.agents.iter().filter(|(_, agent)| agent.request.node == *node);
+        for job in jobs.map(|(job, _)| job.clone()).collect::<Vec<_>>() {
+            self.agent_dies(&job);
+        }
+    }
+
+    fn put_foreign(&mut self, name: &str) {
+        let Some(disk) = self.disks.get_mut(name) else { return };
+        let lost = fsid_on(&disk.content);
+        let (Some(osd_fsid), Some(cluster)) =
+            (foreign_fsid(1), crate::domain::osd::ClusterFsid::new(uuid::Uuid::from_u128(FOREIGN)))
+        else {
+            return;
+        };
+        let whoami = OsdId(0);
+        disk.content = Content::Bluestore {
+            osd_fsid,
+            whoami: Some(whoami),
+            cluster: Some(cluster),
+            finished: true,
+            activatable: true,
+        };
+        disk.proof = Some(Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: true });
+        let Some(fsid) = lost else { return };
+        let served = self.ceph.slots.iter().find(|(_, slot)| slot.up && slot.fsid == Some(fsid));
+        if let Some(osd) = served.map(|(osd, _)| *osd) {
+            self.osd_down(osd); // its daemon ends with input/output errors
+        }
+        self.forget_store(fsid);
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
+    fn meddle(&mut self, what: &Happening) {
+        match what {
+            Happening::PersonStops(osd) => self.scale_keeping_mark(*osd, 0),
+            Happening::PersonStarts(osd) | Happening::RookStarts(osd) => self.scale_keeping_mark(*osd, 1),
+            Happening::PersonEdits(osd) => self.touch(*osd),
+            Happening::PersonDeletes(osd) => {
+                self.kube.daemons.remove(osd);
+            }
+            Happening::PersonRecreates(osd) => {
+                if let Some(daemon) = self.kube.daemons.get_mut(osd) {
+                    daemon.uid = super::kube::after(&daemon.uid);
+                }
+                self.touch(*osd);
+            }
+            Happening::Unconfirmed => self.kube.declaration.confirmed = false,
+            Happening::Confirmed => self.kube.declaration.confirmed = true,
+            Happening::PersonUnfences | Happening::OthersUnfence => self.label(None),
+            Happening::OthersFence => self.label(Some("theirs".to_owned())),
+            Happening::PersonOuts(osd) => self.osd_out(*osd),
+            Happening::PersonIns(osd) => {
+                self.osd_in(*osd);
+                self.osd_reweight(*osd, super::example::REWEIGHT);
+            }
+            Happening::PersonPurges(osd) => {
+                self.osd_purge(*osd).ok();
+            }
+            Happening::PersonGivesBack(osd) => {
+                let whose = |disk: &super::Disk| match &disk.content {
+                    Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(*osd),
+                    Content::FilestorePartition { whoami, .. } => whoami == osd,
+                    Content::Bluestore { .. }
+                    | Content::Tombstone { .. }
+                    | Content::Blank
+                    | Content::Other { .. }
+                    | Content::NotFound { .. } => false,
+                };
+                let fsid =
+                    self.disks.values().find(|disk| whose(disk)).and_then(|disk| fsid_on(&disk.content));
+                if let Some(fsid) = fsid {
+                    self.osd_new(fsid, *osd, true).ok();
+                }
+            }
+            Happening::OthersTakeId => {
+                if let Some(fsid) = foreign_fsid(2) {
+                    self.osd_new_anywhere(fsid);
+                }
+            }
+            Happening::FlagSet => {
+                self.ceph.flags.insert("norecover".to_owned());
+            }
+            Happening::FlagUnset => {
+                self.ceph.flags.remove("norecover");
+            }
+            Happening::OperatorUp | Happening::OperatorDown => {
+                if let Some(operator) = &mut self.kube.operator {
+                    let on = u32::from(*what == Happening::OperatorUp);
+                    (operator.replicas, operator.pods) = (on, on);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change_around(&mut self, what: Around, on: bool) {
+        let order = |kind| on.then_some(Order { kind, since: Some(self.at) });
+        let (pause, cancel) = (order(OrderKind::Pause), order(OrderKind::Cancel));
+        let health = |ceph: &mut crate::domain::observation::Ceph, code: &str| {
+            ceph.health.remove(code);
+            if on {
+                ceph.health.insert(code.to_owned());
+            }
+        };
+        match what {
+            Around::RookPrepares => {
+                let job = on.then(|| "rook-ceph-osd-prepare-h1".to_owned());
+                self.kube.rook_prepares = job.into_iter().collect();
+            }
+            Around::Draining => self.kube.draining_failure_domain = on.then(|| "h2".to_owned()),
+            Around::Upgrade => self.ceph.mixed_versions = on,
+            Around::Nearfull => health(&mut self.ceph, "OSD_NEARFULL"),
+            Around::MonDown => health(&mut self.ceph, "MON_DOWN"),
+            Around::External => self.kube.declaration.external = on,
+            Around::RemovesOutOsds => self.kube.declaration.removes_out_osds = on,
+            Around::Odd => {
+                let odd = on.then(|| "two Deployments run osd.0".to_owned());
+                self.kube.oddities = odd.into_iter().collect();
+            }
+            Around::NotReady => {
+                if let Some(node) = self.kube.nodes.values_mut().next() {
+                    node.ready = !on;
+                }
+            }
+            Around::Cordoned => {
+                if let Some(node) = self.kube.nodes.values_mut().next() {
+                    node.cordoned = on;
+                }
+            }
+            Around::Paused => self.kube.order = pause,
+            Around::Cancelled => self.kube.order = cancel,
+        }
+    }
+
+    fn scale_keeping_mark(&mut self, osd: OsdId, replicas: u32) {
+        let mark = self.kube.daemons.get(&osd).and_then(|daemon| daemon.stopped_by.clone());
+        self.scale(osd, replicas, mark);
+    }
+
+    /// Jobs whose agent could be lost: Kubernetes thinks that it runs.
+    pub fn running_jobs(&self) -> Vec<String> {
+        let runs = |job: &&crate::domain::observation::NodeJob| job.state != JobState::Ended;
+        self.kube.node_jobs.iter().filter(runs).map(|job| job.name.clone()).collect()
+    }
+}
