@@ -124,6 +124,37 @@ impl Search {
         found
     }
 
+    /// One seeded walk of so many steps, beyond the bounds within which everything is searched: the steps taken, and the
+    /// violation that it ran into.
+    pub(crate) fn walk(&self, seed: u64, steps: usize) -> (usize, Option<String>) {
+        let policy = (self.policy)();
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut state = self.start();
+        let mut parents = vec![(0, Move::Turn)];
+        for taken in 0..steps {
+            let decided = state.decide(&policy);
+            // Now and then something goes wrong; else the budget would be spent before anything has begun.
+            let rare =
+                |step: &Move| matches!(step, Move::Fault(_) | Move::Leap(_) | Move::Cut(_) | Move::Forget);
+            let (wrong, usual): (Vec<_>, Vec<_>) = self.moves(&state, &decided).into_iter().partition(rare);
+            let goes_wrong = usual.is_empty() || chance.usize(..20) == 0;
+            let moves = if goes_wrong && !wrong.is_empty() { wrong } else { usual };
+            let Some(step) = (!moves.is_empty()).then(|| moves[chance.usize(..moves.len())].clone()) else {
+                return (taken, None);
+            };
+            let before = State { thaws: step == Move::Thaw, ..state.clone() };
+            let (after, done, acted) = take(&state, &step, &decided);
+            let at = u32::try_from(parents.len()).unwrap() - 1;
+            if let Some(broken) = promises::always(&before, acted.as_ref(), &done, &after) {
+                let story = self.story(&parents, at, Some(step), &broken);
+                return (taken, Some(format!("walk with seed {seed}:\n{story}")));
+            }
+            parents.push((at, step));
+            state = after;
+        }
+        (steps, None)
+    }
+
     fn start(&self) -> State {
         State { freezes_late: self.freezes_late, ..State::new((self.world)(), self.left) }
     }
