@@ -173,14 +173,13 @@ fn erasure_coded_a_fault() {
 /// Deeper than everything can be searched: many faults one after the other, along seeded walks.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
-#[expect(clippy::print_stdout, reason = "the figures")]
 fn walks_go_deeper() {
     let walks = if std::env::var_os("EXPLORE_FULL").is_none() { 300 } else { 30_000 };
-    let worlds: [(&str, fn() -> World); 2] =
-        [("two on a host", example::two_on_a_host), ("erasure coded", example::erasure_coded)];
     let mut steps = 0;
-    for (name, world) in worlds {
-        let search = Search::new(name, world, machines, (5, 0, 4));
+    for search in [
+        Search::new("two on a host", example::two_on_a_host, machines, (5, 0, 4)),
+        Search::new("erasure coded", example::erasure_coded, machines, (5, 0, 4)),
+    ] {
         for seed in 0..walks {
             let (taken, violation) = search.walk(seed, 250);
             steps += taken;
