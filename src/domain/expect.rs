@@ -1,9 +1,9 @@
 //! What each act expects to find (P6). One place: the adapters ask here right before they write, and so does the simulated
-//! cluster, so that what is explored is what runs. Each condition is a guard that the exploration takes out by name.
+//! cluster, so that what is explored is what runs. A condition with a guard is one that the exploration takes out by name.
 
 use super::act::Spare;
 use super::gate::{self, Gate, Reason};
-use super::guard::{Guard, holds};
+use super::guard::{Guard, holds, is_out};
 use super::inspection::RecordId;
 use super::observation::{Ceph, OkToStop, Slot, SlotState};
 use super::osd::{CrushItem, Epoch, OsdFsid};
@@ -60,11 +60,6 @@ pub fn to_hush(slot: Option<&Slot>, fsid: Option<OsdFsid>, up: bool) -> bool {
 /// Nobody wrote the Deployment since it was looked at.
 pub fn unchanged_deployment(found: &str, expected: &str) -> bool {
     holds(Guard::StopExpects, found == expected)
-}
-
-/// The Deployment may be started again, or started with the new OSD: it was stopped for this record.
-pub fn stopped_for(found: Option<&RecordId>, record: &RecordId) -> bool {
-    found == Some(record)
 }
 
 /// The old OSD may be given up: it still is stopped for this record, and nothing of it runs.
@@ -132,13 +127,7 @@ pub fn spare(spare: &Spare, ceph: &Ceph) -> Result<(), Reason> {
         Spare::OnlyLacking { .. } => Guard::SpareOnlyLacking,
     };
     match gate::spare(spare, ceph) {
-        Gate::Open => Ok(()),
-        Gate::Shut(reason) | Gate::Unknown(reason) => {
-            if holds(guard, false) {
-                Ok(())
-            } else {
-                Err(reason)
-            }
-        }
+        Gate::Shut(reason) | Gate::Unknown(reason) if !is_out(guard) => Err(reason),
+        Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Ok(()),
     }
 }

@@ -17,10 +17,6 @@ use super::phase;
 use super::policy::Policy;
 use super::step::{self, Step};
 
-/// Minutes after an intent to stop during which a Stop may still be on its way: a call has ten seconds. Until then a record
-/// that is held keeps what was set for it, and so knows a Stop that arrives late.
-const INTENT_MINUTES: i64 = 1;
-
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Questions {
@@ -183,10 +179,11 @@ pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
 }
 
 /// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
-/// was set for its stop (flags, the fence), which must not stay for as long as a pause may last.
+/// was set for its stop (flags, the fence), which must not stay for as long as a pause may last. Not while the intent holds:
+/// a Stop may still be on its way (a call has ten seconds), and the record must be there to know it.
 fn is_handed_back(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let held = gate::held(policy, seen) != Gate::Open;
-    let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= INTENT_MINUTES;
+    let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
     held && record.stop_intended_at.map_or_else(|| gate::is_cancelled(seen), settled)
 }
 

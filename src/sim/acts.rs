@@ -203,7 +203,7 @@ impl World {
         if daemon.stopped_by.is_none() && daemon.replicas > 0 {
             return Ok(Vec::new());
         }
-        if !expect::stopped_for(daemon.stopped_by.as_ref(), record) {
+        if daemon.stopped_by.as_ref() != Some(record) {
             return refuse("it was not stopped for this record");
         }
         self.scale(osd, 1, None);

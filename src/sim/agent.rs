@@ -119,7 +119,6 @@ impl World {
             Stage::Claimed { disk, fsid, id } => self.agent_labels(job, request, disk, fsid, id),
             Stage::Labelled { disk, fsid, id } => {
                 self.write_label(&disk, request, fsid, id, true);
-                self.fill_empty(fsid);
                 self.advance(job, Stage::Reporting { problem: None });
                 Vec::new()
             }
@@ -297,13 +296,6 @@ impl World {
                 finished,
                 activatable: true,
             };
-        }
-    }
-
-    /// A store of a PG without objects is complete from the start; none is here.
-    fn fill_empty(&mut self, fsid: OsdFsid) {
-        for placement in self.placements.values_mut().filter(|placement| placement.objects == 0) {
-            placement.complete.insert(fsid);
         }
     }
 

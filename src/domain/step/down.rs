@@ -26,7 +26,7 @@ pub const MAX_TURNS: u32 = 2;
 
 /// Minutes that an intent to stop holds. From it to the stop there are a fence and two flags to set: seconds. It is short,
 /// so that what counts from the intent counts from the stop.
-const INTENT_MINUTES: i64 = 1;
+pub const INTENT_MINUTES: i64 = 1;
 
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {

@@ -8,7 +8,7 @@ mod down;
 mod up;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
-pub use down::{MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
+pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::MAX_RESTARTS;
 
 use std::collections::BTreeSet;
@@ -120,10 +120,10 @@ impl<'a> Step<'a> {
         if is_out(Guard::FencedFirst) {
             return Next::Do(act);
         }
-        let unsaved = format!("osd-migrate-{}", self.record.id);
-        let Some(value) = self.our_fence().or(is_out(Guard::FenceSavedFirst).then_some(&unsaved)) else {
+        let ours = format!("osd-migrate-{}", self.record.id);
+        let Some(value) = self.our_fence().or(is_out(Guard::FenceSavedFirst).then_some(&ours)) else {
             let mut ledger = self.ledger.clone();
-            ledger.run.fence = Some(format!("osd-migrate-{}", self.record.id));
+            ledger.run.fence = Some(ours);
             return Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence };
         };
         match self.seen.kube.fence.as_deref() {
