@@ -33,6 +33,7 @@ class Watch:
         self.keys = keys(world)
         self.out = os.path.join(self.folder, "watched.json")
         self.process = subprocess.Popen([sys.executable, "-B", __file__, self.folder, self.out])
+        world.beside.append(self.process)
         self.secrets = os.path.join(self.folder, "secrets.json")
         with open(self.secrets, "w", encoding="utf-8") as file:
             command = [LAB, "net", "kubectl", "-n", "rook-ceph", "get", "secrets", "--watch", "-o", "json"]
@@ -166,6 +167,8 @@ def watch(folder, out):
             argv.setdefault(entry["line"], entry)
         else:
             missed += 1
+    if not ended:
+        return
     with open(out, "w", encoding="utf-8") as file:
         json.dump({"argv": list(argv.values()), "started": started, "missed": missed, "logs": {n: f.read() for n, f in logs.items()}}, file)
 

@@ -23,6 +23,7 @@ class World:
         self.lab_dir = os.environ.get("LAB_DIR") or os.path.join(HERE, "..", "..", ".lab")
         self.began = time.monotonic()
         self.jobs = []
+        self.beside = []  # processes that run beside the scenario, and end with it
 
     # ---- words for people
 
@@ -66,6 +67,10 @@ class World:
 
     def down(self):
         """Takes the lab down; what it left behind, as text."""
+        for process in self.beside:
+            process.kill()
+            process.wait()
+        self.beside.clear()
         self.lab("down", check=False)
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
@@ -234,8 +239,8 @@ class World:
         text = self.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
         lines = [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line]
         ours = [line for line in lines if "entity='client.admin'" in line and line.rstrip().endswith("dispatch")]
-        # A question too, but one that needs more than reading: so the mon logs it as an act.
-        return [line for line in ours if not re.search(r'"prefix": ?"auth get"', line)]
+        # Questions too, but such as need more than reading: so the mon logs them as acts. (`auth ls` is the lab's own.)
+        return [line for line in ours if not re.search(r'"prefix": ?"auth (get|ls)"', line)]
 
     def epoch(self):
         return int(self.lab("epochs", "--now").stdout.split()[-1])
