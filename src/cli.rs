@@ -165,6 +165,7 @@ impl RunArgs {
             select: set(&self.select),
             skip: set(&self.skip),
             windows: self.window.clone(),
+            ..Policy::default()
         }
     }
 }

@@ -153,6 +153,15 @@ pub fn words(act: &Act) -> String {
         Act::RestoreCrush { osd, .. } => format!("{osd}: put back into CRUSH"),
         Act::Deploy(deploy) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
         Act::Sweep { osd, .. } => format!("{osd}: swept what was made for its record"),
+        Act::Look { request, .. } => {
+            format!("{}: made Job for a look at its disks, number {}", request.node, request.number)
+        }
+        Act::SweepLook { name, .. } => format!("swept the look {name}"),
+        Act::Adopt(deploy) => format!("{}: deployed {}, which nothing started", deploy.osd, deploy.fsid),
+        Act::Tolerate { osd, add, .. } => {
+            let keys: Vec<_> = add.iter().map(|toleration| toleration.key.as_str()).collect();
+            format!("{osd}: tolerates {} from now on", keys.join(", "))
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::inspection::{NodeRequest, RecordId};
-use super::osd::{CrushItem, NodeName, OsdFsid, OsdId, PgId, Weight};
+use super::inventory::LookRequest;
+use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Weight};
+use super::storage::Toleration;
 
 /// One effect on the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -139,6 +141,38 @@ pub enum Act {
     },
     /// Bring the Deployment back in Rook's present shape, starting `fsid`.
     Deploy(Deploy),
+    /// Make the ConfigMap and the Job of a look at a node's disks; what is there already is success.
+    Look {
+        /// What its agent is told.
+        request: LookRequest,
+        /// Image the agent runs in.
+        image: String,
+        /// The host folder `dataDirHostPath`.
+        data_dir: String,
+    },
+    /// Delete a look that no node waits for any more; its Job goes with it.
+    SweepLook {
+        /// Name of its ConfigMap and Job.
+        name: String,
+        /// uid of the ConfigMap expected.
+        uid: String,
+    },
+    /// Make the Deployment of a finished OSD of this cluster that nothing starts: only where there is none, its slot holds
+    /// `fsid` and is down.
+    Adopt(Deploy),
+    /// Add tolerations to an OSD's Deployment, which restarts its pod: `ok-to-stop` is asked just before where it is up.
+    Tolerate {
+        /// The OSD.
+        osd: OsdId,
+        /// uid of the Deployment expected.
+        deployment: String,
+        /// resourceVersion expected.
+        resource_version: String,
+        /// What to add.
+        add: Vec<Toleration>,
+        /// What must hold of the data, where it is up.
+        spare: Option<Spare>,
+    },
     /// Delete the node Jobs, reports, Secrets and the kept Deployment of a record.
     Sweep {
         /// The OSD.
@@ -181,4 +215,24 @@ pub struct Deploy {
     pub store: String,
     /// CRUSH location, for `--crush-location` and the topology labels.
     pub crush: CrushItem,
+    /// How it lies on its device.
+    pub layout: Layout,
+    /// Its db device, where it is another: `/dev/VG/LV`.
+    pub db_path: Option<String>,
+    /// Its wal device, where it is another.
+    pub wal_path: Option<String>,
+    /// CRUSH weight to begin with (`--osd-crush-initial-weight`), where the owner declares one.
+    pub initial_weight: Option<Weight>,
+    /// Its store is a file of the node, for tests only: `block_path` names it.
+    pub on_file: bool,
+    /// It has no Deployment before this one, or one that starts what is gone: uid and resourceVersion of that one, where it
+    /// is there. None where an OSD is redone: its own is expected to carry our annotation.
+    pub fresh: Option<Fresh>,
+}
+
+/// What is expected in the place of a new OSD's Deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Fresh {
+    /// (uid, resourceVersion) of the Deployment that is replaced; none where there must be none.
+    pub replaces: Option<(String, String)>,
 }

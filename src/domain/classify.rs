@@ -18,6 +18,8 @@ pub enum Class {
     Conforming,
     /// Made in a way that is no longer made.
     Legacy(Legacy),
+    /// No OSD yet: a free disk that is to become one.
+    Vacant,
     /// Left alone, with the reason.
     Refused(Refusal),
 }
@@ -92,6 +94,7 @@ impl fmt::Display for Class {
         match self {
             Self::Conforming => f.write_str("as wanted"),
             Self::Legacy(kind) => kind.fmt(f),
+            Self::Vacant => f.write_str("a free disk"),
             Self::Refused(why) => why.fmt(f),
         }
     }
@@ -103,6 +106,7 @@ impl Class {
         match self {
             Self::Conforming => "Conforming",
             Self::Legacy(_) => "Legacy",
+            Self::Vacant => "Vacant",
             Self::Refused(_) => "Refused",
         }
     }
@@ -244,9 +248,8 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
         (Class::Legacy(kind), Proof::BluestoreLabel { .. } | Proof::FilestorePartition { .. }) => {
             Some(format!("it was taken for {kind}, its device says otherwise"))
         }
-        (Class::Conforming | Class::Refused(_), Proof::BluestoreLabel { .. } | Proof::FilestorePartition { .. }) => {
-            Some("there is nothing to migrate".to_owned())
-        }
+        (Class::Conforming | Class::Vacant | Class::Refused(_), Proof::BluestoreLabel { .. } | Proof::FilestorePartition { .. })
+        | (_, Proof::Vacant { .. }) => Some("there is nothing to migrate".to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::osd::{ClusterFsid, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId};
+use super::osd::{ClusterFsid, DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId};
 
 /// Names one migration of one OSD, in the ledger, on the Deployment and on everything made for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,6 +69,12 @@ pub struct NodeRequest {
     pub target: Layout,
     /// CRUSH device class to keep.
     pub device_class: Option<String>,
+    /// The disk is the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`).
+    #[serde(default)]
+    pub on_file: bool,
+    /// The device that its database goes to, where it is another.
+    #[serde(default)]
+    pub db: Option<DbDevice>,
 }
 
 /// What an agent found and did. The last thing it writes.
@@ -241,6 +247,25 @@ pub enum Proof {
         /// file `ceph_fsid`
         cluster: ClusterFsid,
     },
+    /// There is nothing to lose: the disk is free, by the whole proof that an inventory asks of one. A tombstone of ours
+    /// counts where the inventory saw that very one.
+    Vacant {
+        /// the tombstone that the inventory saw: (OSD, old fsid, record)
+        tombstone: Option<(OsdId, OsdFsid, RecordId)>,
+    },
+}
+
+impl Proof {
+    /// The OSD that it proves to be there: its fsid, its id, its cluster; none where the disk was free.
+    pub fn names(&self) -> Option<(OsdFsid, OsdId, ClusterFsid)> {
+        match self {
+            Self::BluestoreLabel { osd_fsid, whoami, cluster, .. }
+            | Self::FilestorePartition { osd_fsid, whoami, cluster, .. } => {
+                Some((*osd_fsid, *whoami, *cluster))
+            }
+            Self::Vacant { .. } => None,
+        }
+    }
 }
 
 /// What the node's image can do, asked before anything is stopped (`--help`, `--version`).

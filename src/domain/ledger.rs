@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::Class;
 use super::inspection::{Evidence, NodeTask, RecordId};
-use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
-pub const FORMAT: u32 = 1;
+///
+/// 2: new OSDs (`Record.door`), the nodes that they are made on (key `nodes`).
+pub const FORMAT: u32 = 2;
 
 /// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
 pub const MAX_OPEN: usize = 64;
@@ -22,6 +24,57 @@ pub struct Ledger {
     pub run: Run,
     /// Open records: in flight or quarantined.
     pub records: BTreeMap<OsdId, Record>,
+    /// How far each node is with its new OSDs, in the run that looked last.
+    pub nodes: BTreeMap<NodeName, NodeWork>,
+}
+
+/// How far a node is with its new OSDs (seed 004: `computingDiff`, `orchestrating`, `completed`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NodeWork {
+    /// Where it stands.
+    pub status: NodeStatus,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// What there is to say, for people.
+    pub message: String,
+    /// The run that works on it: another run looks anew.
+    pub run: String,
+    /// Number of its look, saved before its Job is made.
+    pub look: u32,
+    /// Looks that failed one after the other.
+    pub failures: u32,
+    /// Disks dealt with since the look, made or failed, by their stable names: the look does not show it.
+    pub done: BTreeSet<String>,
+}
+
+/// See `NodeWork`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeStatus {
+    /// Its disks are being looked at.
+    ComputingDiff,
+    /// Its new OSDs are being made.
+    Orchestrating,
+    /// Nothing is left to do.
+    Completed,
+}
+
+/// By which door an OSD comes into the phase table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(tag = "door", rename_all = "kebab-case")]
+pub enum Door {
+    /// It is there: destroyed and made anew on its own disk.
+    #[default]
+    InPlace,
+    /// A free disk becomes an OSD: its id is absent, or its slot was left destroyed.
+    New {
+        /// CRUSH weight to begin with, where the owner declares one; else by size.
+        initial_weight: Option<Weight>,
+        /// Its store is a file of the node, for tests only.
+        on_file: bool,
+        /// The device that its database goes to, where it is another.
+        db: Option<DbDevice>,
+    },
 }
 
 /// What concerns the run as a whole.
@@ -44,6 +97,9 @@ pub struct Record {
     pub node: NodeName,
     /// Why it is migrated.
     pub class: Class,
+    /// By which door it came.
+    #[serde(default)]
+    pub door: Door,
     /// What it becomes.
     pub target: Layout,
     /// The fsid before Stop.
@@ -92,6 +148,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// A free disk becomes an OSD.
+    pub fn is_new(&self) -> bool {
+        matches!(self.door, Door::New { .. })
+    }
+
     /// Which of the OSD's flags (`noout`, `noin`) that are set now are ours to lift.
     pub fn flags_to_lift(&self, noout: bool, noin: bool) -> (bool, bool) {
         let (had_noout, had_noin) = self.former_flags;
@@ -206,6 +267,7 @@ impl Ledger {
         let mut keys = BTreeMap::from([
             ("format".to_owned(), FORMAT.to_string()),
             ("run".to_owned(), serde_json::to_string(&StoredRun { run: self.run.clone(), open })?),
+            ("nodes".to_owned(), serde_json::to_string(&self.nodes)?),
         ]);
         for record in self.records.values() {
             keys.insert(format!("osd-{}", record.osd.0), serde_json::to_string(record)?);
@@ -226,6 +288,9 @@ impl Ledger {
         }
         let stored: StoredRun =
             serde_json::from_str(text("run")?).map_err(|e| broken("run", e.to_string()))?;
+        // Not there in format 1.
+        let nodes = keys.get("nodes").map_or_else(|| Ok(BTreeMap::new()), |text| serde_json::from_str(text));
+        let nodes = nodes.map_err(|e| broken("nodes", e.to_string()))?;
         let mut records = BTreeMap::new();
         for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
             let record: Record = serde_json::from_str(value).map_err(|e| broken(key, e.to_string()))?;
@@ -238,6 +303,6 @@ impl Ledger {
         if held != stored.open {
             return Err(Unreadable::Lost { listed: stored.open, held });
         }
-        Ok(Self { run: stored.run, records })
+        Ok(Self { run: stored.run, records, nodes })
     }
 }

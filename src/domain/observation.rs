@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use super::inspection::{NodeReport, NodeTask, RecordId};
+use super::inventory::LookReport;
 use super::osd::{ClusterFsid, CrushItem, Epoch, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight};
 use super::policy::Declaration;
+use super::storage::{Taint, Toleration};
 
 /// Everything a turn decides on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -183,6 +185,8 @@ pub struct Kube {
     pub node_jobs: Vec<NodeJob>,
     /// Reports of node agents, by the name of the Job they belong to.
     pub reports: BTreeMap<String, NodeReport>,
+    /// Looks at the disks of nodes, by the name of their Job, of this run and of earlier ones.
+    pub looks: BTreeMap<String, Look>,
     /// OSDs whose Deployment is kept in a ConfigMap, with the record it was kept for.
     pub kept: BTreeMap<OsdId, RecordId>,
     /// Everything else of ours that a closed record must not leave behind, by record: `Secret/name`, `ConfigMap/name`.
@@ -251,6 +255,8 @@ pub struct Daemon {
     pub pvc_backed: bool,
     /// Label `ceph.rook.io/do-not-reconcile` or a replacement annotation of Rook's is on it: text for people.
     pub held_by_others: Option<String>,
+    /// Tolerations of its pods.
+    pub tolerations: Vec<Toleration>,
     /// Its pods that are not gone, terminal ones left out.
     pub pods: Vec<Pod>,
 }
@@ -279,6 +285,10 @@ pub struct Node {
     pub cordoned: bool,
     /// Label `kubernetes.io/hostname`.
     pub hostname: String,
+    /// Its labels: placement and CRUSH location are made of them.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
 }
 
 /// State of a node Job.
@@ -290,6 +300,29 @@ pub enum JobState {
     Running,
     /// Condition Complete or Failed is True and no pod of it is left that is not terminal.
     Ended,
+}
+
+/// A look at the disks of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Look {
+    /// uid of its ConfigMap, to which the Job belongs.
+    pub uid: String,
+    /// The node.
+    pub node: NodeName,
+    /// The run that asked.
+    pub run: String,
+    /// Its number.
+    pub number: u32,
+    /// State of its Job; none where only the ConfigMap is there.
+    pub state: Option<JobState>,
+    /// When it was asked for.
+    pub created_at: DateTime<Utc>,
+    /// The last heartbeat its agent wrote.
+    pub heartbeat_at: Option<DateTime<Utc>>,
+    /// Why its pod waits or failed, for people.
+    pub trouble: Option<String>,
+    /// What was seen.
+    pub report: Option<LookReport>,
 }
 
 /// One of our node Jobs.

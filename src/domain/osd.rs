@@ -265,6 +265,15 @@ impl DeviceIdentity {
     }
 }
 
+/// A device that holds the database of new OSDs (`metadataDevice`), perhaps of several: each gets a volume of its own on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DbDevice {
+    /// Who it is.
+    pub identity: DeviceIdentity,
+    /// Size of the volume in MiB (`databaseSizeMB`); ceph-volume decides where none is declared.
+    pub size_mib: Option<u64>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use super::classify::{self, Class};
 use super::gate::{self, Gate, Reason};
 use super::guard::{Guard, holds, is_out};
 use super::inspection::{NodeTask, RecordId};
-use super::ledger::{Attempt, Ledger, MAX_OPEN, Record};
+use super::ledger::{Attempt, Door, Ledger, MAX_OPEN, Record};
 use super::next::{Halt, Next, Saving, Summary, Wait};
 use super::observation::{JobState, Observation};
 use super::osd::{Layout, NodeName, OsdId};
@@ -285,6 +285,7 @@ fn record(
         osd,
         node,
         class,
+        door: Door::InPlace,
         target,
         old,
         deployment: daemon.uid.clone(),

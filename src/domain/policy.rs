@@ -7,6 +7,7 @@ use std::str::FromStr;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
 use super::osd::{ObjectStore, OsdId};
+use super::storage::Storage;
 
 /// What the CephCluster declares, as far as it matters here. Parsed from the untyped object, any version since v1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,6 +36,8 @@ pub struct Declaration {
     pub encrypted: bool,
     /// A metadata device, database or wal size, or several OSDs per device are asked for somewhere under `spec.storage`: sentences for people.
     pub unsupported: Vec<String>,
+    /// What `spec.storage` and `spec.placement` say of new OSDs.
+    pub storage: Storage,
     /// `spec.disruptionManagement.pgHealthyRegex`: with it Rook decides which PG states are healthy. It is read, and not
     /// honoured: it can only relax or replace our own rule (`gate::is_clean`), which stays in force whatever it says. So no
     /// gate asks it, and `plan` must not show it as if one did.
@@ -52,6 +55,14 @@ pub struct Policy {
     pub skip: BTreeSet<OsdId>,
     /// `--window`: times at which an OSD may be begun; at any time where empty.
     pub windows: Vec<Window>,
+    /// `provision`: new OSDs only, none is migrated.
+    pub only_new: bool,
+    /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.
+    pub run: String,
+    /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is not empty: each node gets one OSD on a file, disks are not looked at.
+    pub store_on_file: bool,
+    /// `--at-once`: new OSDs of one host that may be made side by side; at least one.
+    pub at_once: u32,
 }
 
 impl Policy {

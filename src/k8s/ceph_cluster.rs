@@ -158,6 +158,7 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
         encrypted: storage.pointer("/config/encryptedDevice").is_some_and(is_true),
         unsupported: unsupported(&storage),
+        storage: crate::domain::storage::Storage::default(),
         pg_healthy_regex: (!regex.is_empty()).then_some(regex),
     })
 }

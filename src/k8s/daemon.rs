@@ -51,6 +51,7 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         pvc_backed: label("ceph.rook.io/pvc").is_some()
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
         held_by_others: held_by_others(deployment),
+        tolerations: Vec::new(),
         pods: Vec::new(),
         name,
     };

@@ -17,6 +17,8 @@ pub(crate) fn request() -> NodeRequest {
         evidence: None,
         target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
         device_class: Some("hdd".to_owned()),
+        on_file: false,
+        db: None,
     }
 }
 

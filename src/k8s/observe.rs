@@ -149,6 +149,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         nodes: lists.nodes,
         node_jobs,
         reports,
+        looks: BTreeMap::new(),
         kept,
         leftovers,
         rook_prepares: Vec::new(),
@@ -215,7 +216,7 @@ fn named_node(node: &ApiNode) -> (NodeName, Node) {
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
     let ready = conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
     let cordoned = node.spec.as_ref().is_some_and(|s| s.unschedulable == Some(true));
-    (NodeName(name), Node { ready, cordoned, hostname })
+    (NodeName(name), Node { ready, cordoned, hostname, labels: BTreeMap::new(), taints: Vec::new() })
 }
 
 fn running_prepare(job: &Job) -> Option<String> {

@@ -1,5 +1,6 @@
 use crate::domain::inspection::RecordId;
-use crate::domain::osd::{CrushItem, NodeName, ObjectStore, Weight};
+use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, ObjectStore, Weight};
+use crate::domain::storage::Storage;
 
 use super::super::daemon;
 use super::*;
@@ -18,6 +19,12 @@ pub(crate) fn deploy() -> Deploy {
             weight: Weight::ONE,
             device_class: Some("hdd".to_owned()),
         },
+        layout: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+        db_path: None,
+        wal_path: None,
+        initial_weight: None,
+        on_file: false,
+        fresh: None,
     }
 }
 
@@ -35,6 +42,7 @@ pub(crate) fn declaration() -> Declaration {
         host_network: false,
         encrypted: false,
         unsupported: Vec::new(),
+        storage: Storage::default(),
         pg_healthy_regex: None,
     }
 }

@@ -206,6 +206,8 @@ mod tests {
             evidence: None,
             target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
             device_class: None,
+            on_file: false,
+            db: None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::content::Look;
 use super::table::{CEPH_DATA, Entry};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
-use crate::domain::osd::{ClusterFsid, DeviceIdentity, OsdFsid, OsdId};
+use crate::domain::osd::{DeviceIdentity, OsdFsid};
 
 /// What a rebuild may do with the disk it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,9 @@ fn refuse(look: &Look, request: &NodeRequest) -> Verdict {
 
 /// The evidence must be of the OSD that the request names, and what was read must be the evidence.
 pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
-    let (fsid, whoami, cluster) = names(&evidence.proof);
+    let Some((fsid, whoami, cluster)) = evidence.proof.names() else {
+        return Err("expected a free disk, found an OSD".to_owned());
+    };
     let mut differences = Differences::default();
     differences.note("OSD fsid of the evidence", &request.old, &fsid);
     differences.note("OSD id of the evidence", &request.osd, &whoami);
@@ -98,6 +100,7 @@ pub(crate) fn same_partitions(
 ) -> Result<(), String> {
     match recorded {
         Proof::BluestoreLabel { .. } => Err("expected a BlueStore label, found partitions".to_owned()),
+        Proof::Vacant { .. } => Err("expected a free disk, found partitions".to_owned()),
         Proof::FilestorePartition { data_part_uuid, fs_uuid: recorded_fs, journal_part_uuid, .. } => {
             let mut differences = Differences::default();
             let data = entries.iter().find(|entry| entry.type_guid == CEPH_DATA);
@@ -124,10 +127,11 @@ impl Differences {
     }
 
     fn proofs(&mut self, expected: &Proof, found: &Proof) {
-        let (recorded, seen) = (names(expected), names(found));
-        self.note("OSD fsid on the disk", &recorded.0, &seen.0);
-        self.note("OSD id on the disk", &recorded.1, &seen.1);
-        self.note("cluster on the disk", &recorded.2, &seen.2);
+        if let (Some(recorded), Some(seen)) = (expected.names(), found.names()) {
+            self.note("OSD fsid on the disk", &recorded.0, &seen.0);
+            self.note("OSD id on the disk", &recorded.1, &seen.1);
+            self.note("cluster on the disk", &recorded.2, &seen.2);
+        }
         let (recorded, seen) = (marks(expected), marks(found));
         if recorded.len() == seen.len() {
             for ((what, recorded), (_, seen)) in recorded.iter().zip(&seen) {
@@ -143,13 +147,6 @@ impl Differences {
     }
 }
 
-fn names(proof: &Proof) -> (OsdFsid, OsdId, ClusterFsid) {
-    match proof {
-        Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
-        | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. } => (*osd_fsid, *whoami, *cluster),
-    }
-}
-
 /// What a proof of its kind has besides the names; the kinds have different numbers of them.
 fn marks(proof: &Proof) -> Vec<(&'static str, String)> {
     match proof {
@@ -159,6 +156,7 @@ fn marks(proof: &Proof) -> Vec<(&'static str, String)> {
             ("file system", fs_uuid.clone()),
             ("journal partition", journal_part_uuid.clone()),
         ],
+        Proof::Vacant { .. } => Vec::new(),
     }
 }
 
@@ -166,6 +164,7 @@ fn kind(proof: &Proof) -> &'static str {
     match proof {
         Proof::BluestoreLabel { .. } => "a BlueStore label",
         Proof::FilestorePartition { .. } => "Filestore partitions",
+        Proof::Vacant { .. } => "a free disk",
     }
 }
 

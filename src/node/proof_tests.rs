@@ -47,6 +47,8 @@ fn request() -> NodeRequest {
         evidence: None,
         target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
         device_class: None,
+        on_file: false,
+        db: None,
     }
 }
 

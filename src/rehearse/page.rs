@@ -100,7 +100,7 @@ fn layout(class: Option<&Class>, slot: &Slot) -> String {
         Some(Class::Legacy(Legacy::BluestoreByHand)) => "BlueStore by hand".to_owned(),
         Some(Class::Conforming) if slot.up => "BlueStore raw".to_owned(),
         Some(Class::Conforming) => "BlueStore raw, down".to_owned(),
-        Some(Class::Refused(_)) | None => "not in service".to_owned(),
+        Some(Class::Vacant | Class::Refused(_)) | None => "not in service".to_owned(),
     }
 }
 

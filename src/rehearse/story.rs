@@ -214,7 +214,11 @@ fn done(act: &Act) -> String {
         | Act::Restart { .. }
         | Act::Reclaim { .. }
         | Act::PurgeStray { .. }
-        | Act::RestoreCrush { .. } => words(act),
+        | Act::RestoreCrush { .. }
+        | Act::Look { .. }
+        | Act::SweepLook { .. }
+        | Act::Adopt(_)
+        | Act::Tolerate { .. } => words(act),
     }
 }
 

@@ -62,6 +62,9 @@ impl World {
                 self.restore_crush(*osd, item, (*reweight, *primary_affinity), writes)
             }
             Act::Deploy(deploy) => self.deploy(deploy),
+            Act::Look { .. } | Act::SweepLook { .. } | Act::Adopt(_) | Act::Tolerate { .. } => {
+                refuse("not simulated yet")
+            }
             Act::Sweep { osd, record } => {
                 self.sweep(*osd, record);
                 Ok(vec![Effect::Small(*osd)])

@@ -169,7 +169,13 @@ impl Shape {
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
-            let node = Node { ready: true, cordoned: false, hostname: host(n) };
+            let node = Node {
+                ready: true,
+                cordoned: false,
+                hostname: host(n),
+                labels: BTreeMap::new(),
+                taints: Vec::new(),
+            };
             world.kube.nodes.insert(NodeName(host(n)), node);
             for kind in kinds {
                 world.add_osd(OsdId(next), &host(n), *kind, self.disk_gib * GIB);
@@ -317,6 +323,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         activates: fsid.is_some(),
         pvc_backed: false,
         held_by_others: None,
+        tolerations: Vec::new(),
         pods: vec![Pod {
             name: format!("rook-ceph-osd-{}-a", osd.0),
             uid: format!("uid-pod-{}", osd.0),
@@ -342,6 +349,7 @@ fn kube() -> Kube {
             host_network: false,
             encrypted: false,
             unsupported: Vec::new(),
+            storage: crate::domain::storage::Storage::default(),
             pg_healthy_regex: None,
         },
         cluster_version: "1".to_owned(),
@@ -357,6 +365,7 @@ fn kube() -> Kube {
         nodes: BTreeMap::new(),
         node_jobs: Vec::new(),
         reports: BTreeMap::new(),
+        looks: BTreeMap::new(),
         kept: BTreeMap::new(),
         order: None,
         leftovers: BTreeMap::new(),

@@ -62,6 +62,7 @@ impl World {
             activates,
             pvc_backed: false,
             held_by_others: None,
+            tolerations: Vec::new(),
             pods: old.map(|old| old.pods).unwrap_or_default(),
         };
         self.kube.daemons.insert(osd, daemon);

@@ -5,8 +5,8 @@ use crate::domain::act::Act;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
-use crate::domain::ledger::{Attempt, Record};
+use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask};
+use crate::domain::ledger::{Attempt, Door, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::phase::{self, DiskFact, SlotFact};
@@ -106,13 +106,15 @@ impl<'a> Step<'a> {
         if !can.key_accepted {
             return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
         }
-        let (Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
-        | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. }) = &evidence.proof;
-        let of_record =
-            (*osd_fsid, *whoami, *cluster) == (self.record.old, self.record.osd, self.seen.ceph.fsid);
-        if !of_record {
+        let of_record = (self.record.old, self.record.osd, self.seen.ceph.fsid);
+        let proven = evidence.proof.names();
+        if proven != Some(of_record) {
+            let found = proven.map_or_else(
+                || "a free disk".to_owned(),
+                |(fsid, osd, cluster)| format!("{osd} {fsid} of cluster {cluster}"),
+            );
             return self.quarantine(format!(
-                "its device proves to be {whoami} {osd_fsid} of cluster {cluster}, and not {} {} of {}",
+                "its device proves to be {found}, and not {} {} of {}",
                 self.record.osd, self.record.old, self.seen.ceph.fsid
             ));
         }
@@ -227,6 +229,10 @@ impl<'a> Step<'a> {
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
         let record = self.record;
         let declared = &self.seen.kube.declaration;
+        let (on_file, db) = match &record.door {
+            Door::InPlace => (false, None),
+            Door::New { on_file, db, .. } => (*on_file, db.clone()),
+        };
         let agent = Act::Agent {
             request: NodeRequest {
                 record: record.id.clone(),
@@ -240,6 +246,8 @@ impl<'a> Step<'a> {
                 evidence: record.evidence.clone(),
                 target: record.target.clone(),
                 device_class: record.crush.device_class.clone(),
+                on_file,
+                db,
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),

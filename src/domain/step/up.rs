@@ -37,6 +37,12 @@ impl Step<'_> {
             block_path: format!("/dev/disk/by-id/{name}"),
             store: record.target.store.to_string(),
             crush: record.crush.clone(),
+            layout: record.target.clone(),
+            db_path: None,
+            wal_path: None,
+            initial_weight: None,
+            on_file: false,
+            fresh: None,
         }))
     }
 

@@ -76,6 +76,7 @@ fn a_proof_that_names_another_osd_or_cluster_proves_nothing() {
                     | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. } => {
                         change(osd_fsid, whoami, cluster);
                     }
+                    Proof::Vacant { .. } => unreachable!("neither is a free disk"),
                 }
             });
             let next = world.plan();

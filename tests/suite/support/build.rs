@@ -204,6 +204,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         activates: !legacy,
         pvc_backed: false,
         held_by_others: None,
+        tolerations: Vec::new(),
         pods: vec![pod(osd)],
     }
 }
@@ -236,6 +237,7 @@ pub(crate) fn declaration() -> Declaration {
         host_network: false,
         encrypted: false,
         unsupported: Vec::new(),
+        storage: osd_migrate::domain::storage::Storage::default(),
         pg_healthy_regex: None,
     }
 }
@@ -243,7 +245,9 @@ pub(crate) fn declaration() -> Declaration {
 pub(crate) fn observation() -> Observation {
     let osds = || (0..OSDS).map(OsdId);
     let node = |name: &str| {
-        (NodeName(name.to_owned()), Node { ready: true, cordoned: false, hostname: name.to_owned() })
+        let (labels, taints) = (BTreeMap::new(), Vec::new());
+        let hostname = name.to_owned();
+        (NodeName(name.to_owned()), Node { ready: true, cordoned: false, hostname, labels, taints })
     };
     Observation {
         at: noon(),
@@ -288,6 +292,7 @@ pub(crate) fn observation() -> Observation {
             nodes: ["h1", "h2", "h3"].map(node).into(),
             node_jobs: Vec::new(),
             reports: BTreeMap::new(),
+            looks: BTreeMap::new(),
             kept: BTreeMap::new(),
             leftovers: BTreeMap::new(),
             rook_prepares: Vec::new(),
