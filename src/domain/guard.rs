@@ -119,6 +119,10 @@ guards! {
     DestroyFsid,
     /// Stop: the Deployment is the very one that was looked at, and its OSD up with the fsid that is meant.
     StopExpects,
+    /// Deploy of a new OSD, Adopt: the Deployment in its place is the very one that was looked at, or none is there as before.
+    DeployReplaces,
+    /// Deploy of a new OSD, Adopt: the slot holds the fsid that is meant, and is down.
+    StartExpects,
     /// Stop: all PGs are clean, asked again right before.
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
