@@ -43,6 +43,10 @@ impl Osd<'_> {
         }
     }
 
+    pub(super) fn store_flag(&self) -> String {
+        format!("--{}", self.deploy.store)
+    }
+
     /// What activation must see.
     pub(super) fn mounts_of_activation(&self) -> Vec<&'static str> {
         let mut mounts = vec!["rook-config-override", "rook-ceph-log", "devices", "run-udev", "activate-osd"];
@@ -54,7 +58,7 @@ impl Osd<'_> {
 
     pub(super) fn activate(&self) -> Value {
         let (id, fsid, block_path) = (self.id(), self.deploy.fsid.to_string(), self.block_path());
-        let store = format!("--{}", self.deploy.store);
+        let store = self.store_flag();
         let vars = [
             ("CEPH_VOLUME_DEBUG", "1"),
             ("CEPH_VOLUME_SKIP_RESTORECON", "1"),

@@ -50,6 +50,11 @@ impl Osd<'_> {
             ("ROOK_WAL_DEVICE", self.deploy.wal_path.as_deref()),
         ];
         vars.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let store = self.store_flag();
+        if self.deploy.layout.encrypted {
+            // For its script, which activates.
+            vars.push(("ROOK_OSD_STORE_FLAG", &store));
+        }
         let mut env = literals(&vars);
         let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
         let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
