@@ -181,6 +181,7 @@ mod tests {
         let mut object = deployment("rook-ceph-osd-3", &labels, &osd);
         object["metadata"]["annotations"] = json!({STOPPED: "r1"});
         object["spec"]["replicas"] = json!(0);
+        object["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "a", "operator": "Exists"}]);
         let parsed = parse(&object).unwrap();
         assert_eq!((parsed.osd, parsed.hostname.as_deref()), (OsdId(3), Some("h1")));
         assert_eq!(parsed.operator_namespace.as_deref(), Some("rook-system"));
@@ -191,6 +192,7 @@ mod tests {
             (0, "ceph:16", true, false)
         );
         assert_eq!(daemon.stopped_by, Some(RecordId("r1".to_owned())));
+        assert_eq!(daemon.tolerations.iter().map(|t| t.key.as_str()).collect::<Vec<_>>(), ["a"]);
         assert_eq!(daemon.held_by_others.as_deref(), Some("label ceph.rook.io/do-not-reconcile=true"));
     }
 

@@ -81,12 +81,11 @@ fn networks(spec: &Value, namespace: &str) -> Result<Option<String>, String> {
 /// One network: `NAMESPACE/NAME@INTERFACE`, of which only NAME must be there, or an element as JSON, in a list or alone.
 fn selection(text: &str, namespace: &str) -> Option<Value> {
     let mut element = if text.trim_start().starts_with(['[', '{']) {
-        match serde_json::from_str(text).ok()? {
-            Value::Array(list) => match list.as_slice() {
-                [only] => only.clone(),
-                _ => return None,
-            },
-            other => other,
+        let parsed: Value = serde_json::from_str(text).ok()?;
+        match parsed.as_array().map(Vec::as_slice) {
+            Some([only]) => only.clone(),
+            Some(_) => return None,
+            None => parsed,
         }
     } else {
         let (network, interface) = text.split_once('@').map_or((text, None), |(n, i)| (n, Some(i)));

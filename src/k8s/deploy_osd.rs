@@ -106,6 +106,9 @@ impl K8s {
         expect_in_place(deploy, fresh, found.as_ref())?;
         match found {
             None => {
+                // Nothing of the object could be compared: a runner that was frozen until here would make one for an OSD
+                // that others removed since.
+                self.expect_ledger().await?;
                 let name = text(&new, "/metadata/name");
                 self.create_deployment(&name, new).await.map(|()| Deployed::Done)
             }

@@ -166,16 +166,13 @@ pub(super) fn assemble(
 
 fn with_job(look: Look, name: &str, jobs: &[JobFacts], pods: &[PodFacts]) -> Look {
     let of_map = |job: &&JobFacts| job.name == name && job.owner.as_ref() == Some(&look.uid);
-    match jobs.iter().find(of_map) {
-        Some(job) => {
-            let pods = pods.iter().filter(|pod| pod.job_uid == job.uid);
-            let state = job_state::state(job, pods.clone());
-            Look { state: Some(state), trouble: pods.into_iter().find_map(|pod| pod.trouble.clone()), ..look }
-        }
-        None => {
-            let alive = pods.iter().any(|pod| pod.job == name && !pod.terminal);
-            Look { state: alive.then_some(JobState::Running), ..look }
-        }
+    if let Some(job) = jobs.iter().find(of_map) {
+        let pods = pods.iter().filter(|pod| pod.job_uid == job.uid);
+        let state = job_state::state(job, pods.clone());
+        Look { state: Some(state), trouble: pods.into_iter().find_map(|pod| pod.trouble.clone()), ..look }
+    } else {
+        let alive = pods.iter().any(|pod| pod.job == name && !pod.terminal);
+        Look { state: alive.then_some(JobState::Running), ..look }
     }
 }
 

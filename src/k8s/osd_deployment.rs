@@ -166,13 +166,11 @@ impl K8s {
                 None => None,
             },
         };
-        match object {
-            Some(object) => Ok(object.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({}))),
-            None => {
-                let all = tolerations::for_node(placement, &self.machine(node).await?);
-                Ok(json!({"tolerations": tolerations::render(&all)}))
-            }
+        if let Some(object) = object {
+            return Ok(object.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({})));
         }
+        let all = tolerations::for_node(placement, &self.machine(node).await?);
+        Ok(json!({"tolerations": tolerations::render(&all)}))
     }
 
     async fn expect_deployment(&self, osd: OsdId) -> Result<Found, K8sError> {
