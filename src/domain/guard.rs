@@ -134,6 +134,8 @@ guards! {
     // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
+    /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.
+    SlotIsOurs,
     /// An OSD is stopped by us only by our annotation with this record.
     StoppedByUs,
     /// Nothing is destroyed while the OSD is up or its pod is there.

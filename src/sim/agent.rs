@@ -409,7 +409,7 @@ impl World {
                 let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
                 Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes })
             });
-        Inspection { content, evidence, capability: able() }
+        Inspection { content, evidence, capability: able(), volume: None }
     }
 
     fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {

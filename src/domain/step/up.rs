@@ -1,14 +1,20 @@
 //! From the finished new OSD to the closed record.
 
 use super::Step;
-use crate::domain::act::{Act, Deploy};
+use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds};
+use crate::domain::inspection::Volume;
+use crate::domain::ledger::{Door, Record};
 use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::osd::{DeviceIdentity, Mode};
 use crate::domain::phase::{self, SlotFact};
 
 /// Restarts of a new OSD's pod after which waiting on does no good.
 pub const MAX_RESTARTS: u32 = 3;
+
+/// The file of a node's OSD for tests, as its pod sees it: below `dataDirHostPath`, which Rook mounts there.
+pub const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
 
 impl Step<'_> {
     pub(super) fn deploy(&self) -> Next {
@@ -26,23 +32,31 @@ impl Step<'_> {
         if let Some(next) = self.hush().filter(|_| !self.facts.up) {
             return next;
         }
-        let Some(name) = evidence.device.by_id.first() else {
+        let volume = phase::last_look(record, self.seen)
+            .and_then(|report| report.inspection.as_ref()?.volume.clone());
+        let Some(block_path) = block_path(record, &evidence.device, volume.as_ref()) else {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
         };
+        let (initial_weight, on_file) = match &record.door {
+            Door::InPlace => (None, false),
+            Door::New { initial_weight, on_file, .. } => (*initial_weight, *on_file),
+        };
+        let there = self.seen.kube.daemons.get(&osd);
+        let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.resource_version.clone()));
         self.fenced(Act::Deploy(Deploy {
             osd,
             record: record.id.clone(),
             fsid,
             node: record.node.clone(),
-            block_path: format!("/dev/disk/by-id/{name}"),
+            block_path,
             store: record.target.store.to_string(),
             crush: record.crush.clone(),
             layout: record.target.clone(),
-            db_path: None,
+            db_path: volume.and_then(|volume| volume.db_path),
             wal_path: None,
-            initial_weight: None,
-            on_file: false,
-            fresh: None,
+            initial_weight,
+            on_file,
+            fresh: record.is_new().then_some(Fresh { replaces }),
         }))
     }
 
@@ -137,5 +151,14 @@ impl Step<'_> {
             return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
         }
         Next::Save { ledger: self.ledger.without(record.osd), osd: Some(record.osd), why: Saving::Closed }
+    }
+}
+
+/// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot.
+fn block_path(record: &Record, device: &DeviceIdentity, volume: Option<&Volume>) -> Option<String> {
+    match &record.door {
+        Door::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
+        Door::InPlace | Door::New { .. } if record.target.mode == Mode::Lvm => volume.map(|v| v.block_path.clone()),
+        Door::InPlace | Door::New { .. } => Some(format!("/dev/disk/by-id/{}", device.by_id.first()?)),
     }
 }

@@ -456,7 +456,7 @@ impl World {
             ended_at: world.seen.at,
             steps: vec![("prove".to_owned(), 3)],
             claims: record.claims.clone(),
-            inspection: Some(Inspection { content, evidence: Some(evidence(osd)), capability: able() }),
+            inspection: Some(Inspection { content, evidence: Some(evidence(osd)), capability: able(), volume: None }),
             problem: None,
         };
         change(&mut report);
