@@ -94,6 +94,8 @@ guards! {
     NotDraining,
     /// Deployments and pods can be told apart.
     NothingOdd,
+    /// One OSD restarts after the other.
+    RolledOutFirst,
     /// The node is Ready.
     NodeReady,
     /// The node is not cordoned.
@@ -134,6 +136,8 @@ guards! {
     // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
+    /// An OSD that nothing starts is started only where its slot holds the fsid on its disk.
+    AdoptsByFsid,
     /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.
     SlotIsOurs,
     /// An OSD is stopped by us only by our annotation with this record.

@@ -43,8 +43,10 @@ pub struct NodeWork {
     pub look: u32,
     /// Looks that failed one after the other.
     pub failures: u32,
-    /// Disks dealt with since the look, made or failed, by their stable names: the look does not show it.
+    /// Disks that became OSDs in this run, by their stable names: the look was before that.
     pub done: BTreeSet<String>,
+    /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
+    pub problems: Vec<String>,
 }
 
 /// See `NodeWork`.
@@ -145,6 +147,17 @@ pub struct Record {
     pub closing: bool,
     /// It failed and is left alone.
     pub quarantine: Option<Quarantine>,
+}
+
+impl NodeStatus {
+    /// As seed 004 writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ComputingDiff => "computingDiff",
+            Self::Orchestrating => "orchestrating",
+            Self::Completed => "completed",
+        }
+    }
 }
 
 impl Record {

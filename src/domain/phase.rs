@@ -247,6 +247,7 @@ pub const ROWS: &[Row] = &[
     (Phase::Strayed, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed),
     (Phase::Unplaced, |f| {
         !f.placed
+            && !f.new
             && match f.slot {
                 SlotFact::Destroyed => f.known(),
                 // One that never booted is destroyed first: what is restored would take the mark off it.
@@ -473,10 +474,9 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
 fn is_vacant(record: &Record, content: &Content) -> bool {
     match (content, record.evidence.as_ref().map(|evidence| &evidence.proof)) {
         (Content::Blank, Some(Proof::Vacant { .. })) => true,
-        (
-            Content::Tombstone { osd, old, record, .. },
-            Some(Proof::Vacant { tombstone: Some((seen_osd, seen_old, seen_record)) }),
-        ) => (osd, old, record) == (seen_osd, seen_old, seen_record),
+        (Content::Tombstone { osd, old, record, .. }, Some(Proof::Vacant { tombstone: Some(stone) })) => {
+            (osd, old, record) == (&stone.0, &stone.1, &stone.2)
+        }
         (_, _) => false,
     }
 }

@@ -184,7 +184,8 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Withdrawn
             | Saving::Purged
             | Saving::PgsGone { .. }
-            | Saving::Barred,
+            | Saving::Barred
+            | Saving::Node { .. },
             _,
         ) => format!("{}: {why}", osd?),
     };
@@ -260,6 +261,12 @@ fn waited(wait: &Wait) -> Waited {
         Wait::Agent { osd, task, trouble, .. } => {
             let trouble = trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
             (format!("agent {osd} {task}"), format!("for the agent{trouble}"), 0)
+        }
+        Wait::Node { node, reason } => {
+            (format!("node {node}"), format!("new OSDs on {node} wait: {reason}"), 0)
+        }
+        Wait::Look { node, .. } => {
+            (format!("look {node}"), format!("for the look at the disks of {node}"), 0)
         }
         Wait::Down { osd } => (format!("down {osd}"), format!("for {osd} to go down"), 0),
         Wait::Up { osd, .. } => (format!("up {osd}"), format!("for {osd} to come up"), 0),

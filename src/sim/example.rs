@@ -324,6 +324,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
+        rolled_out: true,
         pods: vec![Pod {
             name: format!("rook-ceph-osd-{}-a", osd.0),
             uid: format!("uid-pod-{}", osd.0),

@@ -113,6 +113,17 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
     ])
 }
 
+/// Gate before an OSD is restarted as it is: nothing is given up, so one loss more need not be survivable. Every other
+/// Deployment must have come to rest: right after its change an OSD is still up, and its PGs look clean.
+pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let rolling = seen.kube.daemons.iter().find(|(_, daemon)| !daemon.rolled_out);
+    first_not_open([
+        before_any_stop(our_fence, seen),
+        before_this_stop(osd, node, seen),
+        rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::Rolling { osd: *osd })),
+    ])
+}
+
 /// Gate of an act right before it is done: what it needs of the data.
 pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
     match spare {

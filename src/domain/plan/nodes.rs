@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
+
 use super::vacant;
 use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inventory::{LookRequest, NodeInventory, OsdSeen};
-use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
+use crate::domain::ledger::{Ledger, NodeStatus, NodeWork, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, Look, Observation, SlotState};
 use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
@@ -89,35 +91,33 @@ impl<'a> Walk<'a> {
                 NodeStatus::Orchestrating | NodeStatus::Completed => self.orchestrate(node, work),
             });
         }
-        let is_new = |node: &&NodeName| {
-            self.ledger.nodes.get(*node).is_none_or(|work| work.run != self.policy.run)
-        };
+        let is_new =
+            |node: &&NodeName| self.ledger.nodes.get(*node).is_none_or(|work| work.run != self.policy.run);
         let nodes = provision::nodes(self.seen, self.policy.store_on_file);
         let node = nodes.chosen.iter().find(is_new)?;
         // A look changes nothing, but it is the beginning of what may be held.
         match gate::begin(self.policy, self.ledger, self.seen) {
             Gate::Open => Some(self.look_anew(node, 0)),
-            Gate::Shut(reason) | Gate::Unknown(reason) => Some(self.waits(node, reason)),
+            Gate::Shut(reason) | Gate::Unknown(reason) => Some(waits(node, reason)),
         }
-    }
-
-    fn waits(&self, node: &NodeName, reason: Reason) -> Next {
-        Next::Wait(Wait::Node { node: node.clone(), reason })
     }
 
     /// The number of a look is saved before its Job is made.
     fn look_anew(&self, node: &NodeName, failures: u32) -> Next {
         let before = self.ledger.nodes.get(node).filter(|work| work.run == self.policy.run);
-        self.save(node, NodeWork {
-            status: NodeStatus::ComputingDiff,
-            since: self.seen.at,
-            message: String::new(),
-            run: self.policy.run.clone(),
-            look: before.map_or(0, |work| work.look) + 1,
-            failures,
-            done: before.map(|work| work.done.clone()).unwrap_or_default(),
-            problems: Vec::new(),
-        })
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::ComputingDiff,
+                since: self.seen.at,
+                message: String::new(),
+                run: self.policy.run.clone(),
+                look: before.map_or(0, |work| work.look) + 1,
+                failures,
+                done: before.map(|work| work.done.clone()).unwrap_or_default(),
+                problems: Vec::new(),
+            },
+        )
     }
 
     fn save(&self, node: &NodeName, work: NodeWork) -> Next {
@@ -142,17 +142,21 @@ impl<'a> Walk<'a> {
         if let Some(report) = &look.report {
             return match (&report.inventory, &report.problem) {
                 (Some(inventory), _) => self.looked(node, work, inventory),
-                (None, problem) => self.look_failed(node, work, problem.as_deref().unwrap_or("no reason is known")),
+                (None, problem) => {
+                    self.look_failed(node, work, problem.as_deref().unwrap_or("no reason is known"))
+                }
             };
         }
-        let minutes = |since| (self.seen.at - since).num_minutes();
+        let minutes = |since: DateTime<Utc>| (self.seen.at - since).num_minutes();
         let trouble = look.trouble.as_deref();
         match look.state {
             None => self.make_look(node, work),
             Some(JobState::Waiting) if minutes(look.created_at) >= START_MINUTES => {
                 self.look_failed(node, work, trouble.unwrap_or("its pod does not start"))
             }
-            Some(JobState::Running) if minutes(look.heartbeat_at.unwrap_or(look.created_at)) >= SILENT_MINUTES => {
+            Some(JobState::Running)
+                if minutes(look.heartbeat_at.unwrap_or(look.created_at)) >= SILENT_MINUTES =>
+            {
                 self.look_failed(node, work, "its agent is silent")
             }
             Some(JobState::Ended) => self.look_failed(node, work, trouble.unwrap_or("it left no report")),
@@ -183,27 +187,33 @@ impl<'a> Walk<'a> {
             return self.look_anew(node, work.failures + 1);
         }
         let why = format!("its disks could not be looked at {MAX_FAILURES} times, the last time: {why}");
-        self.save(node, NodeWork {
-            status: NodeStatus::Completed,
-            since: self.seen.at,
-            message: why.clone(),
-            failures: MAX_FAILURES,
-            problems: vec![why],
-            ..work.clone()
-        })
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Completed,
+                since: self.seen.at,
+                message: why.clone(),
+                failures: MAX_FAILURES,
+                problems: vec![why],
+                ..work.clone()
+            },
+        )
     }
 
     fn looked(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
         let processed = provision::process(node, inventory, self.seen, self.policy.store_on_file);
         let new = self.vacancies(work, &processed).count();
-        self.save(node, NodeWork {
-            status: NodeStatus::Orchestrating,
-            since: self.seen.at,
-            message: format!("{new} disks to be made OSDs"),
-            failures: 0,
-            problems: told(&processed.problems),
-            ..work.clone()
-        })
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Orchestrating,
+                since: self.seen.at,
+                message: format!("{new} disks to be made OSDs"),
+                failures: 0,
+                problems: told(&processed.problems),
+                ..work.clone()
+            },
+        )
     }
 
     /// Its new OSDs are being made: what nothing starts first, then one disk after the other.
@@ -226,7 +236,7 @@ impl<'a> Walk<'a> {
         for gate in gates {
             match gate {
                 Gate::Open => {}
-                Gate::Shut(reason) | Gate::Unknown(reason) => return self.waits(node, reason),
+                Gate::Shut(reason) | Gate::Unknown(reason) => return waits(node, reason),
             }
         }
         vacant::record(node, vacancy, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
@@ -262,13 +272,16 @@ impl<'a> Walk<'a> {
             0 => "nothing to do".to_owned(),
             _ => format!("{made} disks were made OSDs"),
         };
-        self.save(node, NodeWork {
-            status: NodeStatus::Completed,
-            since: self.seen.at,
-            message,
-            problems: told(&processed.problems),
-            ..work.clone()
-        })
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Completed,
+                since: self.seen.at,
+                message,
+                problems: told(&processed.problems),
+                ..work.clone()
+            },
+        )
     }
 
     /// An OSD of this cluster that is finished on a disk of the node, down, and started by nothing, whoever made it.
@@ -301,7 +314,9 @@ impl<'a> Walk<'a> {
     fn is_adoptable(&self, found: &OsdSeen) -> bool {
         let slot = self.seen.ceph.slots.get(&found.osd);
         let is_it = slot.is_some_and(|slot| {
-            slot.state != SlotState::Destroyed && !slot.up && holds(Guard::AdoptsByFsid, slot.fsid == Some(found.fsid))
+            slot.state != SlotState::Destroyed
+                && !slot.up
+                && holds(Guard::AdoptsByFsid, slot.fsid == Some(found.fsid))
         });
         is_it
             && found.activatable
@@ -309,6 +324,10 @@ impl<'a> Walk<'a> {
             && !self.seen.kube.daemons.contains_key(&found.osd)
             && !self.ledger.records.contains_key(&found.osd)
     }
+}
+
+fn waits(node: &NodeName, reason: Reason) -> Next {
+    Next::Wait(Wait::Node { node: node.clone(), reason })
 }
 
 fn told(problems: &[String]) -> Vec<String> {
@@ -324,4 +343,27 @@ pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> 
     let left_out = provision::nodes(seen, policy.store_on_file).left_out;
     let all: BTreeSet<_> = found.chain(left_out).collect();
     all.into_iter().collect()
+}
+
+/// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.
+pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+    let walk = Walk { policy, ledger, seen };
+    let found = || {
+        let work = ledger.nodes.get(&record.node)?;
+        let inventory = walk.inventory(&record.node, work)?;
+        let chosen = provision::nodes(seen, policy.store_on_file).chosen;
+        let processed = provision::process(&record.node, inventory, seen, policy.store_on_file);
+        let is_it = |vacancy: &provision::Vacancy| {
+            let device = record.evidence.as_ref().map(|evidence| &evidence.device);
+            device.is_some_and(|device| device.is_same_as(&vacancy.device))
+                && vacant::door(vacancy) == record.door
+                && vacancy.layout == record.target
+        };
+        let selected = processed.disks.iter().any(|(_, verdict)| match verdict {
+            Verdict::New(vacancy) => is_it(vacancy),
+            Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => false,
+        });
+        Some(chosen.contains(&record.node) && selected)
+    };
+    found().unwrap_or(false)
 }

@@ -12,7 +12,12 @@ use crate::domain::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::provision::{self, Vacancy};
 
 /// Records a free disk, before anything is done to it.
-pub(super) fn record(node: &NodeName, vacancy: &Vacancy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+pub(super) fn record(
+    node: &NodeName,
+    vacancy: &Vacancy,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> Option<Next> {
     if ledger.records.len() >= MAX_OPEN {
         return None;
     }
@@ -24,17 +29,14 @@ pub(super) fn record(node: &NodeName, vacancy: &Vacancy, ledger: &Ledger, seen: 
     let placeholder = placeholder(serial, seen);
     // A slot that is filled again keeps its place; its Deployment starts the OSD that was there.
     let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(placeholder);
-    let by_size = CrushItem { location, weight: by_size(vacancy), device_class: vacancy.device_class.clone() };
+    let by_size =
+        CrushItem { location, weight: by_size(vacancy), device_class: vacancy.device_class.clone() };
     let record = Record {
         id: RecordId(format!("{}-{serial}", placeholder.to_string().get(..8)?)),
         osd,
         node: node.clone(),
         class: Class::Vacant,
-        door: Door::New {
-            initial_weight: vacancy.initial_weight,
-            on_file: vacancy.on_file,
-            db: vacancy.db.clone(),
-        },
+        door: door(vacancy),
         target: vacancy.layout.clone(),
         old,
         deployment: daemon.map(|daemon| daemon.uid.clone()).unwrap_or_default(),
@@ -67,6 +69,11 @@ pub(super) fn record(node: &NodeName, vacancy: &Vacancy, ledger: &Ledger, seen: 
     Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
 }
 
+/// By which door a free disk comes.
+pub(super) fn door(vacancy: &Vacancy) -> Door {
+    Door::New { initial_weight: vacancy.initial_weight, on_file: vacancy.on_file, db: vacancy.db.clone() }
+}
+
 /// Ceph weighs an OSD in TiB.
 #[expect(clippy::cast_precision_loss, reason = "a weight has 16 bits behind the point")]
 fn by_size(vacancy: &Vacancy) -> Weight {
@@ -90,7 +97,11 @@ fn id_for<'a>(
         let was_run_here = seen.kube.daemons.get(osd).is_some_and(|daemon| {
             daemon.node.as_ref() == Some(node) && daemon.held_by_others.is_none() && daemon.pods.is_empty()
         });
-        slot.state == SlotState::Destroyed && !slot.up && at_home && was_run_here && !ledger.records.contains_key(osd)
+        slot.state == SlotState::Destroyed
+            && !slot.up
+            && at_home
+            && was_run_here
+            && !ledger.records.contains_key(osd)
     };
     let slots = &seen.ceph.slots;
     let named = vacancy.tombstone.as_ref().map(|(osd, ..)| *osd);
@@ -101,21 +112,21 @@ fn id_for<'a>(
         is_absent && !seen.kube.daemons.contains_key(osd)
     };
     let destroyed = named.as_ref().and_then(free).or_else(|| slots.keys().find_map(free));
-    destroyed.unwrap_or_else(|| {
-        ((0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX)), None)
-    })
+    destroyed.unwrap_or_else(|| ((0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX)), None))
 }
 
 /// Stands where a record has the fsid of the OSD that was there before: no OSD ever has it. A UUID of version 8 (RFC 9562),
-/// made of what makes it unique: the record's number, the time, the cluster.
+/// made of what makes it unique: the second, the record's number, the cluster.
 fn placeholder(serial: u32, seen: &Observation) -> OsdFsid {
+    let second = u128::from(seen.at.timestamp().unsigned_abs() & 0xffff_ffff);
     let cluster = seen.ceph.fsid.to_string();
-    let tail = u128::from_str_radix(cluster.rsplit('-').next().unwrap_or_default(), 16).unwrap_or(0);
-    let millis = u128::from(seen.at.timestamp_millis().unsigned_abs() & 0xffff_ffff);
-    let bits = u128::from(serial) << 96 | millis << 64 | 0x8000 << 64 | 0x8000_0000_0000_0000 | tail;
+    let cluster = u128::from(u32::from_str_radix(cluster.get(..8).unwrap_or_default(), 16).unwrap_or(0));
+    let bits = second << 96 | u128::from(serial) << 32 | cluster;
     let uuid = uuid::Builder::from_custom_bytes(bits.to_be_bytes()).into_uuid();
     // Never nil: version and variant are set.
-    OsdFsid::new(uuid).or_else(|| OsdFsid::new(Uuid::max())).unwrap_or_else(|| unreachable!("a version is set"))
+    OsdFsid::new(uuid)
+        .or_else(|| OsdFsid::new(Uuid::max()))
+        .unwrap_or_else(|| unreachable!("a version is set"))
 }
 
 /// What names the adoption of an OSD, where an act wants a record: nothing of it is stored.

@@ -55,7 +55,9 @@ impl<'a> Step<'a> {
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
-            Phase::Withdrawn if self.facts.new => self.save(Saving::Withdrawn, |record| record.closing = true),
+            Phase::Withdrawn if self.facts.new => {
+                self.save(Saving::Withdrawn, |record| record.closing = true)
+            }
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),

@@ -5,7 +5,7 @@ use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::Volume;
-use crate::domain::ledger::{Door, Record};
+use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{DeviceIdentity, Mode};
 use crate::domain::phase::{self, SlotFact};
@@ -14,7 +14,7 @@ use crate::domain::phase::{self, SlotFact};
 pub const MAX_RESTARTS: u32 = 3;
 
 /// The file of a node's OSD for tests, as its pod sees it: below `dataDirHostPath`, which Rook mounts there.
-pub const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
+const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
 
 impl Step<'_> {
     pub(super) fn deploy(&self) -> Next {
@@ -32,8 +32,8 @@ impl Step<'_> {
         if let Some(next) = self.hush().filter(|_| !self.facts.up) {
             return next;
         }
-        let volume = phase::last_look(record, self.seen)
-            .and_then(|report| report.inspection.as_ref()?.volume.clone());
+        let volume =
+            phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref()?.volume.clone());
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref()) else {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
         };
@@ -126,6 +126,19 @@ impl Step<'_> {
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
     }
 
+    /// The ledger without the record. The look at its node was before a new OSD was made: the disk is not free any more.
+    fn closed(&self) -> Ledger {
+        let record = self.record;
+        let mut ledger = self.ledger.without(record.osd);
+        let disk = record.evidence.as_ref().map(|evidence| evidence.device.stable_name());
+        if let (true, Some(_), Some(disk)) = (record.is_new(), record.new, disk)
+            && let Some(work) = ledger.nodes.get_mut(&record.node)
+        {
+            work.done.insert(disk);
+        }
+        ledger
+    }
+
     /// One a turn: flags, fence, what was made for the record; last the record itself.
     pub(super) fn close(&self) -> Next {
         let record = self.record;
@@ -150,7 +163,7 @@ impl Step<'_> {
         if !holds(Guard::SweptFirst, !made) {
             return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
         }
-        Next::Save { ledger: self.ledger.without(record.osd), osd: Some(record.osd), why: Saving::Closed }
+        Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed }
     }
 }
 
@@ -158,7 +171,9 @@ impl Step<'_> {
 fn block_path(record: &Record, device: &DeviceIdentity, volume: Option<&Volume>) -> Option<String> {
     match &record.door {
         Door::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
-        Door::InPlace | Door::New { .. } if record.target.mode == Mode::Lvm => volume.map(|v| v.block_path.clone()),
+        Door::InPlace | Door::New { .. } if record.target.mode == Mode::Lvm => {
+            volume.map(|v| v.block_path.clone())
+        }
         Door::InPlace | Door::New { .. } => Some(format!("/dev/disk/by-id/{}", device.by_id.first()?)),
     }
 }
