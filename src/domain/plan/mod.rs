@@ -1,8 +1,12 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
+mod disks;
 mod nodes;
 mod tolerate;
 mod vacant;
+
+pub use disks::{DiskLine, Disks, disks};
+pub use nodes::look;
 
 use std::collections::BTreeSet;
 

@@ -167,18 +167,7 @@ impl<'a> Walk<'a> {
     }
 
     fn make_look(&self, node: &NodeName, work: &NodeWork) -> Next {
-        let declared = &self.seen.kube.declaration;
-        Next::Do(Act::Look {
-            request: LookRequest {
-                run: work.run.clone(),
-                number: work.look,
-                node: node.clone(),
-                cluster: self.seen.ceph.fsid,
-                on_file: self.policy.store_on_file,
-            },
-            image: declared.image.clone(),
-            data_dir: declared.data_dir.clone(),
-        })
+        Next::Do(look(self.policy, node, work.look, self.seen))
     }
 
     /// A node that can't be looked at again and again is left out; the others go on.
@@ -323,6 +312,22 @@ impl<'a> Walk<'a> {
             && found.cluster == self.seen.ceph.fsid
             && !self.seen.kube.daemons.contains_key(&found.osd)
             && !self.ledger.records.contains_key(&found.osd)
+    }
+}
+
+/// A look at the disks of a node, for this run.
+pub fn look(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
+    let declared = &seen.kube.declaration;
+    Act::Look {
+        request: LookRequest {
+            run: policy.run.clone(),
+            number,
+            node: node.clone(),
+            cluster: seen.ceph.fsid,
+            on_file: policy.store_on_file,
+        },
+        image: declared.image.clone(),
+        data_dir: declared.data_dir.clone(),
     }
 }
 
