@@ -235,6 +235,7 @@ fn effect(effect: &Effect) -> Option<String> {
         | Effect::Deployed(..)
         | Effect::AgentMade(_)
         | Effect::Small(_)
+        | Effect::Restarted(_)
         | Effect::Fence => None,
     }
 }
