@@ -1,8 +1,12 @@
 //! Stage 2 of seed 000: which free disks become OSDs, on which nodes, laid out how and placed where. Pure.
 
+mod database;
 mod location;
 mod placement;
 mod select;
+mod taints;
+mod vacant;
+mod wanted;
 
 use std::fmt;
 
@@ -12,7 +16,11 @@ use super::observation::Observation;
 use super::osd::{DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId, Weight};
 
 pub use location::location;
-pub use placement::{Nodes, missing_tolerations, nodes};
+pub use placement::{Nodes, nodes};
+pub use taints::missing_tolerations;
+
+/// Name of the pseudo disk that stands for the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`, seed 000).
+pub const FILE: &str = "osd-on-file";
 
 /// A free, selected disk and what it becomes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,6 +97,8 @@ pub struct Processed {
 }
 
 /// What the disks of a node become.
+///
+/// With `on_file` everything that is declared is ignored, and only the node's file is looked at (seed 000).
 pub fn process(node: &NodeName, inventory: &NodeInventory, seen: &Observation, on_file: bool) -> Processed {
-    select::process(node, inventory, seen, on_file)
+    if on_file { vacant::file(node, inventory) } else { vacant::disks(node, inventory, seen) }
 }
