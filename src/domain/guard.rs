@@ -121,6 +121,10 @@ guards! {
     DestroyFsid,
     /// Stop: the Deployment is the very one that was looked at, and its OSD up with the fsid that is meant.
     StopExpects,
+    /// Deploy of a new OSD, Adopt: the Deployment in its place is the very one that was looked at, or none is there as before.
+    DeployReplaces,
+    /// Deploy of a new OSD, Adopt: the slot holds the fsid that is meant, and is down.
+    StartExpects,
     /// Stop: all PGs are clean, asked again right before.
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
@@ -136,8 +140,6 @@ guards! {
     // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
-    /// An OSD that nothing starts is started only where its slot holds the fsid on its disk.
-    AdoptsByFsid,
     /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.
     SlotIsOurs,
     /// An OSD is stopped by us only by our annotation with this record.
@@ -189,6 +191,8 @@ guards! {
     AgentSlotDestroyed,
     /// What was read is proven again under the exclusive open.
     AgentProvesAgain,
+    /// A free disk is made an OSD only where nothing is on it.
+    VacantDisk,
     /// Fsid, id and cluster of the old OSD, and how it was made, are on the disk as recorded.
     ProofNames,
     /// A store that is not the old one is wiped only if its fsid is a claim.

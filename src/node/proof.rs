@@ -16,6 +16,8 @@ pub(crate) enum Verdict {
     Done,
     /// It carries the recorded OSD, proven.
     WipeOld,
+    /// There is nothing on it, by the whole proof of a free disk, or the very tombstone that its node's look saw.
+    TakeFree,
     /// Our tombstone, or an unfinished store of a claim: what was there is gone already.
     WipeOurs,
     /// Anything else, in a sentence.
@@ -45,6 +47,12 @@ pub(crate) fn verdict(
                 )),
             }
         }
+        content
+            if holds(Guard::VacantDisk, is_free(content, &evidence.proof))
+                && is_asked_free(&evidence.proof) =>
+        {
+            Verdict::TakeFree
+        }
         Content::Bluestore { .. } | Content::FilestorePartition { .. } => match &look.proof {
             Some(seen) => match old_is_proven(request, evidence, seen) {
                 Ok(()) => Verdict::WipeOld,
@@ -61,6 +69,22 @@ pub(crate) fn verdict(
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             refuse(look, request)
         }
+    }
+}
+
+/// The request is about a disk that its node's look found free.
+fn is_asked_free(proof: &Proof) -> bool {
+    matches!(proof, Proof::Vacant { .. })
+}
+
+/// It is as that look found it.
+fn is_free(content: &Content, proof: &Proof) -> bool {
+    match (content, proof) {
+        (Content::Blank, Proof::Vacant { .. }) => true,
+        (Content::Tombstone { osd, old, record, .. }, Proof::Vacant { tombstone: Some(stone) }) => {
+            (osd, old, record) == (&stone.0, &stone.1, &stone.2)
+        }
+        (_, _) => false,
     }
 }
 

@@ -93,10 +93,9 @@ async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> 
                 let key = label::read_key(&found.disk.node).await?;
                 mons::osd_new(host, fsid, request.osd, &key).await
             }
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::Refuse(_) => Err(NodeError::Refused(format!(
-                "expected a finished OSD of ours, found {}",
-                found.look.content
-            ))),
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Refuse(_) => Err(
+                NodeError::Refused(format!("expected a finished OSD of ours, found {}", found.look.content)),
+            ),
         },
         Search::None(what) | Search::Several(what) => Err(NodeError::Refused(what)),
     }
@@ -115,7 +114,7 @@ async fn make(
     match &verdict {
         Verdict::Done => return Ok(None),
         Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
-        Verdict::WipeOld | Verdict::WipeOurs => {}
+        Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
     }
     asked.can_rebuild()?;
     if let Ok(slots) = &asked.slots {
@@ -168,7 +167,10 @@ async fn prove(
             let (entries, fs_uuid) = content::partition_uuids(&found.disk).await?;
             proof::same_partitions(&evidence.proof, &entries, fs_uuid.as_deref()).map_err(NodeError::Refused)
         }
-        (Verdict::WipeOld | Verdict::WipeOurs | Verdict::Done | Verdict::Refuse(_), _) => {
+        (
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Done | Verdict::Refuse(_),
+            _,
+        ) => {
             let now = content::look(&found.disk, &host.scratch, Sharing::No).await?;
             if proof::verdict(request, evidence, &claimed(request, host)?, &now) == *verdict {
                 return Ok(());
@@ -232,7 +234,7 @@ async fn recorded(
     let claimed = claimed(request, host)?;
     find::recorded(host, &evidence.device, sharing, |look| {
         match proof::verdict(request, evidence, &claimed, look) {
-            Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs => true,
+            Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Refuse(_) => false,
         }
     })

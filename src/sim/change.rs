@@ -196,7 +196,8 @@ impl World {
             Happening::DiskFormatted(name) => {
                 self.put_foreign(name);
                 if let Some(disk) = self.disks.get_mut(name) {
-                    (disk.content, disk.proof) = (Content::Other { what: "a signature of ext4".to_owned() }, None);
+                    (disk.content, disk.proof) =
+                        (Content::Other { what: "a signature of ext4".to_owned() }, None);
                 }
             }
             _ => {}

@@ -107,7 +107,8 @@ pub fn one_more() -> World {
 /// Three hosts with a free disk each and no OSD: mons, and an empty pool.
 pub fn empty() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 0 };
-    let mut world = Shape { hosts: vec![Vec::new(), Vec::new(), Vec::new()], pools: vec![pool], disk_gib: 6 }.world();
+    let mut world =
+        Shape { hosts: vec![Vec::new(), Vec::new(), Vec::new()], pools: vec![pool], disk_gib: 6 }.world();
     world.kube.declaration.storage.all_nodes = true;
     world.kube.declaration.storage.selection.all = Some(true);
     for n in 0..3 {

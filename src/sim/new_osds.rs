@@ -60,7 +60,9 @@ impl World {
             inventory: Some(self.inventory(&look.node)),
             problem: None,
         };
-        self.kube.looks.insert(name.to_owned(), Look { state: Some(JobState::Ended), report: Some(report), ..look });
+        self.kube
+            .looks
+            .insert(name.to_owned(), Look { state: Some(JobState::Ended), report: Some(report), ..look });
     }
 
     /// It dies without a word.
@@ -93,19 +95,30 @@ impl World {
     }
 
     fn disk_state(&self, disk: &Disk) -> DiskState {
-        let signature = |kind: &str| DiskState::Rejected { why: Rejection::Signature { kind: kind.to_owned() } };
+        let signature =
+            |kind: &str| DiskState::Rejected { why: Rejection::Signature { kind: kind.to_owned() } };
         match &disk.content {
-            _ if disk.held_by.is_some() => DiskState::Rejected { why: Rejection::Held { by: vec!["an agent".to_owned()] } },
+            _ if disk.held_by.is_some() => {
+                DiskState::Rejected { why: Rejection::Held { by: vec!["an agent".to_owned()] } }
+            }
             Content::Blank => DiskState::Free,
             Content::Tombstone { cluster, osd, old, record } if *cluster == self.ceph.fsid => {
                 DiskState::Tombstone { osd: *osd, old: *old, record: record.clone() }
             }
-            Content::Bluestore { osd_fsid, whoami, cluster, .. } if cluster.is_none_or(|c| c == self.ceph.fsid) => {
+            Content::Bluestore { osd_fsid, whoami, cluster, .. }
+                if cluster.is_none_or(|c| c == self.ceph.fsid) =>
+            {
                 DiskState::Ours { fsid: *osd_fsid, osd: *whoami }
             }
-            Content::Bluestore { cluster, .. } => DiskState::Rejected { why: Rejection::ForeignCeph { cluster: *cluster } },
-            Content::FilestorePartition { .. } => DiskState::Rejected { why: Rejection::Partitioned { count: 2 } },
-            Content::Tombstone { .. } | Content::Other { .. } | Content::NotFound { .. } => signature("something"),
+            Content::Bluestore { cluster, .. } => {
+                DiskState::Rejected { why: Rejection::ForeignCeph { cluster: *cluster } }
+            }
+            Content::FilestorePartition { .. } => {
+                DiskState::Rejected { why: Rejection::Partitioned { count: 2 } }
+            }
+            Content::Tombstone { .. } | Content::Other { .. } | Content::NotFound { .. } => {
+                signature("something")
+            }
         }
     }
 
@@ -135,9 +148,12 @@ impl World {
             if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
                 return Err("ok-to-stop refuses".to_owned());
             }
-            expect::spare(&crate::domain::act::Spare::AllClean, &self.ceph).map_err(|reason| reason.to_string())?;
+            expect::spare(&crate::domain::act::Spare::AllClean, &self.ceph)
+                .map_err(|reason| reason.to_string())?;
         }
-        let Some(daemon) = self.kube.daemons.get_mut(&osd) else { return Err("it has no Deployment".to_owned()) };
+        let Some(daemon) = self.kube.daemons.get_mut(&osd) else {
+            return Err("it has no Deployment".to_owned());
+        };
         if !expect::same_deployment(&daemon.uid, version.0)
             || !expect::unchanged_deployment(&daemon.resource_version, version.1)
         {
@@ -165,10 +181,10 @@ impl World {
     }
 
     fn give_data(&mut self, osd: OsdId, host: &str) {
-        let host_of = |osd: &OsdId| {
-            self.ceph.slots.get(osd)?.crush.as_ref()?.location.get("host").map(String::as_str)
-        };
-        let here: BTreeSet<OsdId> = self.ceph.slots.keys().filter(|osd| host_of(osd) == Some(host)).copied().collect();
+        let host_of =
+            |osd: &OsdId| self.ceph.slots.get(osd)?.crush.as_ref()?.location.get("host").map(String::as_str);
+        let here: BTreeSet<OsdId> =
+            self.ceph.slots.keys().filter(|osd| host_of(osd) == Some(host)).copied().collect();
         let epoch = self.ceph.epoch;
         for (n, placement) in self.placements.values_mut().enumerate() {
             let size = self.ceph.pools.get(&placement.pool).map_or(0, |pool| pool.size as usize);
@@ -196,7 +212,13 @@ impl World {
 
 /// What `raw list` would say of it.
 fn osd_seen(disk: &Disk) -> Option<OsdSeen> {
-    let Content::Bluestore { osd_fsid, whoami: Some(osd), cluster: Some(cluster), finished: true, activatable } = disk.content
+    let Content::Bluestore {
+        osd_fsid,
+        whoami: Some(osd),
+        cluster: Some(cluster),
+        finished: true,
+        activatable,
+    } = disk.content
     else {
         return None;
     };
@@ -211,5 +233,6 @@ fn osd_seen(disk: &Disk) -> Option<OsdSeen> {
         activatable,
         db_path: None,
         wal_path: None,
+        db_disk: None,
     })
 }

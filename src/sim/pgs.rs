@@ -60,7 +60,8 @@ impl World {
             return acting;
         }
         let stray = |(osd, slot): (&OsdId, &Slot)| {
-            let serves = slot.up && slot.is_in && slot.fsid.is_some_and(|fsid| placement.complete.contains(&fsid));
+            let serves =
+                slot.up && slot.is_in && slot.fsid.is_some_and(|fsid| placement.complete.contains(&fsid));
             (serves && !up.contains(osd)).then_some(*osd)
         };
         let mut strays = self.ceph.slots.iter().filter_map(stray);

@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 use super::vacant;
 use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::guard::{Guard, holds};
 use crate::domain::inventory::{LookRequest, NodeInventory, OsdSeen};
 use crate::domain::ledger::{Ledger, NodeStatus, NodeWork, Record};
 use crate::domain::next::{Next, Saving, Wait};
@@ -303,9 +302,7 @@ impl<'a> Walk<'a> {
     fn is_adoptable(&self, found: &OsdSeen) -> bool {
         let slot = self.seen.ceph.slots.get(&found.osd);
         let is_it = slot.is_some_and(|slot| {
-            slot.state != SlotState::Destroyed
-                && !slot.up
-                && holds(Guard::AdoptsByFsid, slot.fsid == Some(found.fsid))
+            slot.state != SlotState::Destroyed && !slot.up && slot.fsid == Some(found.fsid)
         });
         is_it
             && found.activatable
