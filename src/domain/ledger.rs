@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::Class;
 use super::inspection::{Evidence, NodeTask, RecordId};
-use super::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::osd::{CrushItem, DbDevice, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
 ///
@@ -141,6 +141,9 @@ pub struct Record {
     pub claims: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
+    /// Of a free disk's OSD: the epoch in which it came up, and when that was seen first.
+    #[serde(default)]
+    pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
     pub milestones: Vec<(String, DateTime<Utc>)>,
     /// The OSD is up, clean and as wanted: only cleaning up is left.

@@ -69,6 +69,8 @@ pub enum Saving {
     Unfenced,
     /// The new OSD's fsid, before it is deployed.
     New,
+    /// A new OSD is up.
+    Up,
     /// Only cleaning up is left.
     Closing,
     /// The record is taken out.
@@ -109,6 +111,7 @@ impl Saving {
             Self::Fence => "fence",
             Self::Unfenced => "unfenced",
             Self::New => "new",
+            Self::Up => "up",
             Self::Closing => "closing",
             Self::Closed => "closed",
             Self::Quarantine { .. } => "quarantine",
@@ -139,6 +142,7 @@ impl fmt::Display for Saving {
             | Self::Fence
             | Self::Unfenced
             | Self::New
+            | Self::Up
             | Self::Closing
             | Self::Closed => Ok(()),
         }

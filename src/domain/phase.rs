@@ -4,12 +4,14 @@
 //! `ROWS` says for which facts it holds. Rows exclude each other; `tests/suite/phases.rs` goes through the whole product
 //! of the facts and fails where two rows hold, or where a row is never reached.
 
+use chrono::{DateTime, Utc};
+
 use super::expect;
 use super::guard::{Guard, holds, is_out};
 use super::inspection::{Content, NodeReport, NodeTask, Proof};
 use super::ledger::{Door, Record};
 use super::observation::{JobState, Observation, Pg, Slot, SlotState};
-use super::osd::{ClusterFsid, DeviceIdentity, Mode, OsdFsid, OsdId, Weight};
+use super::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Weight};
 
 /// Where an OSD's migration stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -498,6 +500,7 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let settled = |pg: &Pg| (super::gate::is_clean(pg) || starves(pg)) && pg.acting.contains(&record.osd);
     slot.up
         && complete
+        && holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
         && seen
             .ceph
             .pgs
@@ -507,6 +510,18 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
                 holds(Guard::ReportedAtTheEnd, pg.reported_epoch >= slot.up_from)
                     && holds(Guard::CleanAtTheEnd, settled(pg) || !pg.up.contains(&record.osd))
             })
+}
+
+/// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
+pub const HEARD_SECONDS: i64 = 10;
+
+/// Which PGs CRUSH gives to a new OSD nobody can tell beforehand, and right after its boot the statistics show none on it: so
+/// it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
+fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
+    let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
+        epoch == slot.up_from && (seen.at - at).num_seconds() >= HEARD_SECONDS
+    };
+    !record.is_new() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
 }
 
 /// The daemon says of itself what the record wants (P10).

@@ -185,6 +185,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Purged
             | Saving::PgsGone { .. }
             | Saving::Barred
+            | Saving::Up
             | Saving::Node { .. },
             _,
         ) => format!("{}: {why}", osd?),

@@ -351,6 +351,7 @@ fn record(
         attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,
+        up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
         closing: false,
         quarantine: None,

@@ -60,6 +60,7 @@ pub(super) fn record(
         attempt: Attempt { number: 0, task: NodeTask::Inspect, failures: 0 },
         claims: std::collections::BTreeSet::new(),
         new: None,
+        up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
         closing: false,
         quarantine: None,

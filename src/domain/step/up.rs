@@ -115,6 +115,9 @@ impl Step<'_> {
         if slot.is_some_and(|slot| phase::is_out_by_others(self.record, slot)) {
             return Next::Wait(Wait::OutByOthers { osd, reweight: self.record.reweight });
         }
+        if let Some(next) = self.note_up() {
+            return next;
+        }
         let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
         for pg in unclean {
@@ -124,6 +127,14 @@ impl Step<'_> {
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
         }
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
+    }
+
+    /// When a new OSD came up is written down: the statistics are behind, and show no PG on it at first.
+    fn note_up(&self) -> Option<Next> {
+        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|slot| self.facts.new && slot.up)?;
+        let noted = self.record.up_seen.map(|(epoch, _)| epoch);
+        let up_seen = Some((slot.up_from, self.seen.at));
+        (noted != Some(slot.up_from)).then(|| self.save(Saving::Up, |record| record.up_seen = up_seen))
     }
 
     /// The ledger without the record. The look at its node was before a new OSD was made: the disk is not free any more.

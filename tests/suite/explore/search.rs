@@ -339,6 +339,10 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
         }
         Move::Leap(minutes) => {
             after.left.leaps -= 1;
+            // Statistics lag by seconds, not by minutes.
+            for pg in after.world.lagging() {
+                after.world.happen(&Happening::Hear(pg));
+            }
             after.world.happen(&Happening::Minutes(*minutes));
             (after, Done::default(), None)
         }
