@@ -81,6 +81,5 @@ def nothing_to_do(world):
 
 def report(world):
     world.say(next(line for line in reversed(world.log("first").splitlines()) if " commands to Ceph and " in line).split("INFO ")[-1])
-    for entry in world.history():
-        record = entry.get("record", entry)
+    for record in world.closed():
         world.say(f"osd.{record['osd']}: " + " ".join(f"{word}@{at[11:19]}" for word, at in record["milestones"]))
