@@ -64,8 +64,8 @@ fn the_device_goes_before_the_node_and_the_node_before_the_cluster() {
     assert_eq!(db_of(levels(sized(1024), metadata("nvme0n1"), sized(4096))), nvme(0, Some(4096)));
 
     let count = |count| DeviceConfig { osds_per_device: Some(count), ..none() };
-    assert_eq!(levels(count(2), count(1), none()).new(), ["sdb"]);
-    assert_eq!(levels(count(1), none(), count(2)).new(), Vec::<String>::new());
+    assert_eq!(levels(count(2), count(1), none()).made(), ["sdb"]);
+    assert_eq!(levels(count(1), none(), count(2)).made(), Vec::<String>::new());
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_layout_is_raw_only_where_rook_chooses_raw() {
 #[test]
 fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all() {
     let disks = [free("sdb"), free("sdc")];
-    let changes: [(&dyn Fn(&mut Case), &str); 7] = [
+    let changes: [(Change<'_>, &str); 7] = [
         (&|case| case.storage().config.osds_per_device = Some(2), "osdsPerDevice is 2"),
         (
             &|case| case.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()),
@@ -118,7 +118,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
     ];
     for (change, why) in changes {
         let case = Case::of(all(), &disks).with(change);
-        assert_eq!(case.new(), Vec::<String>::new(), "{why}");
+        assert_eq!(case.made(), Vec::<String>::new(), "{why}");
         let expected = format!("node h1: sdb, sdc can't be made an OSD: {why}");
         check!(&case.problems()[..], [only] if only.starts_with(&expected));
         check!(case.verdict("sdb"), Verdict::Rejected(_));
@@ -178,7 +178,7 @@ fn the_label_of_a_node_names_the_class_where_nothing_else_does() {
 fn sizes_without_effect_are_said_where_an_osd_is_made() {
     let wal = DeviceConfig { wal_size_mb: Some(576), ..sized(1024) };
     let case = levels(none(), none(), wal.clone());
-    assert_eq!(case.new(), ["sdb"]);
+    assert_eq!(case.made(), ["sdb"]);
     check!(&case.problems()[..], [first, second]
         if first.starts_with("node h1: databaseSizeMB 1024 has no effect without a metadataDevice")
             && second.starts_with("node h1: walSizeMB 576 has no effect"));

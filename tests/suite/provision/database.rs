@@ -35,7 +35,7 @@ fn sizes(case: &Case) -> Vec<(String, Option<u64>)> {
 fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
     for name in ["nvme0n1", "/dev/nvme0n1", "/dev/disk/by-id/ata-nvme0n1"] {
         let case = shared(&["sdb"], 10_000).with(|case| case.storage().config = metadata(name));
-        assert_eq!(case.new(), ["sdb"], "{name}");
+        assert_eq!(case.made(), ["sdb"], "{name}");
         check!(case.verdict("nvme0n1"), Verdict::Rejected(why) if why.contains("kept for the databases"));
         assert_eq!(case.problems(), Vec::<String>::new(), "{name}");
     }
@@ -43,10 +43,10 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
     let part = shared(&["sdb"], 10_000).with(|case| {
         case.inventory.disks.push(free_partition("nvme0n1p1", "nvme0n1"));
     });
-    assert_eq!(part.new(), ["sdb"]);
+    assert_eq!(part.made(), ["sdb"]);
     let of_a_device = Case::of(devices(&["sdb", "nvme0n1"]), &[free("sdb"), free("nvme0n1")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
-    assert_eq!(of_a_device.new(), ["sdb"]);
+    assert_eq!(of_a_device.made(), ["sdb"]);
     // Asked for by name as well: the owner contradicts himself.
     check!(&of_a_device.problems()[..], [only] if only.starts_with("node h1: nvme0n1 can't be made an OSD: it is kept"));
     // Of another level that is not in effect it is none.
@@ -55,7 +55,7 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
             case.storage().config = metadata("nvme0n1");
             case.storage().nodes[0].config = metadata("");
         });
-    assert_eq!(taken_back.new(), ["sdb", "nvme0n1"]);
+    assert_eq!(taken_back.made(), ["sdb", "nvme0n1"]);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_mad
     let tombstone =
         DiskState::Tombstone { osd: OsdId(7), old: fsid(OsdId(7)), record: RecordId("r-1".to_owned()) };
     let ours = |osd| DiskState::Ours { fsid: fsid(OsdId(1)), osd };
-    let cases: [(&dyn Fn(&mut Case), &str); 6] = [
+    let cases: [(Change<'_>, &str); 6] = [
         (
             &|case| case.inventory.disks.retain(|disk| disk.name != "nvme0n1"),
             "its metadataDevice nvme0n1 is not there",
@@ -94,7 +94,7 @@ fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_mad
     ];
     for (change, why) in cases {
         let case = shared(&["sdb", "sdc"], 10_000).with(change);
-        assert_eq!(case.new(), Vec::<String>::new(), "{why}");
+        assert_eq!(case.made(), Vec::<String>::new(), "{why}");
         assert_eq!(case.problems(), [format!("node h1: sdb, sdc can't be made an OSD: {why}")]);
     }
 }
@@ -103,7 +103,7 @@ fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_mad
 fn only_the_osds_that_want_a_missing_metadata_device_are_not_made() {
     let case = Case::of(devices(&["sdb", "sdc"]), &[free("sdb"), free("sdc")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme9n1"));
-    assert_eq!(case.new(), ["sdc"]);
+    assert_eq!(case.made(), ["sdc"]);
 }
 
 #[test]
@@ -116,16 +116,16 @@ fn one_with_databases_of_this_cluster_is_shared() {
     ] {
         let case =
             shared(&["sdb"], 10_000).with(with_databases).with(|case| device(case).state = state.clone());
-        assert_eq!(case.new(), ["sdb"], "{state:?}");
+        assert_eq!(case.made(), ["sdb"], "{state:?}");
         // Data of another kind is not explained by them.
         let foreign = case.with(|case| device(case).state = mounted("nvme0n1").state);
-        assert_eq!(foreign.new(), Vec::<String>::new());
+        assert_eq!(foreign.made(), Vec::<String>::new());
     }
     let of_another_cluster = shared(&["sdb"], 10_000).with(with_databases).with(|case| {
         let other = osd_migrate::domain::osd::ClusterFsid::new(uuid::Uuid::from_u128(0xbad)).unwrap();
         case.inventory.osds.iter_mut().for_each(|osd| osd.cluster = other);
     });
-    assert_eq!(of_another_cluster.new(), Vec::<String>::new());
+    assert_eq!(of_another_cluster.made(), Vec::<String>::new());
 }
 
 #[test]
@@ -172,6 +172,6 @@ fn those_without_a_size_share_what_the_others_leave() {
     let expected = [("sdb", 3000), ("sdc", 4000), ("sdd", 3000)];
     assert_eq!(sizes(&case), expected.map(|(name, size)| (name.to_owned(), Some(size))));
     let full = case.with(|case| case.storage().selection.devices[1].config.database_size_mb = Some(10_000));
-    assert_eq!(full.new(), ["sdc"]);
+    assert_eq!(full.made(), ["sdc"]);
     check!(&full.problems()[..], [only] if only.starts_with("node h1: sdb, sdd can't be made an OSD: there is no room"));
 }

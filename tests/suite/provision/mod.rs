@@ -95,6 +95,9 @@ fn metadata(name: &str) -> DeviceConfig {
     DeviceConfig { metadata_device: Some(name.to_owned()), ..DeviceConfig::default() }
 }
 
+/// One thing that is different.
+type Change<'a> = &'a dyn Fn(&mut Case);
+
 /// A node `h1`, its disks, and what is declared.
 #[derive(Clone)]
 struct Case {
@@ -137,7 +140,7 @@ impl Case {
     }
 
     /// Kernel names of the disks that become OSDs.
-    fn new(&self) -> Vec<String> {
+    fn made(&self) -> Vec<String> {
         vacancies(&self.process()).iter().map(|vacancy| vacancy.name.clone()).collect()
     }
 

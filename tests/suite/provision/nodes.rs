@@ -58,9 +58,9 @@ fn a_node_is_named_by_its_hostname_or_its_name() {
 
 #[test]
 fn a_node_without_any_selection_is_not_chosen_but_on_file() {
-    let none = Case::of(DeviceSelection::default(), &[]);
-    assert_eq!(nodes(&none.seen, false), Nodes::default());
-    assert_eq!(nodes(&none.seen, true).chosen.len(), 3);
+    let silent = Case::of(DeviceSelection::default(), &[]);
+    assert_eq!(nodes(&silent.seen, false), Nodes::default());
+    assert_eq!(nodes(&silent.seen, true).chosen.len(), 3);
     let one = named(&["h1", "h2"]).with(|case| {
         case.storage().selection = DeviceSelection::default();
         case.storage().nodes[1].selection = filter("sdb");
@@ -73,7 +73,7 @@ fn a_node_without_any_selection_is_not_chosen_but_on_file() {
 #[test]
 fn a_named_node_that_can_not_have_one_is_left_out_with_the_reason() {
     let dedicated = || taint("dedicated", "db", "NoSchedule");
-    let cases: [(&dyn Fn(&mut Case), &str); 6] = [
+    let cases: [(Change<'_>, &str); 6] = [
         (&|case| case.seen.kube.nodes.retain(|name, _| name.0 != "h1"), "no node has this name"),
         (&|case| case.node().cordoned = true, "it is cordoned"),
         (&|case| case.node().ready = false, "it is not Ready"),
@@ -150,7 +150,11 @@ fn tolerations_cover_as_in_kubernetes() {
         (toleration("other", "Exists", "", ""), false),
         (toleration("dedicated", "Gt", "db", ""), false),
     ] {
-        assert_eq!(missing_tolerations(&[toleration.clone()], &bare).is_empty(), covers, "{toleration:?}");
+        assert_eq!(
+            missing_tolerations(std::slice::from_ref(&toleration), &bare).is_empty(),
+            covers,
+            "{toleration:?}"
+        );
     }
 }
 

@@ -53,7 +53,7 @@ fn selections_mean_what_rook_means_by_them() {
         (DeviceSelection { filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
         (DeviceSelection { path_filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
     ] {
-        assert_eq!(Case::of(selection.clone(), &shelf()).new(), expected, "{selection:?}");
+        assert_eq!(Case::of(selection.clone(), &shelf()).made(), expected, "{selection:?}");
     }
 }
 
@@ -74,7 +74,7 @@ fn devices_go_before_filters_and_filters_before_all() {
         (without_filter, vec!["sdc"]),
         (without_paths, vec!["sda1", "sdb", "sdc"]),
     ] {
-        assert_eq!(Case::of(selection.clone(), &shelf()).new(), expected, "{selection:?}");
+        assert_eq!(Case::of(selection.clone(), &shelf()).made(), expected, "{selection:?}");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_field_that_a_node_does_not_set_is_the_clusters() {
         (filter("sdb"), devices(&["sdc"]), vec!["sdc"]),
     ] {
         let case = Case::named(own.clone(), cluster.clone(), &shelf());
-        assert_eq!(case.new(), expected, "{own:?} {cluster:?}");
+        assert_eq!(case.made(), expected, "{own:?} {cluster:?}");
     }
 }
 
@@ -125,7 +125,7 @@ fn with_all_nodes_the_named_ones_are_void() {
     let case = Case::of(filter("sdb"), &shelf()).with(|case| {
         case.storage().nodes = vec![entry("h1", devices(&["sdc"])), entry("h2", devices(&["sdd"]))];
     });
-    assert_eq!(case.new(), ["sdb"]);
+    assert_eq!(case.made(), ["sdb"]);
     check!(&case.problems()[..], [only] if only.starts_with("node h1: spec.storage.nodes[h1] has no effect: useAllNodes is true"));
     // Only a name says nothing that could be lost.
     let bare = case.with(|case| case.storage().nodes = vec![entry("h1", DeviceSelection::default())]);
@@ -138,7 +138,7 @@ fn a_node_that_is_not_named_gets_nothing() {
         case.storage().all_nodes = false;
         case.storage().nodes = vec![entry("h2", DeviceSelection::default())];
     });
-    assert_eq!(case.new(), Vec::<String>::new());
+    assert_eq!(case.made(), Vec::<String>::new());
     check!(case.verdict("sdb"), Verdict::NotSelected);
 }
 
@@ -149,9 +149,9 @@ fn a_node_is_meant_by_its_hostname_or_its_name_and_the_first_entry_counts() {
         case.node().hostname = "short".to_owned();
         case.storage().nodes = vec![entry("short", filter("sdc")), entry("h1", filter("sdb"))];
     });
-    assert_eq!(by_hostname.new(), ["sdc"]);
+    assert_eq!(by_hostname.made(), ["sdc"]);
     let by_name = case.with(|case| case.node().hostname = "short".to_owned());
-    assert_eq!(by_name.new(), ["sdb"]);
+    assert_eq!(by_name.made(), ["sdb"]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
         [(filter("sd["), "deviceFilter `sd[`"), (path_filter("("), "devicePathFilter `(`")]
     {
         let case = Case::of(selection, &shelf());
-        assert_eq!(case.new(), Vec::<String>::new());
+        assert_eq!(case.made(), Vec::<String>::new());
         check!(&case.problems()[..], [only] if only.starts_with(&format!("node h1: {what} is no regular expression")));
     }
 }
@@ -169,7 +169,7 @@ fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
 fn a_named_device_that_is_missing_or_in_use_is_a_problem_and_the_rest_goes_on() {
     let disks = [free("sdb"), mounted("sdc")];
     let case = Case::of(devices(&["sdb", "sdc", "sdx", "/dev/disk/by-id/ata-sdy"]), &disks);
-    assert_eq!(case.new(), ["sdb"]);
+    assert_eq!(case.made(), ["sdb"]);
     assert_eq!(
         case.problems(),
         [
@@ -215,7 +215,7 @@ fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_p
         Rejection::NoStableName,
     ] {
         let case = Case::of(all(), &[rejected("sdb", why.clone()), free("sdc")]);
-        assert_eq!(case.new(), ["sdc"], "{why:?}");
+        assert_eq!(case.made(), ["sdc"], "{why:?}");
         assert_eq!(case.problems(), Vec::<String>::new(), "{why:?}");
         check!(case.verdict("sdb"), Verdict::Rejected(text) if *text == why.to_string());
         // What nobody asks for is not judged.
@@ -226,7 +226,7 @@ fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_p
 #[test]
 fn volumes_of_a_ceph_cluster_are_no_disks() {
     let case = Case::of(all(), &[free("rbd0"), free("rbd1p1"), free("rbdisk")]);
-    assert_eq!(case.new(), ["rbdisk"]);
+    assert_eq!(case.made(), ["rbdisk"]);
     check!(case.verdict("rbd0"), Verdict::Rejected(_));
     check!(&Case::of(devices(&["rbd0"]), &[free("rbd0")]).problems()[..], [_]);
 }
@@ -250,7 +250,7 @@ fn a_disk_seen_twice_is_taken_by_neither_name() {
     let same_name = DiskSeen { identity: free("sdb").identity, ..free("sdc") };
     for other in [same_wwn, same_name] {
         let case = Case::of(all(), &[free("sdb"), other, free("sdd")]);
-        assert_eq!(case.new(), ["sdd"]);
+        assert_eq!(case.made(), ["sdd"]);
         check!(&case.problems()[..], [only] if only.starts_with("node h1: sdb, sdc can't be made an OSD: several disks are"));
     }
 }
