@@ -100,17 +100,21 @@ fn named(seen: &Observation, on_file: bool, nodes: &mut Nodes) {
 fn obstacle<'a>(name: &NodeName, node: &'a Node, placement: &Placement) -> Option<Obstacle<'a>> {
     let is_allowed =
         placement.terms.is_empty() || placement.terms.iter().any(|term| term_holds(term, name, node));
-    let mut barring = node.taints.iter().filter(|taint| !is_tolerated(taint, &placement.tolerations));
-    let barring: Vec<&Taint> = barring.by_ref().collect();
-    let of_owner = barring.iter().find(|taint| !is_condition(taint));
-    match (is_allowed, of_owner, barring.first()) {
-        (false, ..) => Some(Obstacle::Placement),
-        (true, Some(taint), _) => Some(Obstacle::Taint(taint)),
-        (true, None, _) if node.cordoned => Some(Obstacle::Cordoned),
-        (true, None, _) if !node.ready => Some(Obstacle::NotReady),
-        (true, None, Some(taint)) => Some(Obstacle::Taint(taint)),
-        (true, None, None) => None,
+    let barring = || node.taints.iter().filter(|taint| !is_tolerated(taint, &placement.tolerations));
+    if !is_allowed {
+        return Some(Obstacle::Placement);
     }
+    if let Some(taint) = barring().find(|taint| !is_condition(taint)) {
+        return Some(Obstacle::Taint(taint));
+    }
+    // Before the taints that they bring with them: the plainer words.
+    if node.cordoned {
+        return Some(Obstacle::Cordoned);
+    }
+    if !node.ready {
+        return Some(Obstacle::NotReady);
+    }
+    barring().next().map(Obstacle::Taint)
 }
 
 /// A term without any requirement holds for no node, as in Kubernetes. Rook reads `matchExpressions` only (`NodeMeetsAffinityTerms`,

@@ -20,6 +20,27 @@ pub(super) enum Selector<'a> {
     All,
 }
 
+/// Whether a disk is asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Asked<'a> {
+    /// Nobody asks for it.
+    No,
+    /// Among others, by a filter or by `useAllDevices`.
+    WithOthers,
+    /// By an entry of `devices[]`.
+    ByName(&'a NamedDevice),
+}
+
+impl<'a> Asked<'a> {
+    /// The entry that names it.
+    pub(super) fn by_name(self) -> Option<&'a NamedDevice> {
+        match self {
+            Self::ByName(device) => Some(device),
+            Self::No | Self::WithOthers => None,
+        }
+    }
+}
+
 impl<'a> Selector<'a> {
     /// Filters are taken as regular expressions of the crate regex: RE2, as Go's, but for `\Q...\E`, `\C` and octal escapes, which are
     /// errors here. `Err` is a sentence: nothing is selected by a filter that can't be read.
@@ -38,8 +59,8 @@ impl<'a> Selector<'a> {
         })
     }
 
-    /// Whether a disk is asked for; and by which entry of `devices[]`, where it is one.
-    pub(super) fn asks(&self, disk: &DiskSeen) -> Option<Option<&'a NamedDevice>> {
+    /// Whether a disk is asked for.
+    pub(super) fn asks(&self, disk: &DiskSeen) -> Asked<'a> {
         let is_asked = match self {
             Self::Nothing => false,
             Self::All => true,
@@ -49,10 +70,11 @@ impl<'a> Selector<'a> {
                 filter.is_match(&path_of(disk)) || disk.links.iter().any(|link| filter.is_match(link))
             }
             Self::Named(devices) => {
-                return devices.iter().find(|device| is_named(disk, &device.name)).map(Some);
+                let entry = devices.iter().find(|device| is_named(disk, &device.name));
+                return entry.map_or(Asked::No, Asked::ByName);
             }
         };
-        is_asked.then_some(None)
+        if is_asked { Asked::WithOthers } else { Asked::No }
     }
 
     /// The entries of `devices[]`.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::database::Databases;
-use super::select::{self, Selector};
+use super::select::{self, Asked, Selector};
 use super::wanted::{self, Wanted};
 use super::{FILE, Processed, Vacancy, Verdict};
 use crate::domain::inspection::Capability;
@@ -119,26 +119,29 @@ impl Walk<'_> {
         }
         let asked = self.selector.asks(disk);
         let is_kept = self.databases.keeps(disk);
-        let Some(named) = asked.or(is_kept.then_some(None)) else { return Verdict::NotSelected };
+        if matches!(asked, Asked::No) && !is_kept {
+            return Verdict::NotSelected;
+        }
+        let entry = asked.by_name();
         let why = match &disk.state {
             _ if is_kept => "it is kept for the databases of OSDs (metadataDevice)".to_owned(),
             DiskState::Rejected { why } => why.to_string(),
             _ if select::is_rbd(disk) => "a volume of a Ceph cluster".to_owned(),
             DiskState::Free | DiskState::Tombstone { .. } | DiskState::Ours { .. } => {
-                return self.vacancy(disk, named).map_or_else(
-                    |why| self.refuse(disk, named, why),
+                return self.vacancy(disk, entry).map_or_else(
+                    |why| self.refuse(disk, entry, why),
                     |vacancy| Verdict::New(Box::new(vacancy)),
                 );
             }
         };
         // What a filter or `useAllDevices` selects and is in use is no problem, what is asked for by name is (seed 000).
-        if named.is_some() { self.refuse(disk, named, why) } else { Verdict::Rejected(why) }
+        if entry.is_some() { self.refuse(disk, entry, why) } else { Verdict::Rejected(why) }
     }
 
     /// A disk that the owner asked for and does not get: a problem.
-    fn refuse(&mut self, disk: &DiskSeen, named: Option<&NamedDevice>, why: String) -> Verdict {
-        let name = match named {
-            Some(named) if named.name != disk.name => format!("{} ({})", named.name, disk.name),
+    fn refuse(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>, why: String) -> Verdict {
+        let name = match entry {
+            Some(entry) if entry.name != disk.name => format!("{} ({})", entry.name, disk.name),
             Some(_) | None => disk.name.clone(),
         };
         match self.not_made.iter_mut().find(|(reason, _)| *reason == why) {
@@ -149,8 +152,8 @@ impl Walk<'_> {
     }
 
     /// What a free disk becomes; `Err` says why it can't.
-    fn vacancy(&mut self, disk: &DiskSeen, named: Option<&NamedDevice>) -> Result<Vacancy, String> {
-        let config = wanted::of_device(named, &self.wanted.config);
+    fn vacancy(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>) -> Result<Vacancy, String> {
+        let config = wanted::of_device(entry, &self.wanted.config);
         self.can_be_made(&config)?;
         let layout = self.layout(disk, &config)?;
         let device_class = self.device_class(&config)?;

@@ -254,3 +254,7 @@ fn config(holder: &Value, at: &str, found: &mut Vec<String>) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "storage_tests.rs"]
+mod tests;
