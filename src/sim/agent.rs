@@ -173,10 +173,10 @@ impl World {
                 self.advance(job, Stage::Reporting { problem });
             }
             Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
-            Verdict::WipeOld | Verdict::WipeOurs if request.task == NodeTask::Rebuild => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree if request.task == NodeTask::Rebuild => {
                 self.advance(job, Stage::Looked { disk: name, content });
             }
-            Verdict::WipeOld | Verdict::WipeOurs => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {
                 return self.fails(job, NodeProblem::Refused("expected a finished OSD of ours".to_owned()));
             }
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
@@ -209,7 +209,7 @@ impl World {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let may_wipe = match self.judge(request, disk) {
-            Verdict::WipeOld | Verdict::WipeOurs => true,
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Done | Verdict::Refuse(_) => false,
         };
         if !holds(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {
