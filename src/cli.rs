@@ -169,6 +169,8 @@ pub enum NodeCommand {
     },
     /// Do what the environment variable OSD_MIGRATE_REQUEST asks.
     Agent,
+    /// Look at the disks, as the environment variable OSD_MIGRATE_LOOK asks. Changes nothing.
+    Look,
 }
 
 /// Only the exact words confirm.

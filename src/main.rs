@@ -111,6 +111,7 @@ async fn dispatch(cli: Cli) -> Exit {
         return match command {
             NodeCommand::Install { folder } => told(node::install(folder).map(drop)),
             NodeCommand::Agent => told(serve::serve(environment).await),
+            NodeCommand::Look => told(serve::look(environment).await),
         };
     }
     if let Command::Rehearse(args) = &cli.command {

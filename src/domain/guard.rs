@@ -199,6 +199,8 @@ guards! {
     ProofClaim,
     /// A claimed store names this OSD and this cluster.
     ProofClaimOfThis,
+    /// A free disk is made an OSD only where nothing is on it.
+    VacantDisk,
     /// The claim is on the node's disk before `osd new` goes out.
     ClaimWrittenFirst,
     /// ceph-volume's rollback may not purge the id.

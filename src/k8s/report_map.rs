@@ -1,16 +1,17 @@
-//! The agent's side of a report: two patches of one ConfigMap, which is all that an agent may do in the API.
+//! The agent's side of a report: patches of one ConfigMap, which is all that an agent may do in the API.
 
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 use chrono::{DateTime, SecondsFormat, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::domain::inspection::NodeReport;
+use crate::domain::inventory::LookReport;
 
 use super::node_job::{HEARTBEAT, REPORT};
-use super::{K8s, K8sError};
+use super::{K8s, K8sError, look_report};
 
 /// How long an agent tries to get its report through. An API server may be restarted in the middle of an upgrade; a report
 /// that never arrives costs one more attempt, so there is no need for longer.
@@ -21,9 +22,19 @@ impl K8s {
     pub async fn patch_report(&self, name: &str, report: &NodeReport) -> Result<(), K8sError> {
         let text = serde_json::to_string(report)
             .map_err(|e| K8sError::Malformed { what: format!("report {name}"), why: e.to_string() })?;
-        let patch = json!({"data": {REPORT: text}});
+        self.patch_patiently(name, &json!({"data": {REPORT: text}})).await
+    }
+
+    /// Writes what was seen of a node's disks: the last thing such an agent does. Tries for some minutes.
+    pub async fn patch_look(&self, name: &str, report: &LookReport) -> Result<(), K8sError> {
+        let stored = look_report::fit(report)
+            .map_err(|why| K8sError::Malformed { what: format!("look {name}"), why })?;
+        self.patch_patiently(name, &stored.into_patch()).await
+    }
+
+    async fn patch_patiently(&self, name: &str, patch: &Value) -> Result<(), K8sError> {
         let maps = self.kind::<ConfigMap>();
-        (|| maps.merge(name, &patch))
+        (|| maps.merge(name, patch))
             .retry(
                 ExponentialBuilder::default()
                     .with_min_delay(Duration::from_secs(1))
