@@ -191,8 +191,6 @@ guards! {
     AgentSlotDestroyed,
     /// What was read is proven again under the exclusive open.
     AgentProvesAgain,
-    /// A free disk is made an OSD only where nothing is on it.
-    VacantDisk,
     /// Fsid, id and cluster of the old OSD, and how it was made, are on the disk as recorded.
     ProofNames,
     /// A store that is not the old one is wiped only if its fsid is a claim.

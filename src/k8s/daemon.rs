@@ -9,6 +9,7 @@ use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
 use super::ceph_cluster::FENCE;
 use super::names::STOPPED;
+use super::tolerations;
 
 const POD_SPEC: &str = "/spec/template/spec";
 
@@ -51,7 +52,7 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         pvc_backed: label("ceph.rook.io/pvc").is_some()
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
         held_by_others: held_by_others(deployment),
-        tolerations: Vec::new(),
+        tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
         rolled_out: rolled_out(deployment),
         pods: Vec::new(),
         name,
