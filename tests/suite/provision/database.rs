@@ -40,9 +40,9 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
         assert_eq!(case.problems(), Vec::<String>::new(), "{name}");
     }
     // Nor a partition of it, nor one that only one device names.
-    let part = shared(&["sdb"], 10_000).with(|case| {
-        case.inventory.disks.push(free_partition("nvme0n1p1", "nvme0n1"));
-    });
+    let partition = free_partition("nvme0n1p1", "nvme0n1");
+    let part = Case::of(devices(&["sdb", "nvme0n1p1"]), &[free("sdb"), free("nvme0n1"), partition])
+        .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
     assert_eq!(part.made(), ["sdb"]);
     let of_a_device = Case::of(devices(&["sdb", "nvme0n1"]), &[free("sdb"), free("nvme0n1")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
@@ -134,6 +134,9 @@ fn one_osd_alone_leaves_the_size_to_ceph_volume_and_several_share_evenly() {
     // 10001 MiB, one of them LVM's: 2500 extents of 4 MiB, a third of them each.
     let three = sizes(&shared(&["sdb", "sdc", "sdd"], 10_001));
     assert_eq!(three, ["sdb", "sdc", "sdd"].map(|name| (name.to_owned(), Some(3332))));
+    // Without that one the last extent is not whole.
+    let two = sizes(&shared(&["sdb", "sdc"], 10_000));
+    assert_eq!(two, ["sdb", "sdc"].map(|name| (name.to_owned(), Some(4996))));
 }
 
 #[test]
@@ -142,6 +145,8 @@ fn the_share_is_the_same_when_some_were_made_already() {
     let case = shared(&["sdb", "sdc"], 10_001).with(with_databases);
     assert_eq!(sizes(&case), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(2500))));
     assert_eq!(sizes(&shared(&["sda", "sdb", "sdc", "sdd"], 10_001))[0].1, Some(2500));
+    // The last of three is not alone.
+    assert_eq!(sizes(&shared(&["sdb"], 10_001).with(with_databases)), [("sdb".to_owned(), Some(3332))]);
 }
 
 #[test]

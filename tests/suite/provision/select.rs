@@ -247,7 +247,10 @@ fn a_disk_seen_twice_is_taken_by_neither_name() {
         identity: DeviceIdentity { wwn: free("sdb").identity.wwn, ..free("sdc").identity },
         ..free("sdc")
     };
-    let same_name = DiskSeen { identity: free("sdb").identity, ..free("sdc") };
+    let same_name = DiskSeen {
+        identity: DeviceIdentity { wwn: free("sdc").identity.wwn, ..free("sdb").identity },
+        ..free("sdc")
+    };
     for other in [same_wwn, same_name] {
         let case = Case::of(all(), &[free("sdb"), other, free("sdd")]);
         assert_eq!(case.made(), ["sdd"]);
