@@ -1,8 +1,10 @@
 //! The node agent's process: the request comes in by the environment, a heartbeat and the report go out to a ConfigMap.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use crate::domain::inspection::NodeRequest;
+use crate::domain::inspection::{NodeProblem, NodeRequest};
+use crate::domain::inventory::LookRequest;
 use crate::domain::osd::NodeName;
 use crate::k8s::{K8s, Place};
 use crate::live::{now, pause};
@@ -28,14 +30,43 @@ pub enum ServeError {
     Host(#[from] std::io::Error),
 }
 
+/// What the pod was given, beside its task.
+struct Post {
+    k8s: K8s,
+    /// ConfigMap for the report.
+    report: String,
+    host: Host,
+}
+
+impl Post {
+    async fn taken(get: impl Fn(&'static str) -> Result<String, ServeError>) -> Result<Self, ServeError> {
+        let report = get("OSD_MIGRATE_REPORT")?;
+        let host = Host::of_pod(NodeName(get("NODE_NAME")?), get("PATH")?)?;
+        let k8s = K8s::connect(Place::new(&get("OSD_MIGRATE_NAMESPACE")?), None).await?;
+        Ok(Self { k8s, report, host })
+    }
+
+    /// Does some work with a heart that beats beside it.
+    async fn alive<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            done = work => done,
+            never = beat(&self.k8s, &self.report) => match never {},
+        }
+    }
+}
+
+/// What was set, and is not empty.
+fn given(
+    lookup: impl Fn(&'static str) -> Option<String>,
+) -> impl Fn(&'static str) -> Result<String, ServeError> {
+    move |key| lookup(key).filter(|value| !value.is_empty()).ok_or(ServeError::NotSet(key))
+}
+
 /// Does what `OSD_MIGRATE_REQUEST` asks; the report says how it went, also where it failed.
 pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
-    let get = |key| lookup(key).filter(|value| !value.is_empty()).ok_or(ServeError::NotSet(key));
+    let get = given(lookup);
     let request: NodeRequest = serde_json::from_str(&get("OSD_MIGRATE_REQUEST")?)?;
-    let report_name = get("OSD_MIGRATE_REPORT")?;
-    let node = NodeName(get("NODE_NAME")?);
-    let host = Host::of_pod(node, get("PATH")?)?;
-    let k8s = K8s::connect(Place::new(&get("OSD_MIGRATE_NAMESPACE")?), None).await?;
+    let post = Post::taken(get).await?;
     tracing::info!(
         "{} {}: attempt {} of record {}",
         request.task,
@@ -43,22 +74,35 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
         request.attempt,
         request.record
     );
-    let report = tokio::select! {
-        report = node::agent(&request, &host) => report,
-        () = beat(&k8s, &report_name) => return Ok(()),
-    };
-    for (step, tenths) in &report.steps {
-        tracing::info!("{step}: {}.{} s", tenths / 10, tenths % 10);
-    }
-    if let Some(problem) = &report.problem {
-        tracing::warn!("not done: {}", problem.message());
-    }
-    k8s.patch_report(&report_name, &report).await?;
+    let report = post.alive(node::agent(&request, &post.host)).await;
+    told(&report.steps, report.problem.as_ref().map(NodeProblem::message));
+    post.k8s.patch_report(&post.report, &report).await?;
     Ok(())
 }
 
+/// Looks at the node's disks as `OSD_MIGRATE_LOOK` asks; the report says what was seen, also where nothing could be.
+pub async fn look(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
+    let get = given(lookup);
+    let request: LookRequest = serde_json::from_str(&get("OSD_MIGRATE_LOOK")?)?;
+    let post = Post::taken(get).await?;
+    tracing::info!("look {} at the disks of {}", request.number, request.node);
+    let report = post.alive(node::look(&request, &post.host)).await;
+    told(&report.steps, report.problem.as_deref());
+    post.k8s.patch_look(&post.report, &report).await?;
+    Ok(())
+}
+
+fn told(steps: &[(String, u32)], problem: Option<&str>) {
+    for (step, tenths) in steps {
+        tracing::info!("{step}: {}.{} s", tenths / 10, tenths % 10);
+    }
+    if let Some(problem) = problem {
+        tracing::warn!("not done: {problem}");
+    }
+}
+
 /// Never ends: it goes on beside the agent's work and is dropped with it.
-async fn beat(k8s: &K8s, report: &str) {
+async fn beat(k8s: &K8s, report: &str) -> Infallible {
     loop {
         if let Err(error) = k8s.patch_heartbeat(report, now()).await {
             tracing::debug!("no heartbeat: {error}");

@@ -94,6 +94,8 @@ guards! {
     NotDraining,
     /// Deployments and pods can be told apart.
     NothingOdd,
+    /// One OSD restarts after the other.
+    RolledOutFirst,
     /// The node is Ready.
     NodeReady,
     /// The node is not cordoned.
@@ -138,6 +140,8 @@ guards! {
     // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
+    /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.
+    SlotIsOurs,
     /// An OSD is stopped by us only by our annotation with this record.
     StoppedByUs,
     /// Nothing is destroyed while the OSD is up or its pod is there.
@@ -193,6 +197,8 @@ guards! {
     ProofClaim,
     /// A claimed store names this OSD and this cluster.
     ProofClaimOfThis,
+    /// A free disk is made an OSD only where nothing is on it.
+    VacantDisk,
     /// The claim is on the node's disk before `osd new` goes out.
     ClaimWrittenFirst,
     /// ceph-volume's rollback may not purge the id.

@@ -53,11 +53,21 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
         held_by_others: held_by_others(deployment),
         tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
+        rolled_out: rolled_out(deployment),
         pods: Vec::new(),
         name,
     };
     let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
     Ok(Parsed { osd, daemon, hostname, operator_namespace })
+}
+
+/// Its controller has seen its last change, and every replica wanted runs it and is available. One at 0 has come to rest.
+fn rolled_out(deployment: &Value) -> bool {
+    let number = |path: &str| deployment.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    number("/status/observedGeneration") >= number("/metadata/generation")
+        && number("/status/updatedReplicas") >= wanted
+        && number("/status/availableReplicas") >= wanted
 }
 
 /// The OSD by label and by name; where both tell, they must agree.

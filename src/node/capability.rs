@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 use super::Host;
-use super::command::{QUICK, run};
 use super::error::NodeError;
 use super::mons::{self, Slots};
+use super::query::Query;
 use super::redact::last_lines;
 use crate::domain::inspection::Capability;
 
@@ -23,8 +22,6 @@ const TOOLS: [&str; 9] = [
     "partx",
     "mount",
 ];
-/// Python starts slowly on a busy node.
-const HELP: Duration = Duration::from_secs(120);
 
 /// What was asked, and the answer that only the moment can give.
 #[derive(Debug)]
@@ -36,21 +33,21 @@ pub(crate) struct Asked {
 
 /// Asks image and mons, all at once.
 pub(crate) async fn ask(host: &Host) -> Asked {
-    let missing_tools = missing(&host.path);
-    let (version, help, slots) = tokio::join!(
-        run("ceph-osd", &["--version"], None, QUICK),
-        run("ceph-volume", &["raw", "prepare", "--help"], None, HELP),
-        mons::slots(host),
-    );
-    let capability = Capability {
-        // The same line as `ceph --version`, from the program that matters, without starting Python.
+    let (mut capability, slots) = tokio::join!(of_image(host), mons::slots(host));
+    capability.key_accepted = slots.is_ok();
+    Asked { capability, slots }
+}
+
+/// Asks the image alone; that needs no key, so none is accepted.
+pub(crate) async fn of_image(host: &Host) -> Capability {
+    let (version, help) = tokio::join!(Query::OsdVersion.ask_well(), Query::RawPrepareHelp.ask_well());
+    Capability {
         ceph_version: version
             .map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout)),
         raw_osd_id: help.is_ok_and(|answer| knows_osd_id(&answer.stdout)),
-        missing_tools,
-        key_accepted: slots.is_ok(),
-    };
-    Asked { capability, slots }
+        missing_tools: missing(&host.path),
+        key_accepted: false,
+    }
 }
 
 impl Asked {

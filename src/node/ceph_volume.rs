@@ -45,7 +45,11 @@ pub(crate) async fn prepare(host: &Host, request: &NodeRequest, disk: &Disk) -> 
         .open(&said)
         .map_err(NodeError::io("open", &said))?;
     let err = out.try_clone().map_err(NodeError::io("open", &said))?;
-    let mut child = program_named(CEPH_VOLUME)
+    let mut program = program_named(CEPH_VOLUME);
+    if request.on_file {
+        program.env("CEPH_VOLUME_ALLOW_LOOP_DEVICES", "1");
+    }
+    let mut child = program
         .args(&args)
         .process_group(0)
         .env("PATH", format!("{}:{}", folder.0.display(), host.path))

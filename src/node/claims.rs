@@ -1,7 +1,7 @@
 //! Claims: the fsids that were let through to `osd new` for one OSD and record. Written and fsynced *before* the command is
 //! passed on, so that no fsid of ours can be in the osdmap or on a disk without being known here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -45,6 +45,26 @@ pub(crate) fn read(path: &Path) -> Result<BTreeSet<OsdFsid>, NodeError> {
     }
 }
 
+/// The claims of all agents of this node, with the OSD that each was for.
+pub(crate) fn all(state: &Path) -> Result<BTreeMap<OsdFsid, OsdId>, NodeError> {
+    let entries = match std::fs::read_dir(state) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(NodeError::io("list", state)(error)),
+    };
+    let mut all = BTreeMap::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let osd = name
+            .strip_suffix(".claims")
+            .and_then(|name| name.strip_prefix("osd-")?.split('.').next()?.parse().ok());
+        if let Some(osd) = osd {
+            all.extend(read(&path)?.into_iter().map(|fsid| (fsid, osd)));
+        }
+    }
+    Ok(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +83,9 @@ mod tests {
         file.write_all(b"00000000-0000-00").unwrap();
         add(&path, fsid(2)).unwrap();
         assert_eq!(read(&path).unwrap(), BTreeSet::from([fsid(1), fsid(2)]));
+        std::fs::write(state.path().join("osd-3.lock"), "").unwrap();
+        assert_eq!(all(state.path()).unwrap(), BTreeMap::from([(fsid(1), OsdId(3)), (fsid(2), OsdId(3))]));
+        assert_eq!(all(&state.path().join("none")).unwrap(), BTreeMap::new());
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What one disk carries. Reads only.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::command::{QUICK, blocking};
@@ -9,13 +7,10 @@ use super::devices::{Disk, SECTOR_BYTES};
 use super::error::NodeError;
 use super::filestore::{self, DataFiles, Sharing};
 use super::label;
+use super::marks::{self, Marks};
 use super::table::{self, CEPH_DATA, Entry, Signature};
-use super::tombstone::{SECTOR, Tombstone};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::OsdFsid;
-
-/// Start and end of a disk that are zero where it is blank.
-const ENDS: u64 = 1 << 20;
 
 /// One look at a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,37 +28,29 @@ impl Look {
     }
 }
 
-/// Looks at a disk. Its tombstone counts before everything else: while we wipe, remains of the old OSD are still there.
+/// Looks at a disk.
 pub(crate) async fn look(disk: &Disk, scratch: &Path, sharing: Sharing) -> Result<Look, NodeError> {
-    let (head, places) = {
-        let (node, size) = (disk.node.clone(), disk.identity.size_bytes);
-        blocking("read", disk.told(), QUICK, move || Ok((head(&node)?, label::places(&node, 0, size)?)))
-            .await?
-    };
-    if let Some(stone) = Tombstone::from_head(&head) {
-        return Ok(Look { about: Some(stone.old), content: stone.into_content(), proof: None });
-    }
-    if places.first() == Some(&0) {
-        return labelled(disk).await;
-    }
-    if let Some(place) = places.first() {
-        return Ok(Look::other(
-            format!("a copy of a BlueStore label at byte {place}, none at the start"),
-            None,
-        ));
-    }
-    let signature = table::signature(&disk.node).await?;
-    if signature.table.is_some() && !signature.ambivalent {
-        return partitioned(disk, &signature, scratch, sharing).await;
-    }
-    if signature.is_none() && disk.partitions.is_empty() {
-        let (node, size) = (disk.node.clone(), disk.identity.size_bytes);
-        if blocking("read", disk.told(), QUICK, move || ends_are_zero(&node, size)).await? {
-            return Ok(Look { content: Content::Blank, proof: None, about: None });
+    match marks::of(disk).await? {
+        Marks::Tombstone(stone) => {
+            Ok(Look { about: Some(stone.old), content: stone.into_content(), proof: None })
         }
-        return Ok(Look::other("no signature, but its first or last MiB is not zero", None));
+        Marks::Label => labelled(disk).await,
+        Marks::LabelCopy(place) => {
+            Ok(Look::other(format!("a copy of a BlueStore label at byte {place}, none at the start"), None))
+        }
+        // A table within a partition is somebody's data.
+        Marks::Signed(signature)
+            if signature.table.is_some() && !signature.ambivalent && disk.parent.is_none() =>
+        {
+            partitioned(disk, &signature, scratch, sharing).await
+        }
+        Marks::Signed(signature) => Ok(Look::other(described(&signature, disk), None)),
+        Marks::None | Marks::Data { .. } if !disk.partitions.is_empty() => {
+            Ok(Look::other(described(&Signature::default(), disk), None))
+        }
+        Marks::None => Ok(Look { content: Content::Blank, proof: None, about: None }),
+        Marks::Data { .. } => Ok(Look::other("no signature, but its first or last MiB is not zero", None)),
     }
-    Ok(Look::other(described(&signature, disk), None))
 }
 
 async fn labelled(disk: &Disk) -> Result<Look, NodeError> {
@@ -236,25 +223,6 @@ fn described(signature: &Signature, disk: &Disk) -> String {
     }
 }
 
-fn head(node: &Path) -> Result<[u8; SECTOR], NodeError> {
-    let mut head = [0; SECTOR];
-    let file = File::open(node).map_err(NodeError::io("open", node))?;
-    file.read_exact_at(&mut head, 0).map_err(NodeError::io("read", node))?;
-    Ok(head)
-}
-
-fn ends_are_zero(node: &Path, size: u64) -> Result<bool, NodeError> {
-    let file = File::open(node).map_err(NodeError::io("open", node))?;
-    for place in [0, size.saturating_sub(ENDS)] {
-        let mut bytes = vec![0; usize::try_from(ENDS.min(size)).unwrap_or(0)];
-        file.read_exact_at(&mut bytes, place).map_err(NodeError::io("read", node))?;
-        if bytes.iter().any(|byte| *byte != 0) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,15 +283,5 @@ mod tests {
             assert_eq!((look.proof, look.about), (None, Some(files.osd_fsid)), "{:?}", look.content);
             assert!(matches!(look.content, Content::Other { .. }));
         }
-    }
-
-    #[test]
-    fn one_byte_at_either_end_is_not_blank() {
-        let image = tempfile::NamedTempFile::new().unwrap();
-        let size = 8 << 20;
-        image.as_file().set_len(size).unwrap();
-        assert!(ends_are_zero(image.path(), size).unwrap());
-        image.as_file().write_all_at(b"x", size - 1).unwrap();
-        assert!(!ends_are_zero(image.path(), size).unwrap());
     }
 }

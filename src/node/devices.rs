@@ -6,16 +6,18 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::NodeError;
+use super::links::Links;
 use crate::domain::osd::DeviceIdentity;
 
 /// The kernel counts sizes in these, whatever the disk's own sectors are.
 pub(crate) const SECTOR_BYTES: u64 = 512;
-/// Kernel names that are never an OSD's disk: memory, optical and floppy drives, and device-mapper, which lies on disks.
-const NO_DISKS: [&str; 6] = ["ram", "zram", "sr", "fd", "dm-", "nbd"];
-/// Names under by-id that are made of a disk's content: they change with a wipe, so they tell nothing about who it is.
-const MADE_OF_CONTENT: [&str; 3] = ["lvm-pv-uuid-", "md-uuid-", "md-name-"];
+/// What stands for the number of a file, which is no device.
+pub(crate) const NO_DEVICE: (u32, u32) = (0, 0);
+/// Kernel names that are never an OSD's disk: memory, optical and floppy drives, volumes that others serve, and device-mapper, which lies
+/// on disks.
+const NO_DISKS: [&str; 7] = ["ram", "zram", "sr", "fd", "dm-", "nbd", "rbd"];
 
-/// A whole disk.
+/// A whole disk; or a partition that is to carry an OSD of its own (`parts`), which then is a disk for itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disk {
     /// The kernel's name today: `sdb`. For messages and paths, never to recognise it.
@@ -25,6 +27,11 @@ pub(crate) struct Disk {
     /// Major and minor number.
     pub(crate) number: (u32, u32),
     pub(crate) identity: DeviceIdentity,
+    /// All names under /dev/disk that lead to it, in full.
+    pub(crate) links: BTreeSet<String>,
+    /// The disk that it is a partition of.
+    pub(crate) parent: Option<String>,
+    pub(crate) rotational: bool,
     pub(crate) read_only: bool,
     /// Kernel devices that lie on it (dm, md), on its partitions too.
     pub(crate) holders: Vec<String>,
@@ -54,7 +61,7 @@ pub(crate) struct Disks {
 
 /// Lists the node's whole disks. `sys_block` is `/sys/block`, `dev` is `/dev`.
 pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
-    let links = by_id_links(&dev.join("disk/by-id"));
+    let links = Links::read(dev);
     let mut names: Vec<String> = fs::read_dir(sys_block)
         .map_err(NodeError::io("list", sys_block))?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -73,16 +80,15 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
             Err(why) => found.unseen.push(format!("{name} ({why})")),
             Ok(number) => found.disks.push(Disk {
                 identity: DeviceIdentity {
-                    by_id: links
-                        .iter()
-                        .filter(|(_, target)| target.canonicalize().is_ok_and(|path| path == node))
-                        .map(|(link, _)| link.clone())
-                        .collect(),
+                    by_id: links.by_id(&node),
                     serial: serial(&sys),
                     wwn: wwn(&sys),
                     size_bytes,
                 },
-                read_only: text(&sys.join("ro")).is_some_and(|ro| ro == "1"),
+                links: links.of(&node),
+                parent: None,
+                rotational: is_rotational(&sys),
+                read_only: is_read_only(&sys),
                 holders: holders(&sys),
                 partitions: partitions(&sys, &name, dev),
                 name,
@@ -95,12 +101,33 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
 }
 
 impl Disk {
+    /// It is the file for tests, no device.
+    pub(crate) fn is_file(&self) -> bool {
+        self.number == NO_DEVICE
+    }
+
     /// How a message names it.
     pub(crate) fn told(&self) -> String {
-        match self.identity.by_id.first() {
+        match self.identity.by_id.first().filter(|_| !self.is_file()) {
             Some(id) => format!("/dev/{} ({id})", self.name),
-            None => format!("/dev/{}", self.name),
+            None => self.node.display().to_string(),
         }
+    }
+
+    /// The disk as the kernel shows it now: what changes without its bytes changing.
+    pub(crate) fn again(&self, sys_block: &Path, dev: &Path) -> Result<Self, NodeError> {
+        let sys = match &self.parent {
+            Some(parent) => sys_block.join(parent).join(&self.name),
+            None => sys_block.join(&self.name),
+        };
+        let became = |why: String| NodeError::NotDone(format!("{} changed meanwhile: {why}", self.told()));
+        let number = same_device(&sys, &self.node).map_err(became)?;
+        let size = self::number(&sys.join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES);
+        if number != self.number || size != self.identity.size_bytes {
+            return Err(became(format!("it is {}:{} of {size} bytes", number.0, number.1)));
+        }
+        let partitions = if self.parent.is_none() { partitions(&sys, &self.name, dev) } else { Vec::new() };
+        Ok(Self { read_only: is_read_only(&sys), holders: holders(&sys), partitions, ..self.clone() })
     }
 }
 
@@ -127,7 +154,7 @@ pub(crate) fn partitions(sys: &Path, disk: &str, dev: &Path) -> Vec<Partition> {
 }
 
 /// Whether the node in /dev leads to the device that /sys describes; its number if so.
-fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
+pub(crate) fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
     let meta = fs::metadata(node).map_err(|error| format!("{}: {error}", node.display()))?;
     if !meta.file_type().is_block_device() {
         return Err(format!("{} is no block device", node.display()));
@@ -141,21 +168,16 @@ fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
     }
 }
 
-fn by_id_links(folder: &Path) -> Vec<(String, PathBuf)> {
-    let mut links: Vec<(String, PathBuf)> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            Some((entry.file_name().into_string().ok()?, entry.path()))
-        })
-        .filter(|(name, _)| !MADE_OF_CONTENT.iter().any(|no| name.starts_with(no)))
-        .collect();
-    links.sort();
-    links
+pub(crate) fn is_read_only(sys: &Path) -> bool {
+    text(&sys.join("ro")).is_some_and(|ro| ro == "1")
 }
 
-fn holders(sys: &Path) -> Vec<String> {
+/// As ceph-volume has it: what does not say is taken for one that rotates.
+pub(crate) fn is_rotational(sys: &Path) -> bool {
+    text(&sys.join("queue/rotational")).is_none_or(|answer| answer != "0")
+}
+
+pub(crate) fn holders(sys: &Path) -> Vec<String> {
     let of = |folder: PathBuf| {
         fs::read_dir(folder.join("holders"))
             .into_iter()
@@ -196,8 +218,6 @@ fn number(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
 
     fn put(path: PathBuf, bytes: &[u8]) {
@@ -258,16 +278,5 @@ mod tests {
         assert!(found.disks.is_empty());
         assert_eq!(found.unseen.len(), 2, "{:?}", found.unseen);
         assert!(found.unseen[1].contains("no block device"));
-    }
-
-    #[test]
-    fn names_made_of_content_do_not_identify() {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir_all(root.path()).unwrap();
-        for name in ["lvm-pv-uuid-x", "ata-A", "wwn-0x5"] {
-            symlink("../../sda", root.path().join(name)).unwrap();
-        }
-        let names: Vec<String> = by_id_links(root.path()).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["ata-A", "wwn-0x5"]);
     }
 }

@@ -3,9 +3,11 @@
 use super::Host;
 use super::command::{QUICK, blocking};
 use super::content::{self, Look};
-use super::devices::{self, Disk, Disks};
+use super::devices::{self, Disk, Disks, SECTOR_BYTES};
 use super::error::NodeError;
+use super::file_disk;
 use super::filestore::Sharing;
+use super::parts;
 use crate::domain::osd::{DeviceIdentity, OsdFsid};
 
 /// A disk and what it carries.
@@ -26,7 +28,7 @@ pub(crate) enum Search {
     Several(String),
 }
 
-/// The disk that was recorded, by its traits. Where they fit several (disks without serial number and of one size), the
+/// The disk or partition that was recorded, by its traits. Where they fit several (disks without serial number and of one size), the
 /// one that carries what `is_ours` accepts.
 pub(crate) async fn recorded(
     host: &Host,
@@ -34,7 +36,10 @@ pub(crate) async fn recorded(
     sharing: Sharing,
     is_ours: impl Fn(&Look) -> bool,
 ) -> Result<Search, NodeError> {
-    let all = list(host).await?;
+    let mut all = list(host).await?;
+    if parts::is_partition(identity) {
+        all = partitions(host, all, identity.size_bytes).await?;
+    }
     let told = told(&all.disks, &all.unseen);
     let fitting: Vec<Disk> =
         all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
@@ -50,6 +55,15 @@ pub(crate) async fn recorded(
     }
     let looked_at = format!("no disk is {} of {} bytes; {told}", identity.stable_name(), identity.size_bytes);
     Ok(one_of(ours, looked_at))
+}
+
+/// The file for tests, if it is the one that is meant.
+pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&Found) -> bool) -> Result<Search, NodeError> {
+    let disk = file_disk::as_disk(host)?;
+    let looked_at = disk.told();
+    let look = content::look(&disk, &host.scratch, Sharing::No).await?;
+    let found = Some(Found { disk, look }).filter(is_it);
+    Ok(one_of(found.into_iter().collect(), format!("looked at {looked_at}")))
 }
 
 /// The disk that carries the OSD `old`, in any way.
@@ -68,7 +82,20 @@ pub(crate) async fn carrier(host: &Host, old: OsdFsid) -> Result<Search, NodeErr
     Ok(one_of(carriers, told(&seen, &unseen)))
 }
 
-async fn list(host: &Host) -> Result<Disks, NodeError> {
+/// The partitions of that size on all disks, instead of the disks.
+async fn partitions(host: &Host, whole: Disks, size: u64) -> Result<Disks, NodeError> {
+    let mut found = Disks { disks: Vec::new(), unseen: whole.unseen };
+    let has_one =
+        |disk: &&Disk| disk.partitions.iter().any(|part| part.sectors.saturating_mul(SECTOR_BYTES) == size);
+    for disk in whole.disks.iter().filter(has_one) {
+        let parts = parts::of(disk, &host.sys_block, &host.dev).await?;
+        found.disks.extend(parts.disks);
+        found.unseen.extend(parts.unseen);
+    }
+    Ok(found)
+}
+
+pub(crate) async fn list(host: &Host) -> Result<Disks, NodeError> {
     let (sys_block, dev) = (host.sys_block.clone(), host.dev.clone());
     blocking("list", sys_block.display().to_string(), QUICK, move || devices::list(&sys_block, &dev)).await
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::command::{QUICK, run};
 use super::error::NodeError;
+use super::query::Query;
 use crate::domain::inspection::Content;
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 
@@ -79,8 +79,7 @@ pub(crate) async fn read_key(node: &Path) -> Result<Key, NodeError> {
 }
 
 async fn show<T: DeserializeOwned>(node: &Path) -> Result<T, NodeError> {
-    let args = ["show-label".as_ref(), "--dev".as_ref(), node.as_os_str()];
-    let answer = run("ceph-bluestore-tool", &args, None, QUICK).await?.good()?;
+    let answer = Query::Label(node).ask_well().await?;
     // The text is not quoted in the error: it may hold a key.
     parse(&answer.stdout).ok_or_else(|| NodeError::Unreadable {
         subject: format!("the label of {}", node.display()),

@@ -18,17 +18,24 @@ mod command;
 mod content;
 mod devices;
 mod error;
+mod file_disk;
 mod filestore;
 mod find;
 mod label;
+mod links;
 mod lock;
+mod look;
+mod marks;
 mod mons;
+mod parts;
 mod proof;
+mod query;
 mod rebuild;
 mod redact;
 pub mod stand_in;
 mod table;
 mod tombstone;
+mod usage;
 mod wipe;
 
 use std::collections::BTreeSet;
@@ -44,6 +51,7 @@ use chrono::{DateTime, Utc};
 
 pub(crate) use content::Look;
 pub use error::NodeError;
+pub use look::look;
 pub(crate) use proof::{Verdict, same_device, verdict};
 
 use crate::domain::inspection::{NodeReport, NodeRequest, NodeTask};
@@ -60,6 +68,10 @@ pub struct Host {
     pub sys_block: PathBuf,
     /// The host's device nodes.
     pub dev: PathBuf,
+    /// What the kernel tells of processes: their mounts.
+    pub proc: PathBuf,
+    /// What the kernel tells of mounted file systems.
+    pub sys_fs: PathBuf,
     /// Folder of the host that holds locks and claims; it must outlive pods.
     pub state: PathBuf,
     /// Written if it is not there.
@@ -81,6 +93,8 @@ impl Host {
             node,
             sys_block: "/sys/block".into(),
             dev: "/dev".into(),
+            proc: "/proc".into(),
+            sys_fs: "/sys/fs".into(),
             state: "/var/lib/osd-migrate".into(),
             ceph_conf: "/etc/ceph/ceph.conf".into(),
             keyring: "/var/lib/ceph/bootstrap-osd/ceph.keyring".into(),
@@ -174,16 +188,18 @@ impl Steps {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::domain::inspection::{NodeProblem, RecordId};
     use crate::domain::osd::{Layout, Mode, ObjectStore, OsdId};
 
-    fn host(root: &Path) -> Host {
+    pub(crate) fn host(root: &Path) -> Host {
         Host {
             node: NodeName("n1".into()),
             sys_block: root.join("sys"),
             dev: root.join("dev"),
+            proc: root.join("proc"),
+            sys_fs: root.join("sys_fs"),
             state: root.join("state"),
             ceph_conf: root.join("etc/ceph.conf"),
             keyring: root.join("keyring"),

@@ -6,8 +6,8 @@ use std::fmt::Display;
 use super::content::Look;
 use super::table::{CEPH_DATA, Entry};
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
-use crate::domain::osd::{DeviceIdentity, OsdFsid};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof, RecordId};
+use crate::domain::osd::{DeviceIdentity, OsdFsid, OsdId};
 
 /// What a rebuild may do with the disk it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(crate) enum Verdict {
     WipeOld,
     /// Our tombstone, or an unfinished store of a claim: what was there is gone already.
     WipeOurs,
+    /// It was found free and is free: there is nothing to lose.
+    TakeFree,
     /// Anything else, in a sentence.
     Refuse(String),
 }
@@ -45,6 +47,15 @@ pub(crate) fn verdict(
                 )),
             }
         }
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::FilestorePartition { .. }
+        | Content::Other { .. }
+            if let Proof::Vacant { tombstone } = &evidence.proof =>
+        {
+            vacant(request, tombstone.as_ref(), look)
+        }
         Content::Bluestore { .. } | Content::FilestorePartition { .. } => match &look.proof {
             Some(seen) => match old_is_proven(request, evidence, seen) {
                 Ok(()) => Verdict::WipeOld,
@@ -61,6 +72,48 @@ pub(crate) fn verdict(
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             refuse(look, request)
         }
+    }
+}
+
+/// A disk that was free when it was chosen. Our own tombstone for this OSD is what a rebuild that was cut short leaves.
+fn vacant(request: &NodeRequest, tombstone: Option<&(OsdId, OsdFsid, RecordId)>, look: &Look) -> Verdict {
+    let stone = match &look.content {
+        Content::Tombstone { cluster, osd, old, record } if *cluster == request.cluster => {
+            Some((*osd, *old, record.clone()))
+        }
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::FilestorePartition { .. }
+        | Content::Other { .. }
+        | Content::NotFound { .. } => None,
+    };
+    if stone.as_ref().is_some_and(|(osd, old, _)| (*osd, *old) == (request.osd, request.old)) {
+        return Verdict::WipeOurs;
+    }
+    let is_free = match &stone {
+        Some(stone) => tombstone == Some(stone),
+        None => look.content == Content::Blank,
+    };
+    if holds(Guard::VacantDisk, is_free) {
+        return Verdict::TakeFree;
+    }
+    Verdict::Refuse(format!("expected a free disk, as it was when it was chosen; found {}", look.content))
+}
+
+/// The slot must be destroyed, or, where a free disk becomes an OSD, its id may be nobody's. `status` as `osd tree` words
+/// it; none where there is no such id.
+pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {
+    let is_new = matches!(&request.evidence, Some(Evidence { proof: Proof::Vacant { .. }, .. }));
+    match status {
+        Some("destroyed") => Ok(()),
+        None if is_new => Ok(()),
+        found => Err(format!(
+            "the slot of {}: expected destroyed{}, found {}",
+            request.osd,
+            if is_new { " or absent" } else { "" },
+            found.unwrap_or("absent")
+        )),
     }
 }
 

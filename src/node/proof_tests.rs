@@ -146,6 +146,60 @@ fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
 }
 
 #[test]
+fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
+    let stone = |id: u32, old: u8, record: &str| (OsdId(id), fsid(old), RecordId(record.into()));
+    let look = |content: Content| Look { content, proof: None, about: None };
+    let buried = |of: u8, (osd, old, record): (OsdId, OsdFsid, RecordId)| {
+        look(Content::Tombstone { cluster: cluster(of), osd, old, record })
+    };
+    let decided = |tombstone: Option<_>, seen: &Look| {
+        verdict(&request(), &evidence(Proof::Vacant { tombstone }), &BTreeSet::from([fsid(7)]), seen)
+    };
+    assert_eq!(decided(None, &look(Content::Blank)), Verdict::TakeFree);
+    assert_eq!(decided(Some(stone(3, 3, "r")), &buried(1, stone(3, 3, "r"))), Verdict::TakeFree);
+    assert_eq!(
+        decided(Some(stone(3, 3, "r")), &look(Content::Blank)),
+        Verdict::TakeFree,
+        "its wipe came to its end"
+    );
+    assert_eq!(decided(None, &buried(1, stone(1, 1, "r9"))), Verdict::WipeOurs, "our own rebuild, cut short");
+    assert_eq!(decided(None, &bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
+    assert_eq!(decided(None, &bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
+    for other in [
+        bluestore(fsid(1), Some(1), Some(1), true, false),
+        bluestore(fsid(8), None, None, false, false),
+        look(Content::Other { what: "a signature of ext4".into() }),
+        look(Content::NotFound { looked_at: "looked at no disk".into() }),
+        buried(1, stone(3, 3, "r")),
+        buried(2, stone(1, 1, "r")),
+    ] {
+        assert!(matches!(decided(None, &other), Verdict::Refuse(_)), "{other:?}");
+    }
+    for other in [stone(3, 3, "q"), stone(3, 4, "r"), stone(4, 3, "r")] {
+        let other = buried(1, other);
+        assert!(matches!(decided(Some(stone(3, 3, "r")), &other), Verdict::Refuse(_)), "{other:?}");
+    }
+    assert!(matches!(decided(Some(stone(3, 3, "r")), &buried(2, stone(3, 3, "r"))), Verdict::Refuse(_)));
+}
+
+#[test]
+fn an_id_that_is_nobodys_is_taken_only_for_a_free_disk() {
+    let of = |proof| NodeRequest { evidence: Some(evidence(proof)), ..request() };
+    let (old, new) = (of(label(fsid(1))), of(Proof::Vacant { tombstone: None }));
+    for request in [&old, &new] {
+        assert_eq!(slot_may_be_taken(request, Some("destroyed")), Ok(()));
+        for status in ["up", "down"] {
+            assert!(slot_may_be_taken(request, Some(status)).unwrap_err().contains(status));
+        }
+    }
+    assert_eq!(slot_may_be_taken(&new, None), Ok(()));
+    assert_eq!(
+        slot_may_be_taken(&old, None).unwrap_err(),
+        "the slot of osd.1: expected destroyed, found absent"
+    );
+}
+
+#[test]
 fn under_the_exclusive_open_the_partitions_are_compared_again() {
     let entry = |index, type_guid: &str, part_uuid: &str| Entry {
         index,

@@ -8,6 +8,7 @@ use super::command::{QUICK, run};
 use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
+use super::file_disk::Attached;
 use super::filestore::Sharing;
 use super::find::{self, Found, Search};
 use super::mons::{self, Slots};
@@ -16,7 +17,7 @@ use super::tombstone::Tombstone;
 use super::wipe::ExclusiveDisk;
 use super::{Host, Steps, claims, label};
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Proof};
-use crate::domain::osd::{Mode, ObjectStore, OsdFsid, OsdId};
+use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
 
 /// What an agent saw last, and why it did not do its task.
 pub(crate) struct Outcome {
@@ -29,6 +30,9 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
     let search = async {
         match &request.evidence {
             Some(evidence) => recorded(request, evidence, host, Sharing::WithTheDaemon).await,
+            None if request.on_file => {
+                find::on_file(host, |found| found.look.about == Some(request.old)).await
+            }
             None => find::carrier(host, request.old).await,
         }
     };
@@ -93,10 +97,9 @@ async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> 
                 let key = label::read_key(&found.disk.node).await?;
                 mons::osd_new(host, fsid, request.osd, &key).await
             }
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::Refuse(_) => Err(NodeError::Refused(format!(
-                "expected a finished OSD of ours, found {}",
-                found.look.content
-            ))),
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Refuse(_) => Err(
+                NodeError::Refused(format!("expected a finished OSD of ours, found {}", found.look.content)),
+            ),
         },
         Search::None(what) | Search::Several(what) => Err(NodeError::Refused(what)),
     }
@@ -115,28 +118,46 @@ async fn make(
     match &verdict {
         Verdict::Done => return Ok(None),
         Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
-        Verdict::WipeOld | Verdict::WipeOurs => {}
+        Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
     }
     asked.can_rebuild()?;
     if let Ok(slots) = &asked.slots {
-        slot_is_destroyed(slots, request.osd)?; // asked again when the disk is ours alone
+        slot_may_be_taken(slots, request)?; // asked again when the disk is ours alone
     }
+    if !request.on_file {
+        return write(request, evidence, host, steps, &found.disk, &verdict).await.map(Some);
+    }
+    let attached = Attached::attach(host).await?;
+    let said = write(request, evidence, host, steps, &attached.disk, &verdict).await;
+    let detached = attached.detach(host).await;
+    said.and_then(|said| detached.map(|()| Some(said)))
+}
+
+/// From the exclusive open to what ceph-volume said.
+async fn write(
+    request: &NodeRequest,
+    evidence: &Evidence,
+    host: &Host,
+    steps: &Steps,
+    disk: &Disk,
+    verdict: &Verdict,
+) -> Result<String, NodeError> {
     #[cfg(feature = "drill")]
     crate::drill::hold_agent(&host.state, "open");
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
-    let exclusive = steps.time("open", ExclusiveDisk::open(&found.disk)).await?;
-    steps.time("prove", prove(request, evidence, host, found, &verdict)).await?;
+    let exclusive = steps.time("open", ExclusiveDisk::open(disk)).await?;
+    steps.time("prove", prove(request, evidence, host, disk, verdict)).await?;
     #[cfg(feature = "drill")]
     crate::drill::hold_agent(&host.state, "wipe");
     let wipe = async {
         exclusive.bury(&Tombstone::of(request)).await?;
-        exclusive.clear(&found.disk, &host.sys_block, &host.dev).await
+        exclusive.clear(disk, &host.sys_block, &host.dev).await
     };
     steps.time("wipe", wipe).await?;
     drop(exclusive); // the last write of ours is done; mkfs opens it exclusively itself
     steps.time("settle", settle()).await;
-    let prepared = steps.time("prepare", ceph_volume::prepare(host, request, &found.disk)).await?;
-    Ok(Some(format!("ceph-volume ended with {}: {}", prepared.status, prepared.last)))
+    let prepared = steps.time("prepare", ceph_volume::prepare(host, request, disk)).await?;
+    Ok(format!("ceph-volume ended with {}: {}", prepared.status, prepared.last))
 }
 
 /// Lets the host's udevd see what is gone: ceph-volume asks lsblk, and lsblk asks udevd's memory. Where there is none, or it
@@ -150,27 +171,26 @@ async fn prove(
     request: &NodeRequest,
     evidence: &Evidence,
     host: &Host,
-    found: &Found,
+    disk: &Disk,
     verdict: &Verdict,
 ) -> Result<(), NodeError> {
     // An agent that was frozen for an hour must not wipe an OSD that was given back meanwhile.
-    let slots = mons::slots(host).await?;
-    let slot = slots.get(&request.osd).map_or("absent", String::as_str);
-    if slot != "destroyed" {
-        return Err(NodeError::Refused(format!(
-            "the slot of {}: expected destroyed, found {slot}",
-            request.osd
-        )));
-    }
-    proof::same_device(&evidence.device, &found.disk.identity).map_err(NodeError::Refused)?;
+    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    proof::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
     match (verdict, &evidence.proof) {
         (Verdict::WipeOld, Proof::FilestorePartition { .. }) => {
-            let (entries, fs_uuid) = content::partition_uuids(&found.disk).await?;
+            let (entries, fs_uuid) = content::partition_uuids(disk).await?;
             proof::same_partitions(&evidence.proof, &entries, fs_uuid.as_deref()).map_err(NodeError::Refused)
         }
-        (Verdict::WipeOld | Verdict::WipeOurs | Verdict::Done | Verdict::Refuse(_), _) => {
-            let now = content::look(&found.disk, &host.scratch, Sharing::No).await?;
-            if proof::verdict(request, evidence, &claimed(request, host)?, &now) == *verdict {
+        (
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Done | Verdict::Refuse(_),
+            _,
+        ) => {
+            // Its bytes, and what the kernel has put on it or found in it since.
+            let disk = disk.again(&host.sys_block, &host.dev)?;
+            let now = content::look(&disk, &host.scratch, Sharing::No).await?;
+            let is_unused = disk.holders.is_empty() && !disk.read_only;
+            if is_unused && proof::verdict(request, evidence, &claimed(request, host)?, &now) == *verdict {
                 return Ok(());
             }
             // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides anew.
@@ -179,11 +199,9 @@ async fn prove(
     }
 }
 
-fn slot_is_destroyed(slots: &Slots, osd: OsdId) -> Result<(), NodeError> {
-    match slots.get(&osd).map_or("absent", String::as_str) {
-        "destroyed" => Ok(()),
-        found => Err(NodeError::Refused(format!("the slot of {osd}: expected destroyed, found {found}"))),
-    }
+fn slot_may_be_taken(slots: &Slots, request: &NodeRequest) -> Result<(), NodeError> {
+    let status = slots.get(&request.osd).map(String::as_str);
+    proof::slot_may_be_taken(request, status).map_err(NodeError::Refused)
 }
 
 /// Why the disk does not show what ceph-volume should have made.
@@ -216,6 +234,9 @@ fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {
     if target.store != ObjectStore::bluestore() || target.mode != Mode::Raw || target.encrypted {
         return Err(NodeError::Refused(format!("`{target}` is not made yet, only bluestore raw")));
     }
+    if request.db.is_some() {
+        return Err(NodeError::Refused("a database on another device is not made yet".to_owned()));
+    }
     request.evidence.as_ref().ok_or_else(|| NodeError::Refused("the request brings no proof".to_owned()))
 }
 
@@ -230,9 +251,13 @@ async fn recorded(
     sharing: Sharing,
 ) -> Result<Search, NodeError> {
     let claimed = claimed(request, host)?;
+    if request.on_file {
+        let is_it = |found: &Found| proof::same_device(&evidence.device, &found.disk.identity).is_ok();
+        return find::on_file(host, is_it).await;
+    }
     find::recorded(host, &evidence.device, sharing, |look| {
         match proof::verdict(request, evidence, &claimed, look) {
-            Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs => true,
+            Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Refuse(_) => false,
         }
     })
@@ -246,15 +271,16 @@ fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspectio
             let Found { disk, look } = *found;
             let evidence =
                 look.proof.filter(|_| look.about == Some(request.old)).map(|proof| evidence(disk, proof));
-            Inspection { content: look.content, evidence, capability }
+            Inspection { content: look.content, evidence, capability, volume: None }
         }
         Search::None(looked_at) => {
-            Inspection { content: Content::NotFound { looked_at }, evidence: None, capability }
+            Inspection { content: Content::NotFound { looked_at }, evidence: None, capability, volume: None }
         }
         Search::Several(disks) => Inspection {
             content: Content::Other { what: format!("several disks claim to be it: {disks}") },
             evidence: None,
             capability,
+            volume: None,
         },
     }
 }

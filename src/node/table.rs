@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::command::{QUICK, run};
 use super::error::NodeError;
+use super::query::Query;
 
 /// Partition type of ceph-disk's data partitions, Filestore's and BlueStore's alike.
 pub(crate) const CEPH_DATA: &str = "4fbd7e29-9d25-41b8-afd0-062c0ceff05d";
@@ -44,9 +44,7 @@ impl Signature {
 
 /// The signatures on a device.
 pub(crate) async fn signature(node: &Path) -> Result<Signature, NodeError> {
-    let answer =
-        run("blkid", &["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()], None, QUICK)
-            .await?;
+    let answer = Query::Signatures(node).ask().await?;
     match answer.status.code() {
         Some(0) => Ok(parse_signature(&answer.stdout)),
         Some(2) => Ok(Signature::default()),
@@ -57,9 +55,7 @@ pub(crate) async fn signature(node: &Path) -> Result<Signature, NodeError> {
 
 /// The partition table on a disk that has one.
 pub(crate) async fn entries(node: &Path) -> Result<Vec<Entry>, NodeError> {
-    let columns = "NR,START,SECTORS,TYPE,UUID";
-    let args = ["-g".as_ref(), "-r".as_ref(), "-o".as_ref(), columns.as_ref(), node.as_os_str()];
-    let answer = run("partx", &args, None, QUICK).await?.good()?;
+    let answer = Query::Table(node).ask_well().await?;
     parse_entries(&answer.stdout).ok_or_else(|| NodeError::Unreadable {
         subject: answer.command,
         why: answer.stdout.trim().to_owned(),

@@ -173,10 +173,10 @@ impl World {
                 self.advance(job, Stage::Reporting { problem });
             }
             Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
-            Verdict::WipeOld | Verdict::WipeOurs if request.task == NodeTask::Rebuild => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree if request.task == NodeTask::Rebuild => {
                 self.advance(job, Stage::Looked { disk: name, content });
             }
-            Verdict::WipeOld | Verdict::WipeOurs => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {
                 return self.fails(job, NodeProblem::Refused("expected a finished OSD of ours".to_owned()));
             }
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
@@ -198,18 +198,20 @@ impl World {
         if disk.held_by.is_some() || self.is_run(disk) {
             return self.fails(job, NodeProblem::Failed("the disk is in use".to_owned()));
         }
-        let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
-        if !holds(Guard::AgentSlotDestroyed, slot == Some(SlotState::Destroyed)) {
-            return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
-        }
         let Some(evidence) = &request.evidence else {
             return self.fails(job, NodeProblem::Refused("no proof".to_owned()));
         };
+        let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
+        let is_new = matches!(evidence.proof, crate::domain::inspection::Proof::Vacant { .. });
+        let awaits = slot == Some(SlotState::Destroyed) || (is_new && slot.is_none());
+        if !holds(Guard::AgentSlotDestroyed, awaits) {
+            return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
+        }
         if let Err(why) = same_device(&evidence.device, &disk.identity) {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let may_wipe = match self.judge(request, disk) {
-            Verdict::WipeOld | Verdict::WipeOurs => true,
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Done | Verdict::Refuse(_) => false,
         };
         if !holds(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {
@@ -409,7 +411,7 @@ impl World {
                 let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
                 Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes })
             });
-        Inspection { content, evidence, capability: able() }
+        Inspection { content, evidence, capability: able(), volume: None }
     }
 
     fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {

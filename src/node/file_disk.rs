@@ -1,0 +1,178 @@
+//! The file that carries a node's OSD where `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is set: a disk for tests. It lies in the
+//! agents' folder on the host, 10 GiB, sparse.
+//!
+//! It is looked at as it is. Only for the rebuild it is a loop device, since ceph-volume takes no file; that loop is the only
+//! one that is ever detached here.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::io::Errno;
+
+use super::Host;
+use super::command::{QUICK, run};
+use super::devices::{self, Disk, NO_DEVICE};
+use super::error::NodeError;
+use super::query::Query;
+use crate::domain::osd::DeviceIdentity;
+
+/// Its name in the agents' folder.
+const FILE: &str = "osd-on-file.img";
+/// How it is called where disks have kernel names.
+const NAME: &str = "osd-on-file";
+/// Its size.
+pub(crate) const BYTES: u64 = 10 << 30;
+
+/// Who it is, on every node.
+fn identity() -> DeviceIdentity {
+    DeviceIdentity {
+        by_id: ["osd-migrate-file".to_owned()].into(),
+        serial: Some(format!("file:{FILE}")),
+        wwn: None,
+        size_bytes: BYTES,
+    }
+}
+
+fn path(host: &Host) -> PathBuf {
+    host.state.join(FILE)
+}
+
+/// The file as a disk, whether it is there or not; one of another size is not ours.
+pub(crate) fn as_disk(host: &Host) -> Result<Disk, NodeError> {
+    let node = path(host);
+    match std::fs::symlink_metadata(&node) {
+        Ok(meta) if !meta.is_file() || meta.len() != BYTES => {
+            return Err(NodeError::Refused(format!("{} is no file of {BYTES} bytes", node.display())));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(NodeError::io("look at", &node)(error)),
+    }
+    Ok(disk(NAME.to_owned(), node, NO_DEVICE))
+}
+
+fn disk(name: String, node: PathBuf, number: (u32, u32)) -> Disk {
+    Disk {
+        name,
+        node,
+        number,
+        identity: identity(),
+        links: BTreeSet::new(),
+        parent: None,
+        rotational: true,
+        read_only: false,
+        holders: Vec::new(),
+        partitions: Vec::new(),
+    }
+}
+
+/// The file as a loop device, and nobody else's: its OSD does not run.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) disk: Disk,
+    /// An OSD that runs on the file itself locks it, not the loop.
+    _file: File,
+}
+
+impl Attached {
+    /// Makes the file where it is not there, and a loop device of it. One that an agent left attached is taken over: two
+    /// loops of one file would not keep each other's users out.
+    pub(crate) async fn attach(host: &Host) -> Result<Self, NodeError> {
+        let path = path(host);
+        let file = make(&path)?;
+        lock(&file, &path)?;
+        as_disk(host)?;
+        let node = match loops(&path).await?.as_slice() {
+            [] => attach(&path).await?,
+            [one] => one.clone(),
+            several => {
+                return Err(NodeError::Refused(format!(
+                    "{} is attached {} times",
+                    path.display(),
+                    several.len()
+                )));
+            }
+        };
+        let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let number = devices::same_device(&host.sys_block.join(&name), &node)
+            .map_err(|why| NodeError::Refused(format!("{}: {why}", path.display())))?;
+        Ok(Self { disk: disk(name, node, number), _file: file })
+    }
+
+    /// Gives the loop device back. Only ours: it is asked once more where it leads.
+    pub(crate) async fn detach(self, host: &Host) -> Result<(), NodeError> {
+        for node in loops(&path(host)).await?.iter().filter(|node| **node == self.disk.node) {
+            run("losetup", &["-d".as_ref(), node.as_os_str()], None, QUICK).await?.good()?;
+        }
+        Ok(())
+    }
+}
+
+fn make(path: &Path) -> Result<File, NodeError> {
+    match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => {
+            file.set_len(BYTES).and_then(|()| file.sync_all()).map_err(NodeError::io("make", path))?;
+            Ok(file)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            OpenOptions::new().read(true).write(true).open(path).map_err(NodeError::io("open", path))
+        }
+        Err(error) => Err(NodeError::io("create", path)(error)),
+    }
+}
+
+/// As BlueStore locks what it opens.
+fn lock(file: &File, path: &Path) -> Result<(), NodeError> {
+    for lock in [
+        flock(file, FlockOperation::NonBlockingLockExclusive),
+        fcntl_lock(file, FlockOperation::NonBlockingLockExclusive),
+    ] {
+        match lock {
+            Ok(()) => {}
+            Err(Errno::ACCESS | Errno::AGAIN) => {
+                return Err(NodeError::Refused(format!(
+                    "{} is in use: does its OSD still run?",
+                    path.display()
+                )));
+            }
+            Err(errno) => return Err(NodeError::io("lock", path)(errno)),
+        }
+    }
+    Ok(())
+}
+
+async fn loops(path: &Path) -> Result<Vec<PathBuf>, NodeError> {
+    let answer = Query::Loops(path).ask_well().await?;
+    Ok(answer.stdout.lines().map(str::trim).filter(|line| !line.is_empty()).map(PathBuf::from).collect())
+}
+
+async fn attach(path: &Path) -> Result<PathBuf, NodeError> {
+    let args = ["--find".as_ref(), "--show".as_ref(), path.as_os_str()];
+    let answer = run("losetup", &args, None, QUICK).await?.good()?;
+    Ok(PathBuf::from(answer.stdout.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_made_once_sparse_and_is_locked_as_an_osd_locks_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join(FILE);
+        let first = make(&path).unwrap();
+        lock(&first, &path).unwrap();
+        let second = make(&path).unwrap();
+        let meta = second.metadata().unwrap();
+        assert_eq!(meta.len(), BYTES);
+        assert!(std::os::unix::fs::MetadataExt::blocks(&meta) < 100);
+        let refused = lock(&second, &path).unwrap_err();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        drop(first);
+        lock(&second, &path).unwrap();
+    }
+}

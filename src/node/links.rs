@@ -1,0 +1,96 @@
+//! The names under `/dev/disk` that udev gives to devices: by-id, by-path, by-partuuid ...
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Names under by-id that are made of a disk's content: they change with a wipe, so they tell nothing about who it is.
+const MADE_OF_CONTENT: [&str; 3] = ["lvm-pv-uuid-", "md-uuid-", "md-name-"];
+
+/// All of them, with where they lead.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Vec<Link>);
+
+#[derive(Debug)]
+struct Link {
+    /// `by-id`
+    folder: String,
+    name: String,
+    path: PathBuf,
+    target: PathBuf,
+}
+
+impl Links {
+    /// Reads those below `dev`. What leads nowhere is left out.
+    pub(crate) fn read(dev: &Path) -> Self {
+        let mut all = Vec::new();
+        for (folder, path) in children(&dev.join("disk")) {
+            for (name, path) in children(&path) {
+                if let Ok(target) = path.canonicalize() {
+                    all.push(Link { folder: folder.clone(), name, path, target });
+                }
+            }
+        }
+        Self(all)
+    }
+
+    /// Every link that leads to a device, in full.
+    pub(crate) fn of(&self, node: &Path) -> BTreeSet<String> {
+        self.leading_to(node).map(|link| link.path.display().to_string()).collect()
+    }
+
+    /// The names under by-id that tell who a device is, without the folder.
+    pub(crate) fn by_id(&self, node: &Path) -> BTreeSet<String> {
+        let by_id = self.leading_to(node).filter(|link| link.folder == "by-id");
+        by_id
+            .filter(|link| !MADE_OF_CONTENT.iter().any(|no| link.name.starts_with(no)))
+            .map(|link| link.name.clone())
+            .collect()
+    }
+
+    fn leading_to(&self, node: &Path) -> impl Iterator<Item = &Link> {
+        self.0.iter().filter(move |link| link.target == node)
+    }
+}
+
+fn children(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn all_links_are_told_and_only_names_that_no_wipe_changes_identify() {
+        let root = tempfile::tempdir().unwrap();
+        let dev = root.path().canonicalize().unwrap();
+        for folder in ["by-id", "by-path", "by-uuid"] {
+            fs::create_dir_all(dev.join("disk").join(folder)).unwrap();
+        }
+        for node in ["sda", "sda1"] {
+            fs::write(dev.join(node), "").unwrap();
+        }
+        for (link, to) in [
+            ("by-id/lvm-pv-uuid-x", "sda"),
+            ("by-id/ata-A", "sda"),
+            ("by-id/wwn-0x5", "sda"),
+            ("by-id/ata-A-part1", "sda1"),
+            ("by-id/ata-gone", "sdz"),
+            ("by-path/pci-0", "sda"),
+            ("by-uuid/1234", "sda"),
+        ] {
+            symlink(Path::new("../..").join(to), dev.join("disk").join(link)).unwrap();
+        }
+        let links = Links::read(&dev);
+        let by_id = |name: &str| links.by_id(&dev.join(name)).into_iter().collect::<Vec<_>>();
+        assert_eq!(by_id("sda"), ["ata-A", "wwn-0x5"]);
+        assert_eq!(by_id("sda1"), ["ata-A-part1"]);
+        assert_eq!(links.of(&dev.join("sda")).len(), 5);
+        assert!(links.of(&dev.join("sda")).contains(&dev.join("disk/by-path/pci-0").display().to_string()));
+        assert_eq!(by_id("sdz"), [""; 0]);
+    }
+}

@@ -1,0 +1,86 @@
+//! The OSDs that were found on a node's disks, whoever made them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::state::{Facts, Known};
+use super::{Seen, read_label};
+use crate::domain::inventory::OsdSeen;
+use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
+
+/// Description of an OSD's main device in its label.
+const MAIN: &str = "main";
+const DB: &str = "bluefs db";
+const WAL: &str = "bluefs wal";
+
+/// Devices with a BlueStore label, for `raw list`.
+pub(super) fn labelled(all: &[Seen]) -> Vec<PathBuf> {
+    let labelled = all.iter().flat_map(Seen::all).filter(|facts| read_label(facts).is_some());
+    labelled.map(|facts| facts.disk.node.clone()).collect()
+}
+
+/// All of them. `startable`: what `raw list` has found; not asked, or failed: what the label says counts alone.
+pub(super) fn on(all: &[Seen], known: &Known, startable: Option<&BTreeSet<OsdFsid>>) -> Vec<OsdSeen> {
+    let devices: Vec<&Facts> = all.iter().flat_map(Seen::all).collect();
+    let raw = devices.iter().filter_map(|facts| raw(facts, &devices, startable));
+    let lvm = known.volumes.iter().filter_map(|volume| {
+        Some(OsdSeen {
+            fsid: volume.fsid,
+            osd: volume.osd,
+            cluster: volume.cluster,
+            mode: Mode::Lvm,
+            store: volume.store.clone(),
+            encrypted: volume.encrypted,
+            block_path: volume.block_path.clone()?,
+            // What is in the volume is not looked at: it may be closed or encrypted. Its tags are written right before mkfs.
+            activatable: true,
+            db_path: volume.db_path.clone(),
+            wal_path: volume.wal_path.clone(),
+            db_disk: volume.db_disk.clone(),
+        })
+    });
+    let mut osds: Vec<OsdSeen> = raw.chain(lvm).collect();
+    osds.sort();
+    osds
+}
+
+/// An OSD that a device carries itself. One whose label names no id or no cluster is not one yet.
+fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>) -> Option<OsdSeen> {
+    let label = read_label(facts).filter(|label| label.part == MAIN)?;
+    let of_it = |part: &str| {
+        let is_it = |other: &&&Facts| {
+            read_label(other).is_some_and(|other| other.osd_fsid == label.osd_fsid && other.part == part)
+        };
+        devices.iter().find(is_it).map(|device| stable_path(device).0)
+    };
+    let (block_path, is_stable) = stable_path(facts);
+    let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));
+    Some(OsdSeen {
+        fsid: label.osd_fsid,
+        osd: label.whoami?,
+        cluster: label.cluster?,
+        mode: Mode::Raw,
+        store: ObjectStore::bluestore(),
+        encrypted: false,
+        block_path,
+        activatable: label.finished && label.activatable && is_stable && is_listed,
+        db_path: of_it(DB),
+        wal_path: of_it(WAL),
+        db_disk: None,
+    })
+}
+
+/// A path that leads to the device after a reboot, too; the kernel's own (false) where there is none. The first of the by-id
+/// names, as for every OSD that we deploy.
+fn stable_path(facts: &Facts) -> (String, bool) {
+    let disk = &facts.disk;
+    if disk.is_file() {
+        return (disk.node.display().to_string(), true);
+    }
+    let by_id = disk.identity.by_id.first().map(|name| Path::new("/dev/disk/by-id").join(name));
+    let by_part = || disk.links.iter().find(|link| link.contains("/by-partuuid/")).map(Into::into);
+    match by_id.or_else(by_part) {
+        Some(path) => (path.display().to_string(), true),
+        None => (disk.node.display().to_string(), false),
+    }
+}

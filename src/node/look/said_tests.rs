@@ -1,0 +1,76 @@
+use super::*;
+
+/// 16.2.15; loop0 blank, loop1 ext4, loop6 and loop9 data without a signature (`tests/suite/fixtures/inventory`).
+const INVENTORY: &str = r#"[
+    {"path": "/dev/loop0", "sys_api": {"type": "loop", "size": 6442450944.0}, "ceph_device": false, "lsm_data": {},
+     "available": true, "rejected_reasons": [], "device_id": "", "lvs": []},
+    {"path": "/dev/loop1", "available": false, "rejected_reasons": ["Has a FileSystem"], "lvs": []},
+    {"path": "/dev/loop3", "available": false, "rejected_reasons": ["Has a FileSystem", "Has BlueStore device label"]},
+    {"path": "/dev/loop4p1", "available": false, "rejected_reasons": []}
+]"#;
+
+#[test]
+fn what_the_inventory_rejects_is_told_in_one_order() {
+    let found = rejected(serde_json::from_str(INVENTORY).unwrap());
+    let of = |path: &str| found.get(Path::new(path)).map(|reasons| reasons.join(", "));
+    assert_eq!(of("/dev/loop0"), None);
+    assert_eq!(of("/dev/loop3").as_deref(), Some("Has BlueStore device label, Has a FileSystem"));
+    assert_eq!(not_known_better("loop4p1", &found[Path::new("/dev/loop4p1")]), ["it gives no reason"]);
+}
+
+#[test]
+fn only_reasons_that_we_know_better_are_left_out() {
+    let left = |name: &str, reasons: &[&str]| {
+        not_known_better(name, &reasons.iter().map(|reason| (*reason).to_owned()).collect::<Vec<_>>())
+    };
+    let loops = "Device type is not acceptable. It should be raw device or partition";
+    assert_eq!(left("sdb", &["locked", "Insufficient space (<5GB)"]), [""; 0]);
+    assert_eq!(left("loop3", &[loops]), [""; 0]);
+    assert_eq!(left("sdb", &[loops]), [loops]);
+    for reason in
+        ["id_bus", "removable", "Used by ceph-disk", "LVM detected", "Parent has BlueStore device label"]
+    {
+        assert_eq!(left("sdb", &["locked", reason]), [reason]);
+    }
+}
+
+#[test]
+fn raw_list_counts_only_with_the_main_device() {
+    let text = r#"{
+        "0bd0d481-3b3e-4947-9302-6f06dfc19f48": {"ceph_fsid": "16108ab4-999c-488c-a986-058b70eb790e",
+            "device": "/dev/loop4p1", "osd_id": 0, "osd_uuid": "0bd0d481-3b3e-4947-9302-6f06dfc19f48", "type": "bluestore"},
+        "88888888-8888-4888-8888-888888888888": {"device_db": "/dev/loop3",
+            "osd_uuid": "88888888-8888-4888-8888-888888888888"}
+    }"#;
+    let found = with_main_device(serde_json::from_str(text).unwrap());
+    assert_eq!(found, BTreeSet::from(["0bd0d481-3b3e-4947-9302-6f06dfc19f48".parse().unwrap()]));
+}
+
+const LVM: &str = r#"{
+    "3": [
+        {"devices": ["/dev/ubdb"], "lv_name": "osd-block-1", "lv_path": "/dev/ceph-vg/osd-block-1", "type": "block",
+         "path": "/dev/ceph-vg/osd-block-1", "vg_name": "ceph-vg",
+         "tags": {"ceph.osd_fsid": "500fff8e-39ff-4d5f-a72f-3cd43f874c6b", "ceph.osd_id": "3", "ceph.encrypted": "1",
+                  "ceph.cephx_lockbox_secret": "AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw==", "ceph.type": "block",
+                  "ceph.cluster_fsid": "5f382147-dc61-408c-ad68-8e6a2e37590b", "ceph.db_device": "/dev/dbvg/db1"}},
+        {"devices": ["/dev/ubdc"], "path": "/dev/dbvg/db1", "type": "db",
+         "tags": {"ceph.osd_fsid": "500fff8e-39ff-4d5f-a72f-3cd43f874c6b", "ceph.osd_id": "3",
+                  "ceph.cluster_fsid": "5f382147-dc61-408c-ad68-8e6a2e37590b", "ceph.type": "db"}},
+        {"path": "/dev/ubdd1", "tags": {"PARTUUID": "f76b1738-2c9a-4244-8217-3604b053e471"}, "type": "journal"},
+        {"devices": ["/dev/ubde"], "path": "/dev/x/y", "type": "data",
+         "tags": {"ceph.osd_fsid": "600fff8e-39ff-4d5f-a72f-3cd43f874c6b", "ceph.osd_id": "3",
+                  "ceph.cluster_fsid": "6f382147-dc61-408c-ad68-8e6a2e37590b"}}
+    ]
+}"#;
+
+#[test]
+fn the_volumes_of_an_osd_are_put_together_by_its_fsid() {
+    let found = assembled(serde_json::from_str(LVM).unwrap());
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].osd, found[0].encrypted), (OsdId(3), true));
+    assert_eq!(found[0].block_path.as_deref(), Some("/dev/ceph-vg/osd-block-1"));
+    assert_eq!(found[0].db_path.as_deref(), Some("/dev/dbvg/db1"));
+    assert!(found[0].is_on(Path::new("/dev/ubdb")) && found[0].is_on(Path::new("/dev/ubdc")));
+    assert!(found[1].store.is_filestore() && !found[1].is_on(Path::new("/dev/ubdb")));
+    assert!(assembled(serde_json::from_str("{}").unwrap()).is_empty());
+}

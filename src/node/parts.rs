@@ -1,0 +1,115 @@
+//! Partitions that are to carry an OSD of their own: a disk each, with an identity of its own. Nothing that is done with one
+//! reaches the disk's table or its neighbours: its node ends where it ends.
+
+use std::path::Path;
+
+use super::devices::{self, Disk, SECTOR_BYTES};
+use super::error::NodeError;
+use super::links::Links;
+use super::table::{self, Entry};
+use crate::domain::osd::DeviceIdentity;
+
+/// How the wwn of a partition begins: its unique id in the table, which survives every wipe of what is in it.
+const PART_UUID: &str = "partuuid-";
+
+/// Whether an identity is that of a partition.
+pub(crate) fn is_partition(identity: &DeviceIdentity) -> bool {
+    identity.wwn.as_deref().is_some_and(|wwn| wwn.starts_with(PART_UUID))
+}
+
+/// The partitions of a disk that the kernel knows. One that the table on the disk does not show just there has no unique id:
+/// its node may lead to other bytes.
+pub(crate) async fn of(disk: &Disk, sys_block: &Path, dev: &Path) -> Result<Parts, NodeError> {
+    if disk.partitions.is_empty() {
+        return Ok(Parts::default());
+    }
+    let (entries, unread) = match table::entries(&disk.node).await {
+        Ok(entries) => (entries, None),
+        Err(error) => (Vec::new(), Some(format!("the partition table of {}: {error}", disk.told()))),
+    };
+    let mut parts = listed(disk, &entries, sys_block, dev);
+    parts.unseen.extend(unread);
+    Ok(parts)
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) disks: Vec<Disk>,
+    /// What can't be looked at, and why.
+    pub(crate) unseen: Vec<String>,
+}
+
+fn listed(disk: &Disk, entries: &[Entry], sys_block: &Path, dev: &Path) -> Parts {
+    let links = Links::read(dev);
+    let mut found = Parts::default();
+    for part in &disk.partitions {
+        let sys = sys_block.join(&disk.name).join(&part.name);
+        let entry = entries.iter().find(|entry| {
+            (entry.index, entry.start, entry.sectors) == (part.index, part.start, part.sectors)
+        });
+        let uuid = entry.map(|entry| entry.part_uuid.as_str()).filter(|uuid| !uuid.is_empty());
+        match devices::same_device(&sys, &part.node) {
+            Err(why) => found.unseen.push(format!("{} ({why})", part.name)),
+            Ok(number) => found.disks.push(Disk {
+                name: part.name.clone(),
+                node: part.node.clone(),
+                number,
+                identity: DeviceIdentity {
+                    by_id: links.by_id(&part.node),
+                    serial: None,
+                    wwn: uuid.map(|uuid| format!("{PART_UUID}{uuid}")),
+                    size_bytes: part.sectors.saturating_mul(SECTOR_BYTES),
+                },
+                links: links.of(&part.node),
+                parent: Some(disk.name.clone()),
+                rotational: disk.rotational,
+                read_only: disk.read_only || devices::is_read_only(&sys),
+                holders: devices::holders(&sys),
+                partitions: Vec::new(),
+            }),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(wwn: Option<&str>) -> DeviceIdentity {
+        DeviceIdentity { by_id: [].into(), serial: None, wwn: wwn.map(str::to_owned), size_bytes: 1 }
+    }
+
+    #[test]
+    fn a_partition_is_known_by_its_unique_id() {
+        assert!(is_partition(&identity(Some("partuuid-e8fc62c3-5612-463e-b0f4-e78dda1186e6"))));
+        assert!(!is_partition(&identity(Some("naa.50014ee2b5e7c5d4"))) && !is_partition(&identity(None)));
+    }
+
+    #[test]
+    fn a_partition_without_its_node_is_told_as_unseen() {
+        let root = tempfile::tempdir().unwrap();
+        let partition = devices::Partition {
+            index: 1,
+            name: "sdb1".into(),
+            node: root.path().join("sdb1"),
+            start: 2048,
+            sectors: 100,
+        };
+        let disk = Disk {
+            name: "sdb".into(),
+            node: root.path().join("sdb"),
+            number: (8, 16),
+            identity: identity(None),
+            links: [].into(),
+            parent: None,
+            rotational: true,
+            read_only: false,
+            holders: Vec::new(),
+            partitions: vec![partition],
+        };
+        let found = listed(&disk, &[], root.path(), root.path());
+        assert!(found.disks.is_empty() && found.unseen[0].starts_with("sdb1 ("), "{:?}", found.unseen);
+    }
+}

@@ -1,0 +1,135 @@
+//! What an agent asks a node's tools: a fixed list of commands that read, each with its words and its limit. No shell, and
+//! nothing of a request becomes a word of one: only paths of devices that the kernel named.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::command::{Answer, QUICK, run};
+use super::error::NodeError;
+
+/// Python starts slowly on a busy node, and ceph-volume asks lsblk, LVM and udev about each disk.
+const PATIENT: Duration = Duration::from_secs(120);
+/// The same on a node with hundreds of disks.
+const ALL_DISKS: Duration = Duration::from_secs(300);
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Query<'a> {
+    /// Disks and why ceph-volume would not take them.
+    Inventory,
+    /// OSDs on these devices, as `raw activate` will find them. Always by device: without, 20.2.0 and 20.2.1 may say nothing.
+    RawList(&'a [PathBuf]),
+    /// OSDs on logical volumes, by their tags.
+    LvmList,
+    /// The options that `raw prepare` knows.
+    RawPrepareHelp,
+    /// The release, by the program that matters and without starting Python: the same line as `ceph --version`.
+    OsdVersion,
+    /// Signatures on a device, read from it and from no cache.
+    Signatures(&'a Path),
+    /// The partition table that is written on a disk.
+    Table(&'a Path),
+    /// BlueStore's label. It may hold a key: the answer is not for a report.
+    Label(&'a Path),
+    /// Loop devices that lead to a file.
+    Loops(&'a Path),
+}
+
+impl Query<'_> {
+    /// The program and its words.
+    fn words(&self) -> (&'static str, Vec<&OsStr>) {
+        let (program, fixed): (&str, &[&str]) = match self {
+            Self::Inventory => ("ceph-volume", &["inventory", "--format", "json"]),
+            Self::RawList(_) => ("ceph-volume", &["raw", "list", "--format", "json"]),
+            Self::LvmList => ("ceph-volume", &["lvm", "list", "--format", "json"]),
+            Self::RawPrepareHelp => ("ceph-volume", &["raw", "prepare", "--help"]),
+            Self::OsdVersion => ("ceph-osd", &["--version"]),
+            Self::Signatures(_) => ("blkid", &["-p", "-o", "export"]),
+            Self::Table(_) => ("partx", &["-g", "-r", "-o", "NR,START,SECTORS,TYPE,UUID"]),
+            Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
+            Self::Loops(_) => ("losetup", &["--list", "--noheadings", "--output", "NAME", "--associated"]),
+        };
+        let mut words: Vec<&OsStr> = fixed.iter().map(OsStr::new).collect();
+        match self {
+            Self::RawList(devices) => words.extend(devices.iter().map(|device| device.as_os_str())),
+            Self::Signatures(path) | Self::Table(path) | Self::Label(path) | Self::Loops(path) => {
+                words.push(path.as_os_str());
+            }
+            Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion => {}
+        }
+        (program, words)
+    }
+
+    fn limit(&self) -> Duration {
+        match self {
+            Self::Inventory | Self::RawList(_) | Self::LvmList => ALL_DISKS,
+            Self::RawPrepareHelp => PATIENT,
+            Self::OsdVersion | Self::Signatures(_) | Self::Table(_) | Self::Label(_) | Self::Loops(_) => {
+                QUICK
+            }
+        }
+    }
+
+    /// Asks; the answer however the command ended.
+    pub(crate) async fn ask(&self) -> Result<Answer, NodeError> {
+        let (program, words) = self.words();
+        run(program, &words, None, self.limit()).await
+    }
+
+    /// Asks; an error where the command ended with one.
+    pub(crate) async fn ask_well(&self) -> Result<Answer, NodeError> {
+        self.ask().await?.good()
+    }
+}
+
+/// The first JSON value in what a command printed: some releases print lines before it, none after. The text itself never
+/// gets into an error: it may hold a key.
+pub(crate) fn json<T: serde::de::DeserializeOwned>(answer: &Answer) -> Result<T, NodeError> {
+    let text = answer.stdout.as_str();
+    let starts = text.match_indices(['{', '[']).map(|(at, _)| at);
+    let mut value =
+        starts.filter(|at| text.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with('\n')));
+    value.find_map(|at| serde_json::from_str(text.get(at..)?).ok()).ok_or_else(|| NodeError::Unreadable {
+        subject: answer.command.clone(),
+        why: "not the JSON that it should be".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::words;
+    use super::*;
+
+    #[test]
+    fn the_commands_word_for_word() {
+        let devices = [PathBuf::from("/dev/sdb"), PathBuf::from("/dev/sdc1")];
+        let disk = Path::new("/dev/sdb");
+        let said = |query: &Query<'_>| {
+            let (program, args) = query.words();
+            words(program, &args)
+        };
+        for (query, line) in [
+            (Query::Inventory, "ceph-volume inventory --format json"),
+            (Query::RawList(&devices), "ceph-volume raw list --format json /dev/sdb /dev/sdc1"),
+            (Query::LvmList, "ceph-volume lvm list --format json"),
+            (Query::RawPrepareHelp, "ceph-volume raw prepare --help"),
+            (Query::OsdVersion, "ceph-osd --version"),
+            (Query::Signatures(disk), "blkid -p -o export /dev/sdb"),
+            (Query::Table(disk), "partx -g -r -o NR,START,SECTORS,TYPE,UUID /dev/sdb"),
+            (Query::Label(disk), "ceph-bluestore-tool show-label --dev /dev/sdb"),
+            (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),
+        ] {
+            assert_eq!(said(&query), line);
+        }
+    }
+
+    #[tokio::test]
+    async fn json_is_found_behind_what_a_library_prints_and_is_never_quoted() {
+        let answer = async |text: &str| run("printf", &[text], None, QUICK).await.unwrap();
+        let found: Vec<u32> = json(&answer("load failed [x]\n[1, 2]\n").await).unwrap();
+        assert_eq!(found, [1, 2]);
+        let error = json::<Vec<u32>>(&answer("{\"key\": \"AQsecret\"}").await).unwrap_err();
+        assert!(error.to_string().contains("not the JSON"), "{error}");
+    }
+}

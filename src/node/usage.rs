@@ -1,0 +1,147 @@
+//! Who uses a device, beside what lies on it: mounts and swap. What the kernel tells of it in /proc and /sys; no device is
+//! opened but by `is_held`.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::Host;
+use super::devices::Disk;
+use super::error::NodeError;
+
+/// File systems that name their devices in /sys/fs while they are mounted, in whatever mount namespace: a pod does not see the
+/// host's own mounts.
+const NAMED_IN_SYS: [&str; 4] = ["ext4", "xfs", "f2fs", "bcachefs"];
+/// What is said of a mount that is only known by that.
+const OUT_OF_SIGHT: &str = "a place that only the host sees";
+
+/// The mounts that can be seen, read once.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts {
+    seen: Vec<Mount>,
+    /// Devices that the kernel swaps to.
+    swaps: Vec<String>,
+}
+
+impl Mounts {
+    /// Reads those of the first process and of this one.
+    pub(crate) fn read(proc: &Path) -> Self {
+        let text = |name: &str| fs::read_to_string(proc.join(name)).unwrap_or_default();
+        let seen = ["1/mountinfo", "self/mountinfo"].iter().flat_map(|name| parse(&text(name))).collect();
+        let swaps = text("swaps")
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+            .collect();
+        Self { seen, swaps }
+    }
+
+    /// Where a device is mounted, if it is.
+    pub(crate) fn of(&self, disk: &Disk, sys_fs: &Path) -> Option<String> {
+        let number = format!("{}:{}", disk.number.0, disk.number.1);
+        let is_it = |mount: &&Mount| mount.number == number || Path::new(&mount.source) == disk.node;
+        let at = self.seen.iter().find(is_it).map(|mount| mount.place.clone());
+        let swap = || self.swaps.iter().any(|path| Path::new(path) == disk.node).then(|| "swap".to_owned());
+        let kernel = || {
+            let named = NAMED_IN_SYS.iter().any(|kind| sys_fs.join(kind).join(&disk.name).is_dir());
+            named.then(|| OUT_OF_SIGHT.to_owned())
+        };
+        at.or_else(swap).or_else(kernel)
+    }
+}
+
+#[derive(Debug)]
+struct Mount {
+    /// Of the file system: of some (btrfs) it is no device's number.
+    number: String,
+    place: String,
+    source: String,
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+fn parse(mountinfo: &str) -> Vec<Mount> {
+    let line = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut words = before.split_whitespace();
+        let (number, place) = (words.nth(2)?.to_owned(), words.nth(1)?.replace("\\040", " "));
+        Some(Mount { number, place, source: after.split_whitespace().nth(1)?.to_owned() })
+    };
+    mountinfo.lines().filter_map(line).collect()
+}
+
+/// Whether anybody has a device exclusively: a mount, device-mapper, an OSD, a mkfs. It is opened for reading, exclusively,
+/// for an instant, which writes nothing; but in that instant nobody else gets it. So only one on which nothing is may be
+/// asked: nobody will want to start or mount it just then.
+pub(crate) fn is_held(node: &Path) -> Result<bool, NodeError> {
+    let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or(0);
+    match OpenOptions::new().read(true).custom_flags(flags).open(node) {
+        Ok(_) => Ok(false),
+        Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => Ok(true),
+        Err(error) => Err(NodeError::io("open exclusively", node)(error)),
+    }
+}
+
+/// The same on a thread that may wait, with a limit.
+pub(crate) async fn is_held_by_somebody(disk: &Disk) -> Result<bool, NodeError> {
+    let node = disk.node.clone();
+    super::command::blocking("open", disk.told(), super::command::QUICK, move || is_held(&node)).await
+}
+
+/// Mounts as this host shows them.
+pub(crate) fn mounts(host: &Host) -> Mounts {
+    Mounts::read(&host.proc)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::domain::osd::DeviceIdentity;
+
+    fn disk(name: &str, number: (u32, u32)) -> Disk {
+        let by_id = BTreeSet::new();
+        Disk {
+            name: name.into(),
+            node: Path::new("/dev").join(name),
+            number,
+            identity: DeviceIdentity { by_id, serial: None, wwn: None, size_bytes: 1 },
+            links: BTreeSet::new(),
+            parent: None,
+            rotational: true,
+            read_only: false,
+            holders: Vec::new(),
+            partitions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_mount_is_found_by_number_by_name_and_where_only_the_kernel_knows_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (proc, sys_fs) = (root.path().join("proc"), root.path().join("fs"));
+        fs::create_dir_all(proc.join("1")).unwrap();
+        fs::create_dir_all(sys_fs.join("xfs/sdc1")).unwrap();
+        let mounts = "22 27 0:21 / /proc rw - proc proc rw\n\
+                      40 22 8:16 / /my\\040data rw,relatime shared:1 - ext4 /dev/sdb rw\n\
+                      41 22 0:50 / /pool rw - btrfs /dev/sde rw\n";
+        fs::write(proc.join("1/mountinfo"), mounts).unwrap();
+        fs::write(proc.join("swaps"), "Filename Type Size Used Priority\n/dev/sdd partition 1 0 -2\n")
+            .unwrap();
+        let mounts = Mounts::read(&proc);
+        let at = |name: &str, number| mounts.of(&disk(name, number), &sys_fs);
+        assert_eq!(at("sdb", (8, 16)).as_deref(), Some("/my data"));
+        assert_eq!(at("sde", (8, 64)).as_deref(), Some("/pool"));
+        assert_eq!(at("sdc1", (8, 33)).as_deref(), Some(OUT_OF_SIGHT));
+        assert_eq!(at("sdd", (8, 48)).as_deref(), Some("swap"));
+        assert_eq!(at("sdf", (8, 80)), None);
+    }
+
+    #[test]
+    fn what_is_not_there_can_not_be_asked() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(is_held(&root.path().join("none")).is_err());
+    }
+}
