@@ -4,10 +4,8 @@ use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
 
 use crate::domain::observation::Node;
+use crate::domain::provision;
 use crate::domain::storage::{Taint, Toleration};
-
-/// Taints with these prefixes come and go with the node's condition.
-const CONDITIONS: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 
 /// A taint of a node.
 pub(super) fn taint(taint: &api::Taint) -> Taint {
@@ -65,39 +63,8 @@ pub(super) fn with_added(list: Option<&Value>, add: &[Toleration]) -> Option<Val
 /// What lets an OSD run on a node for good: what is placed for OSDs, and what the node's taints need beside it.
 pub(super) fn for_node(placement: &[Toleration], node: &Node) -> Vec<Toleration> {
     let mut all = placement.to_vec();
-    all.extend(missing(placement, node));
+    all.extend(provision::missing_tolerations(placement, node));
     all
-}
-
-/// What tolerations lack against the taints of a node, but for those that come and go with the node's condition.
-fn missing(tolerations: &[Toleration], node: &Node) -> Vec<Toleration> {
-    let keeps_away = |taint: &&Taint| {
-        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-            && !CONDITIONS.iter().any(|prefix| taint.key.starts_with(prefix))
-    };
-    let taints = node.taints.iter().filter(keeps_away);
-    let missing = taints.filter(|taint| !tolerations.iter().any(|t| tolerates(t, taint)));
-    missing
-        .map(|taint| Toleration {
-            key: taint.key.clone(),
-            operator: "Equal".to_owned(),
-            value: taint.value.clone(),
-            effect: taint.effect.clone(),
-            seconds: None,
-        })
-        .collect()
-}
-
-/// Whether a toleration covers a taint, as Kubernetes compares them.
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let meant = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
-    meant(&toleration.effect, &taint.effect)
-        && meant(&toleration.key, &taint.key)
-        && match toleration.operator.as_str() {
-            "Exists" => true,
-            "" | "Equal" => toleration.value == taint.value,
-            _ => false,
-        }
 }
 
 #[cfg(test)]
@@ -121,28 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_placement_does_not_tolerate_of_a_node_is_added() {
-        let taints = vec![
-            taint("storage", "only", "NoSchedule"),
-            taint("gpu", "", "NoExecute"),
-            taint("soft", "", "PreferNoSchedule"),
-            taint("node.kubernetes.io/not-ready", "", "NoExecute"),
-        ];
+    fn what_osds_are_placed_with_comes_first_and_is_not_said_twice() {
+        let taints = vec![taint("storage", "only", "NoSchedule"), taint("gpu", "", "NoExecute")];
         let labels = std::collections::BTreeMap::new();
         let node = Node { ready: true, cordoned: false, hostname: "h1".to_owned(), labels, taints };
-        let added = |placement: Value| {
-            let placement = read(&placement);
-            render(&for_node(&placement, &node).split_off(placement.len()))
-        };
-        let storage = json!({"key": "storage", "operator": "Equal", "value": "only", "effect": "NoSchedule"});
+        let storage = json!({"key": "storage", "value": "only"});
         let gpu = json!({"key": "gpu", "operator": "Equal", "effect": "NoExecute"});
-        assert_eq!(added(json!([])), json!([storage, gpu]));
-        assert_eq!(added(json!([{"operator": "Exists"}])), json!([]));
-        assert_eq!(added(json!([{"key": "storage", "value": "only"}])), json!([gpu]));
-        assert_eq!(
-            added(json!([{"key": "storage", "value": "other"}, {"key": "gpu", "operator": "Exists"}])),
-            json!([storage])
-        );
+        assert_eq!(render(&for_node(&read(&json!([storage])), &node)), json!([storage, gpu]));
     }
 
     #[test]
