@@ -13,6 +13,9 @@ use crate::node::{self, Host};
 /// A heartbeat is written so often; the runner takes an agent for silent after ten minutes without one.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Tries of the first heartbeat.
+const FIRST_TRIES: u32 = 16;
+
 /// Why an agent could not begin, or not tell.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -46,6 +49,21 @@ impl Post {
         Ok(Self { k8s, report, host })
     }
 
+    /// Its report is there. Where it is not, the record was closed: a runner that was frozen made the Job afterwards, or its pod
+    /// took long to start. Then nothing may be done any more. Tries for four minutes, as with the report itself.
+    async fn expected(&self) -> Result<(), ServeError> {
+        for _ in 0..FIRST_TRIES {
+            match self.k8s.patch_heartbeat(&self.report, now()).await {
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "no first heartbeat; trying again")
+                }
+                done => return Ok(done?),
+            }
+            pause(HEARTBEAT).await;
+        }
+        Ok(self.k8s.patch_heartbeat(&self.report, now()).await?)
+    }
+
     /// Does some work with a heart that beats beside it.
     async fn alive<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::select! {
@@ -74,6 +92,7 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
         request.attempt,
         request.record
     );
+    post.expected().await?;
     let report = post.alive(node::agent(&request, &post.host)).await;
     told(&report.steps, report.problem.as_ref().map(NodeProblem::message));
     post.k8s.patch_report(&post.report, &report).await?;

@@ -30,7 +30,7 @@ impl World {
                 (0, _) => {}
                 // A changed pod template: the old pod is gone, its daemon goes.
                 (_, true) if up && !daemon.rolled_out => found.push(Happening::GoesDown(*osd)),
-                (_, true) if is_powered => found.push(Happening::PodStarts(*osd)),
+                (_, true) if is_powered && self.tolerates(daemon) => found.push(Happening::PodStarts(*osd)),
                 (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
                 (_, _) => {}
             }
@@ -45,7 +45,8 @@ impl World {
         let orphans =
             self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
         found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
-        found.extend(self.looks_at_work().into_iter().map(Happening::LookEnds));
+        let lit = self.kube.nodes.keys().filter(|node| self.has_power(node));
+        found.extend(lit.flat_map(|node| self.looks_at_work(node)).map(Happening::LookEnds));
         let alive = self.agents.iter().filter(|(_, agent)| self.has_power(&agent.request.node));
         found.extend(alive.map(|(job, _)| Happening::AgentSteps(job.clone())));
         found
@@ -129,6 +130,7 @@ impl World {
             | Happening::OthersTakeId
             | Happening::Unselected
             | Happening::Selected
+            | Happening::Tainted(_)
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
@@ -221,6 +223,9 @@ impl World {
         for job in jobs.map(|(job, _)| job.clone()).collect::<Vec<_>>() {
             self.agent_dies(&job);
         }
+        for look in self.looks_at_work(node) {
+            self.look_dies(&look);
+        }
     }
 
     fn put_foreign(&mut self, name: &str) {
@@ -255,6 +260,11 @@ impl World {
             Happening::PersonStarts(osd) | Happening::RookStarts(osd) => self.scale_keeping_mark(*osd, 1),
             Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
             Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
+            Happening::Tainted(node) => {
+                if let Some(node) = self.kube.nodes.get_mut(node).filter(|node| node.taints.is_empty()) {
+                    node.taints.push(super::example::taint());
+                }
+            }
             Happening::PersonEdits(osd) => self.touch(*osd),
             Happening::PersonDeletes(osd) => {
                 self.kube.daemons.remove(osd);

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{Disk, Effect, World, agent};
-use crate::domain::act::Deploy;
+use crate::domain::act::{Deploy, Spare};
 use crate::domain::inspection::Content;
 use crate::domain::inventory::{
     DiskSeen, DiskState, LookReport, LookRequest, NodeInventory, OsdSeen, Rejection,
 };
-use crate::domain::observation::{JobState, Look, SlotState};
+use crate::domain::observation::{Daemon, JobState, Look, SlotState};
 use crate::domain::osd::{CrushItem, Mode, NodeName, ObjectStore, OsdId, Weight};
+use crate::domain::provision;
 use crate::domain::storage::Toleration;
 
 type Done = Result<Vec<Effect>, String>;
@@ -41,9 +42,10 @@ impl World {
         Ok(Vec::new())
     }
 
-    /// Looks whose agent has not ended.
-    pub(super) fn looks_at_work(&self) -> Vec<String> {
-        let at_work = |look: &Look| look.report.is_none() && look.state != Some(JobState::Ended);
+    /// Looks at a node whose agent has not ended.
+    pub fn looks_at_work(&self, node: &NodeName) -> Vec<String> {
+        let at_work =
+            |look: &Look| look.node == *node && look.report.is_none() && look.state != Some(JobState::Ended);
         self.kube.looks.iter().filter(|(_, look)| at_work(look)).map(|(name, _)| name.clone()).collect()
     }
 
@@ -148,8 +150,7 @@ impl World {
             if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
                 return Err("ok-to-stop refuses".to_owned());
             }
-            expect::spare(&crate::domain::act::Spare::AllClean, &self.ceph)
-                .map_err(|reason| reason.to_string())?;
+            expect::spare(&Spare::AllClean, &self.ceph).map_err(|reason| reason.to_string())?;
         }
         let Some(daemon) = self.kube.daemons.get_mut(&osd) else {
             return Err("it has no Deployment".to_owned());
@@ -160,10 +161,17 @@ impl World {
             return Err("the Deployment changed since it was looked at".to_owned());
         }
         daemon.tolerations.extend(add.iter().cloned());
-        daemon.rolled_out = false;
+        // Where none is wanted there is nothing to come.
+        daemon.rolled_out = daemon.replicas == 0;
         daemon.pods.clear();
         self.touch(osd);
         Ok(vec![Effect::Restarted(osd)])
+    }
+
+    /// Whether the scheduler would put its pod onto its node.
+    pub(super) fn tolerates(&self, daemon: &Daemon) -> bool {
+        let machine = daemon.node.as_ref().and_then(|node| self.kube.nodes.get(node));
+        machine.is_none_or(|machine| provision::missing_tolerations(&daemon.tolerations, machine).is_empty())
     }
 
     /// The first boot of an OSD that has no place puts it into CRUSH where its daemon says (`--crush-location`,

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
+
 use osd_migrate::domain::next::{Next, Wait};
-use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::observation::{Slot, SlotState};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
@@ -27,6 +29,8 @@ pub(crate) enum Move {
     Fault(Happening),
     /// Time passes.
     Leap(u32),
+    /// A minute passes for a runner that waits for what takes less.
+    Later,
     /// Somebody deletes the ledger.
     Forget,
 }
@@ -162,6 +166,9 @@ impl Search {
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
         let mut moves: Vec<Move> = state.world.progress().into_iter().map(Move::Happens).collect();
         let acts = matches!(decided, Next::Save { .. } | Next::Do(_));
+        if matches!(decided, Next::Wait(Wait::ActiveClean { .. })) && is_young(state) {
+            moves.push(Move::Later);
+        }
         if acts {
             moves.push(Move::Turn);
             if state.left.freezes > 0 && state.frozen.is_none() {
@@ -191,6 +198,20 @@ impl Search {
     /// Without further faults, and with what can be mended mended, the run ends within a bounded number of steps, or waits for
     /// something that it names and that does not mend by itself.
     fn settles(&self, state: &State, policy: &Policy, settled: &mut HashSet<u128>) -> Result<(), String> {
+        let Err(why) = self.goes_on(state, policy, settled, None) else { return Ok(()) };
+        // Once more, told.
+        let mut told = String::new();
+        self.goes_on(state, policy, &mut HashSet::new(), Some(&mut told)).ok();
+        Err(format!("{why}\n  (without more going wrong:{told})"))
+    }
+
+    fn goes_on(
+        &self,
+        state: &State,
+        policy: &Policy,
+        settled: &mut HashSet<u128>,
+        mut told: Option<&mut String>,
+    ) -> Result<(), String> {
         let mut now = state.clone();
         let mut passed = Vec::new();
         mend(&mut now);
@@ -204,6 +225,9 @@ impl Search {
             passed.push(key);
             let mut moved = false;
             for what in now.world.progress() {
+                if let Some(told) = &mut told {
+                    told.push_str(&format!(" {what};"));
+                }
                 let before = now.clone();
                 let done = Done { effects: now.world.happen(&what), ..Done::default() };
                 if let Some(broken) = promises::always(&before, None, &done, &now) {
@@ -214,6 +238,9 @@ impl Search {
             let decided = now.decide(policy);
             let before = now.clone();
             let version = now.version;
+            if let Some(told) = &mut told {
+                told.push_str(&format!(" [{}];", decision(&decided)));
+            }
             let done = now.perform(&decided, version);
             if let Some(broken) = promises::always(&before, Some(&decided), &done, &now) {
                 return Err(broken);
@@ -228,6 +255,10 @@ impl Search {
                     let faults = self.stays_shut
                         || state.left.faults < self.left.faults
                         || state.left.leaps < self.left.leaps;
+                    let stays = promises::new_osds::at_the_end(&now, policy);
+                    if let Some(broken) = stays.filter(|_| !self.stays_shut) {
+                        return Err(format!("at the end, {broken}"));
+                    }
                     if let Some(broken) = promises::at_the_end(&now, faults) {
                         return Err(format!("at the end, {broken}"));
                     }
@@ -240,6 +271,12 @@ impl Search {
                 }
                 Next::Wait(wait) => {
                     idle += 1;
+                    let nothing_wrong = state.left.faults == self.left.faults
+                        && state.left.leaps == self.left.leaps
+                        && !self.stays_shut;
+                    if idle > 12 && nothing_wrong {
+                        return Err(format!("nothing went wrong, and it waits: {wait}"));
+                    }
                     if idle > 12 && (self.stays_shut || is_for_others(wait, &now)) {
                         settled.extend(passed);
                         return Ok(());
@@ -339,14 +376,28 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
         }
         Move::Leap(minutes) => {
             after.left.leaps -= 1;
-            // Statistics lag by seconds, not by minutes.
-            for pg in after.world.lagging() {
-                after.world.happen(&Happening::Hear(pg));
-            }
-            after.world.happen(&Happening::Minutes(*minutes));
+            minutes_pass(&mut after.world, *minutes);
+            (after, Done::default(), None)
+        }
+        Move::Later => {
+            minutes_pass(&mut after.world, 1);
             (after, Done::default(), None)
         }
     }
+}
+
+/// Statistics lag by seconds, not by minutes.
+fn minutes_pass(world: &mut World, minutes: u32) {
+    for pg in world.lagging() {
+        world.happen(&Happening::Hear(pg));
+    }
+    world.happen(&Happening::Minutes(minutes));
+}
+
+/// A new OSD came up less than a minute ago.
+fn is_young(state: &State) -> bool {
+    let is_young = |(_, at): (_, DateTime<Utc>)| (state.world.at - at).num_minutes() < 1;
+    state.ledger.in_flight().any(|record| record.up_seen.is_some_and(is_young))
 }
 
 fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {
@@ -371,6 +422,7 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
         Move::Fault(what) => format!("! {what}"),
         Move::Forget => "! somebody deletes the ledger".to_owned(),
         Move::Leap(minutes) => format!("{minutes} minutes pass"),
+        Move::Later => "a minute passes".to_owned(),
     }
 }
 
@@ -405,8 +457,13 @@ fn mend(state: &mut State) {
     if world.kube.fence.as_deref() == Some("theirs") {
         mended.push(Happening::OthersUnfence);
     }
-    let stopped =
-        world.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none());
+    // Nobody starts what was destroyed.
+    let is_there = |osd| world.ceph.slots.get(osd).is_some_and(|slot| slot.state != SlotState::Destroyed);
+    let stopped = world
+        .kube
+        .daemons
+        .iter()
+        .filter(|(osd, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none() && is_there(osd));
     mended.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
     let outs = world.ceph.slots.iter().filter(|(_, slot)| !slot.is_in && slot.state == SlotState::Exists);
     mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
@@ -420,7 +477,9 @@ fn mend(state: &mut State) {
 /// A wait for what does not mend by itself, named.
 fn is_for_others(wait: &Wait, state: &State) -> bool {
     let world = &state.world;
-    let orphaned = world.ceph.slots.iter().any(|(osd, slot)| {
+    let is_ours =
+        |osd, slot: &Slot| slot.state == SlotState::Exists || state.ledger.records.contains_key(osd);
+    let orphaned = world.ceph.slots.iter().filter(|(osd, slot)| is_ours(osd, slot)).any(|(osd, slot)| {
         let lost = slot.fsid.is_none_or(|fsid| world.disk_of(fsid).is_none());
         !slot.up && (lost || !world.kube.daemons.contains_key(osd) || slot.crush.is_none())
     });
