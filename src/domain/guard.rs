@@ -160,6 +160,8 @@ guards! {
     DiskOnce,
     /// An OSD that nothing starts is started only where its slot holds its fsid.
     AdoptsItsOwn,
+    /// A record that was given up is open again where its agent took the id all the same.
+    BegunIsFinished,
     /// An OSD is done only when the PGs that it is to hold are clean with it.
     CleanAtTheEnd,
     /// And have reported since it came up.

@@ -7,11 +7,11 @@ use crate::domain::act::{Act, Spare};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::NodeTask;
-use crate::domain::ledger::NodeStatus;
+use crate::domain::ledger::{Attempt, NodeStatus};
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::OsdId;
-use crate::domain::phase::{self, DaemonFact, DiskFact};
+use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
@@ -56,6 +56,26 @@ impl Step<'_> {
             }
         }
         Next::Save { ledger, osd, why }
+    }
+
+    /// A free disk was given up, and its agent was made all the same, by a runner that was frozen before: it is waited for, and
+    /// where it has taken the id, what it began is finished.
+    pub(super) fn came_to_life(&self) -> Option<Next> {
+        if !self.facts.new || self.record.new.is_some() {
+            return None;
+        }
+        if self.facts.busy {
+            return Some(self.busy());
+        }
+        let is_begun = self.facts.claims && self.facts.slot != SlotFact::Other;
+        (!holds(Guard::BegunIsFinished, !is_begun)).then(|| {
+            let claims = phase::claims_of(self.record, self.seen);
+            self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
+                let number = record.attempt.number + 1;
+                record.attempt = Attempt { number, task: NodeTask::Inspect, failures: 0 };
+                (record.closing, record.claims) = (false, claims);
+            })
+        })
     }
 
     pub(super) fn stop(&self) -> Next {

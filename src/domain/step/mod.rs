@@ -47,7 +47,7 @@ impl<'a> Step<'a> {
     /// The one thing to do.
     pub fn next(&self) -> Next {
         if self.record.closing {
-            return self.close();
+            return self.came_to_life().unwrap_or_else(|| self.close());
         }
         if let Some(next) = self.drop_gone_pgs() {
             return next;

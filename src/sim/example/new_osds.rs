@@ -69,7 +69,7 @@ pub fn adopt() -> World {
     let lost = OsdId(0);
     world.osd_down(lost);
     world.kube.daemons.remove(&lost);
-    world.add_disk("disk-00", "h1", 6 * GIB);
+    world.add_disk("a-disk", "h1", 6 * GIB);
     let content = Content::Bluestore {
         osd_fsid: fsid(lost, 9),
         whoami: Some(lost),
@@ -77,7 +77,7 @@ pub fn adopt() -> World {
         finished: true,
         activatable: true,
     };
-    world.disks.entry("disk-00".to_owned()).and_modify(|disk| disk.content = content);
+    world.disks.entry("a-disk".to_owned()).and_modify(|disk| disk.content = content);
     world.comes_to_rest();
     world
 }
