@@ -227,7 +227,7 @@ async fn print_plan(live: &mut Live, k8s: Arc<K8s>, policy: &Policy, output: Out
     };
     let lines = if policy.only_new { Vec::new() } else { outlook::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
-    let disks = policy.makes_new().then(|| plan::disks(policy, &ledger, &seen)).unwrap_or_default();
+    let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
     match output {
         Output::Table => print(&show::plan_table(&lines, &devices, &disks)),
         Output::Json => print(&format!("{:#}", show::plan_json(&lines, &devices, &disks))),

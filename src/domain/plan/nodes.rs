@@ -15,7 +15,7 @@ use crate::domain::observation::{JobState, Look, Observation, SlotState};
 use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
-use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+use crate::domain::step::{self, MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 
 /// A look that no node waits for is deleted after that time: `plan --look` of somebody else may be reading it.
 const STRAY_MINUTES: i64 = 10;
@@ -277,13 +277,15 @@ impl<'a> Walk<'a> {
         let found = inventory.osds.iter().find(|osd| self.is_adoptable(osd))?;
         let slot = self.seen.ceph.slots.get(&found.osd)?;
         let machine = self.seen.kube.nodes.get(node)?;
+        let on_file = self.policy.store_on_file;
         let place = provision::location(machine, &self.seen.kube.declaration.storage);
         Some(Next::Do(Act::Adopt(Deploy {
             osd: found.osd,
             record: vacant::adopted(found),
             fsid: found.fsid,
             node: node.clone(),
-            block_path: found.block_path.clone(),
+            // The agent sees the node's file elsewhere than the OSD's pod does.
+            block_path: if on_file { step::ON_FILE.to_owned() } else { found.block_path.clone() },
             store: found.store.to_string(),
             crush: slot.crush.clone().unwrap_or(CrushItem {
                 location: place,
@@ -294,7 +296,7 @@ impl<'a> Walk<'a> {
             db_path: found.db_path.clone(),
             wal_path: found.wal_path.clone(),
             initial_weight: None,
-            on_file: self.policy.store_on_file,
+            on_file,
             fresh: Some(Fresh { replaces: None }),
         })))
     }
