@@ -197,7 +197,8 @@ async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
-    let policy = Policy { run: own.pod_uid.clone(), ..of_environment(args.run.policy()) };
+    let policy =
+        Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
     let mut live = live.acting_as(own);
     let mut looks = Looks { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
     let exit = match looks.ask().await {

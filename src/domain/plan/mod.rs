@@ -6,7 +6,7 @@ mod tolerate;
 mod vacant;
 
 pub use disks::{DiskLine, Disks, disks};
-pub use nodes::look;
+pub use nodes::{OF_PLAN, look};
 
 use std::collections::BTreeSet;
 

@@ -17,7 +17,10 @@ use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
 use crate::domain::step::{self, MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 
-/// A look that no node waits for is deleted after that time: `plan --look` of somebody else may be reading it.
+/// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
+pub const OF_PLAN: &str = "plan-";
+
+/// And the time after which it is taken for dead.
 const STRAY_MINUTES: i64 = 10;
 
 /// Problems kept of a node, and their length: the ledger holds all nodes and must stay small.
@@ -66,15 +69,18 @@ impl<'a> Walk<'a> {
         work.run == self.policy.run && work.status != NodeStatus::Completed
     }
 
-    /// Looks of nodes that wait for another one, or none: one a turn.
+    /// Looks of nodes that are done, or wait for another one: one a turn. (There is one runner: what another run asked for is
+    /// read by nobody.)
     fn sweep(&self) -> Option<Next> {
         let is_current = |look: &Look| {
             let work = self.ledger.nodes.get(&look.node);
-            work.is_some_and(|work| work.run == look.run && work.look == look.number)
+            work.is_some_and(|work| {
+                work.status != NodeStatus::Completed && work.run == look.run && work.look == look.number
+            })
         };
         let is_over = |look: &Look| matches!(look.state, None | Some(JobState::Ended));
         let is_old = |look: &Look| {
-            look.run == self.policy.run || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
+            !look.run.starts_with(OF_PLAN) || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
         };
         let mut looks = self.seen.kube.looks.iter();
         let (name, look) = looks.find(|(_, look)| !is_current(look) && is_over(look) && is_old(look))?;
