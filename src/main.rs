@@ -284,7 +284,11 @@ fn ended(end: Result<End, RunError>) -> Exit {
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
             Exit::Refused
         }
-        Ok(End::Finished(Summary { quarantined, .. })) if !quarantined.is_empty() => Exit::SomeLeftAlone,
+        Ok(End::Finished(Summary { quarantined, unseen_nodes, .. }))
+            if !(quarantined.is_empty() && unseen_nodes.is_empty()) =>
+        {
+            Exit::SomeLeftAlone
+        }
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
         Err(RunError::Observe(failure)) => not_seen(&failure),

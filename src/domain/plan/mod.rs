@@ -127,7 +127,8 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
     }
     let next = tolerate::next(policy, ledger, seen).or_else(|| nodes::next(policy, ledger, seen));
     next.unwrap_or_else(|| {
-        Next::Finished(Summary { problems: nodes::problems(policy, ledger, seen), ..summary })
+        let problems = nodes::problems(policy, ledger, seen);
+        Next::Finished(Summary { problems, unseen_nodes: nodes::unseen(policy, ledger), ..summary })
     })
 }
 

@@ -355,6 +355,12 @@ pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> 
     all.into_iter().collect()
 }
 
+/// Nodes of this run that could not be looked at.
+pub(super) fn unseen(policy: &Policy, ledger: &Ledger) -> BTreeSet<NodeName> {
+    let failed = |work: &NodeWork| work.run == policy.run && work.failures >= MAX_FAILURES;
+    ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()
+}
+
 /// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.
 pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let walk = Walk { policy, ledger, seen };
