@@ -93,7 +93,10 @@ cmd_disk() { # HOST [GIB] NAME
 
 cmd_settle() { # HOST: what is on its disks now; udevd would have probed each that was written
   args_at_most 1 "$@"
-  case " $NODES " in *" ${1:-} "*) sync_dev "$1" ;; *) usage "there is no node '${1:-}' ($NODES)" ;; esac
+  case " $NODES " in
+    *" ${1:-} "*) if is_uml "$1"; then on_uml udevadm settle; else sync_dev "$1"; fi ;;
+    *) usage "there is no node '${1:-}' ($NODES)" ;;
+  esac
 }
 
 cmd_partition() { # NAME GIB...: a GPT with partitions of these sizes on a disk (as named by lab disk)

@@ -44,9 +44,14 @@ start_uml() { # returns when it boots; `on_uml` works about 4 s later
     < /dev/null >> "$b/log/console.log" 2>&1 &
   u=$!
   save_pid u1.outer $u
-  poll 100 0.05 grep -q . "/proc/$u/task/$u/children" || { tail -5 "$b/log/console.log" >&2; die "u1 did not start"; }
-  child=$(cat "/proc/$u/task/$u/children")
-  save_pid u1 "${child%% *}"
+  poll 200 0.05 uml_of $u || { tail -5 "$b/log/console.log" >&2; die "u1 did not start"; }
+  save_pid u1 "$child"
+}
+uml_of() { # PID: sets `child` to the kernel that it started; there may be others for a moment, or none to be seen
+  for child in $(cat "/proc/$1/task/$1/children" 2> /dev/null); do
+    [ "$(cat "/proc/$child/comm" 2> /dev/null)" = linux.uml ] && return
+  done
+  return 1
 }
 on_uml() { # CMD...
   pid_of u1 > /dev/null || die "host u1 is not running"
@@ -107,5 +112,6 @@ cmd_power_on() { # u1
     eval "cmd=($(cat "$DIR/h/u1/$d.cmd"))"
     run_in u1 $d "${cmd[@]}"
   done
-  poll 300 0.2 nodes_ready || die "u1 is not ready (see $DIR/h/u1/log)"
+  # what the API server has of it is from before: ask the kubelet itself
+  poll 300 0.2 K get --raw /api/v1/nodes/u1/proxy/healthz > /dev/null 2>&1 || die "u1 is not ready (see $DIR/h/u1/log)"
 }
