@@ -18,6 +18,7 @@ use super::command::{QUICK, run};
 use super::devices::{self, Disk, NO_DEVICE};
 use super::error::NodeError;
 use super::query::Query;
+use super::usage::is_held;
 use crate::domain::osd::DeviceIdentity;
 
 /// Its name in the agents' folder.
@@ -102,14 +103,17 @@ impl Attached {
             .map_err(|why| NodeError::Refused(format!("{}: {why}", path.display())))?;
         Ok(Self { disk: disk(name, node, number), _file: file })
     }
+}
 
-    /// Gives the loop device back. Only ours: it is asked once more where it leads.
-    pub(crate) async fn detach(self, host: &Host) -> Result<(), NodeError> {
-        for node in loops(&path(host)).await?.iter().filter(|node| **node == self.disk.node) {
+/// Gives the loop devices of the file back, of this agent and of former ones. One that somebody uses stays: taken away, it
+/// would only be hidden from the next agent.
+pub(crate) async fn detach(host: &Host) -> Result<(), NodeError> {
+    for node in loops(&path(host)).await? {
+        if !is_held(&node)? {
             run("losetup", &["-d".as_ref(), node.as_os_str()], None, QUICK).await?.good()?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn make(path: &Path) -> Result<File, NodeError> {
