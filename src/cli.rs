@@ -44,8 +44,14 @@ pub enum Command {
     Rehearse(RehearseArgs),
     /// Look, classify, print what would be done. Changes nothing.
     Plan(PlanArgs),
-    /// Migrate: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
+    /// Migrate, then make new OSDs: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
+    ///
+    /// With --select, which names OSDs that are there, no new ones are made.
     Run(RunArgs),
+    /// Make new OSDs only: of disks that the CephCluster selects and that are free, one after the other.
+    ///
+    /// Nothing is migrated. A disk on which anything is, is never touched. See `osd-migrate plan --look` before.
+    Provision(NewArgs),
     /// Say which OSDs are open, since when, what is waited for and why, and what was ordered.
     Status(StatusArgs),
     /// Let every run wait before the next OSD, until `resume`.
@@ -98,6 +104,9 @@ pub struct PlanArgs {
     /// Which OSDs, and whether confirmed.
     #[command(flatten)]
     pub run: RunArgs,
+    /// Look at the disks of the nodes first, by a Job on each that only reads; runs in a Job itself.
+    #[arg(long)]
+    pub look: bool,
     /// How to print it.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -120,6 +129,14 @@ pub struct RunArgs {
     /// Not these.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub skip: Vec<OsdId>,
+    /// How, whichever.
+    #[command(flatten)]
+    pub new: NewArgs,
+}
+
+/// Arguments of `provision`, and of `run`, which makes new OSDs too.
+#[derive(Debug, Args)]
+pub struct NewArgs {
     /// Confirms that OSDs may be destroyed and made anew: --confirm yes-really-migrate-osds.
     /// The CephCluster may say so instead: spec.storage.migration.confirmation.
     #[arg(long, value_name = "WORDS", value_parser = confirmation)]
@@ -128,6 +145,9 @@ pub struct RunArgs {
     /// One that was stopped in time is finished outside of it too.
     #[arg(long, value_delimiter = ',', value_name = "HH:MM-HH:MM")]
     pub window: Vec<Window>,
+    /// New OSDs of one host that may be made side by side.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub at_once: u32,
 }
 
 /// How to print.
@@ -162,11 +182,18 @@ impl RunArgs {
     /// The policy they stand for.
     pub fn policy(&self) -> Policy {
         let set = |osds: &[OsdId]| osds.iter().copied().collect::<BTreeSet<_>>();
+        Policy { select: set(&self.select), skip: set(&self.skip), only_new: false, ..self.new.policy() }
+    }
+}
+
+impl NewArgs {
+    /// The policy they stand for: new OSDs only.
+    pub fn policy(&self) -> Policy {
         Policy {
             confirmed: self.confirm.is_some(),
-            select: set(&self.select),
-            skip: set(&self.skip),
             windows: self.window.clone(),
+            at_once: self.at_once,
+            only_new: true,
             ..Policy::default()
         }
     }

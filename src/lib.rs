@@ -12,6 +12,7 @@
 //! | `cli` | arguments, parsed once into domain types |
 //! | `run` | the loop |
 //! | `ports` | what the loop needs of the world |
+//! | `looks` | `plan --look`: the nodes' disks outside of a run |
 //! | `live` | joins the two adapters to fulfil it |
 //! | `report`, `tell` | what happened, as data; told as log, event and status |
 //! | `show` | tables and JSON of `plan` and `status` |
@@ -30,6 +31,7 @@ pub mod domain;
 pub mod drill;
 pub mod k8s;
 pub mod live;
+pub mod looks;
 pub mod node;
 pub mod ports;
 pub mod rehearse;

@@ -1,7 +1,10 @@
 //! The real world: joins Ceph and Kubernetes into one observation, and hands each act to the one it belongs to.
 //! No rule about OSDs is here, and no retry: an act that failed is decided anew by the next turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod lease;
+mod ledgers;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +14,17 @@ use crate::ceph::{Ceph, CephError, Connection, Secret};
 use crate::domain::act::{Act, Deploy, Spare};
 use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::ledger::{Ledger, Record};
+use crate::domain::inventory::LookRequest;
 use crate::domain::observation::{self, Kube, Observation};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use crate::domain::plan::Questions;
 use crate::domain::policy::Declaration;
-use crate::k8s::{Agent, Holder, K8s, K8sError, Key, LeaseOutcome, Own, ResourceVersion};
-use crate::ports::{Clock, Cluster, Failure, LedgerStore, LoadError, Saved, Severity, Tenure};
+use crate::domain::storage::Toleration;
+use crate::k8s::{Agent, K8s, K8sError, Key, LookJob, Own};
+use crate::ports::{Clock, Cluster, Failure, Severity};
+
+pub use lease::PodLease;
+pub use ledgers::Ledgers;
 
 /// Ceph and Kubernetes.
 pub struct Live {
@@ -137,10 +144,7 @@ impl Live {
         data_dir: &str,
     ) -> Result<(), Failure> {
         let (_, declaration) = self.declared()?;
-        let own = self
-            .own
-            .clone()
-            .ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))?;
+        let own = self.runner()?;
         let key = self.session().await?.bootstrap_key().await;
         let key = self.reopen(key)?;
         let mon_host = self.k8s.mon_access().await.map_err(kube_failure)?.mon_host;
@@ -151,15 +155,71 @@ impl Live {
             data_dir,
             host_network: declaration.host_network,
             bootstrap_key: &Key::new(key.expose()),
+            placement: &declaration.storage.placement.tolerations,
             own: &own,
         };
         self.k8s.create_agent(&agent).await.map_err(kube_failure)
     }
 
+    async fn look_at_disks(&self, request: &LookRequest, image: &str, data_dir: &str) -> Result<(), Failure> {
+        let (_, declaration) = self.declared()?;
+        let own = self.runner()?;
+        let look = LookJob { request, image, data_dir, host_network: declaration.host_network, own: &own };
+        self.k8s.create_look(&look).await.map_err(kube_failure)
+    }
+
+    fn runner(&self) -> Result<Arc<Own>, Failure> {
+        self.own.clone().ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))
+    }
+
     /// One step of bringing the Deployment back; a Deployment that had to be deleted first is made by a later turn.
     async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let (fsid, declaration) = self.declared()?;
+        if deploy.fresh.is_some() {
+            self.expect_down(deploy).await?;
+        }
         self.k8s.deploy(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
+    }
+
+    /// The Deployment of a finished OSD that nothing starts.
+    async fn adopt(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+        let (fsid, declaration) = self.declared()?;
+        self.expect_down(deploy).await?;
+        self.k8s.adopt(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
+    }
+
+    /// The map is read again before an OSD is started that nothing starts: its slot may be another's by now.
+    async fn expect_down(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+        let seen = self.look_at_ceph().await?;
+        let Deploy { osd, fsid, .. } = deploy;
+        if expect::to_start(seen.slots.get(osd), *fsid) {
+            return Ok(());
+        }
+        Err(passing(format!("{osd} was not started: its slot does not hold {fsid} any more, or it is up")))
+    }
+
+    /// An OSD that is up is restarted by it, so the same is asked as before a stop (P2).
+    async fn tolerate(
+        &mut self,
+        osd: OsdId,
+        expected: (&str, &str),
+        add: &[Toleration],
+        spare: Option<&Spare>,
+    ) -> Result<(), Failure> {
+        let seen = self.look_at_ceph().await?;
+        if seen.slots.get(&osd).is_some_and(|slot| slot.up) {
+            let refused = |why: String| passing(format!("{osd} was not given tolerations: {why}"));
+            // Also where it was down when this was decided.
+            expect::spare(spare.unwrap_or(&Spare::AllClean), &seen)
+                .map_err(|why| refused(why.to_string()))?;
+            let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
+            let verdict = self.reopen(verdict)?;
+            if !expect::to_stop_by_ceph(&verdict) {
+                let would = format!("ok-to-stop refuses, {} PGs would stop serving", verdict.bad_pgs);
+                return Err(refused(would));
+            }
+        }
+        self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
     }
 
     fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
@@ -200,8 +260,11 @@ impl Cluster for Live {
             Act::Stop { osd, fsid, record, deployment, resource_version } => {
                 self.stop(*osd, *fsid, record, deployment, resource_version).await
             }
-            Act::Look { .. } | Act::SweepLook { .. } | Act::Adopt(_) | Act::Tolerate { .. } => {
-                Err(passing("not yet".to_owned()))
+            Act::Look { request, image, data_dir } => self.look_at_disks(request, image, data_dir).await,
+            Act::SweepLook { name, uid } => k8s.sweep_look(name, uid).await.map_err(kube_failure),
+            Act::Adopt(deploy) => self.adopt(deploy).await,
+            Act::Tolerate { osd, deployment, resource_version, add, spare } => {
+                self.tolerate(*osd, (deployment, resource_version), add, spare.as_ref()).await
             }
             Act::Restart { osd, record } => k8s.restart(*osd, record).await.map_err(kube_failure),
             Act::Deploy(deploy) => self.deploy(deploy).await,
@@ -285,87 +348,6 @@ pub fn kube_failure(error: K8sError) -> Failure {
         | K8sError::Other { .. } => Severity::Passing,
     };
     Failure { severity, message: error.to_string() }
-}
-
-/// The ledger in its ConfigMap.
-pub struct Ledgers(pub Arc<K8s>);
-
-impl LedgerStore for Ledgers {
-    type Version = Option<ResourceVersion>;
-
-    async fn load(&mut self) -> Result<(Ledger, Self::Version), LoadError> {
-        let stored = self.0.load().await.map_err(kube_failure)?;
-        let (keys, version) = stored.map_or((BTreeMap::new(), None), |(keys, version)| (keys, Some(version)));
-        Ok((Ledger::from_keys(&keys)?, version))
-    }
-
-    async fn save(&mut self, ledger: &Ledger, version: Self::Version) -> Result<Saved, Failure> {
-        let keys = ledger
-            .to_keys()
-            .map_err(|error| passing(format!("the ledger can't be written as JSON: {error}")))?;
-        match self.0.save(keys, version.as_ref()).await {
-            Ok(_) => Ok(Saved::Stored),
-            Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => Ok(Saved::Conflict),
-            Err(error) => Err(kube_failure(error)),
-        }
-    }
-
-    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
-        self.0.expect_ledger().await.map_err(kube_failure)?;
-        let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
-        self.0.append_history(&line).await.map_err(kube_failure)
-    }
-}
-
-/// A Lease is renewed so often, by a runner whose turns are short; others may take it after 60 s.
-const RENEW_SECONDS: i64 = 5;
-
-/// The Lease, held for this pod.
-pub struct PodLease {
-    k8s: Arc<K8s>,
-    me: Option<Holder>,
-    held_at: DateTime<Utc>,
-}
-
-impl PodLease {
-    /// For this pod; outside a Job nobody can take over and nobody is kept out.
-    pub fn new(k8s: Arc<K8s>, own: Option<&Own>) -> Self {
-        Self { k8s, me: own.map(Holder::of), held_at: DateTime::UNIX_EPOCH }
-    }
-}
-
-impl crate::ports::Lease for PodLease {
-    async fn hold(&mut self) -> Result<Tenure, Failure> {
-        let Some(me) = &self.me else { return Ok(Tenure::Mine) };
-        let now = now();
-        if (now - self.held_at).num_seconds() < RENEW_SECONDS {
-            return Ok(Tenure::Mine);
-        }
-        let outcome = match self.k8s.acquire(me, now).await {
-            Ok(outcome) => outcome,
-            Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => {
-                return Ok(Tenure::Wait(
-                    "somebody else took the Lease at the same time; looking again".to_owned(),
-                ));
-            }
-            Err(error) => return Err(kube_failure(error)),
-        };
-        Ok(match outcome {
-            LeaseOutcome::Mine | LeaseOutcome::TakenOver { .. } => {
-                self.held_at = now;
-                Tenure::Mine
-            }
-            LeaseOutcome::HeldByLiveJob { job, pod } => {
-                Tenure::Other(format!("Job {job} is at work (pod {pod}): leaving it to that one"))
-            }
-            LeaseOutcome::WaitForOldPod { pod, .. } => {
-                Tenure::Wait(format!("pod {pod} of an earlier run is ending; waiting until it is gone"))
-            }
-            LeaseOutcome::OldRunnerNodeLost { pod, node, command } => Tenure::Wait(format!(
-                "pod {pod} of an earlier run may still work on node {node}, which does not answer. If that node is off: {command}"
-            )),
-        })
-    }
 }
 
 /// The machine's clock.

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use osd_migrate::cli::{Cli, Command, NodeCommand, Output, RehearseArgs, RunArgs};
+use osd_migrate::cli::{Cli, Command, NodeCommand, Output, PlanArgs, RehearseArgs};
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::OrderKind;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::outlook;
 use osd_migrate::domain::plan;
+use osd_migrate::domain::policy::Policy;
 use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
 use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
+use osd_migrate::looks::Looks;
 use osd_migrate::node;
 use osd_migrate::ports::{Clock, Cluster, Failure, LedgerStore, LoadError, Severity};
 use osd_migrate::rehearse;
@@ -127,9 +129,11 @@ async fn dispatch(cli: Cli) -> Exit {
     let timeout = Duration::from_secs(cli.ceph_timeout);
     match cli.command {
         Command::Plan(args) => {
-            print_plan(&mut Live::new(Arc::clone(&k8s), timeout), k8s, &args.run, args.output).await
+            let live = Live::new(Arc::clone(&k8s), timeout);
+            if args.look { look_and_plan(live, k8s, &args).await } else { plan_only(live, k8s, &args).await }
         }
-        Command::Run(args) => run(k8s, timeout, &args).await,
+        Command::Run(args) => run(k8s, timeout, args.policy()).await,
+        Command::Provision(args) => run(k8s, timeout, args.policy()).await,
         Command::Status(args) => print_status(k8s, args.output).await,
         Command::Pause => order(&k8s, Some(OrderKind::Pause)).await,
         Command::Cancel => order(&k8s, Some(OrderKind::Cancel)).await,
@@ -183,21 +187,51 @@ fn print(text: &str) {
     let _gone = writeln!(std::io::stdout().lock(), "{text}").is_err();
 }
 
-async fn print_plan(live: &mut Live, k8s: Arc<K8s>, args: &RunArgs, output: Output) -> Exit {
-    let policy = args.policy();
+async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
+    print_plan(&mut live, k8s, &of_environment(args.run.policy()), args.output).await
+}
+
+/// The same after a look at the disks of all nodes at once; what was made for it is swept.
+async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
+    let own = match whoami(&k8s).await {
+        Ok(own) => Arc::new(own),
+        Err(failure) => return not_seen(&failure),
+    };
+    let policy =
+        Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
+    let mut live = live.acting_as(own);
+    let mut looks = Looks { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
+    let exit = match looks.ask().await {
+        Ok(()) => print_plan(looks.live, Arc::clone(&k8s), &policy, args.output).await,
+        Err(failure) => not_seen(&failure),
+    };
+    match looks.sweep().await {
+        Ok(()) => exit,
+        Err(failure) => not_seen(&failure),
+    }
+}
+
+/// What the pod's environment adds to the arguments.
+fn of_environment(policy: Policy) -> Policy {
+    let is_set = |key| environment(key).is_some_and(|value| !value.is_empty());
+    Policy { store_on_file: is_set("TEST_ENVIRONMENT_OSD_STORE_ON_FILE"), ..policy }
+}
+
+async fn print_plan(live: &mut Live, k8s: Arc<K8s>, policy: &Policy, output: Output) -> Exit {
     let ledger = match Ledgers(k8s).load().await {
         Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
     };
-    let seen = match live.observe(|seen| plan::questions(&policy, &ledger, seen)).await {
+    let seen = match live.observe(|seen| plan::questions(policy, &ledger, seen)).await {
         Ok(seen) => seen,
         Err(failure) => return not_seen(&failure),
     };
-    let lines = outlook::lines(&policy, &ledger, &seen);
+    let lines = if policy.only_new { Vec::new() } else { outlook::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
+    let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
     match output {
-        Output::Table => print(&show::plan_table(&lines, &devices)),
-        Output::Json => print(&format!("{:#}", show::plan_json(&lines, &devices))),
+        Output::Table => print(&show::plan_table(&lines, &devices, &disks)),
+        Output::Json => print(&format!("{:#}", show::plan_json(&lines, &devices, &disks))),
     }
     Exit::Finished
 }
@@ -210,10 +244,10 @@ fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
     ledger.records.values().filter_map(name).collect()
 }
 
-async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
-    let policy = args.policy();
+async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
+    let policy = of_environment(policy);
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    let plan = print_plan(&mut live, Arc::clone(&k8s), args, Output::Table).await;
+    let plan = print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await;
     if matches!(plan, Exit::Halted) {
         return plan;
     }
@@ -221,6 +255,8 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
+    let only_new = policy.only_new;
+    let policy = Policy { run: own.job_uid.clone(), ..policy };
     let mut ports = Ports {
         cluster: live.acting_as(Arc::clone(&own)),
         store: Ledgers(Arc::clone(&k8s)),
@@ -235,7 +271,10 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, args: &RunArgs) -> Exit {
         k8s.requests(),
         peak_memory_kib()
     );
-    ended(end)
+    match end {
+        Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
+        end => ended(end),
+    }
 }
 
 /// The same for a run and for a rehearsal of one.
@@ -245,7 +284,11 @@ fn ended(end: Result<End, RunError>) -> Exit {
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
             Exit::Refused
         }
-        Ok(End::Finished(Summary { quarantined, .. })) if !quarantined.is_empty() => Exit::SomeLeftAlone,
+        Ok(End::Finished(Summary { quarantined, unseen_nodes, .. }))
+            if !(quarantined.is_empty() && unseen_nodes.is_empty()) =>
+        {
+            Exit::SomeLeftAlone
+        }
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
         Err(RunError::Observe(failure)) => not_seen(&failure),

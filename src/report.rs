@@ -123,7 +123,16 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         );
     }
     f.write_str("finished: nothing is left to do")?;
-    left_alone(summary, f)
+    left_alone(summary, f)?;
+    for (node, problem) in &summary.problems {
+        write!(f, "; node {node}: {problem}")?;
+    }
+    if !summary.unconfirmed_nodes.is_empty() {
+        let names: Vec<_> = summary.unconfirmed_nodes.iter().map(ToString::to_string).collect();
+        let names = names.join(", ");
+        write!(f, "; not confirmed: the disks of {names} are not made OSDs. To confirm: {HOW_TO_CONFIRM}")?;
+    }
+    Ok(())
 }
 
 fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::domain::ledger::NodeStatus;
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
 use crate::live::now;
@@ -114,6 +115,19 @@ impl Audience for Teller {
         }
         if !matches!(event, Event::Lease(_)) {
             self.write_status(&event, now).await;
+        }
+        if let Event::Saved {
+            why: Saving::Node { node, status: NodeStatus::Orchestrating, problems, .. },
+            ..
+        } = event
+        {
+            for problem in problems {
+                let text = format!("node {node}: {problem}");
+                tracing::warn!("{text}");
+                if let Some(about) = &self.about {
+                    self.k8s.device_problem(about, &text, now).await;
+                }
+            }
         }
         if let (Some(reason), Some(about)) = (reason(&event), &self.about) {
             let bad = matches!(event, Event::Halted(_) | Event::Saved { why: Saving::Quarantine { .. }, .. });

@@ -47,6 +47,17 @@ pub fn same_deployment(found: &str, expected: &str) -> bool {
     holds(Guard::StopExpects, found == expected)
 }
 
+/// The Deployment (uid, resourceVersion) that a new OSD's takes the place of is the one that was looked at; none where there
+/// was none.
+pub fn in_place_of(found: Option<(&str, &str)>, expected: Option<(&str, &str)>) -> bool {
+    holds(Guard::DeployReplaces, found == expected)
+}
+
+/// An OSD may be started that nothing starts: its slot holds the one that is meant, and it is down.
+pub fn to_start(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    slot.is_some_and(|slot| holds(Guard::StartExpects, !slot.up && slot.fsid == Some(fsid)))
+}
+
 /// The record is still open: the Deployment is kept for it, or stopped for it.
 pub fn open_record(kept: Option<&RecordId>, stopped_by: Option<&RecordId>, record: &RecordId) -> bool {
     holds(Guard::RecordOpen, kept == Some(record) || stopped_by == Some(record))

@@ -94,6 +94,8 @@ guards! {
     NotDraining,
     /// Deployments and pods can be told apart.
     NothingOdd,
+    /// One OSD restarts after the other.
+    RolledOutFirst,
     /// The node is Ready.
     NodeReady,
     /// The node is not cordoned.
@@ -119,6 +121,10 @@ guards! {
     DestroyFsid,
     /// Stop: the Deployment is the very one that was looked at, and its OSD up with the fsid that is meant.
     StopExpects,
+    /// Deploy of a new OSD, Adopt: the Deployment in its place is the very one that was looked at, or none is there as before.
+    DeployReplaces,
+    /// Deploy of a new OSD, Adopt: the slot holds the fsid that is meant, and is down.
+    StartExpects,
     /// Stop: all PGs are clean, asked again right before.
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
@@ -134,6 +140,8 @@ guards! {
     // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
+    /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.
+    SlotIsOurs,
     /// An OSD is stopped by us only by our annotation with this record.
     StoppedByUs,
     /// Nothing is destroyed while the OSD is up or its pod is there.

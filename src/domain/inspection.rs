@@ -132,6 +132,18 @@ pub struct Inspection {
     pub evidence: Option<Evidence>,
     /// What the node's image can do.
     pub capability: Capability,
+    /// Where the new OSD lies, where it lies on logical volumes.
+    #[serde(default)]
+    pub volume: Option<Volume>,
+}
+
+/// Logical volumes of a finished OSD, as its Deployment activates them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Volume {
+    /// `/dev/VG/LV`
+    pub block_path: String,
+    /// The same of its database, where it has one of its own.
+    pub db_path: Option<String>,
 }
 
 /// What a device carries, as read from it.

@@ -208,6 +208,10 @@ pub struct OsdSeen {
     pub activatable: bool,
     /// Its db device, where it is another.
     pub db_path: Option<String>,
+    /// Kernel name (`DiskSeen.name`) of the disk that its db lies on. Only this tells a disk with databases of this cluster from
+    /// one with data of it: both are `DiskState::Ours`.
+    #[serde(default)]
+    pub db_disk: Option<String>,
     /// Its wal device, where it is another.
     pub wal_path: Option<String>,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::Class;
 use super::inspection::{Evidence, NodeTask, RecordId};
-use super::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::osd::{CrushItem, DbDevice, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
 ///
@@ -43,8 +43,10 @@ pub struct NodeWork {
     pub look: u32,
     /// Looks that failed one after the other.
     pub failures: u32,
-    /// Disks dealt with since the look, made or failed, by their stable names: the look does not show it.
+    /// Disks that became OSDs in this run, by their stable names: the look was before that.
     pub done: BTreeSet<String>,
+    /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
+    pub problems: Vec<String>,
 }
 
 /// See `NodeWork`.
@@ -139,12 +141,26 @@ pub struct Record {
     pub claims: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
+    /// Of a free disk's OSD: the epoch in which it came up, and when that was seen first.
+    #[serde(default)]
+    pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
     pub milestones: Vec<(String, DateTime<Utc>)>,
     /// The OSD is up, clean and as wanted: only cleaning up is left.
     pub closing: bool,
     /// It failed and is left alone.
     pub quarantine: Option<Quarantine>,
+}
+
+impl NodeStatus {
+    /// As seed 004 writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ComputingDiff => "computingDiff",
+            Self::Orchestrating => "orchestrating",
+            Self::Completed => "completed",
+        }
+    }
 }
 
 impl Record {

@@ -16,5 +16,6 @@ pub mod outlook;
 pub mod phase;
 pub mod plan;
 pub mod policy;
+pub mod provision;
 pub mod step;
 pub mod storage;

@@ -6,7 +6,7 @@ use std::fmt;
 use super::act::Act;
 use super::gate::Reason;
 use super::inspection::{NodeTask, RecordId};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, NodeStatus};
 use super::osd::{NodeName, OsdFsid, OsdId, PgId, Weight};
 
 /// The one thing a turn does.
@@ -69,6 +69,8 @@ pub enum Saving {
     Unfenced,
     /// The new OSD's fsid, before it is deployed.
     New,
+    /// A new OSD is up.
+    Up,
     /// Only cleaning up is left.
     Closing,
     /// The record is taken out.
@@ -77,6 +79,17 @@ pub enum Saving {
     Quarantine {
         /// why
         why: String,
+    },
+    /// How far a node is with its new OSDs.
+    Node {
+        /// the node
+        node: NodeName,
+        /// where it stands now
+        status: NodeStatus,
+        /// what there is to say
+        message: String,
+        /// what stands in the way
+        problems: Vec<String>,
     },
 }
 
@@ -98,9 +111,11 @@ impl Saving {
             Self::Fence => "fence",
             Self::Unfenced => "unfenced",
             Self::New => "new",
+            Self::Up => "up",
             Self::Closing => "closing",
             Self::Closed => "closed",
             Self::Quarantine { .. } => "quarantine",
+            Self::Node { status, .. } => status.word(),
         }
     }
 }
@@ -114,6 +129,8 @@ impl fmt::Display for Saving {
                 let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
                 write!(f, ": PGs that it held are no more, and are left out: {}", names.join(", "))
             }
+            Self::Node { message, .. } if message.is_empty() => Ok(()),
+            Self::Node { message, .. } => write!(f, ": {message}"),
             Self::Attempt { after: Some(after), .. } => write!(f, ", for the last attempt failed: {after}"),
             Self::Record
             | Self::Withdrawn
@@ -125,6 +142,7 @@ impl fmt::Display for Saving {
             | Self::Fence
             | Self::Unfenced
             | Self::New
+            | Self::Up
             | Self::Closing
             | Self::Closed => Ok(()),
         }
@@ -140,6 +158,20 @@ pub enum Wait {
         osd: OsdId,
         /// why it is not open
         reason: Reason,
+    },
+    /// A gate to open before the disks of a node are made OSDs.
+    Node {
+        /// which
+        node: NodeName,
+        /// why it is not open
+        reason: Reason,
+    },
+    /// A look at the disks of a node.
+    Look {
+        /// which
+        node: NodeName,
+        /// why its pod does not start
+        trouble: Option<String>,
     },
     /// A node agent.
     Agent {
@@ -218,8 +250,11 @@ impl Wait {
     /// The gate's reason, where a gate is waited for.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
-            Self::Gate { reason, .. } | Self::UnsafeToWipe { reason, .. } => Some(reason),
-            Self::Agent { .. }
+            Self::Gate { reason, .. } | Self::Node { reason, .. } | Self::UnsafeToWipe { reason, .. } => {
+                Some(reason)
+            }
+            Self::Look { .. }
+            | Self::Agent { .. }
             | Self::AgentSilent { .. }
             | Self::AgentBusy { .. }
             | Self::NotOurStop { .. }
@@ -240,6 +275,11 @@ impl fmt::Display for Wait {
         };
         match self {
             Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
+            Self::Node { node, reason } => write!(f, "new OSDs on node {node} wait: {reason}"),
+            Self::Look { node, trouble } => {
+                write!(f, "node {node}: its disks are looked at")?;
+                because(f, trouble)
+            }
             Self::Agent { osd, task, job, trouble } => {
                 write!(f, "{osd}: {task} by Job {job}")?;
                 because(f, trouble)
@@ -297,6 +337,12 @@ pub struct Summary {
     pub quarantined: Vec<(OsdId, String)>,
     /// OSDs that a gate keeps out for good (they must be drained first).
     pub refused: Vec<(OsdId, String)>,
+    /// Nodes whose disks would be looked at for new OSDs but for the missing confirmation.
+    pub unconfirmed_nodes: BTreeSet<NodeName>,
+    /// What stands in the way of new OSDs: (node, sentence).
+    pub problems: Vec<(String, String)>,
+    /// Nodes whose disks could not be looked at again and again.
+    pub unseen_nodes: BTreeSet<NodeName>,
 }
 
 /// Why a person is needed.

@@ -257,6 +257,8 @@ pub struct Daemon {
     pub held_by_others: Option<String>,
     /// Tolerations of its pods.
     pub tolerations: Vec<Toleration>,
+    /// Its controller has seen its last change, and every replica wanted runs it and is available.
+    pub rolled_out: bool,
     /// Its pods that are not gone, terminal ones left out.
     pub pods: Vec<Pod>,
 }

@@ -255,6 +255,11 @@ impl DeviceIdentity {
             && (!named_before || traits.contains(&Some(true)))
     }
 
+    /// It is a partition: its `wwn` is then the partition's own uuid, `partuuid-...`.
+    pub fn is_partition(&self) -> bool {
+        self.wwn.as_deref().is_some_and(|wwn| wwn.starts_with("partuuid-"))
+    }
+
     /// The name to show to people: the first by-id name, else the serial.
     pub fn stable_name(&self) -> String {
         match (self.by_id.first(), &self.serial) {

@@ -4,12 +4,14 @@
 //! `ROWS` says for which facts it holds. Rows exclude each other; `tests/suite/phases.rs` goes through the whole product
 //! of the facts and fails where two rows hold, or where a row is never reached.
 
+use chrono::{DateTime, Utc};
+
 use super::expect;
 use super::guard::{Guard, holds, is_out};
-use super::inspection::{Content, NodeReport, NodeTask};
-use super::ledger::Record;
+use super::inspection::{Content, NodeReport, NodeTask, Proof};
+use super::ledger::{Door, Record};
 use super::observation::{JobState, Observation, Pg, Slot, SlotState};
-use super::osd::{ClusterFsid, OsdFsid, OsdId, Weight};
+use super::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Weight};
 
 /// Where an OSD's migration stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +93,8 @@ pub enum DiskFact {
     Finished,
     /// A claim's label, finished, with another id.
     Strayed,
+    /// Nothing to lose, where the record is of a free disk.
+    Blank,
     /// Anything else.
     Other,
 }
@@ -111,6 +115,8 @@ pub enum DaemonFact {
 /// All that the phase depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facts {
+    /// The record is of a free disk that becomes an OSD.
+    pub new: bool,
     /// A node Job of this record has not ended.
     pub busy: bool,
     /// The slot.
@@ -149,6 +155,19 @@ impl Facts {
         self.slot == SlotFact::Old && !self.stopped
     }
 
+    /// A free disk with which nothing was begun: no id is claimed for it, nothing was written to it.
+    pub fn before_new(&self) -> bool {
+        self.new
+            && self.disk == DiskFact::Blank
+            && !self.claims
+            && matches!(self.slot, SlotFact::Absent | SlotFact::Destroyed | SlotFact::Other)
+    }
+
+    /// The id waits for its OSD: its slot is destroyed, or it was never made.
+    fn awaits(&self) -> bool {
+        self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.claims)
+    }
+
     fn ours(&self) -> bool {
         matches!(self.slot, SlotFact::Ours { .. })
     }
@@ -160,7 +179,15 @@ impl Facts {
 
     /// The device was looked at, and carries nothing foreign.
     fn known(&self) -> bool {
-        !matches!(self.disk, DiskFact::Unseen | DiskFact::Other)
+        match self.disk {
+            DiskFact::Unseen | DiskFact::Other => false,
+            DiskFact::Blank => self.new,
+            DiskFact::Old
+            | DiskFact::Tombstone
+            | DiskFact::Unfinished
+            | DiskFact::Finished
+            | DiskFact::Strayed => true,
+        }
     }
 
     /// The old OSD's device was not looked at, or what proves it is not in the record.
@@ -188,7 +215,9 @@ pub type Row = (Phase, fn(&Facts) -> bool);
 
 /// The table. Every row but `Busy` wants `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[
-    (Phase::Withdrawn, |f| f.before_stop() && !f.wanted),
+    (Phase::Withdrawn, |f| {
+        (f.before_stop() && !f.wanted) || (f.before_new() && (!f.wanted || f.slot == SlotFact::Other))
+    }),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
     (Phase::Unproven, |f| match f.slot {
         SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
@@ -207,14 +236,20 @@ pub const ROWS: &[Row] = &[
     (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
     (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old && f.proven),
     (Phase::Destroyed, |f| {
-        f.slot == SlotFact::Destroyed
+        f.awaits()
             && f.placed
-            && matches!(f.disk, DiskFact::Old | DiskFact::Tombstone | DiskFact::Unfinished)
+            && match f.disk {
+                DiskFact::Old => f.slot == SlotFact::Destroyed,
+                DiskFact::Tombstone | DiskFact::Unfinished => true,
+                DiskFact::Blank => f.new && (f.wanted || f.claims),
+                DiskFact::Unseen | DiskFact::Finished | DiskFact::Strayed | DiskFact::Other => false,
+            }
     }),
     (Phase::Undone, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished),
     (Phase::Strayed, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed),
     (Phase::Unplaced, |f| {
         !f.placed
+            && !f.new
             && match f.slot {
                 SlotFact::Destroyed => f.known(),
                 // One that never booted is destroyed first: what is restored would take the mark off it.
@@ -225,7 +260,9 @@ pub const ROWS: &[Row] = &[
             }
     }),
     (Phase::Purged, |f| f.slot == SlotFact::Absent && f.claims && f.known() && f.disk != DiskFact::Strayed),
-    (Phase::Gone, |f| f.slot == SlotFact::Absent && !f.claims && f.known() && f.disk != DiskFact::Strayed),
+    (Phase::Gone, |f| {
+        f.slot == SlotFact::Absent && !f.claims && !f.new && f.known() && f.disk != DiskFact::Strayed
+    }),
     (Phase::Claimed, |f| {
         f.slot == (SlotFact::Ours { never_booted: true })
             && !f.up
@@ -268,8 +305,10 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let claims = claims_of(record, seen);
     let look = last_look(record, seen);
     let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
+    let disk = if is_untouched(record, &claims, seen) { DiskFact::Blank } else { disk };
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
+        new: record.is_new(),
         busy: !is_out(Guard::OneAgent)
             && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
         slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
@@ -280,7 +319,9 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         agrees: slot_fsid.is_some() && look.and_then(label_fsid) == slot_fsid,
         proven: holds(Guard::ProvenFirst, record.evidence.is_some()),
         wanted: holds(Guard::StillWanted, wanted),
-        placed: slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
+        // A new OSD puts itself into CRUSH when it boots first; a slot that is filled again keeps what it has.
+        placed: record.is_new()
+            || slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
         authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
         daemon: match daemon {
             None => DaemonFact::Gone,
@@ -292,9 +333,17 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
             },
         },
         claims: !claims.is_empty(),
-        clean: slot.is_some_and(|slot| !is_out_by_others(record, slot) && is_settled(record, slot, seen)),
+        // Whether a new OSD comes in by itself, the owner decides (`mon_osd_auto_mark_new_in`).
+        clean: slot.is_some_and(|slot| {
+            (record.is_new() || !is_out_by_others(record, slot)) && is_settled(record, slot, seen)
+        }),
         conforms: holds(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
     }
+}
+
+/// A free disk for which no agent was made yet: it is as its node's look saw it. (The agent proves that again before it writes.)
+fn is_untouched(record: &Record, claims: &std::collections::BTreeSet<OsdFsid>, seen: &Observation) -> bool {
+    record.is_new() && record.attempt.number <= 1 && claims.is_empty() && !is_made(record, seen)
 }
 
 /// Claims in the record and in every report of it.
@@ -313,8 +362,10 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
         SlotState::Exists => false,
     };
     match slot.fsid {
-        Some(fsid) if holds(Guard::SlotIsOld, fsid == record.old) => SlotFact::Old,
-        Some(fsid) if record.new == Some(fsid) || is_claim(fsid) => SlotFact::Ours { never_booted },
+        Some(fsid) if !record.is_new() && holds(Guard::SlotIsOld, fsid == record.old) => SlotFact::Old,
+        Some(fsid) if holds(Guard::SlotIsOurs, record.new == Some(fsid) || is_claim(fsid)) => {
+            SlotFact::Ours { never_booted }
+        }
         Some(_) | None => SlotFact::Other,
     }
 }
@@ -333,8 +384,11 @@ pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeR
     if let Some(report) = looks(record.attempt.number) {
         return Some(report);
     }
-    let slot_state = seen.ceph.slots.get(&record.osd).map(|slot| slot.state);
-    let awaits = record.attempt.task != NodeTask::Inspect && slot_state == Some(SlotState::Destroyed);
+    let awaits = record.attempt.task != NodeTask::Inspect
+        && match seen.ceph.slots.get(&record.osd) {
+            Some(slot) => slot.state == SlotState::Destroyed,
+            None => record.is_new(),
+        };
     if awaits && !is_made(record, seen) {
         return (0..record.attempt.number).rev().find_map(looks);
     }
@@ -408,12 +462,24 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
             DiskFact::Tombstone
         }
+        content if record.is_new() && is_vacant(record, content) => DiskFact::Blank,
         Content::Bluestore { .. }
         | Content::FilestorePartition { .. }
         | Content::Tombstone { .. }
         | Content::Blank
         | Content::Other { .. }
         | Content::NotFound { .. } => DiskFact::Other,
+    }
+}
+
+/// There is nothing to lose: it is blank, or carries the very tombstone that its node's look saw.
+fn is_vacant(record: &Record, content: &Content) -> bool {
+    match (content, record.evidence.as_ref().map(|evidence| &evidence.proof)) {
+        (Content::Blank, Some(Proof::Vacant { .. })) => true,
+        (Content::Tombstone { osd, old, record, .. }, Some(Proof::Vacant { tombstone: Some(stone) })) => {
+            (osd, old, record) == (&stone.0, &stone.1, &stone.2)
+        }
+        (_, _) => false,
     }
 }
 
@@ -429,9 +495,12 @@ pub fn is_out_by_others(record: &Record, slot: &Slot) -> bool {
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     let complete = seen.ceph.pgs.len() as u64 == expected;
-    let settled = |pg: &Pg| super::gate::is_clean(pg) && pg.acting.contains(&record.osd);
+    // What lacks OSDs to lie on is not cured by waiting, but by the next new one.
+    let starves = |pg: &Pg| record.is_new() && super::gate::lacks_osds(pg, &seen.ceph);
+    let settled = |pg: &Pg| (super::gate::is_clean(pg) || starves(pg)) && pg.acting.contains(&record.osd);
     slot.up
         && complete
+        && holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
         && seen
             .ceph
             .pgs
@@ -443,13 +512,30 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
             })
 }
 
+/// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
+pub const HEARD_SECONDS: i64 = 10;
+
+/// Which PGs CRUSH gives to a new OSD nobody can tell beforehand, and right after its boot the statistics show none on it: so
+/// it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
+fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
+    let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
+        epoch == slot.up_from && (seen.at - at).num_seconds() >= HEARD_SECONDS
+    };
+    !record.is_new() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
+}
+
 /// The daemon says of itself what the record wants (P10).
 fn conforms(record: &Record, slot: &Slot) -> bool {
     slot.metadata.as_ref().is_some_and(|metadata| {
+        let device = record.evidence.as_ref().map(|evidence| &evidence.device);
+        let (on_partition, has_db) = match &record.door {
+            Door::InPlace => (false, false),
+            Door::New { db, .. } => (device.is_some_and(DeviceIdentity::is_partition), db.is_some()),
+        };
         metadata.store == record.target.store
-            && !metadata.device_mapper
-            && !metadata.on_partition
-            && !metadata.dedicated_db
+            && metadata.device_mapper == (record.target.mode == Mode::Lvm)
+            && metadata.on_partition == on_partition
+            && metadata.dedicated_db == has_db
             && !metadata.dedicated_wal
     })
 }

@@ -71,6 +71,11 @@ impl Policy {
         (self.select.is_empty() || self.select.contains(&osd)) && !self.skip.contains(&osd)
     }
 
+    /// Whether this run makes new OSDs. Who names OSDs means those.
+    pub fn makes_new(&self) -> bool {
+        self.only_new || self.select.is_empty()
+    }
+
     /// Whether an OSD may be begun at this time of day.
     pub fn is_open_at(&self, at: DateTime<Utc>) -> bool {
         self.windows.is_empty() || self.windows.iter().any(|window| window.contains(at))

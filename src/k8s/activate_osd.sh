@@ -29,4 +29,14 @@ if [ -z "$device" ]; then
     exit 1
 fi
 echo "osd.$ROOK_OSD_ID is on $device"
-exec ceph-volume raw activate --device "$device" --no-systemd --no-tmpfs
+ceph-volume raw activate --device "$device" --no-systemd --no-tmpfs
+
+# Given one device, it links that one alone. Which OSD the others belong to, BlueStore itself compares.
+link() {
+    if [ -n "$2" ]; then
+        ln -snf "$2" "/var/lib/ceph/osd/ceph-$ROOK_OSD_ID/$1"
+        chown ceph:ceph "$2"
+    fi
+}
+link block.db "${ROOK_METADATA_DEVICE:-}"
+link block.wal "${ROOK_WAL_DEVICE:-}"

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::osd::OsdId;
+use crate::domain::storage::Toleration;
 
+use super::agent_pod::owner;
 use super::mon_access::Key;
 use super::names::{Part, RECORD, attempt_labels, job_name, short};
-use super::node_job::{Blueprint, build, owner};
+use super::node_job::{Blueprint, build};
 use super::whoami::Own;
 use super::{K8s, K8sError};
 
@@ -28,6 +30,8 @@ pub struct Agent<'a> {
     pub host_network: bool,
     /// Key of `client.bootstrap-osd`.
     pub bootstrap_key: &'a Key,
+    /// What OSDs are placed with, for one that has no Deployment yet.
+    pub placement: &'a [Toleration],
     /// The runner's own pod.
     pub own: &'a Own,
 }
@@ -39,9 +43,10 @@ impl K8s {
     /// read or delete Secrets; and what a runner that was frozen in between makes after the sweep does not live.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
-        let osd_pod = self.osd_pod_template(agent.request.osd).await?;
+        let &Agent { request, image, data_dir, host_network, placement, own, .. } = agent;
+        let osd_pod = self.osd_pod_template(request.osd, &request.node, placement).await?;
         let maps = self.kind::<ConfigMap>();
-        let (report, is_new) = match maps.create(&name, &typed(&name, report(agent.request))?).await {
+        let (report, is_new) = match maps.create(&name, &typed(&name, report(request))?).await {
             Ok(report) => (report, true),
             Err(K8sError::AlreadyExists(_)) => (maps.get(&name).await?, false),
             Err(error) => return Err(error),
@@ -53,9 +58,8 @@ impl K8s {
             return back.and(Err(late));
         }
         let uid = report.metadata.uid.unwrap_or_default();
-        let key = typed(&name, secret(agent.request, agent.bootstrap_key, &uid))?;
+        let key = typed(&name, secret(request, agent.bootstrap_key, &uid))?;
         there_already(self.kind::<Secret>().create(&name, &key).await)?;
-        let &Agent { request, image, data_dir, host_network, own, .. } = agent;
         let job = build(&Blueprint {
             request,
             image,
@@ -117,14 +121,14 @@ impl K8s {
     }
 }
 
-fn there_already<T>(created: Result<T, K8sError>) -> Result<(), K8sError> {
+pub(super) fn there_already<T>(created: Result<T, K8sError>) -> Result<(), K8sError> {
     match created {
         Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-fn typed<T: serde::de::DeserializeOwned>(name: &str, object: Value) -> Result<T, K8sError> {
+pub(super) fn typed<T: serde::de::DeserializeOwned>(name: &str, object: Value) -> Result<T, K8sError> {
     serde_json::from_value(object)
         .map_err(|e| K8sError::Malformed { what: name.to_owned(), why: e.to_string() })
 }

@@ -9,6 +9,7 @@ use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
 use super::ceph_cluster::FENCE;
 use super::names::STOPPED;
+use super::tolerations;
 
 const POD_SPEC: &str = "/spec/template/spec";
 
@@ -51,12 +52,22 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         pvc_backed: label("ceph.rook.io/pvc").is_some()
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
         held_by_others: held_by_others(deployment),
-        tolerations: Vec::new(),
+        tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
+        rolled_out: rolled_out(deployment),
         pods: Vec::new(),
         name,
     };
     let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
     Ok(Parsed { osd, daemon, hostname, operator_namespace })
+}
+
+/// Its controller has seen its last change, and every replica wanted runs it and is available. One at 0 has come to rest.
+fn rolled_out(deployment: &Value) -> bool {
+    let number = |path: &str| deployment.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+    number("/status/observedGeneration") >= number("/metadata/generation")
+        && number("/status/updatedReplicas") >= wanted
+        && number("/status/availableReplicas") >= wanted
 }
 
 /// The OSD by label and by name; where both tell, they must agree.
@@ -180,6 +191,7 @@ mod tests {
         let mut object = deployment("rook-ceph-osd-3", &labels, &osd);
         object["metadata"]["annotations"] = json!({STOPPED: "r1"});
         object["spec"]["replicas"] = json!(0);
+        object["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "a", "operator": "Exists"}]);
         let parsed = parse(&object).unwrap();
         assert_eq!((parsed.osd, parsed.hostname.as_deref()), (OsdId(3), Some("h1")));
         assert_eq!(parsed.operator_namespace.as_deref(), Some("rook-system"));
@@ -190,6 +202,7 @@ mod tests {
             (0, "ceph:16", true, false)
         );
         assert_eq!(daemon.stopped_by, Some(RecordId("r1".to_owned())));
+        assert_eq!(daemon.tolerations.iter().map(|t| t.key.as_str()).collect::<Vec<_>>(), ["a"]);
         assert_eq!(daemon.held_by_others.as_deref(), Some("label ceph.rook.io/do-not-reconcile=true"));
     }
 

@@ -6,12 +6,15 @@ use serde_json::json;
 
 use crate::domain::policy::Declaration;
 
-use super::names::OURS;
+use super::names::{OURS, hash};
 use super::whoami::Own;
 use super::{K8s, K8sError, to_jiff};
 
 /// The API server's limit for the text of an event.
 const NOTE_LIMIT: usize = 1024;
+
+/// Reason of an event about a disk that is declared and can't be used.
+const DEVICE_PROBLEM: &str = "DeviceProblem";
 
 /// What an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +65,18 @@ impl K8s {
         }
     }
 
+    /// Publishes that something is wrong with a disk that the owner declares: once for as long as the API server keeps
+    /// events (an hour), however often it is told.
+    pub async fn device_problem(&self, about: &About, sentence: &str, at: DateTime<Utc>) {
+        let mut event = event(self.namespace(), about, EventType::Warning, DEVICE_PROBLEM, sentence, at);
+        let name = format!("{}.{:x}", about.name, hash(&format!("{} {sentence}", about.uid)));
+        event.metadata.name = Some(name.clone());
+        match self.kind::<Event>().create(&name, &event).await {
+            Ok(_) | Err(K8sError::AlreadyExists(_)) => {}
+            Err(error) => tracing::debug!(%error, sentence, "an event could not be published"),
+        }
+    }
+
     pub(super) async fn try_publish(
         &self,
         about: &About,
@@ -107,6 +122,26 @@ fn event(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::k8s::wire_tests::{on, play, refusal};
+
+    #[tokio::test]
+    async fn a_problem_with_a_disk_is_one_event_however_often_it_is_told() {
+        let about =
+            || About { api_version: "v1".to_owned(), kind: "Job", name: "m".to_owned(), uid: "u".to_owned() };
+        let post = "POST /api/v1/namespaces/rook-ceph/events?&fieldManager=osd-migrate";
+        let sentence = "node h1: /dev/sdx is declared and not there";
+        let name = format!("m.{:x}", hash(&format!("u {sentence}")));
+        let check = move |body: serde_json::Value| {
+            assert_eq!((&body["type"], &body["reason"]), (&json!("Warning"), &json!("DeviceProblem")));
+            assert_eq!((&body["message"], &body["metadata"]["name"]), (&json!(sentence), &json!(name)));
+        };
+        let made = json!({"metadata": {}, "involvedObject": {}});
+        for (status, answer) in [(201, made), (409, refusal(409, "AlreadyExists"))] {
+            let script = vec![on(post, status, answer).with(check.clone())];
+            play(script, async |k8s| k8s.device_problem(&about(), sentence, DateTime::UNIX_EPOCH).await)
+                .await;
+        }
+    }
 
     #[test]
     fn an_event_names_its_object_and_stays_within_the_limit() {

@@ -3,29 +3,38 @@
 //! Nothing here decides, waits or sleeps, but for the report of a node agent, and nothing reads the clock: times come in.
 
 mod agent;
+mod agent_pod;
 mod ceph_cluster;
 mod control_map;
 mod daemon;
+mod declared_osd;
+mod deploy_osd;
 mod error;
 mod events;
+mod job_state;
 mod kind;
 mod lease;
 mod ledger_map;
+mod look_job;
 mod look_report;
 mod mon_access;
 mod names;
 mod node_job;
 mod observe;
+mod osd_activation;
+mod osd_containers;
 mod osd_deployment;
 mod osd_env;
+mod osd_object;
 mod pods;
 mod render_osd;
 mod report_map;
+mod tolerations;
 mod whoami;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -36,14 +45,15 @@ use kube::config::{Config, KubeConfigOptions};
 pub use agent::Agent;
 pub use ceph_cluster::FENCE;
 pub use control_map::CONTROL;
+pub use deploy_osd::Deployed;
 pub use error::{Call, K8sError};
 pub use events::{About, EventType};
 pub use lease::{Holder, LEASE, LeaseOutcome};
 pub use ledger_map::{LEDGER, ResourceVersion, STATUS};
+pub use look_job::LookJob;
 pub use look_report::{LOOK, LOOK_GZ, Stored, fit, unpack};
 pub use mon_access::{Key, MonAccess};
-pub use names::{OURS, STOPPED, job_name, kept_name, short};
-pub use osd_deployment::Deployed;
+pub use names::{OURS, STOPPED, job_name, kept_name, look_name, short};
 pub use whoami::{Own, PodEnv};
 
 /// Name of our writes in `managedFields`.
@@ -83,6 +93,8 @@ pub struct K8s {
     /// The version of the ledger that was loaded last: what is decided now is decided by it.
     decided_by: Mutex<Option<Loaded>>,
     notes: Mutex<BTreeSet<String>>,
+    /// Where Rook's operator was found: OSDs' Deployments name it.
+    operator_in: OnceLock<String>,
 }
 
 impl K8s {
@@ -111,6 +123,7 @@ impl K8s {
             requests: AtomicU64::new(0),
             decided_by: Mutex::new(None),
             notes: Mutex::new(BTreeSet::new()),
+            operator_in: OnceLock::new(),
         }
     }
 
@@ -124,6 +137,12 @@ impl K8s {
     /// The namespace everything is in.
     pub fn namespace(&self) -> &str {
         &self.place.namespace
+    }
+
+    /// The namespace of Rook's operator, as far as is known.
+    fn operator_namespace(&self) -> &str {
+        let known = self.place.operator_namespace.as_ref().or_else(|| self.operator_in.get());
+        known.unwrap_or(&self.place.namespace)
     }
 
     /// Requests sent so far.
@@ -156,8 +175,14 @@ fn to_jiff(time: DateTime<Utc>) -> Timestamp {
 }
 
 #[cfg(test)]
+mod render_new_tests;
+#[cfg(test)]
+mod wire_deploy_tests;
+#[cfg(test)]
 mod wire_frozen_tests;
 #[cfg(test)]
 mod wire_lease_tests;
+#[cfg(test)]
+mod wire_look_tests;
 #[cfg(test)]
 mod wire_tests;

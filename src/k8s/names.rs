@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
+use crate::domain::inventory::LookRequest;
 use crate::domain::osd::OsdId;
 
 /// Value of `app.kubernetes.io/name` on everything that is ours.
@@ -21,8 +22,18 @@ pub(super) const RECORD: &str = "osd-migrate.io/record";
 pub(super) const ATTEMPT: &str = "osd-migrate.io/attempt";
 pub(super) const TASK: &str = "osd-migrate.io/task";
 
-/// What belongs to a record, and so must be gone when it is closed.
-pub(super) const OF_A_RECORD: &str = "app.kubernetes.io/name=osd-migrate,osd-migrate.io/record";
+/// As label: the node as a hash of it, for selectors. As annotation: the node itself.
+pub(super) const NODE: &str = "osd-migrate.io/node";
+/// As label: the run in short. As annotation: the run itself.
+pub(super) const RUN: &str = "osd-migrate.io/run";
+pub(super) const NUMBER: &str = "osd-migrate.io/number";
+/// On an OSD's Deployment: not for real data, and why.
+pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
+
+/// What is made for node agents and left by them: of records, which must be gone when the record is closed, and of looks.
+/// By one selector, so that each kind is listed once a turn.
+pub(super) const OF_AGENTS: &str =
+    "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (kept,look,node-job,report)";
 
 /// Longest record that is used as it is in names: with task, OSD and attempt, a Job's name has at most 63 characters.
 const SHORT: usize = 20;
@@ -37,6 +48,7 @@ pub(super) enum Part {
     NodeJob,
     Report,
     Kept,
+    Look,
 }
 
 impl Part {
@@ -49,6 +61,7 @@ impl Part {
             Self::NodeJob => "node-job",
             Self::Report => "report",
             Self::Kept => "kept",
+            Self::Look => "look",
         }
     }
 }
@@ -81,6 +94,27 @@ pub fn job_name(request: &NodeRequest) -> String {
     format!("osd-migrate-{}-{}-{}-{}", request.task, request.osd.0, short(&request.record), request.attempt)
 }
 
+/// Labels of what belongs to a look.
+pub(super) fn look_labels(request: &LookRequest) -> BTreeMap<String, String> {
+    let mut labels = labels(Part::Look);
+    labels.insert(NODE.to_owned(), node_hash(request));
+    labels.insert(RUN.to_owned(), short_text(&request.run));
+    labels.insert(NUMBER.to_owned(), request.number.to_string());
+    labels
+}
+
+/// Name of a look's ConfigMap and Job: at most 63 characters.
+pub fn look_name(request: &LookRequest) -> String {
+    format!("osd-migrate-look-{}-{}-{}", node_hash(request), short_text(&request.run), request.number)
+}
+
+/// Names of nodes may be longer than names of pods.
+fn node_hash(request: &LookRequest) -> String {
+    let mut hash = format!("{:016x}", hash(&request.node.0));
+    hash.truncate(12);
+    hash
+}
+
 /// Name of the ConfigMap that keeps an OSD's Deployment as found.
 pub fn kept_name(osd: OsdId) -> String {
     format!("osd-migrate-osd-{}", osd.0)
@@ -93,24 +127,30 @@ pub(super) fn task(text: &str) -> Option<NodeTask> {
         .find(|task| task.to_string() == text)
 }
 
-/// A record as it stands in names and label values: itself where it is short and lower case, else a hash of it.
+/// A record as it stands in names and label values.
 pub fn short(record: &RecordId) -> String {
-    let text = record.0.as_str();
+    short_text(&record.0)
+}
+
+/// A text as it stands in names and label values: itself where it is short and lower case, else a hash of it.
+fn short_text(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let ends = text.bytes().next().is_some_and(plain) && text.bytes().last().is_some_and(plain);
     if text.len() <= SHORT && ends && text.bytes().all(|b| plain(b) || b == b'-') {
         return text.to_owned();
     }
-    // FNV-1a: names must be the same in every build, and nobody chooses records to collide.
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", hash(text))
+}
+
+/// FNV-1a: names must be the same in every build, and nobody chooses them to collide.
+pub(super) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::osd::NodeName;
 
     #[test]
     fn a_record_is_shortened_only_where_it_must_be() {
@@ -120,6 +160,27 @@ mod tests {
             assert_eq!(name.len(), 16, "{long}");
             assert_ne!(name, long);
         }
+    }
+
+    fn look(node: &str, run: &str, number: u32) -> LookRequest {
+        let cluster = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
+        LookRequest { run: run.to_owned(), number, node: NodeName(node.to_owned()), cluster, on_file: false }
+    }
+
+    #[test]
+    fn looks_of_two_nodes_runs_or_numbers_have_two_names_that_fit() {
+        let run = "0b1f1a0e-6c65-4c11-9d65-0f1d5a3a9a01";
+        let names = [
+            look_name(&look("h1", run, 1)),
+            look_name(&look("h2", run, 1)),
+            look_name(&look("h1", "other", 1)),
+            look_name(&look("h1", run, 2)),
+        ];
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{names:?}");
+        assert_eq!(look_name(&look("h1", "r1", 7)), "osd-migrate-look-08ba8707b55f-r1-7");
+        let longest = look_name(&look(&"n".repeat(253), &"x".repeat(SHORT), u32::MAX));
+        assert!(longest.len() <= 63, "{}", longest.len());
+        assert!(look_labels(&look(&"n".repeat(253), run, 1)).values().all(|value| value.len() <= 63));
     }
 
     #[test]

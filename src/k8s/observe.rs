@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node as ApiNode, Pod as ApiPod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use serde_json::Value;
@@ -14,9 +15,12 @@ use crate::domain::observation::{Daemon, Kube, Node, Operator, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
 use super::ceph_cluster::{declaration, fence_of, version_of};
-use super::names::{OF_A_RECORD, OSD, PART, Part, RECORD};
+use super::job_state::{JobFacts, PodFacts};
+use super::look_job::{self, LookSeen};
+use super::names::{OF_AGENTS, OSD, PART, Part, RECORD};
 use super::node_job::{self, JobSeen, PodSeen, ReportSeen};
-use super::{CONTROL, K8s, K8sError, control_map, daemon, pods};
+use super::tolerations;
+use super::{CONTROL, K8s, K8sError, control_map, daemon, job_state, pods};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -36,9 +40,9 @@ impl K8s {
             deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))),
             pods.list("app=rook-ceph-osd", |pod| osd_pod(&pod)),
             machines.list("", |node| Some(named_node(&node))),
-            jobs.list(OF_A_RECORD, |job| Some(node_job::job_seen(&job))),
-            pods.list(OF_A_RECORD, |pod| node_job::pod_seen(&pod)),
-            maps.list(OF_A_RECORD, |map| Some(owned_map(map))),
+            jobs.list(OF_AGENTS, |job| Some(our_job(&job))),
+            pods.list(OF_AGENTS, |pod| our_pod(&pod)),
+            maps.list(OF_AGENTS, |map| Some(owned_map(map))),
             jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
             maps.get_opt("rook-ceph-pdbstatemap"),
             maps.get_opt(CONTROL),
@@ -71,10 +75,10 @@ impl K8s {
         Ok(pods.into_iter().any(|(of, _)| of == Some(osd)))
     }
 
-    /// Label `kubernetes.io/hostname` of a node; its name where it has none.
-    pub(super) async fn hostname(&self, node: &NodeName) -> Result<String, K8sError> {
+    /// A node as it is now.
+    pub(super) async fn machine(&self, node: &NodeName) -> Result<Node, K8sError> {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
-        Ok(named_node(&found).1.hostname)
+        Ok(named_node(&found).1)
     }
 
     /// Rook's operator. That a namespace has none is a note; that it may not be read is an error.
@@ -93,6 +97,7 @@ impl K8s {
             self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
             return Ok(None);
         };
+        self.operator_in.get_or_init(|| namespace.clone());
         let spec = deployment.spec.unwrap_or_default();
         let containers = spec.template.spec.map(|s| s.containers).unwrap_or_default();
         Ok(Some(Operator {
@@ -109,9 +114,41 @@ struct Lists {
     daemons: Vec<Result<daemon::Parsed, String>>,
     osd_pods: Vec<(Option<OsdId>, Pod)>,
     nodes: BTreeMap<NodeName, Node>,
-    jobs: Vec<Result<JobSeen, String>>,
-    job_pods: Vec<PodSeen>,
+    jobs: Vec<OurJob>,
+    job_pods: Vec<OurPod>,
     maps: Vec<OwnedMap>,
+}
+
+/// A Job of ours on a node.
+enum OurJob {
+    Node(Result<JobSeen, String>),
+    Look(JobFacts),
+}
+
+/// A pod of such a Job.
+enum OurPod {
+    Node(PodSeen),
+    Look(PodFacts),
+}
+
+fn is_look(meta: &ObjectMeta) -> bool {
+    meta.labels.as_ref().and_then(|l| l.get(PART)).is_some_and(|part| part == Part::Look.as_str())
+}
+
+fn our_job(job: &Job) -> OurJob {
+    if is_look(&job.metadata) {
+        OurJob::Look(job_state::job(job))
+    } else {
+        OurJob::Node(node_job::job_seen(job))
+    }
+}
+
+fn our_pod(pod: &ApiPod) -> Option<OurPod> {
+    if is_look(&pod.metadata) {
+        job_state::pod(pod).map(OurPod::Look)
+    } else {
+        node_job::pod_seen(pod).map(OurPod::Node)
+    }
 }
 
 /// Puts the lists together. Beside the observation: notes for people.
@@ -120,6 +157,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
     let (daemons, oddities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
     let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
     let (mut kept, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
+    let mut looks = Vec::new();
     for map in lists.maps {
         match map {
             OwnedMap::Kept { osd, record } => drop(kept.insert(osd, record)),
@@ -132,13 +170,29 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
                     None => {}
                 }
             }
+            OwnedMap::Look(look) => looks.push(*look),
             OwnedMap::Other { name, record } => {
                 leftovers.entry(record).or_default().insert(format!("ConfigMap/{name}"));
             }
         }
     }
-    let (node_jobs, job_notes) = node_job::assemble(lists.jobs, lists.job_pods, &heartbeats);
-    notes.extend(job_notes);
+    let (mut of_records, mut of_looks) = (Vec::new(), Vec::new());
+    for job in lists.jobs {
+        match job {
+            OurJob::Node(job) => of_records.push(job),
+            OurJob::Look(job) => of_looks.push(job),
+        }
+    }
+    let (mut record_pods, mut look_pods) = (Vec::new(), Vec::new());
+    for pod in lists.job_pods {
+        match pod {
+            OurPod::Node(pod) => record_pods.push(pod),
+            OurPod::Look(pod) => look_pods.push(pod),
+        }
+    }
+    let (node_jobs, job_notes) = node_job::assemble(of_records, record_pods, &heartbeats);
+    let (looks, look_notes) = look_job::assemble(looks, &of_looks, &look_pods);
+    notes.extend(job_notes.into_iter().chain(look_notes));
     let kube = Kube {
         declaration,
         fence: None,
@@ -149,7 +203,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         nodes: lists.nodes,
         node_jobs,
         reports,
-        looks: BTreeMap::new(),
+        looks,
         kept,
         leftovers,
         rook_prepares: Vec::new(),
@@ -216,11 +270,13 @@ fn named_node(node: &ApiNode) -> (NodeName, Node) {
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
     let ready = conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
     let cordoned = node.spec.as_ref().is_some_and(|s| s.unschedulable == Some(true));
-    (NodeName(name), Node { ready, cordoned, hostname, labels: BTreeMap::new(), taints: Vec::new() })
+    let labels = node.metadata.labels.clone().unwrap_or_default();
+    let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten()).map(tolerations::taint).collect();
+    (NodeName(name), Node { ready, cordoned, hostname, labels, taints })
 }
 
 fn running_prepare(job: &Job) -> Option<String> {
-    let running = node_job::ended(job).is_none() && job.metadata.deletion_timestamp.is_none();
+    let running = job_state::ended(job).is_none() && job.metadata.deletion_timestamp.is_none();
     let suspended = job.spec.as_ref().is_some_and(|s| s.suspend == Some(true));
     (running && !suspended).then(|| job.metadata.name.clone().unwrap_or_default())
 }
@@ -229,14 +285,18 @@ fn draining(map: ConfigMap) -> Option<String> {
     map.data?.remove("draining-failure-domain").filter(|domain| !domain.is_empty())
 }
 
-/// A ConfigMap that belongs to a record.
+/// A ConfigMap that belongs to a record or a look.
 enum OwnedMap {
     Kept { osd: OsdId, record: RecordId },
     Report { job: String, record: RecordId, seen: Box<ReportSeen> },
+    Look(Box<Result<LookSeen, String>>),
     Other { name: String, record: RecordId },
 }
 
 fn owned_map(map: ConfigMap) -> OwnedMap {
+    if is_look(&map.metadata) {
+        return OwnedMap::Look(Box::new(look_job::map_seen(map)));
+    }
     let name = map.metadata.name.unwrap_or_default();
     let labels = map.metadata.labels.unwrap_or_default();
     let record = map.metadata.annotations.unwrap_or_default().remove(RECORD);

@@ -94,6 +94,35 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
 }
 
 #[test]
+fn looks_are_told_apart_from_the_jobs_of_records() {
+    let labels = json!({PART: "look", "osd-migrate.io/number": "1"});
+    let annotations = json!({"osd-migrate.io/node": "h1", "osd-migrate.io/run": "r"});
+    let meta =
+        json!({"name": "osd-migrate-look-x-r-1", "uid": "u", "labels": labels, "annotations": annotations});
+    let empty = Lists {
+        daemons: Vec::new(),
+        osd_pods: Vec::new(),
+        nodes: BTreeMap::new(),
+        jobs: vec![our_job(&serde_json::from_value(json!({"metadata": meta})).unwrap())],
+        job_pods: Vec::new(),
+        maps: vec![owned_map(serde_json::from_value(json!({"metadata": meta})).unwrap())],
+    };
+    let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
+    assert_eq!((kube.node_jobs.len(), kube.leftovers.len(), notes), (0, 0, Vec::<String>::new()));
+    assert_eq!(kube.looks["osd-migrate-look-x-r-1"].node, NodeName("h1".to_owned()));
+}
+
+#[test]
+fn a_node_is_seen_with_its_labels_and_taints() {
+    let node = json!({"metadata": {"name": "n1", "labels": {"topology.rook.io/rack": "r1"}},
+        "spec": {"taints": [{"key": "storage", "value": "only", "effect": "NoSchedule"}, {"key": "gpu", "effect": "NoExecute"}]}});
+    let (_, node) = named_node(&serde_json::from_value(node).unwrap());
+    assert_eq!((node.hostname.as_str(), node.labels["topology.rook.io/rack"].as_str()), ("n1", "r1"));
+    let taints: Vec<_> = node.taints.iter().map(|t| format!("{}={}:{}", t.key, t.value, t.effect)).collect();
+    assert_eq!(taints, ["storage=only:NoSchedule", "gpu=:NoExecute"]);
+}
+
+#[test]
 fn only_prepare_jobs_that_run_count() {
     let job = |status: Value| {
         let job = json!({"metadata": {"name": "rook-ceph-osd-prepare-h1"}, "status": status});

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::domain::osd::Weight;
+
 use super::daemon::env;
+use super::osd_activation::mons;
 use super::render_osd::Osd;
 
 impl Osd<'_> {
     /// Environment of the container `osd`.
     pub(super) fn daemon_env(&self) -> Value {
         let declaration = self.frame.declaration;
-        let (id, fsid) = (self.id(), self.deploy.fsid.to_string());
+        let (id, fsid, block_path) = (self.id(), self.deploy.fsid.to_string(), self.block_path());
         let places: &BTreeMap<String, String> = &self.deploy.crush.location;
         let place = |kind: &str| places.get(kind).map_or("", String::as_str);
         let mut vars = vec![
@@ -27,20 +30,31 @@ impl Osd<'_> {
             ("CEPH_VOLUME_SKIP_RESTORECON", "1"),
             ("DM_DISABLE_UDEV", "1"),
             ("ROOK_OSDS_PER_DEVICE", "1"),
-            ("ROOK_ENCRYPTED_DEVICE", "false"),
+            ("ROOK_ENCRYPTED_DEVICE", if self.deploy.layout.encrypted { "true" } else { "false" }),
             ("CONTAINER_IMAGE", self.image()),
             ("ROOK_OSD_UUID", &fsid),
             ("ROOK_OSD_ID", &id),
-            ("ROOK_BLOCK_PATH", &self.deploy.block_path),
-            ("ROOK_CV_MODE", "raw"),
+            ("ROOK_BLOCK_PATH", &block_path),
+            ("ROOK_CV_MODE", self.mode()),
             ("ROOK_OSD_STORE_TYPE", &self.deploy.store),
             ("ROOK_OSD_DEVICE_CLASS", self.class()),
             ("ROOK_OSD_CRUSH_DEVICE_CLASS", self.class()),
             ("ROOK_OSD_RESTART_INTERVAL", "0"),
         ];
         // Rook reads a weight that was asked for from here; what CRUSH has now is kept by the slot itself.
-        let initial = env(self.old, "ROOK_OSD_CRUSH_INITIAL_WEIGHT");
-        vars.extend(initial.map(|weight| ("ROOK_OSD_CRUSH_INITIAL_WEIGHT", weight)));
+        let declared = self.deploy.initial_weight.map(decimal);
+        let initial = declared.as_deref().or_else(|| env(self.old, "ROOK_OSD_CRUSH_INITIAL_WEIGHT"));
+        let given = [
+            ("ROOK_OSD_CRUSH_INITIAL_WEIGHT", initial),
+            ("ROOK_METADATA_DEVICE", self.deploy.db_path.as_deref()),
+            ("ROOK_WAL_DEVICE", self.deploy.wal_path.as_deref()),
+        ];
+        vars.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let store = self.store_flag();
+        if self.deploy.layout.encrypted {
+            // For its script, which activates.
+            vars.push(("ROOK_OSD_STORE_FLAG", &store));
+        }
         let mut env = literals(&vars);
         let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
         let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
@@ -55,15 +69,21 @@ impl Osd<'_> {
             resource("POD_CPU_LIMIT", "limits.cpu"),
             resource("POD_CPU_REQUEST", "requests.cpu"),
             json!({"name": "ROOK_MON_ENDPOINTS", "valueFrom": {"configMapKeyRef": {"name": "rook-ceph-mon-endpoints", "key": "data"}}}),
-            json!({"name": "ROOK_CEPH_MON_HOST", "valueFrom": {"secretKeyRef": {"name": "rook-ceph-config", "key": "mon_host"}}}),
-            // After the variable that it names: only earlier ones are put in.
-            json!({"name": "CEPH_ARGS", "value": "-m $(ROOK_CEPH_MON_HOST)"}),
         ];
         if let Some(list) = env.as_array_mut() {
             list.extend(more);
+            list.extend(mons());
         }
         env
     }
+}
+
+/// A weight as its owner wrote it: the shortest number that means the same.
+pub(super) fn decimal(weight: Weight) -> String {
+    let written = (0..=5).map(|places| format!("{:.places$}", weight.as_decimal()));
+    let mut same =
+        written.filter(|text| text.parse().is_ok_and(|value| Weight::from_decimal(value) == weight));
+    same.next().unwrap_or_else(|| weight.to_string())
 }
 
 /// Variables with their values.

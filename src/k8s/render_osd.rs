@@ -1,4 +1,4 @@
-//! The Deployment of a raw BlueStore OSD on a node, in the shape that Rook gives it today, so that Rook adopts it: every
+//! The Deployment of a BlueStore OSD on a node, in the shape that Rook gives it today, so that Rook adopts it: every
 //! value that Rook reads back from a Deployment stands where Rook looks for it. Pure.
 //!
 //! What its owner or an older Rook put on the old Deployment for scheduling, resources and labels is carried over.
@@ -6,16 +6,17 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::act::Deploy;
-use crate::domain::osd::{ClusterFsid, OsdId};
+use crate::domain::osd::{ClusterFsid, Layout, Mode, OsdId};
 use crate::domain::policy::Declaration;
 
 use super::daemon::{env, osd_container};
-use super::names::STOPPED;
-use super::osd_env::literals;
+use super::names::{STOPPED, TEST_ONLY};
 
 /// What a Deployment is rendered into.
 pub(super) struct Frame<'a> {
     pub(super) namespace: &'a str,
+    /// Where Rook's operator is, for a Deployment that does not say so yet.
+    pub(super) operator_namespace: &'a str,
     pub(super) cluster: ClusterFsid,
     pub(super) declaration: &'a Declaration,
     /// Label `kubernetes.io/hostname` of the node.
@@ -42,10 +43,8 @@ const CARRIED: [&str; 8] = [
     "topologySpreadConstraints",
 ];
 
-/// What the init container `activate` runs.
-const ACTIVATE: &str = include_str!("activate_osd.sh");
-
-/// Renders the Deployment. `old` is the one that is there, or the kept copy of it.
+/// Renders the Deployment. `old` is the one that is there, or the kept copy of it; for a new OSD what the CephCluster says of
+/// all OSDs, in the same form.
 pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
     let osd = Osd { deploy, old, frame };
     json!({
@@ -75,6 +74,17 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
     })
 }
 
+/// Whether a Deployment can start it, else why not.
+pub(super) fn can_activate(deploy: &Deploy) -> Result<(), String> {
+    match deploy.layout {
+        Layout { mode: Mode::Raw, encrypted: true, .. } => {
+            Err("it is raw and encrypted: its key is in no mon's store, so no Deployment can open it"
+                .to_owned())
+        }
+        Layout { .. } => Ok(()),
+    }
+}
+
 fn selector(osd: OsdId, namespace: &str) -> Value {
     json!({"app": "rook-ceph-osd", "ceph-osd-id": osd.0.to_string(), "rook_cluster": namespace})
 }
@@ -100,7 +110,7 @@ impl Osd<'_> {
         self.deploy.crush.device_class.as_deref().unwrap_or_default()
     }
 
-    fn data_dir(&self) -> String {
+    pub(super) fn data_dir(&self) -> String {
         format!("/var/lib/ceph/osd/ceph-{}", self.id())
     }
 
@@ -123,7 +133,7 @@ impl Osd<'_> {
     }
 
     /// `root` and `host` first, as Rook writes it.
-    fn crush_location(&self) -> String {
+    pub(super) fn crush_location(&self) -> String {
         let mut places: Vec<_> = self.deploy.crush.location.iter().collect();
         places.sort_by_key(|(kind, _)| match kind.as_str() {
             "root" => 0,
@@ -156,10 +166,13 @@ impl Osd<'_> {
             ("portable", "false"),
             ("device-class", self.class()),
             ("osd-store", &self.deploy.store),
-            ("encrypted", "false"),
+            ("encrypted", if self.deploy.layout.encrypted { "true" } else { "false" }),
         ];
         labels.extend(ours.map(|(key, value)| (key.to_owned(), json!(value))));
-        labels.entry("rook.io/operator-namespace").or_insert_with(|| json!(self.frame.namespace));
+        labels.entry("rook.io/operator-namespace").or_insert_with(|| json!(self.frame.operator_namespace));
+        if self.deploy.on_file {
+            labels.insert(TEST_ONLY.to_owned(), json!("store-on-file"));
+        }
         let places = &self.deploy.crush.location;
         labels.extend(places.iter().map(|(kind, name)| (format!("topology-location-{kind}"), json!(name))));
         labels
@@ -190,6 +203,10 @@ impl Osd<'_> {
         nodes.insert("kubernetes.io/hostname".to_owned(), json!(self.frame.hostname));
         pod.insert("nodeSelector".to_owned(), Value::Object(nodes));
         let account = self.of_pod("serviceAccountName").cloned().unwrap_or_else(|| json!("rook-ceph-osd"));
+        if self.deploy.layout.encrypted {
+            // As Rook has it: cryptsetup and the host's udev wait for each other by semaphores.
+            pod.insert("hostIPC".to_owned(), json!(true));
+        }
         let rest = [
             ("serviceAccountName", account),
             ("restartPolicy", json!("Always")),
@@ -203,151 +220,6 @@ impl Osd<'_> {
         pod.extend(rest.map(|(key, value)| (key.to_owned(), value)));
         pod
     }
-
-    fn volumes(&self) -> Value {
-        let data_dir = &self.frame.declaration.data_dir;
-        let namespace = self.frame.namespace;
-        let osd_dir = format!("{data_dir}/{namespace}/{}_{}", self.frame.cluster, self.deploy.fsid);
-        let folder = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}});
-        json!([
-            folder("rook-data", data_dir),
-            // Optional: a cluster that is not (or no longer) looked after by Rook may lack it.
-            {"name": "rook-config-override", "projected": {"defaultMode": 420, "sources": [{"configMap": {
-                "name": "rook-config-override", "optional": true,
-                "items": [{"key": "config", "path": "ceph.conf", "mode": 292}]}}]}},
-            folder("rook-ceph-log", &format!("{data_dir}/{namespace}/log")),
-            folder("rook-ceph-crash", &format!("{data_dir}/{namespace}/crash")),
-            folder("ceph-daemons-sock-dir", &format!("{data_dir}/exporter")),
-            {"name": "devices", "hostPath": {"path": "/dev"}},
-            {"name": "run-udev", "hostPath": {"path": "/run/udev"}},
-            folder("activate-osd", &osd_dir),
-        ])
-    }
-
-    fn mounts(&self, with: &[&str]) -> Vec<Value> {
-        let data = self.data_dir();
-        let all = [
-            ("rook-data", "/var/lib/rook", false),
-            ("rook-config-override", "/etc/ceph", true),
-            ("rook-ceph-log", "/var/log/ceph", false),
-            ("rook-ceph-crash", "/var/lib/ceph/crash", false),
-            ("ceph-daemons-sock-dir", "/run/ceph", false),
-            ("devices", "/dev", false),
-            ("run-udev", "/run/udev", false),
-            ("activate-osd", data.as_str(), false),
-        ];
-        let mount = |(name, path, read_only): (&str, &str, bool)| {
-            let mut mount = json!({"name": name, "mountPath": path});
-            if let (true, Some(mount)) = (read_only, mount.as_object_mut()) {
-                mount.insert("readOnly".to_owned(), json!(true));
-            }
-            mount
-        };
-        all.into_iter().filter(|(name, ..)| with.is_empty() || with.contains(name)).map(mount).collect()
-    }
-
-    fn container(&self, name: &str, command: &[&str], args: &[&str], env: &Value, mounts: &[Value]) -> Value {
-        let resources =
-            osd_container(self.old).and_then(|c| c.get("resources")).cloned().unwrap_or_else(|| json!({}));
-        json!({
-            "name": name, "image": self.image(), "command": command, "args": args, "env": env, "volumeMounts": mounts,
-            "resources": resources, "securityContext": {"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": false},
-        })
-    }
-
-    fn activate(&self) -> Value {
-        let id = self.id();
-        let fsid = self.deploy.fsid.to_string();
-        let vars = [
-            ("CEPH_VOLUME_DEBUG", "1"),
-            ("CEPH_VOLUME_SKIP_RESTORECON", "1"),
-            ("DM_DISABLE_UDEV", "1"),
-            ("ROOK_BLOCK_PATH", self.deploy.block_path.as_str()),
-            ("ROOK_CV_MODE", "raw"),
-            ("ROOK_ENCRYPTED_DEVICE", "false"),
-            ("ROOK_METADATA_DEVICE", ""),
-            ("ROOK_OSD_ID", &id),
-            ("ROOK_OSD_STORE_FLAG", "--bluestore"),
-            ("ROOK_OSD_UUID", &fsid),
-            ("ROOK_WAL_DEVICE", ""),
-        ];
-        let mounts =
-            self.mounts(&["rook-config-override", "rook-ceph-log", "devices", "run-udev", "activate-osd"]);
-        self.container("activate", &["/bin/bash", "-c", ACTIVATE], &[], &literals(&vars), &mounts)
-    }
-
-    /// Makes the store as large as its device is now.
-    fn expand_bluefs(&self) -> Value {
-        let data = self.data_dir();
-        let mounts =
-            self.mounts(&["rook-config-override", "rook-ceph-log", "devices", "run-udev", "activate-osd"]);
-        self.container(
-            "expand-bluefs",
-            &["ceph-bluestore-tool"],
-            &["bluefs-bdev-expand", "--path", &data],
-            &json!([]),
-            &mounts,
-        )
-    }
-
-    fn chown(&self) -> Value {
-        let data = self.data_dir();
-        let args = ["--recursive", "ceph:ceph", "/var/log/ceph", "/var/lib/ceph/crash", "/run/ceph", &data];
-        let mounts = self.mounts(&[
-            "rook-ceph-log",
-            "rook-ceph-crash",
-            "ceph-daemons-sock-dir",
-            "devices",
-            "activate-osd",
-        ]);
-        self.container("chown-container-data-dir", &["chown"], &args, &json!([]), &mounts)
-    }
-
-    fn daemon(&self, host_network: bool) -> Value {
-        let (id, cluster) = (self.id(), self.frame.cluster.to_string());
-        let location = format!("--crush-location={}", self.crush_location());
-        let mut args = vec![
-            "--foreground",
-            "--id",
-            &id,
-            "--fsid",
-            &cluster,
-            "--setuser",
-            "ceph",
-            "--setgroup",
-            "ceph",
-            &location,
-            "--default-log-to-stderr=true",
-            "--default-err-to-stderr=true",
-            "--default-mon-cluster-log-to-stderr=true",
-            "--default-log-stderr-prefix=debug ",
-            "--default-log-to-file=false",
-            "--default-mon-cluster-log-to-file=false",
-        ];
-        if !host_network {
-            args.push("--ms-learn-addr-from-peer=false");
-        }
-        let mut container =
-            self.container("osd", &["ceph-osd"], &args, &self.daemon_env(), &self.mounts(&[]));
-        if let Some(object) = container.as_object_mut() {
-            object.insert("workingDir".to_owned(), json!("/var/log/ceph"));
-            object.insert("startupProbe".to_owned(), probe(&id, 10, 720));
-            // A question costs a second of CPU and a busy machine answers late: ask seldom, and end nothing in haste.
-            object.insert("livenessProbe".to_owned(), probe(&id, 60, 3));
-            object.insert(
-                "envFrom".to_owned(),
-                json!([{"configMapRef": {"name": "rook-ceph-osd-env-override", "optional": true}}]),
-            );
-        }
-        container
-    }
-}
-
-fn probe(id: &str, period: u32, failures: u32) -> Value {
-    let socket = format!("/run/ceph/ceph-osd.{id}.asok");
-    let ask = format!("exec env -i PATH=\"$PATH\" ceph --admin-daemon {socket} status");
-    json!({"exec": {"command": ["sh", "-c", ask]}, "initialDelaySeconds": 10, "periodSeconds": period,
-        "timeoutSeconds": 30, "failureThreshold": failures})
 }
 
 #[cfg(test)]

@@ -73,7 +73,13 @@ fn old() -> Value {
 fn rendered(old: &Value) -> Value {
     let declaration = declaration();
     let cluster = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
-    let frame = Frame { namespace: "rook-ceph", cluster, declaration: &declaration, hostname: "h1.example" };
+    let frame = Frame {
+        namespace: "rook-ceph",
+        operator_namespace: "rook-system",
+        cluster,
+        declaration: &declaration,
+        hostname: "h1.example",
+    };
     render(&deploy(), old, &frame)
 }
 

@@ -59,17 +59,17 @@ pub(super) fn refusal(code: u16, reason: &str) -> Value {
     json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "text"})
 }
 
-fn list(items: &[Value]) -> Value {
+pub(super) fn list(items: &[Value]) -> Value {
     json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
 }
 
-fn deployment() -> Value {
+pub(super) fn deployment() -> Value {
     json!({"metadata": {"name": "rook-ceph-osd-3", "namespace": "rook-ceph", "uid": "d-uid", "resourceVersion": "77"},
         "spec": {"replicas": 1, "fieldOfTheFuture": true,
             "selector": {"matchLabels": {"app": "rook-ceph-osd", "ceph-osd-id": "3", "rook_cluster": "rook-ceph"}}}})
 }
 
-fn stopped_deployment() -> Value {
+pub(super) fn stopped_deployment() -> Value {
     let mut object = deployment();
     object["spec"]["replicas"] = json!(0);
     object["metadata"]["annotations"] = json!({STOPPED: "r1"});
@@ -80,10 +80,10 @@ fn record() -> RecordId {
     RecordId("r1".to_owned())
 }
 
-const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=500";
-const PUT: &str =
+pub(super) const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%3Drook-ceph-osd%2Cceph-osd-id%3D3&limit=500";
+pub(super) const PUT: &str =
     "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&fieldManager=osd-migrate";
-const KEPT: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-3";
+pub(super) const KEPT: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-3";
 
 #[tokio::test]
 async fn stop_is_one_put_of_the_object_that_was_seen() {
@@ -164,51 +164,7 @@ async fn restart_makes_a_deleted_deployment_again_from_the_kept_copy() {
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
 }
 
-async fn deploy(k8s: &K8s) -> Result<Deployed, K8sError> {
-    let fsid = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
-    k8s.deploy(&render_osd::tests::deploy(), &render_osd::tests::declaration(), &fsid).await
-}
-
-#[tokio::test]
-async fn deploy_puts_the_new_shape_onto_our_stopped_object() {
-    let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}}});
-    let script = vec![
-        on("GET /api/v1/nodes/h1.example", 200, node),
-        on(FIND, 200, list(&[stopped_deployment()])),
-        on(PUT, 200, deployment()).with(|body| {
-            assert_eq!(
-                (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
-                (&json!("d-uid"), &json!("77"))
-            );
-            assert_eq!(body["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"], "h1");
-        }),
-    ];
-    assert_eq!(play(script, deploy).await.unwrap(), Deployed::Done);
-}
-
-#[tokio::test]
-async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only_when_it_is_kept() {
-    let mut old = stopped_deployment();
-    old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
-    let node = || on("GET /api/v1/nodes/h1.example", 200, json!({"metadata": {"name": "h1.example"}}));
-    let kept = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
-        "data": {"deployment": deployment().to_string()}});
-    let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
-    let script = vec![
-        node(),
-        on(FIND, 200, list(&[old.clone()])),
-        on(KEPT, 200, kept),
-        on(delete, 200, old.clone()).with(|body| {
-            assert_eq!(body["propagationPolicy"], "Foreground");
-            assert_eq!(body["preconditions"], json!({"uid": "d-uid"}));
-        }),
-    ];
-    assert_eq!(play(script, deploy).await.unwrap(), Deployed::Deleting);
-    let script = vec![node(), on(FIND, 200, list(&[old])), on(KEPT, 404, refusal(404, "NotFound"))];
-    assert!(matches!(play(script, deploy).await, Err(K8sError::NotFound(_))));
-}
-
-const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
+pub(super) const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
 const PATCH: &str =
     "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c? application/json-patch+json";
 
@@ -322,9 +278,31 @@ async fn an_agent_gets_report_key_and_job_in_this_order() {
         data_dir: "/var/lib/rook",
         host_network: false,
         bootstrap_key: &key,
+        placement: &[],
         own: &own,
     };
     play(script, async |k8s| k8s.create_agent(&agent).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_for_an_osd_that_has_no_deployment_yet_is_let_onto_its_node() {
+    let storage = json!([{"key": "storage", "operator": "Exists"}]);
+    let placement = tolerations::parse(Some(&storage));
+    let node =
+        json!({"metadata": {"name": "h1"}, "spec": {"taints": [{"key": "late", "effect": "NoExecute"}]}});
+    let kept = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-12";
+    let script = vec![
+        on(&FIND.replace("%3D3", "%3D12"), 200, list(&[])),
+        on(kept, 404, refusal(404, "NotFound")),
+        on("GET /api/v1/nodes/h1", 200, node),
+    ];
+    let osd_pod = async |k8s: &K8s| {
+        let request = node_job::tests::request();
+        k8s.osd_pod_template(request.osd, &request.node, &placement).await
+    };
+    let late = json!({"key": "late", "operator": "Equal", "effect": "NoExecute"});
+    let expected = json!({"tolerations": [storage[0], late]});
+    assert_eq!(play(script, osd_pod).await.unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -273,15 +273,16 @@ fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspectio
             let Found { disk, look } = *found;
             let evidence =
                 look.proof.filter(|_| look.about == Some(request.old)).map(|proof| evidence(disk, proof));
-            Inspection { content: look.content, evidence, capability }
+            Inspection { content: look.content, evidence, capability, volume: None }
         }
         Search::None(looked_at) => {
-            Inspection { content: Content::NotFound { looked_at }, evidence: None, capability }
+            Inspection { content: Content::NotFound { looked_at }, evidence: None, capability, volume: None }
         }
         Search::Several(disks) => Inspection {
             content: Content::Other { what: format!("several disks claim to be it: {disks}") },
             evidence: None,
             capability,
+            volume: None,
         },
     }
 }

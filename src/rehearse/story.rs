@@ -184,7 +184,9 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Withdrawn
             | Saving::Purged
             | Saving::PgsGone { .. }
-            | Saving::Barred,
+            | Saving::Barred
+            | Saving::Up
+            | Saving::Node { .. },
             _,
         ) => format!("{}: {why}", osd?),
     };
@@ -234,6 +236,7 @@ fn effect(effect: &Effect) -> Option<String> {
         | Effect::Deployed(..)
         | Effect::AgentMade(_)
         | Effect::Small(_)
+        | Effect::Restarted(_)
         | Effect::Fence => None,
     }
 }
@@ -260,6 +263,12 @@ fn waited(wait: &Wait) -> Waited {
         Wait::Agent { osd, task, trouble, .. } => {
             let trouble = trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
             (format!("agent {osd} {task}"), format!("for the agent{trouble}"), 0)
+        }
+        Wait::Node { node, reason } => {
+            (format!("node {node}"), format!("new OSDs on {node} wait: {reason}"), 0)
+        }
+        Wait::Look { node, .. } => {
+            (format!("look {node}"), format!("for the look at the disks of {node}"), 0)
         }
         Wait::Down { osd } => (format!("down {osd}"), format!("for {osd} to go down"), 0),
         Wait::Up { osd, .. } => (format!("up {osd}"), format!("for {osd} to come up"), 0),

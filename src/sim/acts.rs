@@ -61,9 +61,15 @@ impl World {
             Act::RestoreCrush { osd, item, reweight, primary_affinity } => {
                 self.restore_crush(*osd, item, (*reweight, *primary_affinity), writes)
             }
-            Act::Deploy(deploy) => self.deploy(deploy),
-            Act::Look { .. } | Act::SweepLook { .. } | Act::Adopt(_) | Act::Tolerate { .. } => {
-                refuse("not simulated yet")
+            Act::Deploy(deploy) => match &deploy.fresh {
+                Some(fresh) => self.deploy_fresh(deploy, fresh.replaces.as_ref()),
+                None => self.deploy(deploy),
+            },
+            Act::Look { request, .. } => self.make_look(request),
+            Act::SweepLook { name, uid } => self.sweep_look(name, uid),
+            Act::Adopt(deploy) => self.deploy_fresh(deploy, None),
+            Act::Tolerate { osd, deployment, resource_version, add, .. } => {
+                self.tolerate(*osd, (deployment, resource_version), add)
             }
             Act::Sweep { osd, record } => {
                 self.sweep(*osd, record);

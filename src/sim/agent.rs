@@ -198,13 +198,15 @@ impl World {
         if disk.held_by.is_some() || self.is_run(disk) {
             return self.fails(job, NodeProblem::Failed("the disk is in use".to_owned()));
         }
-        let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
-        if !holds(Guard::AgentSlotDestroyed, slot == Some(SlotState::Destroyed)) {
-            return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
-        }
         let Some(evidence) = &request.evidence else {
             return self.fails(job, NodeProblem::Refused("no proof".to_owned()));
         };
+        let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
+        let is_new = matches!(evidence.proof, crate::domain::inspection::Proof::Vacant { .. });
+        let awaits = slot == Some(SlotState::Destroyed) || (is_new && slot.is_none());
+        if !holds(Guard::AgentSlotDestroyed, awaits) {
+            return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
+        }
         if let Err(why) = same_device(&evidence.device, &disk.identity) {
             return self.fails(job, NodeProblem::Refused(why));
         }
@@ -409,7 +411,7 @@ impl World {
                 let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
                 Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes })
             });
-        Inspection { content, evidence, capability: able() }
+        Inspection { content, evidence, capability: able(), volume: None }
     }
 
     fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {

@@ -28,6 +28,8 @@ impl World {
                 (0, _) if up => found.push(Happening::GoesDown(*osd)),
                 (0, false) if is_powered => found.push(Happening::PodGone(*osd)),
                 (0, _) => {}
+                // A changed pod template: the old pod is gone, its daemon goes.
+                (_, true) if up && !daemon.rolled_out => found.push(Happening::GoesDown(*osd)),
                 (_, true) if is_powered => found.push(Happening::PodStarts(*osd)),
                 (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
                 (_, _) => {}
@@ -43,6 +45,7 @@ impl World {
         let orphans =
             self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
         found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
+        found.extend(self.looks_at_work().into_iter().map(Happening::LookEnds));
         let alive = self.agents.iter().filter(|(_, agent)| self.has_power(&agent.request.node));
         found.extend(alive.map(|(job, _)| Happening::AgentSteps(job.clone())));
         found
@@ -85,6 +88,8 @@ impl World {
                 }
             }
             Happening::AgentSteps(job) => return self.agent_step(job),
+            Happening::LookEnds(look) => self.look_ends(look),
+            Happening::LookDies(look) => self.look_dies(look),
             Happening::Minutes(minutes) => self.at += TimeDelta::minutes(i64::from(*minutes)),
             Happening::AgentStumbles(job, how) => return self.agent_stumbles(job, *how),
             Happening::AgentDies(job) => self.agent_dies(job),
@@ -105,6 +110,7 @@ impl World {
             | Happening::PowerLost(_)
             | Happening::PowerBack(_)
             | Happening::DiskSwapped(_)
+            | Happening::DiskFormatted(_)
             | Happening::DiskOverwritten(_) => self.break_or_mend(what),
             Happening::PersonStops(_)
             | Happening::PersonStarts(_)
@@ -121,6 +127,8 @@ impl World {
             | Happening::PersonPurges(_)
             | Happening::PersonGivesBack(_)
             | Happening::OthersTakeId
+            | Happening::Unselected
+            | Happening::Selected
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
@@ -151,11 +159,17 @@ impl World {
             dedicated_wal: false,
             device_mapper: false,
         };
-        if self.osd_boot(osd, fsid)
-            && let Some(slot) = self.ceph.slots.get_mut(&osd)
-        {
+        let node = disk.node.clone();
+        if !self.osd_boot(osd, fsid) {
+            return;
+        }
+        if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            daemon.rolled_out = true;
+        }
+        if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.metadata = Some(metadata);
         }
+        self.place_new(osd, &node);
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
@@ -179,6 +193,13 @@ impl World {
                 }
             }
             Happening::DiskOverwritten(name) => self.put_foreign(name),
+            Happening::DiskFormatted(name) => {
+                self.put_foreign(name);
+                if let Some(disk) = self.disks.get_mut(name) {
+                    (disk.content, disk.proof) =
+                        (Content::Other { what: "a signature of ext4".to_owned() }, None);
+                }
+            }
             _ => {}
         }
     }
@@ -232,6 +253,8 @@ impl World {
         match what {
             Happening::PersonStops(osd) => self.scale_keeping_mark(*osd, 0),
             Happening::PersonStarts(osd) | Happening::RookStarts(osd) => self.scale_keeping_mark(*osd, 1),
+            Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
+            Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
             Happening::PersonEdits(osd) => self.touch(*osd),
             Happening::PersonDeletes(osd) => {
                 self.kube.daemons.remove(osd);

@@ -25,9 +25,15 @@ pub enum Happening {
     PodGone(OsdId),
     /// A node agent does its next step.
     AgentSteps(String),
+    /// A look at a node's disks has read them, and reports.
+    LookEnds(String),
     /// Minutes pass.
     Minutes(u32),
     // ---- goes wrong
+    /// A look ends without a report.
+    LookDies(String),
+    /// Somebody writes a file system onto a disk.
+    DiskFormatted(String),
     /// A daemon dies and does not come back.
     Dies(OsdId),
     /// It can run again.
@@ -77,6 +83,10 @@ pub enum Happening {
     PersonGivesBack(OsdId),
     /// Somebody's `osd new` without an id: it takes the lowest that is absent.
     OthersTakeId,
+    /// The owner selects other disks.
+    Unselected,
+    /// The owner selects them again.
+    Selected,
     /// A flag of the whole osdmap is set (`norecover`).
     FlagSet,
     /// It is unset.
@@ -153,6 +163,11 @@ impl fmt::Display for Happening {
             Self::GoesDown(osd) => write!(f, "{osd} goes down"),
             Self::PodGone(osd) => write!(f, "the pod of {osd} is gone"),
             Self::AgentSteps(job) => write!(f, "the agent {job} goes on"),
+            Self::LookEnds(look) => write!(f, "the look {look} ends"),
+            Self::LookDies(look) => write!(f, "the look {look} dies"),
+            Self::DiskFormatted(disk) => write!(f, "somebody makes a file system on {disk}"),
+            Self::Unselected => f.write_str("the owner selects other disks"),
+            Self::Selected => f.write_str("the owner selects the disks again"),
             Self::Minutes(minutes) => write!(f, "{minutes} minutes pass"),
             Self::Dies(osd) => write!(f, "{osd} dies"),
             Self::Mends(osd) => write!(f, "{osd} can run again"),

@@ -63,6 +63,7 @@ impl World {
             pvc_backed: false,
             held_by_others: None,
             tolerations: Vec::new(),
+            rolled_out: true,
             pods: old.map(|old| old.pods).unwrap_or_default(),
         };
         self.kube.daemons.insert(osd, daemon);

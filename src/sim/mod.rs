@@ -14,6 +14,7 @@
 //! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
 //! | `happening`, `change` | time, statistics, daemons, agents; faults, Rook and people: as data, and what they come to | |
 //! | `schedule`, `course`, `ports` | virtual time, and the ports of the loop in it | durations: lab, 16.2.15 on Kubernetes 1.34 |
+//! | `new_osds` | looks at a node's disks, tolerations, where data goes when one more OSD is there | 16.2.15 |
 //! | `example` | the worlds that tests and `rehearse` start from | |
 
 mod acts;
@@ -24,6 +25,7 @@ pub mod example;
 pub mod happening;
 mod kube;
 mod mon;
+mod new_osds;
 mod pgs;
 pub mod ports;
 pub mod schedule;
@@ -109,6 +111,8 @@ pub enum Effect {
     Deployed(OsdId, OsdFsid),
     /// A node Job was made.
     AgentMade(OsdId),
+    /// A Deployment was changed so that its pod is made anew.
+    Restarted(OsdId),
     /// Anything else of ours: a flag, a label, a ConfigMap.
     Small(OsdId),
     /// The label on the CephCluster.

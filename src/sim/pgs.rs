@@ -41,9 +41,36 @@ impl World {
     /// Those of them whose store is complete.
     pub fn complete_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
-        let complete =
-            |osd: &OsdId| self.serving_fsid(*osd).is_some_and(|fsid| placement.complete.contains(&fsid));
+        // What is empty is complete everywhere.
+        let complete = |osd: &OsdId| {
+            placement.objects == 0
+                || self.serving_fsid(*osd).is_some_and(|fsid| placement.complete.contains(&fsid))
+        };
         self.up_set(pg).into_iter().filter(complete).collect()
+    }
+
+    /// The OSDs that serve it: of those that should, the complete ones; where CRUSH has just moved a copy elsewhere, the
+    /// complete store that it moves away from serves on until the other one has all (`pg_temp`).
+    fn acting_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
+        let mut acting = self.complete_set(pg);
+        let up = self.up_set(pg);
+        let Some(placement) = self.placements.get(pg) else { return acting };
+        let size = self.pool_of(placement).map_or(0, |pool| pool.size as usize);
+        if up.len() < size {
+            return acting;
+        }
+        let stray = |(osd, slot): (&OsdId, &Slot)| {
+            let serves =
+                slot.up && slot.is_in && slot.fsid.is_some_and(|fsid| placement.complete.contains(&fsid));
+            (serves && !up.contains(osd)).then_some(*osd)
+        };
+        let mut strays = self.ceph.slots.iter().filter_map(stray);
+        while acting.len() < size
+            && let Some(osd) = strays.next()
+        {
+            acting.insert(osd);
+        }
+        acting
     }
 
     fn serving_fsid(&self, osd: OsdId) -> Option<OsdFsid> {
@@ -58,12 +85,14 @@ impl World {
     pub fn true_pg(&self, pg: &PgId) -> Option<Pg> {
         let placement = self.placements.get(pg)?;
         let pool = self.pool_of(placement)?;
-        let (up, complete) = (self.up_set(pg), self.complete_set(pg));
+        let (up, complete) = (self.up_set(pg), self.acting_set(pg));
         let lacking = u64::from(pool.size).saturating_sub(complete.len() as u64);
         let serves = complete.len() as u64 >= u64::from(pool.min_size);
         let whole = up.len() as u64 >= u64::from(pool.size);
+        let moves = up.difference(&complete).count() as u64;
         let state = match (placement.peered, serves, lacking) {
             (false, _, _) => "peering",
+            (true, true, 0) if moves > 0 => "active+remapped+backfilling",
             (true, true, 0) => "active+clean",
             (true, true, _) if whole => "active+undersized+degraded+remapped+backfilling",
             (true, true, _) => "active+undersized+degraded",
@@ -77,7 +106,7 @@ impl World {
             reported_epoch: placement.changed,
             objects: placement.objects,
             degraded: lacking * placement.objects,
-            misplaced: 0,
+            misplaced: if lacking == 0 { moves * placement.objects } else { 0 },
             bytes: placement.bytes,
         })
     }
@@ -110,7 +139,7 @@ impl World {
 
     /// A PG's OSDs agree. From then on clients write, if enough copies are complete: a store that is away falls behind.
     pub(super) fn peer(&mut self, pg: &PgId) {
-        let complete = self.complete_set(pg);
+        let complete = self.acting_set(pg);
         let min_size = self.placements.get(pg).and_then(|p| self.pool_of(p)).map_or(u32::MAX, |p| p.min_size);
         let present: BTreeSet<OsdFsid> = complete.iter().filter_map(|osd| self.serving_fsid(*osd)).collect();
         if let Some(placement) = self.placements.get_mut(pg) {
@@ -125,7 +154,7 @@ impl World {
     pub fn to_fill(&self) -> Vec<(PgId, OsdId)> {
         let mut found = Vec::new();
         for (id, placement) in self.placements.iter().filter(|(_, placement)| placement.peered) {
-            let complete = self.complete_set(id);
+            let complete = self.acting_set(id);
             let min_size = self.pool_of(placement).map_or(u32::MAX, |pool| pool.min_size);
             if complete.len() as u64 >= u64::from(min_size) {
                 found.extend(self.up_set(id).difference(&complete).map(|osd| (id.clone(), *osd)));

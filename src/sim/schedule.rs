@@ -28,6 +28,8 @@ const POD_GONE: Range = (200, 800);
 const ROOK: Range = (10_000, 60_000);
 /// A node Job's pod: its init container copies our program first.
 const AGENT_POD: Range = (1_500, 2_500);
+/// A look at a node's disks, from its Job to its report: 5 s (`ceph-volume inventory` alone takes 1 to 2).
+const LOOK: Range = (4_000, 6_000);
 /// An agent takes 5 s in all (its pod's start apart); 3.6 s of it are ceph-volume's: claim, label, mkfs.
 const AGENT_OPENS: Range = (150, 250);
 /// Tombstone, and the wipe of what labels and file systems are known by.
@@ -126,6 +128,7 @@ impl Schedule {
             Happening::GoesDown(_) => GOES_DOWN,
             Happening::PodGone(_) => POD_GONE,
             Happening::RookStarts(_) => ROOK,
+            Happening::LookEnds(_) => LOOK,
             Happening::AgentSteps(job) => agent(world, job),
             Happening::Fill(pg, osd) => {
                 let bytes = self.bytes_to_fill(pg, *osd, world);

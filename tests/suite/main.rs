@@ -19,6 +19,7 @@ mod gates;
 mod ledger;
 mod outlook;
 mod phases;
+mod provision;
 mod purity;
 mod rehearsal;
 mod safety;

@@ -7,6 +7,7 @@ use osd_migrate::domain::next::Wait;
 use osd_migrate::domain::observation::{OkToStop, Order, OrderKind};
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::outlook::{self, Now};
+use osd_migrate::domain::plan::Disks;
 use osd_migrate::report::{Event, Said};
 use osd_migrate::show::{self, Status};
 
@@ -19,7 +20,11 @@ fn now(world: &World, osd: OsdId) -> Now {
 }
 
 fn table(world: &World) -> String {
-    show::plan_table(&outlook::lines(&world.policy, &world.ledger, &world.seen), &BTreeMap::new())
+    show::plan_table(
+        &outlook::lines(&world.policy, &world.ledger, &world.seen),
+        &BTreeMap::new(),
+        &Disks::default(),
+    )
 }
 
 #[test]
@@ -157,7 +162,7 @@ fn the_table_stays_in_120_columns_and_what_to_type_is_unbroken_below_it() {
 fn programs_get_the_same_as_data() {
     let world = World::new();
     let lines = outlook::lines(&world.policy, &world.ledger, &world.seen);
-    let json = show::plan_json(&lines, &BTreeMap::new());
+    let json = show::plan_json(&lines, &BTreeMap::new(), &Disks::default());
     assert_eq!(json["osds"][0]["now"]["state"], "next");
     assert_eq!(json["osds"][2]["now"]["state"], "waits");
     assert_eq!(json["osds"][2]["now"]["reason"], "after-another");
@@ -188,7 +193,7 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
     assert_eq!(json["order"]["kind"], "pause");
     let quiet = Status { ledger: &World::new().ledger, order: None, said: None };
-    assert_eq!(show::status_text(&quiet), "No OSD is being migrated.");
+    assert_eq!(show::status_text(&quiet), "No OSD is being migrated or made.");
 }
 
 #[test]

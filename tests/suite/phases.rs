@@ -14,13 +14,14 @@ const SLOTS: [SlotFact; 6] = [
     SlotFact::Absent,
     SlotFact::Other,
 ];
-const DISKS: [DiskFact; 7] = [
+const DISKS: [DiskFact; 8] = [
     DiskFact::Unseen,
     DiskFact::Old,
     DiskFact::Tombstone,
     DiskFact::Unfinished,
     DiskFact::Finished,
     DiskFact::Strayed,
+    DiskFact::Blank,
     DiskFact::Other,
 ];
 const DAEMONS: [DaemonFact; 4] = [DaemonFact::Gone, DaemonFact::Old, DaemonFact::New, DaemonFact::Other];
@@ -30,9 +31,10 @@ fn all() -> impl Iterator<Item = Facts> {
     let enums =
         SLOTS.iter().flat_map(|slot| DISKS.iter().flat_map(|disk| DAEMONS.map(|d| (*slot, *disk, d))));
     enums.flat_map(|(slot, disk, daemon)| {
-        (0_u32..1 << 11).map(move |bits| {
+        (0_u32..1 << 12).map(move |bits| {
             let bit = |n: u32| bits >> n & 1 == 1;
             Facts {
+                new: bit(11),
                 busy: false,
                 slot,
                 up: bit(0),
@@ -71,7 +73,10 @@ fn is_possible(f: &Facts) -> bool {
         matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true });
     implies(never_up, !f.up)
         // An id that is not in the map has no place, and nothing about it is measured.
-        && implies(f.slot == SlotFact::Absent, !f.placed && !f.clean && !f.conforms)
+        && implies(f.slot == SlotFact::Absent, (f.new || !f.placed) && !f.clean && !f.conforms)
+        // A free disk was never an OSD, and puts itself into CRUSH; only such a disk is blank to us.
+        && implies(f.new, f.slot != SlotFact::Old && f.disk != DiskFact::Old && f.placed && !f.stopped)
+        && implies(f.disk == DiskFact::Blank, f.new)
         // PGs settle on a daemon that is up.
         && implies(f.clean, f.up)
         // Slot and device can name the same fsid only where both name one, and the same kind of one.
@@ -88,8 +93,8 @@ fn is_possible(f: &Facts) -> bool {
         // Annotation and pods belong to a Deployment.
         && implies(f.daemon == DaemonFact::Gone, !f.stopped && !f.pod)
         // Wanted means: classified as recorded, which takes a Deployment, a slot that exists and a place in CRUSH.
-        && implies(f.wanted, f.daemon != DaemonFact::Gone && f.placed)
-        && implies(f.wanted, !matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true }))
+        && implies(f.wanted && !f.new, f.daemon != DaemonFact::Gone && f.placed)
+        && implies(f.wanted && !f.new, !matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true }))
 }
 
 /// What makes a thing foreign, in words and code, written without a look at the rows.
@@ -97,7 +102,8 @@ fn is_foreign(f: &Facts) -> bool {
     let looked = f.disk != DiskFact::Unseen;
     match f.slot {
         // Somebody else's OSD has the id. (Not looked at yet: it is looked at first, for the report.)
-        SlotFact::Other => looked,
+        // (Nothing was done with a free disk yet: it gets another id.)
+        SlotFact::Other => looked && (f.disk != DiskFact::Blank || f.claims),
         // The old OSD serves, and is wanted: a device that is known not to carry it, or a Deployment that starts another
         // one, is not what was recorded. (Not wanted, or down: nobody is going to touch it, so nothing is said.)
         SlotFact::Old if !f.stopped => {
@@ -122,7 +128,11 @@ fn is_foreign(f: &Facts) -> bool {
                 f.daemon == DaemonFact::Other && (f.up || f.authed)
             }
             // It booted, so a finished OSD was there, and its device does not carry it.
-            DiskFact::Old | DiskFact::Tombstone | DiskFact::Unfinished | DiskFact::Finished => !never_booted,
+            DiskFact::Old
+            | DiskFact::Blank
+            | DiskFact::Tombstone
+            | DiskFact::Unfinished
+            | DiskFact::Finished => !never_booted,
         },
     }
 }
@@ -183,7 +193,13 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
                 f.slot == SlotFact::Old && f.stopped && !f.up && !f.pod && f.proven && f.disk == DiskFact::Old
             }
             // lead to a node agent that writes
-            Phase::Destroyed | Phase::Undone => f.slot == SlotFact::Destroyed && f.placed,
+            Phase::Undone => f.slot == SlotFact::Destroyed && f.placed,
+            Phase::Destroyed => {
+                let id_is_free = f.slot == SlotFact::Destroyed
+                    || (f.new && f.slot == SlotFact::Absent && !f.claims && f.disk != DiskFact::Old);
+                let blank_is_wanted = f.disk != DiskFact::Blank || (f.new && (f.wanted || f.claims));
+                id_is_free && blank_is_wanted && f.placed
+            }
             Phase::Strayed => f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed,
             // lead to Destroy of a claim
             Phase::Claimed => {
@@ -200,7 +216,10 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
             Phase::Settled => {
                 is_ours(&f) && f.up && f.clean && f.conforms && f.placed && f.daemon == DaemonFact::New
             }
-            Phase::Withdrawn => f.slot == SlotFact::Old && !f.stopped,
+            Phase::Withdrawn => {
+                let not_begun = f.new && f.disk == DiskFact::Blank && !f.claims;
+                not_begun || (f.slot == SlotFact::Old && !f.stopped)
+            }
             _ => true,
         };
         assert!(needs, "{:?} holds for {f:#?}", phase(&f));
@@ -217,7 +236,7 @@ fn an_osd_that_others_took_down_is_left_to_them() {
 
 #[test]
 fn past_stop_it_is_no_longer_asked_what_is_wanted() {
-    for f in all().filter(|f| f.slot != SlotFact::Old || f.stopped) {
+    for f in all().filter(|f| (f.slot != SlotFact::Old || f.stopped) && !f.before_new()) {
         assert_eq!(phase(&f), phase(&Facts { wanted: !f.wanted, ..f }), "{f:#?}");
     }
 }

@@ -1,4 +1,7 @@
 //! The domain decides and does nothing else: its sources name no runtime, no clock, no output, no unordered map.
+//!
+//! Of crates it imports serde, thiserror, chrono's types, uuid, and regex: the filters for disks are regular expressions of
+//! their owner's, and matching one depends on nothing but pattern and text.
 
 use std::fs;
 use std::path::{Path, PathBuf};

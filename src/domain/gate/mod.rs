@@ -97,6 +97,33 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
     ])
 }
 
+/// Gate before a free disk is made an OSD, asked before it is recorded and again before its node agent is made: nothing of
+/// Rook's is at work, the cluster is clean but for PGs that lack OSDs to lie on, its node is there. Nothing is stopped and
+/// nothing given up, so neither redundancy nor fullness is asked: a new OSD is the cure for both.
+pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
+        rook_and_release(our_fence, seen),
+        not_odd(seen),
+        mon_quorum(seen),
+        node_ready(node, seen),
+        not_cordoned(node, seen),
+        flag_in_the_way(&FLAGS_FOR_NEW, seen),
+        fresh(|_| true, &seen.ceph),
+        all_clean_or_starving(&seen.ceph),
+    ])
+}
+
+/// Gate before an OSD is restarted as it is: nothing is given up, so one loss more need not be survivable. Every other
+/// Deployment must have come to rest: right after its change an OSD is still up, and its PGs look clean.
+pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let rolling = seen.kube.daemons.iter().find(|(_, daemon)| !daemon.rolled_out);
+    first_not_open([
+        before_any_stop(our_fence, seen),
+        before_this_stop(osd, node, seen),
+        rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::Rolling { osd: *osd })),
+    ])
+}
+
 /// Gate of an act right before it is done: what it needs of the data.
 pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
     match spare {
@@ -140,16 +167,33 @@ const FULL: [&str; 7] = [
 /// `start_recovery_ops` asks `is_degraded`), and all that we move belongs to such.
 const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
 
+/// Flags under which no OSD can be added: it would not come up or not in, or its data would not come.
+const FLAGS_FOR_NEW: [&str; 8] =
+    ["noup", "noin", "norecover", "nobackfill", "norebalance", "pause", "pauserd", "pausewr"];
+
 /// Whether a flag of the whole osdmap stands in the way.
 pub fn flags(seen: &Observation) -> Gate {
-    let flag = FLAGS.iter().find(|flag| seen.ceph.flags.contains(**flag));
+    flag_in_the_way(&FLAGS, seen)
+}
+
+fn flag_in_the_way(flags: &[&str], seen: &Observation) -> Gate {
+    let flag = flags.iter().find(|flag| seen.ceph.flags.contains(**flag));
     flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
 }
 
 /// Everything around the PGs: Rook, space, flags, upgrades.
 fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    let kube = &seen.kube;
     let full = FULL.iter().find(|code| seen.ceph.health.contains(**code));
+    first_not_open([
+        rook_and_release(our_fence, seen),
+        full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
+        flags(seen),
+    ])
+}
+
+/// Rook is out of the way, and no upgrade goes on.
+fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let kube = &seen.kube;
     let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
     first_not_open([
         shut_if(kube.declaration.external, || Reason::External),
@@ -164,8 +208,6 @@ fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
             .as_ref()
             .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
         shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
-        full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
-        flags(seen),
     ])
 }
 
@@ -236,7 +278,30 @@ fn last_change(pg: &Pg, ceph: &Ceph) -> Epoch {
 }
 
 fn all_clean(ceph: &Ceph) -> Gate {
-    let unclean: Vec<_> = ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)).collect();
+    clean_but_for(|_| false, ceph)
+}
+
+fn all_clean_or_starving(ceph: &Ceph) -> Gate {
+    clean_but_for(|pg| lacks_osds(pg, ceph), ceph)
+}
+
+/// States in which a PG rests although it lacks copies.
+const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "creating", "unknown"];
+
+/// Whether a PG is not clean only because CRUSH finds fewer OSDs for it than it is to have copies: every OSD that is in is
+/// up, all that it has are in it already, nothing is on its way. Waiting does not cure that, one more OSD may. (A new cluster
+/// is like that until it has as many hosts as its pools have copies.)
+pub fn lacks_osds(pg: &Pg, ceph: &Ceph) -> bool {
+    let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
+    let all_up = ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
+    (pg.up.len() as u64) < size
+        && pg.up == pg.acting
+        && all_up
+        && pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()))
+}
+
+fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
+    let unclean: Vec<_> = ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg) && !excused(pg)).collect();
     let Some((id, pg)) = unclean.first() else {
         return Gate::Open;
     };

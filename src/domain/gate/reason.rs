@@ -128,6 +128,11 @@ pub enum Reason {
     },
     /// Somebody started the OSD that we had stopped.
     StartedByOthers,
+    /// A Deployment of an OSD was changed, and its pod is not the new one yet, or not available.
+    Rolling {
+        /// which
+        osd: OsdId,
+    },
     /// Not all mons are in quorum.
     MonDown,
     /// `spec.external.enable`
@@ -191,6 +196,7 @@ impl Reason {
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
             | Self::StartedByOthers
+            | Self::Rolling { .. }
             | Self::MonDown
             | Self::External
             | Self::RemovesOutOsds
@@ -230,6 +236,7 @@ impl Reason {
             Self::NodeNotReady { .. } => Guard::NodeReady,
             Self::NodeCordoned { .. } => Guard::NodeNotCordoned,
             Self::StartedByOthers => Guard::StaysStopped,
+            Self::Rolling { .. } => Guard::RolledOutFirst,
             Self::MonDown => Guard::MonQuorum,
             Self::External => Guard::NotExternal,
             Self::RemovesOutOsds => Guard::RemovesNoOutOsds,
@@ -266,6 +273,7 @@ impl Reason {
             Self::NodeNotReady { .. } => "node-not-ready",
             Self::NodeCordoned { .. } => "node-cordoned",
             Self::StartedByOthers => "started-by-others",
+            Self::Rolling { .. } => "rolling",
             Self::MonDown => "mon-down",
             Self::External => "external",
             Self::RemovesOutOsds => "removes-out-osds",
@@ -343,6 +351,7 @@ impl fmt::Display for Reason {
                 f,
                 "node {node} is cordoned, an OSD stopped there could not start again: kubectl uncordon {node} when its owner is done"
             ),
+            Self::Rolling { osd } => write!(f, "the Deployment of {osd} has not come to rest; see `kubectl get deployment rook-ceph-osd-{}`", osd.0),
             Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
             Self::MonDown => f.write_str(
                 "not all mons are in quorum, one more that fails may stop the whole cluster; see `ceph quorum_status`",

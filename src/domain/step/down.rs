@@ -178,6 +178,9 @@ impl Step<'_> {
     }
 
     pub(super) fn rebuild(&self) -> Next {
+        if self.facts.before_new() {
+            return self.begin_new();
+        }
         // The old data is gone: making the new OSD is the cure, and waits for nothing.
         if self.facts.disk != DiskFact::Old {
             return self.agent(NodeTask::Rebuild);
@@ -186,6 +189,16 @@ impl Step<'_> {
             Gate::Open => self.agent(NodeTask::Rebuild),
             Gate::Shut(reason) => self.barred(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
             Gate::Unknown(reason) => self.barred(reason, |osd, reason| Wait::Gate { osd, reason }),
+        }
+    }
+
+    /// Nothing was written yet: the gates are asked once more.
+    fn begin_new(&self) -> Next {
+        match gate::before_new(&self.record.node, self.our_fence(), self.seen) {
+            Gate::Open => self.agent(NodeTask::Rebuild),
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+            }
         }
     }
 

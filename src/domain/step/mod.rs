@@ -9,7 +9,7 @@ mod up;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
-pub use up::MAX_RESTARTS;
+pub use up::{MAX_RESTARTS, ON_FILE};
 
 use std::collections::BTreeSet;
 
@@ -55,6 +55,9 @@ impl<'a> Step<'a> {
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
+            Phase::Withdrawn if self.facts.new => {
+                self.save(Saving::Withdrawn, |record| record.closing = true)
+            }
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),
@@ -93,7 +96,8 @@ impl<'a> Step<'a> {
     /// The next thing would begin with the OSD: look at its device, or lead to its stop.
     pub fn begins(&self) -> bool {
         let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
-        !self.record.closing && self.facts.before_stop() && to_begin
+        let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
+        !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
     }
 
     /// PGs saved at Stop that are no more are dropped, and told of. (Before Stop they are saved anew anyway.)
@@ -108,7 +112,8 @@ impl<'a> Step<'a> {
 
     /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
     fn was_purged_before_stop(&self) -> bool {
-        self.facts.slot == SlotFact::Absent && self.record.stop_intended_at.is_none() && !self.facts.claims
+        let is_gone = self.facts.slot == SlotFact::Absent && !self.facts.claims;
+        is_gone && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
     fn our_fence(&self) -> Option<&'a str> {
@@ -116,8 +121,10 @@ impl<'a> Step<'a> {
     }
 
     /// The fence is recorded, then put up, then the act is done: one a turn, and asked again before every act from Stop to Deploy.
+    ///
+    /// Not for a free disk: what Rook might do to it is told by its gate, which wants Rook out of the way.
     fn fenced(&self, act: Act) -> Next {
-        if is_out(Guard::FencedFirst) {
+        if self.facts.new || is_out(Guard::FencedFirst) {
             return Next::Do(act);
         }
         let ours = format!("osd-migrate-{}", self.record.id);
@@ -143,8 +150,11 @@ impl<'a> Step<'a> {
     }
 
     /// Per-OSD flags for the time of the redo, where one of them is off: a purge loses them, people lift them. Without `noin`
-    /// the first boot would reset the reweight.
+    /// the first boot would reset the reweight. A new OSD has none, and is to come in at once.
     fn hush(&self) -> Option<Next> {
+        if self.facts.new {
+            return None;
+        }
         let (osd, record) = (self.record.osd, self.record.id.clone());
         let slot = self.seen.ceph.slots.get(&osd)?;
         let (noout, noin, fsid) = (!slot.noout, !slot.noin, slot.fsid);

@@ -1,14 +1,20 @@
 //! From the finished new OSD to the closed record.
 
 use super::Step;
-use crate::domain::act::{Act, Deploy};
+use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds};
+use crate::domain::inspection::Volume;
+use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::osd::{DeviceIdentity, Mode};
 use crate::domain::phase::{self, SlotFact};
 
 /// Restarts of a new OSD's pod after which waiting on does no good.
 pub const MAX_RESTARTS: u32 = 3;
+
+/// The file of a node's OSD for tests, as its pod sees it: below `dataDirHostPath`, which Rook mounts there.
+pub const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
 
 impl Step<'_> {
     pub(super) fn deploy(&self) -> Next {
@@ -26,23 +32,31 @@ impl Step<'_> {
         if let Some(next) = self.hush().filter(|_| !self.facts.up) {
             return next;
         }
-        let Some(name) = evidence.device.by_id.first() else {
+        let volume =
+            phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref()?.volume.clone());
+        let Some(block_path) = block_path(record, &evidence.device, volume.as_ref()) else {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
         };
+        let (initial_weight, on_file) = match &record.door {
+            Door::InPlace => (None, false),
+            Door::New { initial_weight, on_file, .. } => (*initial_weight, *on_file),
+        };
+        let there = self.seen.kube.daemons.get(&osd);
+        let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.resource_version.clone()));
         self.fenced(Act::Deploy(Deploy {
             osd,
             record: record.id.clone(),
             fsid,
             node: record.node.clone(),
-            block_path: format!("/dev/disk/by-id/{name}"),
+            block_path,
             store: record.target.store.to_string(),
             crush: record.crush.clone(),
             layout: record.target.clone(),
-            db_path: None,
+            db_path: volume.and_then(|volume| volume.db_path),
             wal_path: None,
-            initial_weight: None,
-            on_file: false,
-            fresh: None,
+            initial_weight,
+            on_file,
+            fresh: record.is_new().then_some(Fresh { replaces }),
         }))
     }
 
@@ -101,6 +115,9 @@ impl Step<'_> {
         if slot.is_some_and(|slot| phase::is_out_by_others(self.record, slot)) {
             return Next::Wait(Wait::OutByOthers { osd, reweight: self.record.reweight });
         }
+        if let Some(next) = self.note_up() {
+            return next;
+        }
         let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
         for pg in unclean {
@@ -110,6 +127,27 @@ impl Step<'_> {
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
         }
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
+    }
+
+    /// When a new OSD came up is written down: the statistics are behind, and show no PG on it at first.
+    fn note_up(&self) -> Option<Next> {
+        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|slot| self.facts.new && slot.up)?;
+        let noted = self.record.up_seen.map(|(epoch, _)| epoch);
+        let up_seen = Some((slot.up_from, self.seen.at));
+        (noted != Some(slot.up_from)).then(|| self.save(Saving::Up, |record| record.up_seen = up_seen))
+    }
+
+    /// The ledger without the record. The look at its node was before a new OSD was made: the disk is not free any more.
+    fn closed(&self) -> Ledger {
+        let record = self.record;
+        let mut ledger = self.ledger.without(record.osd);
+        let disk = record.evidence.as_ref().map(|evidence| evidence.device.stable_name());
+        if let (true, Some(_), Some(disk)) = (record.is_new(), record.new, disk)
+            && let Some(work) = ledger.nodes.get_mut(&record.node)
+        {
+            work.done.insert(disk);
+        }
+        ledger
     }
 
     /// One a turn: flags, fence, what was made for the record; last the record itself.
@@ -136,6 +174,17 @@ impl Step<'_> {
         if !holds(Guard::SweptFirst, !made) {
             return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
         }
-        Next::Save { ledger: self.ledger.without(record.osd), osd: Some(record.osd), why: Saving::Closed }
+        Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed }
+    }
+}
+
+/// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot.
+fn block_path(record: &Record, device: &DeviceIdentity, volume: Option<&Volume>) -> Option<String> {
+    match &record.door {
+        Door::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
+        Door::InPlace | Door::New { .. } if record.target.mode == Mode::Lvm => {
+            volume.map(|v| v.block_path.clone())
+        }
+        Door::InPlace | Door::New { .. } => Some(format!("/dev/disk/by-id/{}", device.by_id.first()?)),
     }
 }

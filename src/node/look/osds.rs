@@ -36,6 +36,7 @@ pub(super) fn on(all: &[Seen], known: &Known, startable: Option<&BTreeSet<OsdFsi
             activatable: true,
             db_path: volume.db_path.clone(),
             wal_path: volume.wal_path.clone(),
+            db_disk: volume.db_disk.clone(),
         })
     });
     let mut osds: Vec<OsdSeen> = raw.chain(lvm).collect();
@@ -65,6 +66,7 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         activatable: label.finished && label.activatable && is_stable && is_listed,
         db_path: of_it(DB),
         wal_path: of_it(WAL),
+        db_disk: None,
     })
 }
 

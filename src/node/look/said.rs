@@ -94,6 +94,8 @@ pub(crate) struct LvmOsd {
     pub(crate) block_path: Option<String>,
     pub(crate) db_path: Option<String>,
     pub(crate) wal_path: Option<String>,
+    /// Kernel name of the disk that its database's volume lies on.
+    pub(crate) db_disk: Option<String>,
     /// The disks and partitions that any of its volumes lies on.
     pub(crate) devices: BTreeSet<PathBuf>,
 }
@@ -130,8 +132,10 @@ fn assembled(listed: BTreeMap<String, Vec<Volume>>) -> Vec<LvmOsd> {
             block_path: None,
             db_path: None,
             wal_path: None,
+            db_disk: None,
             devices: BTreeSet::new(),
         });
+        let disk = devices.first().and_then(|node| Some(node.file_name()?.to_string_lossy().into_owned()));
         osd.devices.extend(devices);
         osd.encrypted |= tags.encrypted.as_deref() == Some("1");
         match kind.as_str() {
@@ -141,7 +145,7 @@ fn assembled(listed: BTreeMap<String, Vec<Volume>>) -> Vec<LvmOsd> {
                 osd.db_path = osd.db_path.take().or(tags.db);
                 osd.wal_path = osd.wal_path.take().or(tags.wal);
             }
-            "db" => osd.db_path = Some(path),
+            "db" => (osd.db_path, osd.db_disk) = (Some(path), disk),
             "wal" => osd.wal_path = Some(path),
             _ => {}
         }

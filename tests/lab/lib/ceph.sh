@@ -23,7 +23,10 @@ start_ceph() {
     ceph-mon -i a --setuser ceph --setgroup ceph
 S
   render "$SRC/manifests/osd-settings.conf" "NET=$LAB_NET" > "$e/osd-settings.conf"
-  rados_py setup "$POOL" "$PGS" /etc/ceph/osd-settings.conf /var/lib/ceph/mgr/ceph-x/keyring || die "the cluster could not be set up"
+  # an empty cluster is there for OSDs that others make: those weigh what Ceph says
+  [ "$OSDS" -gt 0 ] || sed -i /^osd_crush_initial_weight/d "$e/osd-settings.conf"
+  rados_py setup /etc/ceph/osd-settings.conf /var/lib/ceph/mgr/ceph-x/keyring || die "the cluster could not be set up"
+  [ "$OSDS" = 0 ] || make_pool
   on adm bash -c 'chown -R ceph:ceph /var/lib/ceph/mgr && ceph-mgr -i x --setuser ceph --setgroup ceph' >> "$DIR/log/mgr.log" 2>&1 || die "ceph-mgr did not start (see $DIR/log/mgr.log)"
   for h in $NODES; do
     cp "$e/ceph.client.admin.keyring" "$DIR/h/$h/etc-ceph/"
@@ -37,6 +40,16 @@ cmd_ceph() {
   [ $# -ge 1 ] || usage "ceph ARGS..."
   on adm ceph "$@"
 }
+
+# An empty cluster gets its pool when it has OSDs: PGs that can be nowhere are no state to begin with.
+cmd_pool() {
+  args_at_most 0 "$@"
+  make_pool
+}
+make_pool() {
+  rados_py pool "$POOL" "$PGS" || die "the pool could not be made"
+}
+mgr_available() { on adm ceph mgr stat -f json 2> /dev/null | jq -e .available > /dev/null; }
 
 wait_clean() { rados_py wait_clean "$(osds | wc -l)" "$1"; } # SECONDS
 cmd_wait_clean() {

@@ -89,6 +89,28 @@ cmd_disk() { # HOST [GIB] NAME
   new_disk "$1" "$2" "$gib" || die "no disk"
 }
 
+cmd_settle() { # HOST: what is on its disks now; udevd would have probed each that was written
+  args_at_most 1 "$@"
+  case " $NODES " in *" ${1:-} "*) sync_dev "$1" ;; *) usage "there is no node '${1:-}' ($NODES)" ;; esac
+}
+
+cmd_partition() { # NAME GIB...: a GPT with partitions of these sizes on a disk (as named by lab disk)
+  local host l n=0 gib args=()
+  [ $# -ge 2 ] || usage "partition NAME GIB..."
+  read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
+  [ -n "${l:-}" ] || die "no host has a disk $1"
+  shift
+  for gib; do
+    need_number "$gib"
+    n=$((n + 1))
+    args+=("-n$n:0:+${gib}G" "-t$n:8300" "-u$n:$(newuuid)")
+  done
+  on "$host" sgdisk "${args[@]}" "$l" > /dev/null || die "$l could not be partitioned"
+  reread "$l"
+  sync_dev "$host"
+  for ((gib = 1; gib <= n; gib++)); do echo "${l}p$gib"; done
+}
+
 detach_disks() { # only loops on files of this lab; a mount that is just going away may hold one for a moment
   local l f left
   for _ in {1..50}; do

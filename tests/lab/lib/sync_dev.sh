@@ -20,18 +20,19 @@ while read -r n disk a b label; do
   if [ "$n" = "$disk" ]; then link "../$path" "/sys/block/$n"; else path=$path/$n; fi
   link "../../$path" "/sys/class/block/$n"
   link "../../$path" "/sys/dev/block/$a:$b"
+  id=lab-$label
+  [ "$n" = "$disk" ] || id+=-part${n##*p}
   info=$(blkid -p -o udev "$n" 2> /dev/null)
   f=$udev/data/b$a:$b
   keep[$f]=1
   {
-    echo "S:disk/by-id/lab-$label${n#"$disk"}"
+    echo "S:disk/by-id/$id"
     echo I:1000000
     [ -n "$info" ] && sed s/^/E:/ <<< "$info"
     printf 'G:systemd\nQ:systemd\nV:1\n'
   } > "$f.new"
   if cmp -s "$f.new" "$f"; then rm "$f.new"; else mv -f "$f.new" "$f"; fi
-  if [ "$n" = "$disk" ]; then link "../../$n" "disk/by-id/lab-$label"; continue; fi
-  link "../../$n" "disk/by-id/lab-$label-part${n##*p}"
+  link "../../$n" "disk/by-id/$id"
   u=$(sed -n s/^ID_PART_ENTRY_UUID=//p <<< "$info"); [ -n "$u" ] && link "../../$n" "disk/by-partuuid/$u"
   u=$(sed -n s/^ID_PART_ENTRY_NAME=//p <<< "$info"); [ -n "$u" ] && link "../../$n" "disk/by-partlabel/$u"
 done

@@ -21,7 +21,7 @@ cmd_up() {
   while [ $# -gt 0 ]; do
     case $1 in
       --layout) [ $# -ge 2 ] || usage "--layout LIST"; LAYOUT=$2 given=1; shift 2 ;;
-      --osds) need_number "${2:-}"; OSDS=$2; shift 2 ;;
+      --osds) [[ ${2:-} = 0 ]] || need_number "${2:-}"; OSDS=$2; shift 2 ;;
       *) usage "up [--layout LIST] [--osds N]" ;;
     esac
   done
@@ -41,7 +41,7 @@ already_up() { # exit 0 when it is, and well
   local want="$OSDS $LAYOUT"
   load_lab
   [ "$want" = "$OSDS $LAYOUT" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT', is up in $DIR: 'lab down' first"
-  wait_clean 5 > /dev/null || die "a lab is up in $DIR, but not clean (see 'lab status')"
+  [ "$OSDS" = 0 ] || wait_clean 5 > /dev/null || die "a lab is up in $DIR, but not clean (see 'lab status')"
   nodes_ready || die "a lab is up in $DIR, but not all nodes are ready (see 'lab status')"
   note "the lab is up already"
   exit 0
@@ -79,13 +79,17 @@ make_lab() {
   for ((id = 0; id < OSDS; id++)); do make_disk "$id" "$(kind_of "$id")"; done
   for ((id = 0; id < OSDS; id++)); do make_store "$id" & jobs+=($!); done
   wait_jobs "${jobs[@]}"
-  note "OSD stores made"
+  [ "$OSDS" = 0 ] || note "OSD stores made"
   wait_jobs $kube
   make_rook_objects
-  deploy_osds
-  note "OSD Deployments made"
-  wait_clean 180 >&2 || die "the cluster did not become clean (see 'lab status')"
-  poll 300 0.2 deployments_available || die "not all OSD Deployments are available"
+  if [ "$OSDS" -gt 0 ]; then
+    deploy_osds
+    note "OSD Deployments made"
+    wait_clean 180 >&2 || die "the cluster did not become clean (see 'lab status')"
+    poll 300 0.2 deployments_available || die "not all OSD Deployments are available"
+  else # no OSD is waited for, but the mgr: without it no statistics of PGs come, and nobody is told why
+    poll 300 0.2 mgr_available || die "the mgr is not available"
+  fi
   rados_py epochs --now > "$DIR/ready"
   note "up: lab ceph -s, lab kubectl get pods -A"
 }

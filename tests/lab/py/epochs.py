@@ -22,7 +22,7 @@ first = int(sys.argv[1])
 if first > now:
     c.shutdown()
     sys.exit("epoch %d is in the future (now: %d)" % (first, now))
-most, before = 0, None
+most, together, before = 0, 0, None
 for epoch in range(first, now + 1):
     dump = command(c, "osd dump", epoch=epoch)
     down = [o["osd"] for o in dump["osds"] if not o["up"]]
@@ -31,10 +31,10 @@ for epoch in range(first, now + 1):
     for osd in down:
         if osd in hosts:
             where.setdefault(hosts[osd], []).append(osd)
-    most = max(most, len(where))
+    most, together = max(most, len(where)), max(together, sum(map(len, where.values())))
     if len(where) > 1 and where != before:
         print("epoch %d (%s): down on %s" % (epoch, dump["modified"], ", ".join("%s: osd %s" % (h, o) for h, o in sorted(where.items()))))
     before = where
-print("epochs %d..%d checked, max hosts down at once %d" % (first, now, most))
+print("epochs %d..%d checked, max hosts down at once %d, max OSDs %d" % (first, now, most, together))
 c.shutdown()
 sys.exit(1 if most > 1 else 0)

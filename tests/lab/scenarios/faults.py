@@ -1,10 +1,11 @@
 """Real faults. In `make test`: ceph-volume fails and dies half-way, and a disk of another OSD is put in the place of ours
 between inspect and rebuild. With --full, on six legacy OSDs, also: every other fault of ceph-volume, kernel names that change
 while the OSD is stopped, a second OSD that dies on another host right after our stop, a node that loses power."""
-import hashlib
 import os
 import subprocess
 import time
+
+from .disks import digest
 
 SIX = "0=bluestore-dev,1=filestore-part,2=bluestore-dev,3=bluestore-dev,4=filestore-part,5=bluestore-dev"
 TWO = "0=bluestore-dev,5=bluestore-dev"
@@ -101,24 +102,6 @@ def hold_before_rebuild(world, osd):
     world.until(f"osd.{osd} to be destroyed", 90, lambda: milestone(world, osd, "rebuild"), pause=0.1)
     agent = f"osd-migrate-rebuild-{osd}-"
     world.until("the Job that rebuilds it", 30, lambda: any(job["metadata"]["name"].startswith(agent) for job in world.get("jobs")["items"]))
-
-
-def digest(path):
-    """SHA-256 of every MiB that is not all zero, with its place, and of the size: all of a sparse image, read in no time."""
-    sha, at, mib = hashlib.sha256(), 0, 1 << 20
-    with open(path, "rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        sha.update(str(size).encode())
-        while at < size:
-            try:
-                at = os.lseek(file.fileno(), at, os.SEEK_DATA) // mib * mib
-            except OSError:  # nothing but a hole from here on
-                break
-            piece = os.pread(file.fileno(), mib, at)
-            if piece.strip(b"\0"):
-                sha.update(str(at).encode() + piece)
-            at += mib
-    return sha.hexdigest()
 
 
 # ---- faults

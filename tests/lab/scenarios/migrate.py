@@ -49,7 +49,7 @@ def plan_for_programs(world):
     rows = {row["osd"]: row for row in json.loads(world.log(job))["osds"]}
     assert {osd for osd, row in rows.items() if row["class"] == "Legacy"} == set(LEGACY), rows
     assert rows[1]["becomes"] == {"store": "bluestore", "mode": "raw", "encrypted": False}, rows[1]
-    assert world.command("status").startswith("No OSD is being migrated."), world.command("status")
+    assert world.command("status").startswith("No OSD is being migrated or made."), world.command("status")
     world.say("plan -o json and status say what is there")
 
 
@@ -81,6 +81,5 @@ def nothing_to_do(world):
 
 def report(world):
     world.say(next(line for line in reversed(world.log("first").splitlines()) if " commands to Ceph and " in line).split("INFO ")[-1])
-    for entry in world.history():
-        record = entry.get("record", entry)
+    for record in world.closed():
         world.say(f"osd.{record['osd']}: " + " ".join(f"{word}@{at[11:19]}" for word, at in record["milestones"]))

@@ -10,6 +10,8 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAB = os.path.join(HERE, "lab")
 JOB_DIR = os.path.join(HERE, "..", "..", "job")
 NAMESPACE = "rook-ceph"
+# What stays for the next run.
+KEPT = "/osd-migrate-(ledger|status|control|plan|history-[0-9]+)$"
 CONFIRMATION = {"spec": {"storage": {"migration": {"confirmation": "yes-really-migrate-osds"}}}}
 
 
@@ -56,9 +58,9 @@ class World:
             raise RuntimeError(f"lab {' '.join(args)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
         return done
 
-    def up(self, layout=None):
+    def up(self, layout=None, osds=None):
         self.say("lab up")
-        self.lab("up", *(["--layout", layout] if layout else []))
+        self.lab("up", *(["--layout", layout] if layout else []), *([] if osds is None else ["--osds", str(osds)]))
         self.lab("image", self.binary)
         # It makes upmaps of its own whenever the PGs are clean; here they must be the same before and after.
         self.lab("ceph", "balancer", "off")
@@ -105,17 +107,24 @@ class World:
             text = text.replace("hostNetwork: false", "hostNetwork: true")
             self.kubectl("apply", "-f", "-", stdin=text)
 
+    def storage(self, **fields):
+        """Puts fields into `spec.storage` of the CephCluster; None takes one out."""
+        self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps({"spec": {"storage": fields}}))
+
     def confirm(self):
         self.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(CONFIRMATION))
 
-    def start(self, name, args=None, node=None):
-        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner, or on a node, where given."""
+    def start(self, name, args=None, node=None, env=None):
+        """`kubectl create job --from=cronjob/osd-migrate NAME`; with other arguments for the runner, or on a node, or with
+        something more in the runner's environment, where given."""
         self.jobs.append(name)
-        if args is None:
+        if args is None and not env:
             self.kubectl("create", "job", "--from=cronjob/osd-migrate", name)
             return name
         job = json.loads(self.kubectl("create", "job", "--from=cronjob/osd-migrate", name, "--dry-run=client", "-o", "json"))
-        job["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        container["args"] = args or container["args"]
+        container["env"] += [{"name": key, "value": value} for key, value in (env or {}).items()]
         if node:
             job["spec"]["template"]["spec"]["nodeName"] = node
         self.kubectl("create", "-f", "-", stdin=json.dumps(job))
@@ -164,6 +173,15 @@ class World:
         """Open records of the ledger, by OSD id."""
         ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
         return {int(k[4:]): json.loads(v) for k, v in ledger.get("data", {}).items() if k.startswith("osd-")}
+
+    def nodes(self):
+        """How far each node is with its new OSDs, as the ledger has it."""
+        ledger = self.get("configmap", "osd-migrate-ledger") or {"data": {}}
+        return json.loads(ledger["data"].get("nodes", "{}"))
+
+    def closed(self):
+        """Records of OSDs that are done."""
+        return [entry.get("record", entry) for entry in self.history()]
 
     def history(self):
         maps = self.get("configmaps")["items"]
@@ -217,17 +235,24 @@ class World:
         assert stores == {**dict.fromkeys(stores, "bluestore"), **(others or {})}, stores
         changed = {osd for osd, fsid in self.fsids().items() if fsid != fsids_before[osd]}
         assert changed == set(legacy), f"made anew: {changed}, legacy: {legacy}"
+        self.expect_nothing_left()
+        self.lab("verify")
+        self.say("same ids, places and weights; BlueStore; all objects equal; nothing left behind")
+
+    def expect_nothing_left(self):
+        """Of what was made or set for the duration nothing is there any more."""
         assert not self.records(), f"open records: {list(self.records())}"
         cluster = self.get("cephcluster", "rook-ceph")
         assert "ceph.rook.io/do-not-reconcile" not in cluster["metadata"].get("labels", {}), "the fence is still up"
-        left = [
-            f"{item['kind']}/{item['metadata']['name']}"
-            for item in self.get("jobs,configmaps,secrets")["items"]
-            if item["metadata"]["name"].startswith(("osd-migrate-osd-", "osd-migrate-inspect-", "osd-migrate-rebuild-", "osd-migrate-give-back-"))
-        ]
+        left = self.left_objects()
+        if left:  # a Job goes with its ConfigMap, but a moment later
+            time.sleep(3)
+            left = self.left_objects()
         assert not left, f"left behind: {left}"
-        self.lab("verify")
-        self.say("same ids, places and weights; BlueStore; all objects equal; nothing left behind")
+
+    def left_objects(self):
+        names = [f"{item['kind']}/{item['metadata']['name']}" for item in self.get("jobs,configmaps,secrets")["items"]]
+        return [name for name in names if "/osd-migrate-" in name and not re.search(KEPT, name)]
 
     def expect_calm(self, first_epoch):
         print(self.lab("epochs", str(first_epoch)).stdout.strip(), flush=True)

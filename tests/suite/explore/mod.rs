@@ -2,6 +2,7 @@
 //! happen, go wrong or be done by others. See `docs/safety.md`.
 
 pub(crate) mod mutants;
+mod new_osds;
 mod promises;
 mod search;
 mod state;

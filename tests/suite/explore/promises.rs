@@ -83,7 +83,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             let recorded = fence.is_none() || fence == before.ledger.run.fence.as_ref();
             (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
         }
-        Effect::AgentMade(_) | Effect::Small(_) => None,
+        Effect::AgentMade(_) | Effect::Small(_) | Effect::Restarted(_) => None,
     }
 }
 
@@ -287,6 +287,7 @@ fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken
             let given_back = world.ceph.slots.values().any(|slot| slot.fsid == fsid);
             given_back.then(|| format!("P3: {disk} was wiped while a slot holds its OSD"))
         }
+        Content::Blank if before.ledger.records.get(&osd).is_some_and(Record::is_new) => None,
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             Some(format!("P3: {disk} was wiped, which carries {was:?}"))
         }
@@ -364,12 +365,19 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     if slot.noout || slot.noin {
         return Some(format!("P9: {osd} keeps a flag of ours"));
     }
+    if record.new.is_none() && record.is_new() {
+        return None; // given up before anything was done
+    }
     if record.new.is_none() {
         let whole = slot.fsid == Some(record.old);
         return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
     }
     // Out when it was recorded, or out now: somebody else decides on its reweight.
     let meddled = !slot.is_in || record.reweight.0 == 0;
+    if record.is_new() {
+        let placed = slot.crush.as_ref().map(|item| &item.location) == Some(&record.crush.location);
+        return (!placed).then(|| format!("the new {osd} is not where it belongs: {:?}", slot.crush));
+    }
     if slot.crush.as_ref() != Some(&record.crush) {
         return Some(format!("P4: the place of {osd} is {:?}, it was {:?}", slot.crush, record.crush));
     }

@@ -339,6 +339,10 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
         }
         Move::Leap(minutes) => {
             after.left.leaps -= 1;
+            // Statistics lag by seconds, not by minutes.
+            for pg in after.world.lagging() {
+                after.world.happen(&Happening::Hear(pg));
+            }
             after.world.happen(&Happening::Minutes(*minutes));
             (after, Done::default(), None)
         }
@@ -427,7 +431,8 @@ fn is_for_others(wait: &Wait, state: &State) -> bool {
     let out = world.ceph.slots.values().any(|slot| slot.up && !slot.is_in);
     match wait {
         Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,
-        Wait::Gate { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
+        Wait::Gate { .. } | Wait::Node { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
+        Wait::Look { .. } => false,
         Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
         | Wait::Down { .. }

@@ -112,6 +112,12 @@ impl State {
             job.created_at = passed(now, job.created_at);
             job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
         }
+        for look in self.world.kube.looks.values_mut() {
+            look.created_at = passed(now, look.created_at);
+            if let Some(report) = &mut look.report {
+                (report.began_at, report.ended_at) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+            }
+        }
         for report in self.world.kube.reports.values_mut() {
             report.began_at = DateTime::UNIX_EPOCH;
             report.ended_at = passed(now, report.ended_at);
@@ -135,6 +141,9 @@ impl State {
     }
 
     fn flatten_epochs(&mut self) {
+        // Only whether it is the present boot counts.
+        let raw_up: BTreeMap<OsdId, Epoch> =
+            self.world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.up_from)).collect();
         let ceph = &mut self.world.ceph;
         let mut epochs: BTreeSet<Epoch> = BTreeSet::new();
         epochs.extend(ceph.slots.values().flat_map(|slot| [slot.up_from, slot.down_at]));
@@ -151,6 +160,11 @@ impl State {
         ceph.pgs.values_mut().for_each(|pg| rank(&mut pg.reported_epoch));
         self.world.placements.values_mut().for_each(|placement| rank(&mut placement.changed));
         ceph.epoch = Epoch(0);
+        for record in self.ledger.records.values_mut() {
+            if let Some((epoch, _)) = &mut record.up_seen {
+                *epoch = Epoch(u64::from(raw_up.get(&record.osd) == Some(&*epoch)));
+            }
+        }
     }
 
     pub(crate) fn flags_set(&self) -> Vec<OsdId> {
@@ -167,10 +181,15 @@ fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
+    for work in ledger.nodes.values_mut() {
+        work.since = DateTime::UNIX_EPOCH;
+    }
     for record in ledger.records.values_mut() {
         record.milestones.clear();
         record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
         record.barred_since = record.barred_since.map(|at| passed(now, at));
+        // Less than a minute is one with none: a deadline of seconds is passed by the first minute.
+        record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
         if let Some(quarantine) = &mut record.quarantine {
             quarantine.since = DateTime::UNIX_EPOCH;
         }

@@ -205,6 +205,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
+        rolled_out: true,
         pods: vec![pod(osd)],
     }
 }
@@ -437,6 +438,7 @@ impl World {
                 content,
                 evidence: Some(evidence(osd)),
                 capability: able(),
+                volume: None,
             });
             report.problem = problem;
         })
@@ -456,7 +458,12 @@ impl World {
             ended_at: world.seen.at,
             steps: vec![("prove".to_owned(), 3)],
             claims: record.claims.clone(),
-            inspection: Some(Inspection { content, evidence: Some(evidence(osd)), capability: able() }),
+            inspection: Some(Inspection {
+                content,
+                evidence: Some(evidence(osd)),
+                capability: able(),
+                volume: None,
+            }),
             problem: None,
         };
         change(&mut report);

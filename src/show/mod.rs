@@ -1,5 +1,7 @@
 //! Tables and JSON of `plan` and `status`: text made of domain values, printed by `main`.
 
+mod disks;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -11,13 +13,14 @@ use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Order, OrderKind};
 use crate::domain::osd::OsdId;
 use crate::domain::outlook::{self, Line, Now};
+use crate::domain::plan::Disks;
 use crate::report::Said;
 
 /// Columns that a table may take: fits a terminal of 120 (kubectl's tables do).
 const WIDTH: u16 = 120;
 
 /// The plan, one row an OSD. The reasons stand below it in full, each once and unbroken: they hold commands to be copied.
-pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> String {
+pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disks) -> String {
     let mut table = table(&["OSD", "HOST", "CLASS", "WHY", "BECOMES", "DEVICE", "STRATEGY", "NOW"]);
     for line in lines {
         table.add_row([
@@ -31,9 +34,10 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> String {
             now(&line.now),
         ]);
     }
-    let mut parts = vec![table.to_string()];
+    let mut parts = if lines.is_empty() { Vec::new() } else { vec![table.to_string()] };
     parts.extend(outlook::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
     parts.extend(lines.iter().filter_map(left_alone));
+    parts.extend(disks::disks_text(disks));
     parts.join("\n")
 }
 
@@ -62,7 +66,7 @@ fn told_left_alone(osd: OsdId, why: &str) -> String {
 }
 
 /// The plan for programs: a list of objects with the columns of the table.
-pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> Value {
+pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disks) -> Value {
     let row = |line: &Line| {
         json!({
             "osd": line.osd,
@@ -75,7 +79,9 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>) -> Value {
             "now": now_json(&line.now),
         })
     };
-    json!({ "osds": lines.iter().map(row).collect::<Vec<_>>() })
+    let (disks, problems, unseen) = disks::disks_json(disks);
+    let osds: Vec<_> = lines.iter().map(row).collect();
+    json!({ "osds": osds, "disks": disks, "problems": problems, "notLookedAt": unseen })
 }
 
 fn now_json(now: &Now) -> Value {
@@ -115,7 +121,7 @@ pub fn status_text(status: &Status<'_>) -> String {
     let ledger = status.ledger;
     let mut parts = Vec::new();
     if ledger.records.is_empty() {
-        parts.push("No OSD is being migrated.".to_owned());
+        parts.push("No OSD is being migrated or made.".to_owned());
     } else {
         parts.push(open_records(ledger).to_string());
     }
@@ -126,6 +132,7 @@ pub fn status_text(status: &Status<'_>) -> String {
     if let Some(fence) = &ledger.run.fence {
         parts.push(format!("Rook is kept from reconciling: ceph.rook.io/do-not-reconcile={fence}"));
     }
+    parts.extend(disks::nodes_text(ledger));
     parts.extend(status.order.map(standing));
     parts.extend(status.said.map(said));
     parts.join("\n")
@@ -211,6 +218,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
     });
     json!({
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
+        "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,
         "order": order,
         "last": status.said,

@@ -1,21 +1,30 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
+mod disks;
+mod nodes;
+mod tolerate;
+mod vacant;
+
+pub use disks::{DiskLine, Disks, disks};
+pub use nodes::{OF_PLAN, look};
+
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::act::Act;
-use super::classify::{self, Class};
-use super::gate::{self, Gate, Reason};
-use super::guard::{Guard, holds, is_out};
-use super::inspection::{NodeTask, RecordId};
-use super::ledger::{Attempt, Door, Ledger, MAX_OPEN, Record};
-use super::next::{Halt, Next, Saving, Summary, Wait};
-use super::observation::{JobState, Observation};
-use super::osd::{Layout, NodeName, OsdId};
-use super::phase;
-use super::policy::Policy;
-use super::step::{self, Step};
+use crate::domain::act::Act;
+use crate::domain::classify::{self, Class};
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::inspection::{NodeTask, RecordId};
+use crate::domain::ledger::{Attempt, Door, Ledger, MAX_OPEN, Record};
+use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
+use crate::domain::observation::{JobState, Observation};
+use crate::domain::osd::{Layout, NodeName, OsdId};
+use crate::domain::phase;
+use crate::domain::policy::Policy;
+use crate::domain::provision;
+use crate::domain::step::{self, Step};
 
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,12 +63,14 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
         .filter(|osd| !thin.contains_key(osd))
         .take(AHEAD);
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
+    let restarts = tolerate::asks(ledger, seen).filter(|_| policy.makes_new());
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
     Questions {
         ok_to_stop: open
             .iter()
             .copied()
             .chain(next)
+            .chain(restarts)
             .filter(before)
             .map(|osd| BTreeSet::from([osd]))
             .collect(),
@@ -78,7 +89,10 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         return next;
     }
     if let Some(next) = open_records(policy, ledger, seen) {
-        return next;
+        return match next {
+            Next::Wait(_) => nodes::beside(policy, ledger, seen).unwrap_or(next),
+            Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => next,
+        };
     }
     let quarantined: Vec<_> = ledger
         .quarantined()
@@ -94,7 +108,28 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     if gate::budget(ledger) != Gate::Open {
         return end(ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
     }
-    next_candidate(policy, ledger, seen, quarantined)
+    let last = if policy.only_new {
+        Next::Finished(Summary { quarantined, ..Summary::default() })
+    } else {
+        next_candidate(policy, ledger, seen, quarantined)
+    };
+    match last {
+        Next::Finished(summary) if policy.makes_new() => new_osds(policy, ledger, seen, summary),
+        Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
+    }
+}
+
+/// No OSD is left to be migrated: those that are there get what they need to start, then free disks become OSDs.
+fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
+    if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
+        let unconfirmed_nodes = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
+        return Next::Finished(Summary { unconfirmed_nodes, ..summary });
+    }
+    let next = tolerate::next(policy, ledger, seen).or_else(|| nodes::next(policy, ledger, seen));
+    next.unwrap_or_else(|| {
+        let problems = nodes::problems(policy, ledger, seen);
+        Next::Finished(Summary { problems, unseen_nodes: nodes::unseen(policy, ledger), ..summary })
+    })
 }
 
 /// A mark of ours without a record: the ledger was lost.
@@ -148,7 +183,7 @@ fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let mut wait = None;
     for record in ledger.in_flight() {
-        let step = Step::of(record, ledger, is_wanted(policy, record, seen), seen);
+        let step = Step::of(record, ledger, is_wanted(policy, ledger, record, seen), seen);
         let next = match gate::held(policy, seen) {
             Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
                 Next::Wait(Wait::Gate { osd: record.osd, reason })
@@ -165,7 +200,14 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
 
 /// Whether confirmation, selection, class, node, Deployment and target still are as recorded. Asked only before Stop. (A
 /// Deployment that was made anew is not the one that was kept: its OSD is recorded anew.)
-pub fn is_wanted(policy: &Policy, record: &Record, seen: &Observation) -> bool {
+///
+/// Of a free disk: whether it is still free, as far as its node's look knows, and selected, to become what was recorded.
+pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+    if record.is_new() {
+        return policy.is_confirmed(&seen.kube.declaration)
+            && !gate::is_cancelled(seen)
+            && nodes::is_selected(policy, ledger, record, seen);
+    }
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
     let daemon = seen.kube.daemons.get(&record.osd);
     let node = daemon.and_then(|daemon| daemon.node.as_ref());
@@ -310,6 +352,7 @@ fn record(
         attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,
+        up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
         closing: false,
         quarantine: None,

@@ -1,0 +1,385 @@
+//! New OSDs, node by node (seed 000, seed 004): a node's disks are looked at, what is free and selected becomes OSDs one
+//! after the other, then the next node. Where each node stands is in the ledger, so that a run that dies goes on there.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+
+use super::vacant;
+use crate::domain::act::{Act, Deploy, Fresh};
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::inventory::{LookRequest, NodeInventory, OsdSeen};
+use crate::domain::ledger::{Ledger, NodeStatus, NodeWork, Record};
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::observation::{JobState, Look, Observation, SlotState};
+use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
+use crate::domain::policy::Policy;
+use crate::domain::provision::{self, Processed, Verdict};
+use crate::domain::step::{self, MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+
+/// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
+pub const OF_PLAN: &str = "plan-";
+
+/// And the time after which it is taken for dead.
+const STRAY_MINUTES: i64 = 10;
+
+/// Problems kept of a node, and their length: the ledger holds all nodes and must stay small.
+const PROBLEMS: usize = 10;
+const PROBLEM_CHARS: usize = 300;
+
+/// What is next for new OSDs; none where nothing is left to do.
+pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let walk = Walk { policy, ledger, seen };
+    walk.sweep().or_else(|| walk.next_node())
+}
+
+/// A new OSD more on the node that is being worked on, beside those in flight there.
+pub(super) fn beside(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let walk = Walk { policy, ledger, seen };
+    let (node, work) = ledger.nodes.iter().find(|(_, work)| walk.is_at_work(work))?;
+    let same_node = ledger.in_flight().all(|record| record.is_new() && record.node == *node);
+    let room = ledger.in_flight().count() < usize::try_from(policy.at_once).unwrap_or(1);
+    let inventory = walk.inventory(node, work)?;
+    if !(same_node && room && work.status == NodeStatus::Orchestrating) {
+        return None;
+    }
+    let processed = provision::process(node, inventory, seen, policy.store_on_file);
+    let vacancy = walk.vacancies(work, &processed).next()?;
+    // The cluster fills those in flight: what else must hold is asked.
+    match gate::begin(policy, ledger, seen) {
+        Gate::Open => vacant::record(node, vacancy, ledger, seen),
+        Gate::Shut(_) | Gate::Unknown(_) => None,
+    }
+}
+
+/// The look that a node's work is about, of those that are there.
+pub(super) fn look_of<'a>(node: &NodeName, work: &NodeWork, seen: &'a Observation) -> Option<&'a Look> {
+    let is_it = |look: &&Look| look.node == *node && look.run == work.run && look.number == work.look;
+    seen.kube.looks.values().find(is_it)
+}
+
+struct Walk<'a> {
+    policy: &'a Policy,
+    ledger: &'a Ledger,
+    seen: &'a Observation,
+}
+
+impl<'a> Walk<'a> {
+    fn is_at_work(&self, work: &NodeWork) -> bool {
+        work.run == self.policy.run && work.status != NodeStatus::Completed
+    }
+
+    /// Looks of nodes that are done, or wait for another one: one a turn. (There is one runner: what another run asked for is
+    /// read by nobody.)
+    fn sweep(&self) -> Option<Next> {
+        let is_current = |look: &Look| {
+            let work = self.ledger.nodes.get(&look.node);
+            work.is_some_and(|work| {
+                work.status != NodeStatus::Completed && work.run == look.run && work.look == look.number
+            })
+        };
+        let is_over = |look: &Look| matches!(look.state, None | Some(JobState::Ended));
+        let is_old = |look: &Look| {
+            !look.run.starts_with(OF_PLAN) || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
+        };
+        let mut looks = self.seen.kube.looks.iter();
+        let (name, look) = looks.find(|(_, look)| !is_current(look) && is_over(look) && is_old(look))?;
+        Some(Next::Do(Act::SweepLook { name: name.clone(), uid: look.uid.clone() }))
+    }
+
+    /// The node that is being worked on, else the first that this run has not looked at.
+    fn next_node(&self) -> Option<Next> {
+        let at_work = self.ledger.nodes.iter().find(|(_, work)| self.is_at_work(work));
+        if let Some((node, work)) = at_work {
+            return Some(match work.status {
+                NodeStatus::ComputingDiff => self.look(node, work),
+                NodeStatus::Orchestrating | NodeStatus::Completed => self.orchestrate(node, work),
+            });
+        }
+        let is_new =
+            |node: &&NodeName| self.ledger.nodes.get(*node).is_none_or(|work| work.run != self.policy.run);
+        let nodes = provision::nodes(self.seen, self.policy.store_on_file);
+        let node = nodes.chosen.iter().find(is_new)?;
+        // A look changes nothing, but it is the beginning of what may be held.
+        match gate::begin(self.policy, self.ledger, self.seen) {
+            Gate::Open => Some(self.look_anew(node, 0)),
+            Gate::Shut(reason) | Gate::Unknown(reason) => Some(waits(node, reason)),
+        }
+    }
+
+    /// The number of a look is saved before its Job is made.
+    fn look_anew(&self, node: &NodeName, failures: u32) -> Next {
+        let before = self.ledger.nodes.get(node).filter(|work| work.run == self.policy.run);
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::ComputingDiff,
+                since: self.seen.at,
+                message: String::new(),
+                run: self.policy.run.clone(),
+                look: before.map_or(0, |work| work.look) + 1,
+                failures,
+                done: before.map(|work| work.done.clone()).unwrap_or_default(),
+                problems: Vec::new(),
+            },
+        )
+    }
+
+    fn save(&self, node: &NodeName, work: NodeWork) -> Next {
+        let why = Saving::Node {
+            node: node.clone(),
+            status: work.status,
+            message: work.message.clone(),
+            problems: work.problems.clone(),
+        };
+        let mut ledger = self.ledger.clone();
+        ledger.nodes.insert(node.clone(), work);
+        Next::Save { ledger, osd: None, why }
+    }
+
+    fn inventory(&self, node: &NodeName, work: &NodeWork) -> Option<&'a NodeInventory> {
+        look_of(node, work, self.seen)?.report.as_ref()?.inventory.as_ref()
+    }
+
+    /// Its disks are being looked at.
+    fn look(&self, node: &NodeName, work: &NodeWork) -> Next {
+        let Some(look) = look_of(node, work, self.seen) else { return self.make_look(node, work) };
+        if let Some(report) = &look.report {
+            return match (&report.inventory, &report.problem) {
+                (Some(inventory), _) => self.looked(node, work, inventory),
+                (None, problem) => {
+                    self.look_failed(node, work, problem.as_deref().unwrap_or("no reason is known"))
+                }
+            };
+        }
+        let minutes = |since: DateTime<Utc>| (self.seen.at - since).num_minutes();
+        let trouble = look.trouble.as_deref();
+        match look.state {
+            None => self.make_look(node, work),
+            Some(JobState::Waiting) if minutes(look.created_at) >= START_MINUTES => {
+                self.look_failed(node, work, trouble.unwrap_or("its pod does not start"))
+            }
+            Some(JobState::Running)
+                if minutes(look.heartbeat_at.unwrap_or(look.created_at)) >= SILENT_MINUTES =>
+            {
+                self.look_failed(node, work, "its agent is silent")
+            }
+            Some(JobState::Ended) => self.look_failed(node, work, trouble.unwrap_or("it left no report")),
+            Some(JobState::Waiting | JobState::Running) => {
+                Next::Wait(Wait::Look { node: node.clone(), trouble: look.trouble.clone() })
+            }
+        }
+    }
+
+    fn make_look(&self, node: &NodeName, work: &NodeWork) -> Next {
+        Next::Do(look(self.policy, node, work.look, self.seen))
+    }
+
+    /// A node that can't be looked at again and again is left out; the others go on.
+    fn look_failed(&self, node: &NodeName, work: &NodeWork, why: &str) -> Next {
+        if work.failures + 1 < MAX_FAILURES {
+            return self.look_anew(node, work.failures + 1);
+        }
+        let why = format!("its disks could not be looked at {MAX_FAILURES} times, the last time: {why}");
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Completed,
+                since: self.seen.at,
+                message: why.clone(),
+                failures: MAX_FAILURES,
+                problems: vec![why],
+                ..work.clone()
+            },
+        )
+    }
+
+    fn looked(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
+        let processed = provision::process(node, inventory, self.seen, self.policy.store_on_file);
+        let new = self.vacancies(work, &processed).count();
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Orchestrating,
+                since: self.seen.at,
+                message: format!("{new} disks to be made OSDs"),
+                failures: 0,
+                problems: told(&processed.problems),
+                ..work.clone()
+            },
+        )
+    }
+
+    /// Its new OSDs are being made: what nothing starts first, then one disk after the other.
+    fn orchestrate(&self, node: &NodeName, work: &NodeWork) -> Next {
+        let Some(inventory) = self.inventory(node, work) else {
+            // Somebody deleted what the look had found.
+            return self.look_anew(node, work.failures);
+        };
+        if let Some(next) = self.adopt(node, inventory) {
+            return next;
+        }
+        let processed = provision::process(node, inventory, self.seen, self.policy.store_on_file);
+        let Some(vacancy) = self.vacancies(work, &processed).next() else {
+            return self.complete(node, work, &processed);
+        };
+        let gates = [
+            gate::begin(self.policy, self.ledger, self.seen),
+            gate::before_new(node, self.ledger.run.fence.as_deref(), self.seen),
+        ];
+        for gate in gates {
+            match gate {
+                Gate::Open => {}
+                Gate::Shut(reason) | Gate::Unknown(reason) => return waits(node, reason),
+            }
+        }
+        vacant::record(node, vacancy, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
+    }
+
+    /// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
+    fn vacancies<'p>(
+        &'p self,
+        work: &'p NodeWork,
+        processed: &'p Processed,
+    ) -> impl Iterator<Item = &'p provision::Vacancy> {
+        let records = || self.ledger.records.values();
+        let is_open = move |vacancy: &provision::Vacancy| {
+            records().any(|record| {
+                let about = record.evidence.as_ref().is_some_and(|e| e.device.is_same_as(&vacancy.device));
+                let named = vacancy.tombstone.as_ref().is_some_and(|(_, _, id)| *id == record.id);
+                about || named
+            })
+        };
+        processed
+            .disks
+            .iter()
+            .filter_map(|(_, verdict)| match verdict {
+                Verdict::New(vacancy) => Some(&**vacancy),
+                Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => None,
+            })
+            .filter(move |vacancy| !work.done.contains(&vacancy.stable) && !is_open(vacancy))
+    }
+
+    fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
+        let made = work.done.len();
+        let message = match made {
+            0 => "nothing to do".to_owned(),
+            _ => format!("{made} disks were made OSDs"),
+        };
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Completed,
+                since: self.seen.at,
+                message,
+                problems: told(&processed.problems),
+                ..work.clone()
+            },
+        )
+    }
+
+    /// An OSD of this cluster that is finished on a disk of the node, down, and started by nothing, whoever made it.
+    fn adopt(&self, node: &NodeName, inventory: &NodeInventory) -> Option<Next> {
+        let found = inventory.osds.iter().find(|osd| self.is_adoptable(osd))?;
+        let slot = self.seen.ceph.slots.get(&found.osd)?;
+        let machine = self.seen.kube.nodes.get(node)?;
+        let on_file = self.policy.store_on_file;
+        let place = provision::location(machine, &self.seen.kube.declaration.storage);
+        Some(Next::Do(Act::Adopt(Deploy {
+            osd: found.osd,
+            record: vacant::adopted(found),
+            fsid: found.fsid,
+            node: node.clone(),
+            // The agent sees the node's file elsewhere than the OSD's pod does.
+            block_path: if on_file { step::ON_FILE.to_owned() } else { found.block_path.clone() },
+            store: found.store.to_string(),
+            crush: slot.crush.clone().unwrap_or(CrushItem {
+                location: place,
+                weight: Weight(0),
+                device_class: None,
+            }),
+            layout: Layout { store: found.store.clone(), mode: found.mode, encrypted: found.encrypted },
+            db_path: found.db_path.clone(),
+            wal_path: found.wal_path.clone(),
+            initial_weight: None,
+            on_file,
+            fresh: Some(Fresh { replaces: None }),
+        })))
+    }
+
+    fn is_adoptable(&self, found: &OsdSeen) -> bool {
+        let slot = self.seen.ceph.slots.get(&found.osd);
+        let is_it = slot.is_some_and(|slot| {
+            slot.state != SlotState::Destroyed && !slot.up && slot.fsid == Some(found.fsid)
+        });
+        is_it
+            && found.activatable
+            && found.cluster == self.seen.ceph.fsid
+            && !self.seen.kube.daemons.contains_key(&found.osd)
+            && !self.ledger.records.contains_key(&found.osd)
+    }
+}
+
+/// A look at the disks of a node, for this run.
+pub fn look(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
+    let declared = &seen.kube.declaration;
+    Act::Look {
+        request: LookRequest {
+            run: policy.run.clone(),
+            number,
+            node: node.clone(),
+            cluster: seen.ceph.fsid,
+            on_file: policy.store_on_file,
+        },
+        image: declared.image.clone(),
+        data_dir: declared.data_dir.clone(),
+    }
+}
+
+fn waits(node: &NodeName, reason: Reason) -> Next {
+    Next::Wait(Wait::Node { node: node.clone(), reason })
+}
+
+fn told(problems: &[String]) -> Vec<String> {
+    let short = |text: &String| text.chars().take(PROBLEM_CHARS).collect();
+    problems.iter().take(PROBLEMS).map(short).collect()
+}
+
+/// Nodes of this run with what stands in the way on them, for the end.
+pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(String, String)> {
+    let of_nodes = ledger.nodes.iter().filter(|(_, work)| work.run == policy.run);
+    let found = of_nodes
+        .flat_map(|(node, work)| work.problems.iter().map(|problem| (node.to_string(), problem.clone())));
+    let left_out = provision::nodes(seen, policy.store_on_file).left_out;
+    let all: BTreeSet<_> = found.chain(left_out).collect();
+    all.into_iter().collect()
+}
+
+/// Nodes of this run that could not be looked at.
+pub(super) fn unseen(policy: &Policy, ledger: &Ledger) -> BTreeSet<NodeName> {
+    let failed = |work: &NodeWork| work.run == policy.run && work.failures >= MAX_FAILURES;
+    ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()
+}
+
+/// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.
+pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+    let walk = Walk { policy, ledger, seen };
+    let found = || {
+        let work = ledger.nodes.get(&record.node)?;
+        let inventory = walk.inventory(&record.node, work)?;
+        let chosen = provision::nodes(seen, policy.store_on_file).chosen;
+        let processed = provision::process(&record.node, inventory, seen, policy.store_on_file);
+        let is_it = |vacancy: &provision::Vacancy| {
+            let device = record.evidence.as_ref().map(|evidence| &evidence.device);
+            device.is_some_and(|device| device.is_same_as(&vacancy.device))
+                && vacant::door(vacancy) == record.door
+                && vacancy.layout == record.target
+        };
+        let selected = processed.disks.iter().any(|(_, verdict)| match verdict {
+            Verdict::New(vacancy) => is_it(vacancy),
+            Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => false,
+        });
+        Some(chosen.contains(&record.node) && selected)
+    };
+    found().unwrap_or(false)
+}

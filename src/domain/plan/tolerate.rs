@@ -1,0 +1,53 @@
+//! A taint that came to a node later would keep its OSDs from starting: they get its toleration (seed 000: who is there stays).
+
+use crate::domain::act::{Act, Spare};
+use crate::domain::gate::{self, Gate};
+use crate::domain::ledger::Ledger;
+use crate::domain::next::{Next, Wait};
+use crate::domain::observation::{Daemon, Observation};
+use crate::domain::osd::{NodeName, OsdId};
+use crate::domain::policy::Policy;
+use crate::domain::provision;
+use crate::domain::storage::Toleration;
+
+/// The OSD of which `ok-to-stop` must be known.
+pub(super) fn asks(ledger: &Ledger, seen: &Observation) -> Option<OsdId> {
+    candidate(ledger, seen).map(|(osd, ..)| osd)
+}
+
+/// The next OSD that needs a toleration. One that is up restarts with it, so all gates of a stop are asked; one that is down
+/// gets it at once.
+pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let (osd, daemon, node, add) = candidate(ledger, seen)?;
+    let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
+    let gates = [
+        gate::begin(policy, ledger, seen),
+        if is_up { gate::before_restart(osd, node, ledger.run.fence.as_deref(), seen) } else { Gate::Open },
+    ];
+    for gate in gates {
+        match gate {
+            Gate::Open => {}
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                return Some(Next::Wait(Wait::Gate { osd, reason }));
+            }
+        }
+    }
+    Some(Next::Do(Act::Tolerate {
+        osd,
+        deployment: daemon.uid.clone(),
+        resource_version: daemon.resource_version.clone(),
+        add,
+        spare: is_up.then_some(Spare::AllClean),
+    }))
+}
+
+type Candidate<'a> = (OsdId, &'a Daemon, &'a NodeName, Vec<Toleration>);
+
+fn candidate<'a>(ledger: &Ledger, seen: &'a Observation) -> Option<Candidate<'a>> {
+    seen.kube.daemons.iter().find_map(|(osd, daemon)| {
+        let name = daemon.node.as_ref()?;
+        let add = provision::missing_tolerations(&daemon.tolerations, seen.kube.nodes.get(name)?);
+        let is_ours_to_change = daemon.held_by_others.is_none() && !ledger.records.contains_key(osd);
+        (is_ours_to_change && !add.is_empty()).then_some((*osd, daemon, name, add))
+    })
+}

@@ -1,0 +1,121 @@
+//! `metadataDevice`: the disk that takes the databases of new OSDs, perhaps of several, each on a volume of its own.
+//!
+//! In Rook it is for whole disks with `ceph-volume lvm batch --db-devices` (pkg/daemon/ceph/osd/volume.go, `initializeDevicesLVMMode`,
+//! v1.20.6). A partition or a logical volume, which Rook takes for one OSD each, is not taken by this version.
+
+use std::collections::BTreeSet;
+
+use super::select;
+use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Rejection};
+use crate::domain::osd::{ClusterFsid, DbDevice};
+
+/// What LVM gives out (its default extent), and what it keeps at the front of a disk.
+const EXTENT_MIB: u64 = 4;
+const HEADER_MIB: u64 = 1;
+
+/// The disks of a node that some `metadataDevice` there means.
+pub(super) struct Databases<'a> {
+    inventory: &'a NodeInventory,
+    cluster: ClusterFsid,
+    kept: BTreeSet<&'a str>,
+}
+
+impl<'a> Databases<'a> {
+    pub(super) fn new<'n>(
+        names: impl IntoIterator<Item = &'n str>,
+        inventory: &'a NodeInventory,
+        cluster: ClusterFsid,
+    ) -> Self {
+        let disks = names.into_iter().filter_map(|name| select::find(name, inventory));
+        Self { inventory, cluster, kept: disks.map(|disk| disk.name.as_str()).collect() }
+    }
+
+    /// Whether a disk is kept for databases: a `metadataDevice`, or a partition of one. It becomes no OSD, whatever selects it.
+    ///
+    /// Rook leaves it out only where `metadataDevice` of cluster or node is its kernel name (pkg/daemon/ceph/osd/daemon.go,
+    /// `getAvailableDevices`, v1.20.6); named by a path it is taken for a data disk too, if a filter matches it.
+    pub(super) fn keeps(&self, disk: &DiskSeen) -> bool {
+        let is_kept = |name: &str| self.kept.contains(name);
+        is_kept(&disk.name) || disk.parent.as_deref().is_some_and(is_kept)
+    }
+
+    /// The disk that a `metadataDevice` means, if databases can be put on it: it is free, or has databases of this cluster already.
+    pub(super) fn usable(&self, name: &str) -> Result<&'a DiskSeen, String> {
+        let disk = select::find(name, self.inventory)
+            .ok_or_else(|| format!("its metadataDevice {name} is not there"))?;
+        if disk.parent.is_some() {
+            return Err(format!("its metadataDevice {name} is a partition: only whole disks are taken"));
+        }
+        let has_databases = self.on(disk) > 0;
+        let refused =
+            |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} can't be used: {why}"));
+        match &disk.state {
+            DiskState::Free => Ok(disk),
+            DiskState::Ours { .. }
+            | DiskState::Rejected {
+                why: Rejection::Lvm | Rejection::Held { .. } | Rejection::CephVolume { .. },
+            } if has_databases => Ok(disk),
+            DiskState::Ours { osd: Some(osd), .. } => {
+                refused(&format!("it holds {osd} of this cluster, and no databases"))
+            }
+            DiskState::Ours { fsid, osd: None } => {
+                refused(&format!("it holds the OSD {fsid} of this cluster, and no databases"))
+            }
+            DiskState::Tombstone { osd, .. } => refused(&format!("it is kept for {osd}")),
+            DiskState::Rejected { why } => refused(why),
+        }
+    }
+
+    /// How many OSDs of this cluster have their database on a disk.
+    fn on(&self, disk: &DiskSeen) -> u64 {
+        let is_there = |osd: &&OsdSeen| {
+            osd.cluster == self.cluster && osd.db_disk.as_deref() == Some(disk.name.as_str())
+        };
+        self.inventory.osds.iter().filter(is_there).count() as u64
+    }
+
+    /// What each of the new OSDs of one metadata disk gets there, in their order; `asked` is `databaseSizeMB`, where it is declared.
+    ///
+    /// What is declared is given, while there is room: Rook leaves out sizes below 1024 MB, as `lvm batch` can't make them
+    /// (`cephVolumeMinDBSize`, v1.20.6), which `lvm prepare` can. The others share evenly what is left, as `lvm batch` lets them; an OSD alone
+    /// leaves it to ceph-volume. Where databases are there already the room that is left is not known: then each of the undeclared
+    /// gets the part that it would have had, had all been made at once, so that a run that dies and starts again comes to the same.
+    pub(super) fn shares(&self, disk: &DiskSeen, asked: &[Option<u64>]) -> Vec<Result<DbDevice, String>> {
+        let there = self.on(disk);
+        let whole = whole_extents((disk.identity.size_bytes >> 20).saturating_sub(HEADER_MIB));
+        let mut room = whole;
+        let mut taken: Vec<Option<u64>> = Vec::new();
+        for size in asked.iter().flatten() {
+            let fits = there > 0 || extents(*size) <= room;
+            taken.push(fits.then_some(*size));
+            room = room.saturating_sub(if fits { extents(*size) } else { 0 });
+        }
+        let sharing = asked.iter().filter(|size| size.is_none()).count() as u64;
+        let all = asked.len() as u64;
+        let share = match (there, sharing) {
+            (0, _) => whole_extents(room / sharing.max(1)),
+            (there, _) => whole_extents(whole / (there + all)),
+        };
+        let is_alone = there == 0 && all == 1;
+        let mut declared = taken.into_iter();
+        let full = || Err(format!("there is no room for its database on {}", disk.name));
+        let give = |size_mib| Ok(DbDevice { identity: disk.identity.clone(), size_mib });
+        asked
+            .iter()
+            .map(|size| match size {
+                Some(_) => declared.next().flatten().map_or_else(full, |size| give(Some(size))),
+                None if is_alone => give(None),
+                None if share == 0 => full(),
+                None => give(Some(share)),
+            })
+            .collect()
+    }
+}
+
+fn whole_extents(mib: u64) -> u64 {
+    mib - mib % EXTENT_MIB
+}
+
+fn extents(mib: u64) -> u64 {
+    mib.div_ceil(EXTENT_MIB).saturating_mul(EXTENT_MIB)
+}

@@ -1,0 +1,104 @@
+//! Stage 2 of seed 000: which free disks become OSDs, on which nodes, laid out how and placed where. Pure.
+
+mod database;
+mod location;
+mod placement;
+mod select;
+mod taints;
+mod vacant;
+mod wanted;
+
+use std::fmt;
+
+use super::inspection::RecordId;
+use super::inventory::{DiskSeen, NodeInventory};
+use super::observation::Observation;
+use super::osd::{DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId, Weight};
+
+pub use location::location;
+pub use placement::{Nodes, nodes};
+pub use taints::missing_tolerations;
+
+/// Name of the pseudo disk that stands for the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`, seed 000).
+pub const FILE: &str = "osd-on-file";
+
+/// A free, selected disk and what it becomes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Vacancy {
+    /// The kernel's name today, for people.
+    pub name: String,
+    /// The name that it keeps: `DeviceIdentity::stable_name`.
+    pub stable: String,
+    /// Who it is.
+    pub device: DeviceIdentity,
+    /// Our tombstone is on it: for which OSD, which fsid it wiped, by which record. The caller checks that the record is not open.
+    pub tombstone: Option<(OsdId, OsdFsid, RecordId)>,
+    /// How the OSD is laid on it.
+    pub layout: Layout,
+    /// CRUSH device class, where one is declared.
+    pub device_class: Option<String>,
+    /// CRUSH weight to begin with, where one is declared.
+    pub initial_weight: Option<Weight>,
+    /// The device that its database goes to, where one is declared.
+    pub db: Option<DbDevice>,
+    /// It is the node's file for tests.
+    pub on_file: bool,
+}
+
+/// What is to be done with a disk.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It becomes an OSD.
+    New(Box<Vacancy>),
+    /// It is an OSD of this cluster, or a part of one.
+    Ours {
+        /// its fsid
+        fsid: OsdFsid,
+        /// its id, where it is known
+        osd: Option<OsdId>,
+    },
+    /// Nobody asks for it.
+    NotSelected,
+    /// It is asked for, and can't be taken: why.
+    Rejected(String),
+}
+
+impl Verdict {
+    /// One word for the table.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::New(_) => "New",
+            Self::Ours { .. } => "Ours",
+            Self::NotSelected => "NotSelected",
+            Self::Rejected(_) => "Rejected",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::New(vacancy) => write!(f, "becomes an OSD, {}", vacancy.layout),
+            Self::Ours { osd: Some(osd), .. } => write!(f, "{osd} of this cluster"),
+            Self::Ours { fsid, osd: None } => write!(f, "of this cluster: OSD with fsid {fsid}"),
+            Self::NotSelected => f.write_str("not selected"),
+            Self::Rejected(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The disks of a node, each with what is to be done with it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Processed {
+    /// In the order of the inventory.
+    pub disks: Vec<(DiskSeen, Verdict)>,
+    /// What the owner asked for and does not get: sentences for people that name node and device.
+    pub problems: Vec<String>,
+}
+
+/// What the disks of a node become.
+///
+/// With `on_file` everything that is declared is ignored, and only the node's file is looked at (seed 000).
+pub fn process(node: &NodeName, inventory: &NodeInventory, seen: &Observation, on_file: bool) -> Processed {
+    if on_file { vacant::file(node, inventory) } else { vacant::disks(node, inventory, seen) }
+}

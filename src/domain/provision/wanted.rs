@@ -1,0 +1,160 @@
+//! What the owner asks for on one node: which disks, and how they are laid out.
+//!
+//! As Rook resolves it (v1.20.6). `useAllNodes` makes `nodes[]` void, selection and config alike
+//! (pkg/operator/ceph/cluster/osd/create.go, `startProvisioningOverNodes`). Else each field of a node that is not set is taken
+//! from the cluster, one by one, and so is each key of `config` (pkg/apis/ceph.rook.io/v1/storage.go, `ResolveNode`): a key that a
+//! node sets to nothing is set. Of what is selected then, `devices` go before `deviceFilter`, that before `devicePathFilter`,
+//! that before `useAllDevices`, and the others have no effect (pkg/operator/ceph/cluster/osd/provision_spec.go,
+//! `provisionOSDContainer`).
+
+use crate::domain::observation::Observation;
+use crate::domain::osd::NodeName;
+use crate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
+
+/// Which disks of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice<'a> {
+    /// None.
+    Nothing,
+    /// Those named.
+    Named(&'a [NamedDevice]),
+    /// Those whose kernel name matches.
+    Filter(&'a str),
+    /// Those with a path that matches.
+    PathFilter(&'a str),
+    /// All.
+    All,
+}
+
+/// What is asked for on a node.
+pub(super) struct Wanted<'a> {
+    /// Which disks.
+    pub(super) choice: Choice<'a>,
+    /// How they are laid out, where a device does not say otherwise.
+    pub(super) config: DeviceConfig,
+    /// What is declared for this node and has no effect: sentences.
+    pub(super) void: Vec<String>,
+}
+
+/// The node's entry in `nodes[]`, the first one that means it: by its label `kubernetes.io/hostname` or by its name
+/// (pkg/operator/k8sutil/node.go, `rookNodeMatchesKubernetesNode`, v1.20.6).
+fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> {
+    let hostname = seen.kube.nodes.get(node).map(|machine| machine.hostname.as_str());
+    let means = |entry: &&StorageNode| entry.name == node.0 || Some(entry.name.as_str()) == hostname;
+    seen.kube.declaration.storage.nodes.iter().find(means)
+}
+
+/// What is asked for on a node.
+pub(super) fn on<'a>(node: &NodeName, seen: &'a Observation) -> Wanted<'a> {
+    let storage = &seen.kube.declaration.storage;
+    let nothing = Wanted { choice: Choice::Nothing, config: DeviceConfig::default(), void: Vec::new() };
+    match (storage.all_nodes, entry(node, seen)) {
+        (false, None) => nothing,
+        (false, Some(entry)) => of_entry(entry, storage),
+        (true, entry) => Wanted {
+            choice: anywhere(storage),
+            config: storage.config.clone(),
+            void: entry.filter(|entry| says_something(entry)).map(ignored).into_iter().collect(),
+        },
+    }
+}
+
+/// What is asked for on nodes that `nodes[]` does not name, with `useAllNodes`.
+pub(super) fn anywhere(storage: &Storage) -> Choice<'_> {
+    choice(&storage.selection, &storage.selection)
+}
+
+fn of_entry<'a>(entry: &'a StorageNode, storage: &'a Storage) -> Wanted<'a> {
+    let choice = choice(&entry.selection, &storage.selection);
+    let void = shadowed(entry, choice);
+    Wanted { choice, config: over(&entry.config, &storage.config), void }
+}
+
+fn says_something(entry: &StorageNode) -> bool {
+    entry.selection != DeviceSelection::default() || entry.config != DeviceConfig::default()
+}
+
+fn ignored(entry: &StorageNode) -> String {
+    format!(
+        "spec.storage.nodes[{}] has no effect: useAllNodes is true, and then Rook takes what spec.storage says for all nodes",
+        entry.name
+    )
+}
+
+/// What is selected, where `own` goes before `parent` field by field.
+fn choice<'a>(own: &'a DeviceSelection, parent: &'a DeviceSelection) -> Choice<'a> {
+    let text = |own: &'a Option<String>, parent: &'a Option<String>| {
+        let is_set = |text: &&String| !text.is_empty();
+        own.as_ref().filter(is_set).or(parent.as_ref().filter(is_set))
+    };
+    let devices = if own.devices.is_empty() { &parent.devices } else { &own.devices };
+    let filter = text(&own.filter, &parent.filter);
+    let path_filter = text(&own.path_filter, &parent.path_filter);
+    match (devices.as_slice(), filter, path_filter, own.all.or(parent.all)) {
+        ([_, ..], ..) => Choice::Named(devices),
+        // What `useAllDevices` is handed on as (pkg/operator/ceph/cluster/osd/provision_spec.go), so it means the same.
+        ([], Some(filter), ..) if filter == "all" => Choice::All,
+        ([], Some(filter), ..) => Choice::Filter(filter),
+        ([], None, Some(filter), _) => Choice::PathFilter(filter),
+        ([], None, None, Some(true)) => Choice::All,
+        ([], None, None, Some(false) | None) => Choice::Nothing,
+    }
+}
+
+/// What a node declares itself, and something that goes before it makes void.
+fn shadowed(entry: &StorageNode, choice: Choice<'_>) -> Vec<String> {
+    let own = &entry.selection;
+    let (first, rank) = match choice {
+        Choice::Named(_) => ("devices", 3),
+        Choice::Filter(_) => ("deviceFilter", 2),
+        Choice::PathFilter(_) => ("devicePathFilter", 1),
+        Choice::All | Choice::Nothing => return Vec::new(),
+    };
+    let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    [
+        ("deviceFilter", 2, is_set(&own.filter)),
+        ("devicePathFilter", 1, is_set(&own.path_filter)),
+        ("useAllDevices", 0, own.all == Some(true)),
+    ]
+    .into_iter()
+    .filter(|(_, of, is_set)| *is_set && *of < rank)
+    .map(|(what, ..)| {
+        format!(
+            "spec.storage.nodes[{}].{what} has no effect beside {first}: Rook takes {first} first",
+            entry.name
+        )
+    })
+    .collect()
+}
+
+/// `own` before `parent`, key by key. What can't be read counts on both levels.
+fn over(own: &DeviceConfig, parent: &DeviceConfig) -> DeviceConfig {
+    let text = |own: &Option<String>, parent: &Option<String>| own.clone().or_else(|| parent.clone());
+    DeviceConfig {
+        metadata_device: text(&own.metadata_device, &parent.metadata_device),
+        database_size_mb: own.database_size_mb.or(parent.database_size_mb),
+        wal_size_mb: own.wal_size_mb.or(parent.wal_size_mb),
+        osds_per_device: own.osds_per_device.or(parent.osds_per_device),
+        device_class: text(&own.device_class, &parent.device_class),
+        encrypted: own.encrypted.or(parent.encrypted),
+        initial_weight: own.initial_weight.or(parent.initial_weight),
+        unreadable: [parent.unreadable.as_slice(), own.unreadable.as_slice()].concat(),
+    }
+}
+
+/// The config of one device, where `devices[]` names it. Unlike a node, a device can't take back what its node says by setting
+/// it to nothing: Rook then falls back to the node's (pkg/daemon/ceph/osd/volume.go, `initializeDevicesLVMMode` and
+/// `appendDeviceClassArg`, v1.20.6).
+///
+/// Rook reads `encryptedDevice`, `walSizeMB` and `initialWeight` of a device nowhere (cmd/rook/ceph/osd.go, `parseDevices`);
+/// here they count like the rest.
+pub(super) fn of_device(device: Option<&NamedDevice>, node: &DeviceConfig) -> DeviceConfig {
+    let Some(device) = device else { return node.clone() };
+    let mut own = device.config.clone();
+    own.metadata_device = own.metadata_device.filter(|name| !name.is_empty());
+    own.device_class = own.device_class.filter(|class| !class.is_empty());
+    own.database_size_mb = own.database_size_mb.filter(|size| *size > 0);
+    own.wal_size_mb = own.wal_size_mb.filter(|size| *size > 0);
+    own.osds_per_device = own.osds_per_device.filter(|count| *count > 0);
+    over(&own, node)
+}

@@ -1,0 +1,171 @@
+//! The Job in which an agent runs on a node: the same for agents of a record and for looks. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::domain::osd::NodeName;
+
+use super::whoami::Own;
+
+/// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
+const SERVICE_ACCOUNT: &str = "osd-migrate-node";
+
+/// Where the host keeps the agents' locks and claims, below `dataDirHostPath`.
+const HOST_FOLDER: &str = "osd-migrate";
+
+/// What the pod of an agent is built from.
+pub(super) struct AgentPod<'a> {
+    /// The one node that it may run on.
+    pub(super) node: &'a NodeName,
+    /// Ceph image that the agent runs in.
+    pub(super) image: &'a str,
+    /// The host's `dataDirHostPath`.
+    pub(super) data_dir: &'a str,
+    /// The cluster's daemons are on the host's network, so that is where the mons are reached.
+    pub(super) host_network: bool,
+    /// The runner's own pod: its image holds the agent.
+    pub(super) own: &'a Own,
+    /// Pod spec whose tolerations, priority class and pull secrets let it onto that node.
+    pub(super) osd_pod: &'a Value,
+    /// Name of the ConfigMap that it reports to; the Job has the same.
+    pub(super) report: &'a str,
+    /// What of our program it runs: `node agent`, `node look`.
+    pub(super) part: &'a str,
+    /// Environment variable with what it is asked.
+    pub(super) ask: (&'a str, String),
+    /// Secret with its keyring, where it needs one.
+    pub(super) key_secret: Option<&'a str>,
+}
+
+/// The ConfigMap of that name owns it: it goes when that goes.
+pub(super) fn owner(map: &str, uid: &str) -> Value {
+    json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": map, "uid": uid}])
+}
+
+/// The Job.
+pub(super) fn job(
+    pod: &AgentPod<'_>,
+    labels: &BTreeMap<String, String>,
+    annotations: &Value,
+    owner_uid: &str,
+) -> Value {
+    // A side-car would keep the Job from ending; an autoscaler would end it in the middle.
+    let mut pod_labels = labels.clone();
+    pod_labels.insert("sidecar.istio.io/inject".to_owned(), "false".to_owned());
+    let mut pod_annotations = annotations.clone();
+    if let Some(annotations) = pod_annotations.as_object_mut() {
+        annotations.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), json!("false"));
+    }
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": pod.report,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": owner(pod.report, owner_uid),
+        },
+        "spec": {
+            // One start only: whether to try again is the runner's to decide, after a look.
+            "backoffLimit": 0,
+            // A second pod must not start while the first may still write.
+            "podReplacementPolicy": "Failed",
+            "template": {
+                "metadata": {"labels": pod_labels, "annotations": pod_annotations},
+                "spec": pod_spec(pod),
+            },
+        },
+    })
+}
+
+fn pod_spec(pod: &AgentPod<'_>) -> Value {
+    let of_osd = |field: &str| pod.osd_pod.get(field).filter(|value| !value.is_null()).cloned();
+    let mut secrets = pod.own.pull_secrets.clone();
+    let theirs = of_osd("imagePullSecrets").and_then(|s| s.as_array().cloned()).unwrap_or_default();
+    secrets.extend(theirs.iter().filter_map(|s| s.get("name")?.as_str()).map(str::to_owned));
+    secrets.sort();
+    secrets.dedup();
+    let mut spec = json!({
+        "restartPolicy": "Never",
+        // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.
+        "terminationGracePeriodSeconds": 300,
+        // By name: no scheduler, so no taint or full node keeps it away from the one place where the disk is.
+        "nodeName": pod.node.0,
+        "tolerations": of_osd("tolerations").unwrap_or_else(|| json!([])),
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "enableServiceLinks": false,
+        "hostNetwork": pod.host_network,
+        "dnsPolicy": if pod.host_network { "ClusterFirstWithHostNet" } else { "ClusterFirst" },
+        "imagePullSecrets": secrets.into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+        "initContainers": [install(&pod.own.image)],
+        "containers": [agent(pod)],
+        "volumes": volumes(pod),
+    });
+    if let (Some(class), Some(spec)) = (of_osd("priorityClassName"), spec.as_object_mut()) {
+        spec.insert("priorityClassName".to_owned(), class);
+    }
+    spec
+}
+
+/// Copies our binary to where the container of Ceph's image finds it.
+fn install(image: &str) -> Value {
+    json!({
+        "name": "install",
+        "image": image,
+        "command": ["/usr/local/bin/osd-migrate", "node", "install", "/opt/osd-migrate"],
+        "volumeMounts": [{"name": "program", "mountPath": "/opt/osd-migrate"}],
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    })
+}
+
+fn agent(pod: &AgentPod<'_>) -> Value {
+    let (variable, ask) = &pod.ask;
+    // Mounts are not passed on to the host: what the agent mounts to prove an OSD ends with it.
+    let mut mounts = vec![
+        json!({"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true}),
+        json!({"name": "state", "mountPath": "/var/lib/osd-migrate"}),
+        json!({"name": "devices", "mountPath": "/dev"}),
+        json!({"name": "run-udev", "mountPath": "/run/udev"}),
+    ];
+    if pod.key_secret.is_some() {
+        mounts.push(
+            json!({"name": "bootstrap-key", "mountPath": "/var/lib/ceph/bootstrap-osd", "readOnly": true}),
+        );
+    }
+    json!({
+        "name": "agent",
+        "image": pod.image,
+        "command": ["/opt/osd-migrate/osd-migrate", "node", pod.part],
+        "env": [
+            {"name": variable, "value": ask.replace("$(", "$$(")},
+            {"name": "OSD_MIGRATE_REPORT", "value": pod.report},
+            {"name": "OSD_MIGRATE_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            // LVM and cryptsetup would wait for ever for the host's udevd, whose semaphores a pod does not share.
+            {"name": "DM_DISABLE_UDEV", "value": "1"},
+            {"name": "CEPH_VOLUME_SKIP_RESTORECON", "value": "1"},
+        ],
+        "securityContext": {"privileged": true, "runAsUser": 0},
+        "volumeMounts": mounts,
+    })
+}
+
+fn volumes(pod: &AgentPod<'_>) -> Value {
+    let state = format!("{}/{HOST_FOLDER}", pod.data_dir.trim_end_matches('/'));
+    let mut volumes = vec![
+        json!({"name": "program", "emptyDir": {}}),
+        json!({"name": "state", "hostPath": {"path": state, "type": "DirectoryOrCreate"}}),
+        json!({"name": "devices", "hostPath": {"path": "/dev"}}),
+        json!({"name": "run-udev", "hostPath": {"path": "/run/udev"}}),
+    ];
+    if let Some(secret) = pod.key_secret {
+        volumes.push(json!({"name": "bootstrap-key", "secret": {"secretName": secret, "defaultMode": 256}}));
+    }
+    Value::Array(volumes)
+}

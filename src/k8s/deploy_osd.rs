@@ -1,0 +1,167 @@
+//! Starting an OSD that was made: its Deployment brought back in Rook's present shape, or made where there was none.
+
+use kube::api::PropagationPolicy;
+use serde_json::Value;
+
+use crate::domain::act::{Deploy, Fresh};
+use crate::domain::expect;
+use crate::domain::osd::ClusterFsid;
+use crate::domain::policy::Declaration;
+
+use super::osd_object::{Found, text, with_identity};
+use super::render_osd::{self, Frame};
+use super::{K8s, K8sError, declared_osd, tolerations};
+
+/// How far one call of [`K8s::deploy`] came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deployed {
+    /// The Deployment starts the new OSD now.
+    Done,
+    /// The old Deployment's selector, which can't be changed, is not Rook's present one: it is being deleted. Call again.
+    Deleting,
+}
+
+impl K8s {
+    /// Brings the Deployment back in Rook's present shape, starting the new fsid. One step a call; done already is success.
+    pub async fn deploy(
+        &self,
+        deploy: &Deploy,
+        declaration: &Declaration,
+        cluster: &ClusterFsid,
+    ) -> Result<Deployed, K8sError> {
+        expect_startable(deploy)?;
+        if let Some(fresh) = &deploy.fresh {
+            return self.deploy_fresh(deploy, fresh, declaration, cluster).await;
+        }
+        let machine = self.machine(&deploy.node).await?;
+        let frame = self.frame(declaration, cluster, &machine.hostname);
+        let Some(found) = self.osd_deployment(deploy.osd).await? else {
+            let (_, old) = self.kept_deployment(deploy.osd, &deploy.record).await?;
+            let new = render_osd::render(deploy, &old, &frame);
+            let name = text(&new, "/metadata/name");
+            return self.create_deployment(&name, new).await.map(|()| Deployed::Done);
+        };
+        if found.object.pointer("/metadata/deletionTimestamp").is_some() {
+            return Ok(Deployed::Deleting);
+        }
+        let starts = super::daemon::fsid_of(&found.object);
+        match found.stopped_by() {
+            Some(by) if by == deploy.record.0 => {}
+            None if starts == Some(deploy.fsid) => return Ok(Deployed::Done),
+            // Somebody may have started the old OSD again, whose slot is gone: what counts is that the record is open.
+            Some(_) | None => self.expect_open(deploy.osd, &deploy.record).await?,
+        }
+        let new = render_osd::render(deploy, &found.object, &frame);
+        if fits(&new, &found) {
+            return self.put(&found.name, with_identity(new, &found)).await.map(|()| Deployed::Done);
+        }
+        // Without the copy, a deleted Deployment could not be made again.
+        self.kept_deployment(deploy.osd, &deploy.record).await?;
+        self.osd_deployments().delete(&found.name, &found.uid, PropagationPolicy::Foreground).await?;
+        Ok(Deployed::Deleting)
+    }
+
+    /// Makes the Deployment of a finished OSD that nothing starts, as `deploy` does for a new one; only where there is none.
+    /// One that starts this very OSD already is success.
+    pub async fn adopt(
+        &self,
+        deploy: &Deploy,
+        declaration: &Declaration,
+        cluster: &ClusterFsid,
+    ) -> Result<Deployed, K8sError> {
+        expect_startable(deploy)?;
+        self.deploy_fresh(deploy, &Fresh { replaces: None }, declaration, cluster).await
+    }
+
+    /// A new OSD: rendered from what the CephCluster says of OSDs. What is in its place is looked at last, so that little
+    /// time lies between the look and the write.
+    async fn deploy_fresh(
+        &self,
+        deploy: &Deploy,
+        fresh: &Fresh,
+        declaration: &Declaration,
+        cluster: &ClusterFsid,
+    ) -> Result<Deployed, K8sError> {
+        let (machine, owner) = tokio::try_join!(self.machine(&deploy.node), self.ceph_cluster())?;
+        if owner.metadata.uid.as_ref() != Some(&declaration.uid) {
+            let what = format!("cephcluster/{}", declaration.name);
+            return Err(K8sError::Unexpected {
+                what,
+                found: "it was made anew since it was looked at".to_owned(),
+            });
+        }
+        let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &machine);
+        let base =
+            declared_osd::base(&owner, self.namespace(), deploy.crush.device_class.as_deref(), &tolerated)?;
+        let new = render_osd::render(deploy, &base, &self.frame(declaration, cluster, &machine.hostname));
+        let found = self.osd_deployment(deploy.osd).await?;
+        if let Some(found) = &found {
+            if found.object.pointer("/metadata/deletionTimestamp").is_some() {
+                return Ok(Deployed::Deleting);
+            }
+            if found.stopped_by().is_none() && super::daemon::fsid_of(&found.object) == Some(deploy.fsid) {
+                return Ok(Deployed::Done);
+            }
+        }
+        expect_in_place(deploy, fresh, found.as_ref())?;
+        match found {
+            None => {
+                // Nothing of the object could be compared: a runner that was frozen until here would make one for an OSD
+                // that others removed since.
+                self.expect_ledger().await?;
+                let name = text(&new, "/metadata/name");
+                self.create_deployment(&name, new).await.map(|()| Deployed::Done)
+            }
+            Some(found) if fits(&new, &found) => {
+                self.put(&found.name, with_identity(new, &found)).await.map(|()| Deployed::Done)
+            }
+            // What it started is gone, and what is made in its place comes from the CephCluster: no copy is needed.
+            Some(found) => {
+                self.osd_deployments().delete(&found.name, &found.uid, PropagationPolicy::Foreground).await?;
+                Ok(Deployed::Deleting)
+            }
+        }
+    }
+
+    fn frame<'a>(
+        &'a self,
+        declaration: &'a Declaration,
+        cluster: &ClusterFsid,
+        hostname: &'a str,
+    ) -> Frame<'a> {
+        Frame {
+            namespace: self.namespace(),
+            operator_namespace: self.operator_namespace(),
+            cluster: *cluster,
+            declaration,
+            hostname,
+        }
+    }
+}
+
+fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
+    render_osd::can_activate(deploy)
+        .map_err(|found| K8sError::Unexpected { what: deploy.osd.to_string(), found })
+}
+
+/// Whether it can become the new one: name and selector of a Deployment can't be changed.
+fn fits(new: &Value, found: &Found) -> bool {
+    text(new, "/metadata/name") == found.name
+        && new.pointer("/spec/selector") == found.object.pointer("/spec/selector")
+}
+
+fn expect_in_place(deploy: &Deploy, fresh: &Fresh, found: Option<&Found>) -> Result<(), K8sError> {
+    let there = found.map(|found| (found.uid.as_str(), found.version.as_str()));
+    let expected = fresh.replaces.as_ref().map(|(uid, version)| (uid.as_str(), version.as_str()));
+    if expect::in_place_of(there, expected) {
+        return Ok(());
+    }
+    Err(match found {
+        Some(found) if expected.is_none() => found.unexpected("it is there, and none was".to_owned()),
+        Some(found) => found.unexpected("it changed since it was looked at, or was made anew".to_owned()),
+        None => K8sError::Unexpected {
+            what: deploy.osd.to_string(),
+            found: "its Deployment, which was to be replaced, is gone".to_owned(),
+        },
+    })
+}

@@ -1,0 +1,91 @@
+//! How far a Job of ours has come: what its status and its pods say together. Pure.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::domain::observation::JobState;
+
+use super::{from_jiff, pods};
+
+/// A Job as listed.
+pub(super) struct JobFacts {
+    pub(super) name: String,
+    pub(super) uid: String,
+    /// uid of the ConfigMap that owns it.
+    pub(super) owner: Option<String>,
+    over: bool,
+    /// Its controller has counted a pod that ended: something ran.
+    ran: bool,
+}
+
+/// A pod of a Job as listed.
+pub(super) struct PodFacts {
+    /// Name of its Job, which may be gone.
+    pub(super) job: String,
+    /// uid of that Job.
+    pub(super) job_uid: String,
+    pub(super) terminal: bool,
+    begun: bool,
+    /// What it waits for or died of, for people.
+    pub(super) trouble: Option<String>,
+}
+
+/// Whether a Job is over, and how: its condition Complete or Failed. Real servers say earlier what it will be
+/// (`SuccessCriteriaMet`, `FailureTarget`), while pods still run.
+pub(super) fn ended(job: &Job) -> Option<&str> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    let over =
+        conditions.iter().find(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True");
+    over.map(|c| c.type_.as_str())
+}
+
+/// Reads a Job.
+pub(super) fn job(job: &Job) -> JobFacts {
+    let status = job.status.clone().unwrap_or_default();
+    let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
+    let ran = status.failed.unwrap_or(0) > 0
+        || status.succeeded.unwrap_or(0) > 0
+        || uncounted.failed.is_some_and(|u| !u.is_empty())
+        || uncounted.succeeded.is_some_and(|u| !u.is_empty());
+    let owners = job.metadata.owner_references.iter().flatten();
+    JobFacts {
+        name: job.metadata.name.clone().unwrap_or_default(),
+        uid: job.metadata.uid.clone().unwrap_or_default(),
+        owner: owners.into_iter().find(|o| o.kind == "ConfigMap").map(|o| o.uid.clone()),
+        over: ended(job).is_some(),
+        ran,
+    }
+}
+
+/// Reads a pod; none where it says of no Job.
+pub(super) fn pod(pod: &Pod) -> Option<PodFacts> {
+    let labels = pod.metadata.labels.as_ref()?;
+    let label = |keys: [&str; 2]| keys.iter().find_map(|key| labels.get(*key)).cloned();
+    Some(PodFacts {
+        job: label(["batch.kubernetes.io/job-name", "job-name"])?,
+        job_uid: label(["batch.kubernetes.io/controller-uid", "controller-uid"])?,
+        terminal: pods::is_terminal(pod),
+        begun: pods::has_begun(pod),
+        trouble: pods::trouble(pod),
+    })
+}
+
+/// The state of a Job with these pods.
+pub(super) fn state<'a>(job: &JobFacts, pods: impl Iterator<Item = &'a PodFacts> + Clone) -> JobState {
+    let all_terminal = pods.clone().all(|pod| pod.terminal);
+    let mut begun = pods.filter(|pod| pod.begun);
+    if job.over && all_terminal {
+        JobState::Ended
+    } else if !job.over && begun.next().is_none() && !job.ran {
+        JobState::Waiting
+    } else {
+        JobState::Running
+    }
+}
+
+/// When an object was made.
+pub(super) fn created_at(meta: &ObjectMeta) -> DateTime<Utc> {
+    meta.creation_timestamp.as_ref().and_then(|t| from_jiff(t.0)).unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+//! How an OSD is made ready to start, by how it lies on its devices, and locked again when its pod ends. Pure.
+
+use serde_json::{Value, json};
+
+use crate::domain::osd::Mode;
+
+use super::osd_env::literals;
+use super::render_osd::Osd;
+
+/// Finds the disk and makes the data folder of it.
+const RAW: &str = include_str!("activate_osd.sh");
+/// A function that opens the logical volumes and makes the data folder of them.
+const LVM: &str = include_str!("activate_lvm.sh");
+/// Makes the data folder of a file of the node.
+const FILE: &str = include_str!("activate_file.sh");
+/// Begins the daemon of an encrypted OSD, its volumes opened first where they are locked.
+const START_ENCRYPTED: &str = include_str!("start_encrypted.sh");
+/// Locks the volumes of an encrypted OSD as soon as its daemon has let go of them.
+const LOCK: &str = include_str!("lock_encrypted.sh");
+
+/// Where the pod sees the folder in which the agent keeps the file of a test's OSD.
+const FILE_FOLDER: &str = "/var/lib/rook/osd-migrate";
+
+impl Osd<'_> {
+    fn is_locked(&self) -> bool {
+        self.deploy.layout.encrypted
+    }
+
+    /// Path of the store inside the OSD's pod.
+    pub(super) fn block_path(&self) -> String {
+        let path = &self.deploy.block_path;
+        match path.rsplit('/').next() {
+            Some(file) if self.deploy.on_file => format!("{FILE_FOLDER}/{file}"),
+            Some(_) | None => path.clone(),
+        }
+    }
+
+    /// `ROOK_CV_MODE`
+    pub(super) fn mode(&self) -> &'static str {
+        match self.deploy.layout.mode {
+            Mode::Raw => "raw",
+            Mode::Lvm => "lvm",
+        }
+    }
+
+    pub(super) fn store_flag(&self) -> String {
+        format!("--{}", self.deploy.store)
+    }
+
+    /// What activation must see.
+    pub(super) fn mounts_of_activation(&self) -> Vec<&'static str> {
+        let mut mounts = vec!["rook-config-override", "rook-ceph-log", "devices", "run-udev", "activate-osd"];
+        if self.deploy.on_file {
+            mounts.push("rook-data");
+        }
+        mounts
+    }
+
+    pub(super) fn activate(&self) -> Value {
+        let (id, fsid, block_path) = (self.id(), self.deploy.fsid.to_string(), self.block_path());
+        let store = self.store_flag();
+        let vars = [
+            ("CEPH_VOLUME_DEBUG", "1"),
+            ("CEPH_VOLUME_SKIP_RESTORECON", "1"),
+            ("DM_DISABLE_UDEV", "1"),
+            ("ROOK_BLOCK_PATH", block_path.as_str()),
+            ("ROOK_CV_MODE", self.mode()),
+            ("ROOK_ENCRYPTED_DEVICE", if self.is_locked() { "true" } else { "false" }),
+            ("ROOK_METADATA_DEVICE", self.deploy.db_path.as_deref().unwrap_or_default()),
+            ("ROOK_OSD_ID", &id),
+            ("ROOK_OSD_STORE_FLAG", &store),
+            ("ROOK_OSD_UUID", &fsid),
+            ("ROOK_WAL_DEVICE", self.deploy.wal_path.as_deref().unwrap_or_default()),
+        ];
+        let mut env = literals(&vars);
+        let script = match self.deploy.layout.mode {
+            _ if self.deploy.on_file => FILE.to_owned(),
+            Mode::Raw => RAW.to_owned(),
+            Mode::Lvm => {
+                // The key of an encrypted one is asked of the mons.
+                if let Some(env) = env.as_array_mut() {
+                    env.extend(mons());
+                }
+                format!("{LVM}\nactivate\n")
+            }
+        };
+        let mounts = self.mounts(&self.mounts_of_activation());
+        self.container("activate", &["/bin/bash", "-c", &script], &[], &env, &mounts)
+    }
+
+    /// Command of the container `osd`, without its arguments.
+    pub(super) fn start_command(&self) -> Vec<String> {
+        if self.is_locked() {
+            let script = format!("{LVM}\n{START_ENCRYPTED}");
+            ["/bin/bash", "-c", &script, "--", "ceph-osd"].map(str::to_owned).into()
+        } else {
+            vec!["ceph-osd".to_owned()]
+        }
+    }
+
+    /// Teardown, where some is needed: an open volume of an encrypted OSD would be readable for as long as its node runs.
+    pub(super) fn lifecycle(&self) -> Option<Value> {
+        self.is_locked().then(|| json!({"preStop": {"exec": {"command": ["/bin/bash", "-c", LOCK]}}}))
+    }
+}
+
+/// How Ceph's tools reach the mons.
+pub(super) fn mons() -> [Value; 2] {
+    [
+        json!({"name": "ROOK_CEPH_MON_HOST", "valueFrom": {"secretKeyRef": {"name": "rook-ceph-config", "key": "mon_host"}}}),
+        // After the variable that it names: only earlier ones are put in.
+        json!({"name": "CEPH_ARGS", "value": "-m $(ROOK_CEPH_MON_HOST)"}),
+    ]
+}

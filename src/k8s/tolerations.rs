@@ -1,0 +1,111 @@
+//! Taints of nodes and tolerations of pods, as the API has them and as the domain has them. Pure.
+
+use k8s_openapi::api::core::v1 as api;
+use serde_json::{Map, Value, json};
+
+use crate::domain::observation::Node;
+use crate::domain::provision;
+use crate::domain::storage::{Taint, Toleration};
+
+/// A taint of a node.
+pub(super) fn taint(taint: &api::Taint) -> Taint {
+    Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone().unwrap_or_default(),
+        effect: taint.effect.clone(),
+    }
+}
+
+/// Tolerations of a pod spec or a placement, as they are on the wire.
+pub(super) fn parse(list: Option<&Value>) -> Vec<Toleration> {
+    let one = |toleration: &Value| {
+        let text = |key: &str| toleration.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Toleration {
+            key: text("key"),
+            operator: text("operator"),
+            value: text("value"),
+            effect: text("effect"),
+            seconds: toleration.get("tolerationSeconds").and_then(Value::as_i64),
+        }
+    };
+    list.and_then(Value::as_array).into_iter().flatten().map(one).collect()
+}
+
+/// And back: what is empty is left out, as the API has it.
+pub(super) fn render(tolerations: &[Toleration]) -> Value {
+    tolerations.iter().map(one).collect()
+}
+
+fn one(toleration: &Toleration) -> Value {
+    let Toleration { key, operator, value, effect, seconds } = toleration;
+    let texts = [("key", key), ("operator", operator), ("value", value), ("effect", effect)];
+    let given = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut object: Map<_, _> = given.map(|(key, text)| (key.to_owned(), json!(text))).collect();
+    if let Some(seconds) = seconds {
+        object.insert("tolerationSeconds".to_owned(), json!(seconds));
+    }
+    Value::Object(object)
+}
+
+/// `list` with what of `add` says something that is not in it already; none where nothing is to be added. What is there stays
+/// as it is on the wire, also where this build does not know a field of it.
+pub(super) fn with_added(list: Option<&Value>, add: &[Toleration]) -> Option<Value> {
+    let mut all = list.and_then(Value::as_array).cloned().unwrap_or_default();
+    let before = all.len();
+    for toleration in add {
+        if !parse(Some(&Value::Array(all.clone()))).contains(toleration) {
+            all.push(one(toleration));
+        }
+    }
+    (all.len() > before).then_some(Value::Array(all))
+}
+
+/// What lets an OSD run on a node for good: what is placed for OSDs, and what the node's taints need beside it.
+pub(super) fn for_node(placement: &[Toleration], node: &Node) -> Vec<Toleration> {
+    let mut all = placement.to_vec();
+    all.extend(provision::missing_tolerations(placement, node));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taint(key: &str, value: &str, effect: &str) -> Taint {
+        Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.to_owned() }
+    }
+
+    fn read(list: &Value) -> Vec<Toleration> {
+        parse(Some(list))
+    }
+
+    #[test]
+    fn tolerations_come_back_as_they_were() {
+        let list = json!([{"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoSchedule"},
+            {"key": "c", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
+        assert_eq!(render(&read(&list)), list);
+        assert_eq!(parse(None), []);
+    }
+
+    #[test]
+    fn what_osds_are_placed_with_comes_first_and_is_not_said_twice() {
+        let taints = vec![taint("storage", "only", "NoSchedule"), taint("gpu", "", "NoExecute")];
+        let labels = std::collections::BTreeMap::new();
+        let node = Node { ready: true, cordoned: false, hostname: "h1".to_owned(), labels, taints };
+        let storage = json!({"key": "storage", "value": "only"});
+        let gpu = json!({"key": "gpu", "operator": "Equal", "effect": "NoExecute"});
+        assert_eq!(render(&for_node(&read(&json!([storage])), &node)), json!([storage, gpu]));
+    }
+
+    #[test]
+    fn adding_takes_nothing_away_and_adds_nothing_twice() {
+        let there = json!([{"key": "a", "operator": "Exists", "fieldOfTheFuture": 1}]);
+        let new = read(
+            &json!([{"key": "b", "operator": "Exists"}, {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]),
+        );
+        let expected = json!([{"key": "a", "operator": "Exists", "fieldOfTheFuture": 1}, {"key": "b", "operator": "Exists"}]);
+        assert_eq!(with_added(Some(&there), &new), Some(expected.clone()));
+        assert_eq!(with_added(Some(&expected), &new), None);
+        assert_eq!(with_added(None, &new[..1]), Some(json!([{"key": "b", "operator": "Exists"}])));
+    }
+}

@@ -1,0 +1,223 @@
+//! The exact requests that start an OSD, and those that let it stay where it is.
+
+use serde_json::{Value, json};
+
+use super::wire_tests::{
+    CLUSTERS, Exchange, FIND, KEPT, PUT, deployment, list, on, play, refusal, stopped_deployment,
+};
+use super::*;
+use crate::domain::act::{Deploy, Fresh};
+use crate::domain::osd::{ClusterFsid, OsdId};
+use crate::domain::policy::Declaration;
+use crate::domain::storage::Toleration;
+
+async fn deploy(k8s: &K8s) -> Result<Deployed, K8sError> {
+    let fsid = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
+    k8s.deploy(&render_osd::tests::deploy(), &render_osd::tests::declaration(), &fsid).await
+}
+
+#[tokio::test]
+async fn deploy_puts_the_new_shape_onto_our_stopped_object() {
+    let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}}});
+    let script = vec![
+        on("GET /api/v1/nodes/h1.example", 200, node),
+        on(FIND, 200, list(&[stopped_deployment()])),
+        on(PUT, 200, deployment()).with(|body| {
+            assert_eq!(
+                (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
+                (&json!("d-uid"), &json!("77"))
+            );
+            assert_eq!(body["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"], "h1");
+        }),
+    ];
+    assert_eq!(play(script, deploy).await.unwrap(), Deployed::Done);
+}
+
+#[tokio::test]
+async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only_when_it_is_kept() {
+    let mut old = stopped_deployment();
+    old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
+    let node = || on("GET /api/v1/nodes/h1.example", 200, json!({"metadata": {"name": "h1.example"}}));
+    let kept = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
+        "data": {"deployment": deployment().to_string()}});
+    let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
+    let script = vec![
+        node(),
+        on(FIND, 200, list(&[old.clone()])),
+        on(KEPT, 200, kept),
+        on(delete, 200, old.clone()).with(|body| {
+            assert_eq!(body["propagationPolicy"], "Foreground");
+            assert_eq!(body["preconditions"], json!({"uid": "d-uid"}));
+        }),
+    ];
+    assert_eq!(play(script, deploy).await.unwrap(), Deployed::Deleting);
+    let script = vec![node(), on(FIND, 200, list(&[old])), on(KEPT, 404, refusal(404, "NotFound"))];
+    assert!(matches!(play(script, deploy).await, Err(K8sError::NotFound(_))));
+}
+
+const CREATE: &str = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";
+
+fn exists(key: &str) -> Toleration {
+    let operator = "Exists".to_owned();
+    Toleration { key: key.to_owned(), operator, value: String::new(), effect: String::new(), seconds: None }
+}
+
+fn declared() -> (ClusterFsid, Declaration) {
+    let mut declaration = render_osd::tests::declaration();
+    declaration.storage.placement.tolerations = vec![exists("storage")];
+    ("6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(), declaration)
+}
+
+fn fresh(replaces: Option<(&str, &str)>) -> Deploy {
+    let replaces = replaces.map(|(uid, version)| (uid.to_owned(), version.to_owned()));
+    Deploy { fresh: Some(Fresh { replaces }), ..render_osd::tests::deploy() }
+}
+
+async fn start(k8s: &K8s, replaces: Option<(&str, &str)>) -> Result<Deployed, K8sError> {
+    let (fsid, declaration) = declared();
+    k8s.deploy(&fresh(replaces), &declaration, &fsid).await
+}
+
+/// Node and CephCluster are asked for side by side, the Deployment last.
+fn looked(found: &[Value]) -> Vec<Exchange> {
+    let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}},
+        "spec": {"taints": [{"key": "late", "effect": "NoSchedule"}, {"key": "storage", "effect": "NoSchedule"}]}});
+    let owner = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
+        "metadata": {"name": "my-cluster", "uid": "c-uid"},
+        "spec": {"labels": {"osd": {"team": "storage"}}, "resources": {"osd": {"requests": {"cpu": "1"}}}}});
+    vec![
+        on("GET /api/v1/nodes/h1.example", 200, node),
+        on(CLUSTERS, 200, list(&[owner])),
+        on(FIND, 200, list(found)),
+    ]
+}
+
+fn with(mut script: Vec<Exchange>, more: Exchange) -> Vec<Exchange> {
+    script.push(more);
+    script
+}
+
+#[tokio::test]
+async fn a_new_osd_is_created_from_what_the_ceph_cluster_says() {
+    let create = on(CREATE, 201, deployment()).with(|body| {
+        assert!(body["metadata"].get("uid").is_none() && body["metadata"].get("resourceVersion").is_none());
+        assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "c-uid");
+        assert_eq!(body["metadata"]["labels"]["team"], "storage");
+        let pod = &body["spec"]["template"]["spec"];
+        let late = json!({"key": "late", "operator": "Equal", "effect": "NoSchedule"});
+        assert_eq!(pod["tolerations"], json!([{"key": "storage", "operator": "Exists"}, late]));
+        assert_eq!(pod["nodeSelector"], json!({"kubernetes.io/hostname": "h1"}));
+        assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "1");
+        assert!(pod.get("affinity").is_none());
+    });
+    let result = play(with(looked(&[]), create), async |k8s| start(k8s, None).await).await;
+    assert_eq!(result.unwrap(), Deployed::Done);
+}
+
+#[tokio::test]
+async fn a_new_osd_takes_the_place_of_the_very_deployment_that_was_seen() {
+    let put = on(PUT, 200, deployment()).with(|body| {
+        assert_eq!(
+            (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
+            (&json!("d-uid"), &json!("77"))
+        );
+        assert!(body["spec"].get("fieldOfTheFuture").is_none(), "it is another OSD's");
+    });
+    let script = with(looked(&[deployment()]), put);
+    let result = play(script, async |k8s| start(k8s, Some(("d-uid", "77"))).await).await;
+    assert_eq!(result.unwrap(), Deployed::Done);
+
+    let mut old = deployment();
+    old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
+    let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
+    let delete =
+        on(delete, 200, old.clone()).with(|body| assert_eq!(body["preconditions"], json!({"uid": "d-uid"})));
+    let script = with(looked(&[old]), delete);
+    let result = play(script, async |k8s| start(k8s, Some(("d-uid", "77"))).await).await;
+    assert_eq!(result.unwrap(), Deployed::Deleting);
+}
+
+#[tokio::test]
+async fn a_new_osd_changes_no_deployment_that_was_not_seen_so() {
+    let there = || vec![deployment()];
+    for (found, replaces) in [
+        (there(), None),
+        (there(), Some(("d-uid", "76"))),
+        (there(), Some(("other", "77"))),
+        (Vec::new(), Some(("d-uid", "77"))),
+    ] {
+        let result = play(looked(&found), async |k8s| start(k8s, replaces).await).await;
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{replaces:?}: {result:?}");
+    }
+    let (_, declaration) = declared();
+    let mut anew = declaration;
+    anew.uid = "older".to_owned();
+    let mut script = looked(&[]);
+    script.truncate(2);
+    let result = play(script, async |k8s| k8s.deploy(&fresh(None), &anew, &declared().0).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+fn starts_it() -> Value {
+    let mut object = deployment();
+    let env = json!([{"name": "ROOK_OSD_UUID", "value": render_osd::tests::deploy().fsid.to_string()}]);
+    object["spec"]["template"] = json!({"spec": {"containers": [{"name": "osd", "env": env}]}});
+    object
+}
+
+#[tokio::test]
+async fn one_that_starts_the_osd_already_is_success() {
+    let result = play(looked(&[starts_it()]), async |k8s| start(k8s, None).await).await;
+    assert_eq!(result.unwrap(), Deployed::Done);
+    let (fsid, declaration) = declared();
+    let adopt = async |k8s: &K8s| k8s.adopt(&fresh(None), &declaration, &fsid).await;
+    assert_eq!(play(looked(&[starts_it()]), adopt).await.unwrap(), Deployed::Done);
+}
+
+#[tokio::test]
+async fn an_osd_is_adopted_only_where_it_has_no_deployment() {
+    let (fsid, declaration) = declared();
+    // Whatever the act says of a Deployment to replace.
+    let adopt = async |k8s: &K8s| k8s.adopt(&fresh(Some(("d-uid", "77"))), &declaration, &fsid).await;
+    assert_eq!(play(with(looked(&[]), on(CREATE, 201, deployment())), adopt).await.unwrap(), Deployed::Done);
+    let result = play(looked(&[deployment()]), adopt).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    let raced = with(looked(&[]), on(CREATE, 409, refusal(409, "AlreadyExists")));
+    assert!(matches!(play(raced, adopt).await, Err(K8sError::AlreadyExists(_))));
+}
+
+#[tokio::test]
+async fn an_osd_that_no_deployment_could_start_gets_none() {
+    let mut sealed = fresh(None);
+    sealed.layout.encrypted = true;
+    let (fsid, declaration) = declared();
+    let result = play(Vec::new(), async |k8s| k8s.deploy(&sealed, &declaration, &fsid).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn tolerations_are_added_by_one_put_of_the_object_that_was_seen() {
+    let mut there = deployment();
+    there["spec"]["template"] = json!({"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}});
+    let put = on(PUT, 200, deployment()).with(|body| {
+        assert_eq!(
+            (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
+            (&json!("d-uid"), &json!("77"))
+        );
+        let both = json!([{"key": "a", "operator": "Exists"}, {"key": "late", "operator": "Exists"}]);
+        assert_eq!(body["spec"]["template"]["spec"]["tolerations"], both);
+        assert_eq!((&body["spec"]["replicas"], &body["spec"]["fieldOfTheFuture"]), (&json!(1), &json!(true)));
+    });
+    let tolerate = async |k8s: &K8s, uid: &str, version: &str, key: &str| {
+        k8s.tolerate(OsdId(3), uid, version, &[exists(key)]).await
+    };
+    let script = vec![on(FIND, 200, list(&[there.clone()])), put];
+    play(script, async |k8s| tolerate(k8s, "d-uid", "77", "late").await).await.unwrap();
+    let has_it = vec![on(FIND, 200, list(&[there.clone()]))];
+    play(has_it, async |k8s| tolerate(k8s, "d-uid", "1", "a").await).await.unwrap();
+    for (uid, version) in [("other", "77"), ("d-uid", "76")] {
+        let script = vec![on(FIND, 200, list(&[there.clone()]))];
+        let result = play(script, async |k8s| tolerate(k8s, uid, version, "late").await).await;
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    }
+}

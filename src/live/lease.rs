@@ -1,0 +1,61 @@
+//! The Lease, held for this pod.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::k8s::{Holder, K8s, K8sError, LeaseOutcome, Own};
+use crate::ports::{Failure, Tenure};
+
+use super::{kube_failure, now};
+
+/// A Lease is renewed so often, by a runner whose turns are short; others may take it after 60 s.
+const RENEW_SECONDS: i64 = 5;
+
+/// The Lease, held for this pod.
+pub struct PodLease {
+    k8s: Arc<K8s>,
+    me: Option<Holder>,
+    held_at: DateTime<Utc>,
+}
+
+impl PodLease {
+    /// For this pod; outside a Job nobody can take over and nobody is kept out.
+    pub fn new(k8s: Arc<K8s>, own: Option<&Own>) -> Self {
+        Self { k8s, me: own.map(Holder::of), held_at: DateTime::UNIX_EPOCH }
+    }
+}
+
+impl crate::ports::Lease for PodLease {
+    async fn hold(&mut self) -> Result<Tenure, Failure> {
+        let Some(me) = &self.me else { return Ok(Tenure::Mine) };
+        let now = now();
+        if (now - self.held_at).num_seconds() < RENEW_SECONDS {
+            return Ok(Tenure::Mine);
+        }
+        let outcome = match self.k8s.acquire(me, now).await {
+            Ok(outcome) => outcome,
+            Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => {
+                return Ok(Tenure::Wait(
+                    "somebody else took the Lease at the same time; looking again".to_owned(),
+                ));
+            }
+            Err(error) => return Err(kube_failure(error)),
+        };
+        Ok(match outcome {
+            LeaseOutcome::Mine | LeaseOutcome::TakenOver { .. } => {
+                self.held_at = now;
+                Tenure::Mine
+            }
+            LeaseOutcome::HeldByLiveJob { job, pod } => {
+                Tenure::Other(format!("Job {job} is at work (pod {pod}): leaving it to that one"))
+            }
+            LeaseOutcome::WaitForOldPod { pod, .. } => {
+                Tenure::Wait(format!("pod {pod} of an earlier run is ending; waiting until it is gone"))
+            }
+            LeaseOutcome::OldRunnerNodeLost { pod, node, command } => Tenure::Wait(format!(
+                "pod {pod} of an earlier run may still work on node {node}, which does not answer. If that node is off: {command}"
+            )),
+        })
+    }
+}

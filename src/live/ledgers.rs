@@ -1,0 +1,40 @@
+//! The ledger, kept in Kubernetes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::domain::ledger::{Ledger, Record};
+use crate::k8s::{K8s, K8sError, ResourceVersion};
+use crate::ports::{Failure, LedgerStore, LoadError, Saved};
+
+use super::{kube_failure, passing};
+
+/// The ledger in its ConfigMap.
+pub struct Ledgers(pub Arc<K8s>);
+
+impl LedgerStore for Ledgers {
+    type Version = Option<ResourceVersion>;
+
+    async fn load(&mut self) -> Result<(Ledger, Self::Version), LoadError> {
+        let stored = self.0.load().await.map_err(kube_failure)?;
+        let (keys, version) = stored.map_or((BTreeMap::new(), None), |(keys, version)| (keys, Some(version)));
+        Ok((Ledger::from_keys(&keys)?, version))
+    }
+
+    async fn save(&mut self, ledger: &Ledger, version: Self::Version) -> Result<Saved, Failure> {
+        let keys = ledger
+            .to_keys()
+            .map_err(|error| passing(format!("the ledger can't be written as JSON: {error}")))?;
+        match self.0.save(keys, version.as_ref()).await {
+            Ok(_) => Ok(Saved::Stored),
+            Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => Ok(Saved::Conflict),
+            Err(error) => Err(kube_failure(error)),
+        }
+    }
+
+    async fn close(&mut self, record: &Record) -> Result<(), Failure> {
+        self.0.expect_ledger().await.map_err(kube_failure)?;
+        let line = serde_json::to_string(record).map_err(|error| passing(error.to_string()))?;
+        self.0.append_history(&line).await.map_err(kube_failure)
+    }
+}

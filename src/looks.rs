@@ -1,0 +1,80 @@
+//! `plan --look`: a look at the disks of all nodes at once, outside of a run. Nothing is decided by it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::act::Act;
+use crate::domain::observation::{JobState, Look, Observation};
+use crate::domain::plan::{self, Questions};
+use crate::domain::policy::Policy;
+use crate::domain::provision;
+use crate::k8s::K8s;
+use crate::live::{Ledgers, Live, pause};
+use crate::ports::{Cluster, Failure, LedgerStore, Severity};
+
+/// A look takes seconds; a node that pulls the image first, minutes.
+const PATIENCE_SECONDS: u32 = 300;
+
+/// The looks of one `plan`.
+pub struct Looks<'a> {
+    /// Whose run is this process alone.
+    pub policy: &'a Policy,
+    /// Ceph and Kubernetes.
+    pub live: &'a mut Live,
+    /// For the ledger, which every act reads first.
+    pub k8s: Arc<K8s>,
+}
+
+impl Looks<'_> {
+    /// Asks each node that would get new OSDs, and waits until all have answered, or can't.
+    pub async fn ask(&mut self) -> Result<(), Failure> {
+        let seen = self.observe().await?;
+        let nodes = provision::nodes(&seen, self.policy.store_on_file).chosen;
+        for node in &nodes {
+            self.live.act(&plan::look(self.policy, node, 1, &seen)).await?;
+        }
+        for _ in 0..PATIENCE_SECONDS {
+            let seen = self.observe().await?;
+            let is_over = |look: &&Look| look.report.is_some() || look.state == Some(JobState::Ended);
+            let over: BTreeSet<_> =
+                self.mine(&seen).map(|(_, look)| look).filter(is_over).map(|look| &look.node).collect();
+            if over.len() == nodes.len() {
+                return Ok(());
+            }
+            pause(Duration::from_secs(1)).await;
+        }
+        Err(Failure {
+            severity: Severity::Passing,
+            message: "not all nodes could be looked at: kubectl get pods -l osd-migrate.io/part=look"
+                .to_owned(),
+        })
+    }
+
+    /// Deletes what was made for it.
+    pub async fn sweep(&mut self) -> Result<(), Failure> {
+        let seen = self.observe().await?;
+        let acts: Vec<Act> = self
+            .mine(&seen)
+            .map(|(name, look)| Act::SweepLook { name: name.clone(), uid: look.uid.clone() })
+            .collect();
+        for act in acts {
+            self.live.act(&act).await?;
+        }
+        Ok(())
+    }
+
+    fn mine<'o>(&self, seen: &'o Observation) -> impl Iterator<Item = (&'o String, &'o Look)> {
+        let run = self.policy.run.clone();
+        seen.kube.looks.iter().filter(move |(_, look)| look.run == run)
+    }
+
+    async fn observe(&mut self) -> Result<Observation, Failure> {
+        // Read for its version, which every act compares with what is there.
+        Ledgers(Arc::clone(&self.k8s))
+            .load()
+            .await
+            .map_err(|error| Failure { severity: Severity::NeedsPerson, message: error.to_string() })?;
+        self.live.observe(|_| Questions::default()).await
+    }
+}

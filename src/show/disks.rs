@@ -1,0 +1,83 @@
+//! The nodes' disks in `plan`, and how far the nodes are in `status`.
+
+use comfy_table::Table;
+use serde_json::{Value, json};
+
+use super::{table, time};
+use crate::domain::ledger::Ledger;
+use crate::domain::plan::{DiskLine, Disks};
+
+/// One row a disk; below it, what stands in the way. Empty where nothing is known and nothing is asked for.
+pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !disks.lines.is_empty() {
+        let as_of = disks.as_of.map(|at| format!(", as of {}", time(at))).unwrap_or_default();
+        parts.push(format!("\nDisks{as_of}:"));
+        parts.push(disks_table(&disks.lines).to_string());
+    }
+    parts.extend(disks.problems.iter().map(|(node, problem)| format!("node {node}: {problem}")));
+    if !disks.unseen.is_empty() {
+        let names: Vec<_> = disks.unseen.iter().map(ToString::to_string).collect();
+        parts.push(format!(
+            "the disks of {} were not looked at: osd-migrate plan --look, in a Job",
+            names.join(", ")
+        ));
+    }
+    parts
+}
+
+fn disks_table(lines: &[DiskLine]) -> Table {
+    let mut table = table(&["NODE", "DISK", "SIZE", "VERDICT", "WHY", "BECOMES", "NAME"]);
+    for line in lines {
+        table.add_row([
+            line.node.to_string(),
+            line.disk.clone(),
+            size(line.size_bytes),
+            line.verdict.to_owned(),
+            line.why.clone().unwrap_or_else(|| "-".to_owned()),
+            line.becomes.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+            line.stable.clone().unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    table
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a size for people")]
+fn size(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+/// The disks for programs.
+pub(super) fn disks_json(disks: &Disks) -> (Value, Value, Value) {
+    let row = |line: &DiskLine| {
+        json!({
+            "node": line.node,
+            "disk": line.disk,
+            "stable": line.stable,
+            "sizeBytes": line.size_bytes,
+            "verdict": line.verdict,
+            "why": line.why,
+            "becomes": line.becomes,
+        })
+    };
+    let problems = disks.problems.iter().map(|(node, problem)| format!("node {node}: {problem}"));
+    (
+        Value::Array(disks.lines.iter().map(row).collect()),
+        problems.map(Value::String).collect(),
+        json!(disks.unseen),
+    )
+}
+
+/// How far each node is with its new OSDs, where a run has looked.
+pub(super) fn nodes_text(ledger: &Ledger) -> Option<String> {
+    if ledger.nodes.is_empty() {
+        return None;
+    }
+    let mut table = table(&["NODE", "NEW OSDS", "SINCE", "MESSAGE"]);
+    for (node, work) in &ledger.nodes {
+        let said = std::iter::once(&work.message).chain(&work.problems).filter(|text| !text.is_empty());
+        let said: Vec<&str> = said.map(String::as_str).collect();
+        table.add_row([node.to_string(), work.status.word().to_owned(), time(work.since), said.join("; ")]);
+    }
+    Some(table.to_string())
+}

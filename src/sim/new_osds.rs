@@ -1,0 +1,238 @@
+//! What new OSDs need of the world: looks at a node's disks, and where CRUSH puts data once one more OSD is there.
+
+use std::collections::BTreeSet;
+
+use super::{Disk, Effect, World, agent};
+use crate::domain::act::Deploy;
+use crate::domain::inspection::Content;
+use crate::domain::inventory::{
+    DiskSeen, DiskState, LookReport, LookRequest, NodeInventory, OsdSeen, Rejection,
+};
+use crate::domain::observation::{JobState, Look, SlotState};
+use crate::domain::osd::{CrushItem, Mode, NodeName, ObjectStore, OsdId, Weight};
+use crate::domain::storage::Toleration;
+
+type Done = Result<Vec<Effect>, String>;
+
+impl World {
+    /// Makes the ConfigMap and the Job of a look; those that are there stay.
+    pub(super) fn make_look(&mut self, request: &LookRequest) -> Done {
+        let name = format!("osd-migrate-look-{}-{}-{}", request.node, request.run, request.number);
+        let look = Look {
+            uid: format!("uid-{name}"),
+            node: request.node.clone(),
+            run: request.run.clone(),
+            number: request.number,
+            state: Some(JobState::Waiting),
+            created_at: self.at,
+            heartbeat_at: None,
+            trouble: None,
+            report: None,
+        };
+        self.kube.looks.entry(name).or_insert(look);
+        Ok(Vec::new())
+    }
+
+    pub(super) fn sweep_look(&mut self, name: &str, uid: &str) -> Done {
+        if self.kube.looks.get(name).is_some_and(|look| look.uid != uid) {
+            return Err("the look was made anew".to_owned());
+        }
+        self.kube.looks.remove(name);
+        Ok(Vec::new())
+    }
+
+    /// Looks whose agent has not ended.
+    pub(super) fn looks_at_work(&self) -> Vec<String> {
+        let at_work = |look: &Look| look.report.is_none() && look.state != Some(JobState::Ended);
+        self.kube.looks.iter().filter(|(_, look)| at_work(look)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The agent has read the disks of its node, and reports: it only reads, so it is one step.
+    pub(super) fn look_ends(&mut self, name: &str) {
+        let Some(look) = self.kube.looks.get(name).cloned() else { return };
+        let report = LookReport {
+            run: look.run.clone(),
+            number: look.number,
+            node: look.node.clone(),
+            began_at: self.at,
+            ended_at: self.at,
+            steps: Vec::new(),
+            inventory: Some(self.inventory(&look.node)),
+            problem: None,
+        };
+        self.kube
+            .looks
+            .insert(name.to_owned(), Look { state: Some(JobState::Ended), report: Some(report), ..look });
+    }
+
+    /// It dies without a word.
+    pub(super) fn look_dies(&mut self, name: &str) {
+        if let Some(look) = self.kube.looks.get_mut(name) {
+            look.state = Some(JobState::Ended);
+        }
+    }
+
+    fn inventory(&self, node: &NodeName) -> NodeInventory {
+        let here = || self.disks.iter().filter(|(_, disk)| disk.node == *node);
+        NodeInventory {
+            capability: agent::able(),
+            disks: here().map(|(name, disk)| self.disk_seen(name, disk)).collect(),
+            osds: here().filter_map(|(_, disk)| osd_seen(disk)).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn disk_seen(&self, name: &str, disk: &Disk) -> DiskSeen {
+        let links = disk.identity.by_id.iter().map(|id| format!("/dev/disk/by-id/{id}")).collect();
+        DiskSeen {
+            name: name.to_owned(),
+            parent: None,
+            links,
+            identity: disk.identity.clone(),
+            rotational: true,
+            state: self.disk_state(disk),
+        }
+    }
+
+    fn disk_state(&self, disk: &Disk) -> DiskState {
+        let signature =
+            |kind: &str| DiskState::Rejected { why: Rejection::Signature { kind: kind.to_owned() } };
+        match &disk.content {
+            _ if disk.held_by.is_some() => {
+                DiskState::Rejected { why: Rejection::Held { by: vec!["an agent".to_owned()] } }
+            }
+            Content::Blank => DiskState::Free,
+            Content::Tombstone { cluster, osd, old, record } if *cluster == self.ceph.fsid => {
+                DiskState::Tombstone { osd: *osd, old: *old, record: record.clone() }
+            }
+            Content::Bluestore { osd_fsid, whoami, cluster, .. }
+                if cluster.is_none_or(|c| c == self.ceph.fsid) =>
+            {
+                DiskState::Ours { fsid: *osd_fsid, osd: *whoami }
+            }
+            Content::Bluestore { cluster, .. } => {
+                DiskState::Rejected { why: Rejection::ForeignCeph { cluster: *cluster } }
+            }
+            Content::FilestorePartition { .. } => {
+                DiskState::Rejected { why: Rejection::Partitioned { count: 2 } }
+            }
+            Content::Tombstone { .. } | Content::Other { .. } | Content::NotFound { .. } => {
+                signature("something")
+            }
+        }
+    }
+
+    /// An OSD's Deployment that is made where there is none, or in the place of the very one that was looked at.
+    pub(super) fn deploy_fresh(&mut self, deploy: &Deploy, replaces: Option<&(String, String)>) -> Done {
+        let osd = deploy.osd;
+        let there = self.kube.daemons.get(&osd);
+        if there.is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.fsid == Some(deploy.fsid)) {
+            return Ok(Vec::new());
+        }
+        let found = there.map(|daemon| (daemon.uid.as_str(), daemon.resource_version.as_str()));
+        let expected = replaces.map(|(uid, version)| (uid.as_str(), version.as_str()));
+        if !crate::domain::expect::to_start(self.ceph.slots.get(&osd), deploy.fsid) {
+            return Err("its slot holds another OSD, or is up".to_owned());
+        }
+        if !crate::domain::expect::in_place_of(found, expected) {
+            return Err("the Deployment is not the one that was looked at".to_owned());
+        }
+        self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
+        Ok(vec![Effect::Deployed(osd, deploy.fsid)])
+    }
+
+    /// The pod template changes: the old pod ends, the new one starts (strategy Recreate).
+    pub(super) fn tolerate(&mut self, osd: OsdId, version: (&str, &str), add: &[Toleration]) -> Done {
+        use crate::domain::expect;
+        if self.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
+            if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
+                return Err("ok-to-stop refuses".to_owned());
+            }
+            expect::spare(&crate::domain::act::Spare::AllClean, &self.ceph)
+                .map_err(|reason| reason.to_string())?;
+        }
+        let Some(daemon) = self.kube.daemons.get_mut(&osd) else {
+            return Err("it has no Deployment".to_owned());
+        };
+        if !expect::same_deployment(&daemon.uid, version.0)
+            || !expect::unchanged_deployment(&daemon.resource_version, version.1)
+        {
+            return Err("the Deployment changed since it was looked at".to_owned());
+        }
+        daemon.tolerations.extend(add.iter().cloned());
+        daemon.rolled_out = false;
+        daemon.pods.clear();
+        self.touch(osd);
+        Ok(vec![Effect::Restarted(osd)])
+    }
+
+    /// The first boot of an OSD that has no place puts it into CRUSH where its daemon says (`--crush-location`,
+    /// `osd_crush_update_on_start`), and CRUSH gives it data: what lacks a copy that its host may hold, and a part of what
+    /// lies on its host already.
+    pub(super) fn place_new(&mut self, osd: OsdId, node: &NodeName) {
+        let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| slot.crush.is_none()) else { return };
+        let location = [("root", "default"), ("host", node.0.as_str())];
+        slot.crush = Some(CrushItem {
+            location: location.map(|(kind, name)| (kind.to_owned(), name.to_owned())).into(),
+            weight: Weight::ONE,
+            device_class: Some("hdd".to_owned()),
+        });
+        self.give_data(osd, &node.0);
+    }
+
+    fn give_data(&mut self, osd: OsdId, host: &str) {
+        let host_of =
+            |osd: &OsdId| self.ceph.slots.get(osd)?.crush.as_ref()?.location.get("host").map(String::as_str);
+        let here: BTreeSet<OsdId> =
+            self.ceph.slots.keys().filter(|osd| host_of(osd) == Some(host)).copied().collect();
+        let epoch = self.ceph.epoch;
+        for (n, placement) in self.placements.values_mut().enumerate() {
+            let size = self.ceph.pools.get(&placement.pool).map_or(0, |pool| pool.size as usize);
+            let there = placement.home.iter().position(|home| here.contains(home));
+            match there {
+                Some(at) if n % here.len() == 0 && placement.home.get(at) != Some(&osd) => {
+                    if let Some(home) = placement.home.get_mut(at) {
+                        *home = osd;
+                    }
+                }
+                None if placement.home.len() < size => placement.home.push(osd),
+                Some(_) | None => continue,
+            }
+            (placement.peered, placement.changed) = (false, epoch);
+        }
+    }
+
+    /// Whether the mons would let it be adopted: for promises.
+    pub fn is_adopted_rightly(&self, osd: OsdId) -> bool {
+        let slot = self.ceph.slots.get(&osd);
+        let starts = self.kube.daemons.get(&osd).and_then(|daemon| daemon.fsid);
+        slot.is_some_and(|slot| slot.state != SlotState::Destroyed && slot.fsid == starts)
+    }
+}
+
+/// What `raw list` would say of it.
+fn osd_seen(disk: &Disk) -> Option<OsdSeen> {
+    let Content::Bluestore {
+        osd_fsid,
+        whoami: Some(osd),
+        cluster: Some(cluster),
+        finished: true,
+        activatable,
+    } = disk.content
+    else {
+        return None;
+    };
+    Some(OsdSeen {
+        fsid: osd_fsid,
+        osd,
+        cluster,
+        mode: Mode::Raw,
+        store: ObjectStore::bluestore(),
+        encrypted: false,
+        block_path: format!("/dev/disk/by-id/{}", disk.identity.by_id.first()?),
+        activatable,
+        db_path: None,
+        wal_path: None,
+        db_disk: None,
+    })
+}

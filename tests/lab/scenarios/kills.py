@@ -1,0 +1,79 @@
+"""What can be killed, and a run that is killed again and again at given moments, a Job after the other, until one ends."""
+import time
+
+# What a phase looks like in the milestones: waiting phases begin with the save before them.
+BEGINS = {"stopping": "stop", "rebuilding": "rebuild", "settling": "new", "inspect": "record"}
+
+
+def spread(world, moments, prefix="killed", args=None):
+    """Starts the run and kills at each moment (OSD, phase, seconds into it, kind) until it is finished, which it must be in
+    the end. Returns how many kills and how many Jobs that took."""
+    job, jobs, kills = world.start(f"{prefix}-1", args), 1, 0
+    for osd, phase, delay, kind in moments:
+        name = "a node" if osd is None else f"osd.{osd}"
+        seen = await_phase(world, job, osd, phase, name)
+        time.sleep(delay)
+        KINDS[kind](world, job)
+        kills += 1
+        world.say(f"kill {kills}: {kind} {delay:.1f} s into {phase} of {name}{' (closed by then)' if seen == 'closed' else ''}")
+        result = world.result(job)
+        if result == ("Complete", 0):
+            break
+        # A pod that failed waits 10 s, 20 s, 40 s ... for its successor; a new Job starts at once.
+        if result or (kind.startswith("runner") and kills % 5):
+            world.delete(job)
+            jobs += 1
+            job = world.start(f"{prefix}-{jobs}", args)
+    if not world.result(job):
+        world.until("the last Job to end", 400, lambda: world.result(job))
+    assert world.result(job) == ("Complete", 0), (world.result(job), world.log(job))
+    world.say(f"{kills} kills, {jobs} Jobs")
+    return kills, jobs
+
+
+def await_phase(world, job, osd, phase, name):
+    end, looks = time.monotonic() + 240, 0
+    while time.monotonic() < end:
+        seen = reached(world, osd, phase)
+        if seen:
+            return seen
+        looks += 1
+        result = world.result(job) if looks % 20 == 0 else None  # what has given up reaches nothing more
+        assert not result or result[0] == "Complete", f"{name} did not reach {phase}: {result}\n{world.log(job)[-3000:]}"
+        time.sleep(0.1)
+    raise AssertionError(f"waited 240 s in vain for {name} to reach {phase}")
+
+
+def reached(world, osd, phase):
+    if phase == "look":  # before there is a record all that is made is a look at a node's disks
+        return any(job["metadata"]["name"].startswith("osd-migrate-") for job in world.get("jobs")["items"])
+    word = BEGINS.get(phase, phase)
+    record = world.records().get(osd)
+    if record and any(done == word for done, _ in record["milestones"]):
+        return "open"
+    if not record and any(entry["osd"] == osd for entry in world.closed()):
+        return "closed"
+    return None
+
+
+def kill_process(world, pattern):
+    for host in ("h1", "h2", "h3"):
+        world.lab("on", host, "pkill", "-KILL", "-f", pattern, check=False)
+
+
+def delete_pods(world, selector):
+    world.kubectl("delete", "pods", "-l", selector, "--grace-period=0", "--force", "--wait=false", check=False)
+
+
+def restart_a_kubelet(world, _job):
+    pods = world.get("pods", "-l", "app.kubernetes.io/name=osd-migrate")["items"]
+    hosts = sorted(pod["spec"].get("nodeName", "h1") for pod in pods if pod["status"].get("phase") == "Running")
+    world.lab("restart", hosts[0] if hosts else "h1", "kubelet")
+
+
+KINDS = {
+    "runner process": lambda world, _job: kill_process(world, "^/usr/local/bin/osd-migrate (run|provision)"),
+    "runner pod": lambda world, job: delete_pods(world, f"batch.kubernetes.io/job-name={job}"),
+    "agent": lambda world, _job: kill_process(world, "^/opt/osd-migrate/osd-migrate node "),
+    "kubelet": restart_a_kubelet,
+}

@@ -1,0 +1,99 @@
+"""What must hold of new OSDs, asked of disks, Ceph and Kubernetes, and not of the Job that made them; and how long each took."""
+import datetime
+import json
+
+FILE = "/var/lib/rook/osd-migrate/osd-on-file.img"  # below dataDirHostPath
+
+
+def by_id(disk):
+    return f"/dev/disk/by-id/lab-{disk}"
+
+
+def expect(world, places, zones, weights=None):
+    """One OSD on each of `places` (host, path), none elsewhere, ids from 0 without a gap; up, in, in its place, with its
+    Deployment; no trace of an id that was given away beside them. Returns the id of each place."""
+    dump = world.ceph("osd", "dump")
+    slots = {osd["osd"]: osd for osd in dump["osds"]}
+    ids = list(range(len(places)))
+    assert sorted(slots) == ids and dump["max_osd"] == len(places), f"OSDs {sorted(slots)}, max_osd {dump['max_osd']}; wanted {ids}"
+    # A flag of ours on an OSD would stand in its state, as `new` and `destroyed` do.
+    odd = {osd: slot["state"] for osd, slot in slots.items() if sorted(slot["state"]) != ["exists", "up"] or not slot["in"] or slot["weight"] != 1}
+    assert not odd, f"not up, in and nothing more: {odd}"
+    assert "noout" not in dump["flags"] and not dump.get("crush_node_flags"), dump["flags"]
+    keys = sorted(e["entity"] for e in world.ceph("auth", "ls")["auth_dump"] if e["entity"].startswith("osd."))
+    assert keys == sorted(f"osd.{osd}" for osd in ids), f"keys of {keys}"
+    found = {place: int(label["whoami"]) for place, label in labels(world, places).items() if label["osd_uuid"] == slots[int(label["whoami"])]["uuid"]}
+    assert sorted(found.values()) == ids, f"the disks' labels do not tell of each OSD once: {found}"
+    stores = {m["id"]: (m["osd_objectstore"], m["hostname"]) for m in world.ceph("osd", "metadata")}
+    assert stores == {osd: ("bluestore", host) for (host, _), osd in found.items()}, stores
+    in_crush(world, found, zones, weights or {})
+    for (host, path), osd in found.items():
+        deployment(world, osd, slots[osd]["uuid"], host, path, zones[host])
+    return found
+
+
+def labels(world, places):
+    """What the device itself says; asked one host at a time."""
+    told = {}
+    for host in sorted({host for host, _ in places}):
+        paths = [path for at, path in places if at == host]
+        text = world.lab("on", host, "ceph-bluestore-tool", "show-label", *(word for path in paths for word in ("--dev", path))).stdout
+        told.update({(host, path): label for path, label in json.loads(text).items()})
+    return told
+
+
+def in_crush(world, found, zones, weights):
+    nodes = {node["id"]: node for node in world.ceph("osd", "tree")["nodes"]}
+    above = {child: node for node in nodes.values() for child in node.get("children", [])}
+    for (host, path), osd in found.items():
+        way, at = [], osd
+        while at in above:
+            at = above[at]["id"]
+            way.append((nodes[at]["type"], nodes[at]["name"]))
+        wanted = [("host", host), *zones[host].items(), ("root", "default")]
+        assert way == wanted, f"osd.{osd} is in {way}, not in {wanted}"
+        size = int(world.ceph("osd", "metadata", str(osd))["bluestore_bdev_size"])
+        weight = weights.get(osd, size / 2**40)
+        assert abs(nodes[osd]["crush_weight"] - weight) < 0.0002, f"osd.{osd} weighs {nodes[osd]['crush_weight']}, not {weight}"
+
+
+def deployment(world, osd, fsid, host, path, zone):
+    """In Rook's shape, as far as Rook itself, or a person, looks things up by it."""
+    found = world.get("deployment", f"rook-ceph-osd-{osd}")
+    assert found, f"osd.{osd} has no Deployment"
+    wanted = {"app": "rook-ceph-osd", "ceph-osd-id": str(osd), "osd": str(osd), "rook_cluster": "rook-ceph", "osd-store": "bluestore",
+              "topology-location-root": "default", "topology-location-host": host}
+    wanted |= {f"topology-location-{kind}": name for kind, name in zone.items()}
+    has = found["metadata"]["labels"]
+    assert wanted.items() <= has.items(), f"labels of osd.{osd}'s Deployment: {has}, lacking {dict(wanted.items() - has.items())}"
+    pod = found["spec"]["template"]["spec"]
+    env = {e["name"]: e.get("value") for c in pod["containers"] + pod["initContainers"] for e in c.get("env", [])}
+    assert env["ROOK_OSD_UUID"] == fsid and env["ROOK_OSD_ID"] == str(osd), env
+    assert env["ROOK_BLOCK_PATH"] == path, f"osd.{osd} is started from {env['ROOK_BLOCK_PATH']}, wanted {path}"
+    assert pod["nodeSelector"] == {"kubernetes.io/hostname": host}, pod["nodeSelector"]
+    assert found["spec"]["replicas"] == 1 and found["status"].get("availableReplicas") == 1, found["status"]
+    assert [owner["kind"] for owner in found["metadata"].get("ownerReferences", [])] == ["CephCluster"], found["metadata"].get("ownerReferences")
+
+
+# ---- how long it took
+
+
+def seconds(record):
+    """Seconds of a record by stage: from each milestone to the next one."""
+    stages, last = {}, None
+    for word, at in record["milestones"]:
+        time = datetime.datetime.fromisoformat(at)
+        if last:
+            stages[f"{last[0]} to {word}"] = (time - last[1]).total_seconds()
+        last = (word, time)
+    return stages
+
+
+def figures(world, alone):
+    """Seconds per new OSD, beside `ceph-volume raw prepare` alone, typed on the host. OSDs of runs that were killed are
+    told too: they show what a kill costs."""
+    for record in world.closed():
+        if record["door"]["door"] == "new":
+            stages = seconds(record)
+            world.say(f"osd.{record['osd']} on {record['node']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+    world.say(f"ceph-volume raw prepare alone, on the host: {alone:.1f} s")

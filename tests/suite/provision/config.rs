@@ -1,0 +1,190 @@
+//! How the new OSDs are laid out, and what can't be.
+
+use osd_migrate::domain::osd::{Layout, Mode, ObjectStore, Weight};
+use osd_migrate::domain::storage::DeviceConfig;
+
+use super::*;
+use crate::support::check;
+
+fn sized(size: u64) -> DeviceConfig {
+    DeviceConfig { database_size_mb: Some(size), ..DeviceConfig::default() }
+}
+
+fn encrypted(yes: bool) -> DeviceConfig {
+    DeviceConfig { encrypted: Some(yes), ..DeviceConfig::default() }
+}
+
+fn class(class: &str) -> DeviceConfig {
+    DeviceConfig { device_class: Some(class.to_owned()), ..DeviceConfig::default() }
+}
+
+/// `sdb` named by `h1`, with a config on each level.
+fn levels(cluster: DeviceConfig, node: DeviceConfig, device: DeviceConfig) -> Case {
+    Case::named(
+        devices(&["sdb"]),
+        DeviceSelection::default(),
+        &[free("sdb"), free("nvme0n1"), free("nvme1n1")],
+    )
+    .with(|case| {
+        case.storage().config = cluster;
+        case.storage().nodes[0].config = node;
+        case.storage().nodes[0].selection.devices[0].config = device;
+    })
+}
+
+fn none() -> DeviceConfig {
+    DeviceConfig::default()
+}
+
+#[test]
+fn the_device_goes_before_the_node_and_the_node_before_the_cluster() {
+    let class_of = |case: Case| case.only().device_class;
+    assert_eq!(class_of(levels(class("a"), none(), none())).as_deref(), Some("a"));
+    assert_eq!(class_of(levels(class("a"), class("b"), none())).as_deref(), Some("b"));
+    assert_eq!(class_of(levels(class("a"), class("b"), class("c"))).as_deref(), Some("c"));
+    assert_eq!(class_of(levels(none(), none(), none())), None);
+
+    let encryption = |case: Case| case.only().layout.encrypted;
+    assert!(encryption(levels(encrypted(true), none(), none())));
+    assert!(!encryption(levels(encrypted(true), encrypted(false), none())));
+    assert!(encryption(levels(encrypted(true), encrypted(false), encrypted(true))));
+
+    let weight = |tib| DeviceConfig { initial_weight: Some(Weight::from_decimal(tib)), ..none() };
+    let weight_of = |case: Case| case.only().initial_weight;
+    assert_eq!(weight_of(levels(weight(1.0), none(), none())), Some(Weight::ONE));
+    assert_eq!(weight_of(levels(weight(1.0), weight(2.0), none())), Some(Weight::from_decimal(2.0)));
+    assert_eq!(weight_of(levels(weight(1.0), weight(2.0), weight(0.5))), Some(Weight::from_decimal(0.5)));
+
+    let db_of = |case: Case| case.only().db.map(|db| (db.identity.stable_name(), db.size_mib));
+    let nvme = |n: u32, size| Some((format!("/dev/disk/by-id/ata-nvme{n}n1"), size));
+    assert_eq!(db_of(levels(metadata("nvme0n1"), none(), none())), nvme(0, None));
+    assert_eq!(db_of(levels(metadata("nvme0n1"), metadata("/dev/nvme1n1"), none())), nvme(1, None));
+    let by_link = metadata("/dev/disk/by-id/ata-nvme1n1");
+    assert_eq!(db_of(levels(metadata("nvme0n1"), sized(2048), by_link)), nvme(1, Some(2048)));
+    assert_eq!(db_of(levels(sized(1024), metadata("nvme0n1"), sized(4096))), nvme(0, Some(4096)));
+
+    let count = |count| DeviceConfig { osds_per_device: Some(count), ..none() };
+    assert_eq!(levels(count(2), count(1), none()).made(), ["sdb"]);
+    assert_eq!(levels(count(1), none(), count(2)).made(), Vec::<String>::new());
+}
+
+#[test]
+fn a_node_takes_back_by_setting_to_nothing_and_a_device_does_not() {
+    assert_eq!(levels(metadata("nvme0n1"), metadata(""), none()).only().db, None);
+    assert_eq!(levels(class("a"), class(""), none()).only().device_class, None);
+    assert!(levels(metadata("nvme0n1"), none(), metadata("")).only().db.is_some());
+    assert_eq!(levels(class("a"), none(), class("")).only().device_class.as_deref(), Some("a"));
+    let size_of = |case: Case| case.only().db.unwrap().size_mib;
+    let both = DeviceConfig { database_size_mb: Some(2048), ..metadata("nvme0n1") };
+    assert_eq!(size_of(levels(both.clone(), sized(0), none())), None);
+    assert_eq!(size_of(levels(both, none(), sized(0))), Some(2048));
+}
+
+#[test]
+fn the_layout_is_raw_only_where_rook_chooses_raw() {
+    let layout = |mode, encrypted| Layout { store: ObjectStore::bluestore(), mode, encrypted };
+    let of = |config| levels(config, none(), none()).only().layout;
+    assert_eq!(of(none()), layout(Mode::Raw, false));
+    assert_eq!(of(encrypted(true)), layout(Mode::Lvm, true));
+    assert_eq!(of(metadata("nvme0n1")), layout(Mode::Lvm, false));
+    assert_eq!(of(DeviceConfig { encrypted: Some(true), ..metadata("nvme0n1") }), layout(Mode::Lvm, true));
+    // Sizes change nothing about it.
+    assert_eq!(of(sized(1024)), layout(Mode::Raw, false));
+}
+
+#[test]
+fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all() {
+    let disks = [free("sdb"), free("sdc")];
+    let changes: [(Change<'_>, &str); 7] = [
+        (&|case| case.storage().config.osds_per_device = Some(2), "osdsPerDevice is 2"),
+        (
+            &|case| case.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()),
+            "the store bluestore-rdr is asked for",
+        ),
+        (&|case| case.storage().config.unreadable = vec!["x is `y`".to_owned()], "x is `y`"),
+        (&|case| case.inventory.capability.raw_osd_id = false, "ceph-volume of ceph version 16.2.15"),
+        (
+            &|case| case.inventory.capability.missing_tools = set(&["sgdisk"]),
+            "the image of its node lacks sgdisk",
+        ),
+        (&|case| case.inventory.capability.key_accepted = false, "the mons refuse the key"),
+        (
+            &|case| {
+                case.storage().config.device_class = Some("hdd".to_owned());
+                case.node().labels.insert("osd.rook.io/device-class".to_owned(), "ssd".to_owned());
+            },
+            "deviceClass is hdd and the label osd.rook.io/device-class of its node is ssd",
+        ),
+    ];
+    for (change, why) in changes {
+        let case = Case::of(all(), &disks).with(change);
+        assert_eq!(case.made(), Vec::<String>::new(), "{why}");
+        let expected = format!("node h1: sdb, sdc can't be made an OSD: {why}");
+        check!(&case.problems()[..], [only] if only.starts_with(&expected));
+        check!(case.verdict("sdb"), Verdict::Rejected(_));
+        // Nobody is told of it where no disk would become one.
+        assert_eq!(Case::of(filter("none"), &disks).with(change).problems(), Vec::<String>::new(), "{why}");
+    }
+}
+
+#[test]
+fn what_can_not_be_read_counts_on_every_level() {
+    let unreadable = || DeviceConfig { unreadable: vec!["x is `y`".to_owned()], ..none() };
+    for case in [
+        levels(unreadable(), none(), none()),
+        levels(none(), unreadable(), none()),
+        levels(none(), none(), unreadable()),
+    ] {
+        assert_eq!(case.problems(), ["node h1: sdb can't be made an OSD: x is `y`"]);
+    }
+}
+
+#[test]
+fn a_partition_is_plain_or_nothing() {
+    let part = |config: DeviceConfig| {
+        Case::of(filter("^sda1$"), &[free_partition("sda1", "sda"), free("nvme0n1")])
+            .with(|case| case.storage().config = config)
+    };
+    assert_eq!(part(none()).only().layout.mode, Mode::Raw);
+    assert_eq!(
+        part(encrypted(true)).problems(),
+        ["node h1: sda1 can't be made an OSD: a partition can't be encrypted (encryptedDevice)"]
+    );
+    assert_eq!(
+        part(metadata("nvme0n1")).problems(),
+        ["node h1: sda1 can't be made an OSD: a partition can't have a metadataDevice"]
+    );
+}
+
+#[test]
+fn a_plain_osd_with_a_database_is_not_made_where_rook_would_look_for_an_encrypted_one() {
+    let plain_on_encrypted =
+        levels(none(), DeviceConfig { encrypted: Some(true), ..metadata("nvme0n1") }, encrypted(false));
+    check!(&plain_on_encrypted.problems()[..], [only] if only.contains("Rook could not start it"));
+    assert_eq!(levels(none(), encrypted(true), encrypted(false)).only().layout.mode, Mode::Raw);
+}
+
+#[test]
+fn the_label_of_a_node_names_the_class_where_nothing_else_does() {
+    let label = |case: &mut Case| {
+        case.node().labels.insert("osd.rook.io/device-class".to_owned(), "nvme".to_owned());
+    };
+    assert_eq!(levels(none(), none(), none()).with(label).only().device_class.as_deref(), Some("nvme"));
+    // A device's own is no conflict: it is nearer.
+    assert_eq!(levels(none(), none(), class("c")).with(label).only().device_class.as_deref(), Some("c"));
+}
+
+#[test]
+fn sizes_without_effect_are_said_where_an_osd_is_made() {
+    let wal = DeviceConfig { wal_size_mb: Some(576), ..sized(1024) };
+    let case = levels(none(), none(), wal.clone());
+    assert_eq!(case.made(), ["sdb"]);
+    check!(&case.problems()[..], [first, second]
+        if first.starts_with("node h1: databaseSizeMB 1024 has no effect without a metadataDevice")
+            && second.starts_with("node h1: walSizeMB 576 has no effect"));
+    let with_db = levels(metadata("nvme0n1"), none(), wal.clone());
+    check!(&with_db.problems()[..], [only] if only.starts_with("node h1: walSizeMB 576"));
+    let nothing_new =
+        levels(wal, none(), none()).with(|case| case.inventory.disks = vec![ours("sdb", OsdId(1))]);
+    assert_eq!(nothing_new.problems(), Vec::<String>::new());
+}

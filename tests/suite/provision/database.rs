@@ -1,0 +1,182 @@
+//! `metadataDevice`.
+
+use osd_migrate::domain::inspection::RecordId;
+use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection};
+
+use super::*;
+use crate::support::check;
+
+/// All disks are asked for, and `nvme0n1` is their metadata device, of so many MiB.
+fn shared(disks: &[&str], mib: u64) -> Case {
+    let mut seen: Vec<DiskSeen> = disks.iter().map(|name| free(name)).collect();
+    let mut nvme = free("nvme0n1");
+    nvme.identity.size_bytes = mib << 20;
+    seen.push(nvme);
+    Case::of(all(), &seen).with(|case| case.storage().config = metadata("nvme0n1"))
+}
+
+fn device(case: &mut Case) -> &mut DiskSeen {
+    case.inventory.disks.iter_mut().find(|disk| disk.name == "nvme0n1").unwrap()
+}
+
+/// Databases of osd.1 and osd.2 are on it.
+fn with_databases(case: &mut Case) {
+    device(case).state = DiskState::Ours { fsid: fsid(OsdId(1)), osd: Some(OsdId(1)) };
+    case.inventory.osds =
+        vec![listed(OsdId(1), Some("nvme0n1")), listed(OsdId(2), Some("nvme0n1")), listed(OsdId(3), None)];
+}
+
+fn sizes(case: &Case) -> Vec<(String, Option<u64>)> {
+    let size = |vacancy: &Vacancy| (vacancy.name.clone(), vacancy.db.clone().unwrap().size_mib);
+    vacancies(&case.process()).iter().map(size).collect()
+}
+
+#[test]
+fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
+    for name in ["nvme0n1", "/dev/nvme0n1", "/dev/disk/by-id/ata-nvme0n1"] {
+        let case = shared(&["sdb"], 10_000).with(|case| case.storage().config = metadata(name));
+        assert_eq!(case.made(), ["sdb"], "{name}");
+        check!(case.verdict("nvme0n1"), Verdict::Rejected(why) if why.contains("kept for the databases"));
+        assert_eq!(case.problems(), Vec::<String>::new(), "{name}");
+    }
+    // Nor a partition of it, nor one that only one device names.
+    let partition = free_partition("nvme0n1p1", "nvme0n1");
+    let part = Case::of(devices(&["sdb", "nvme0n1p1"]), &[free("sdb"), free("nvme0n1"), partition])
+        .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
+    assert_eq!(part.made(), ["sdb"]);
+    let of_a_device = Case::of(devices(&["sdb", "nvme0n1"]), &[free("sdb"), free("nvme0n1")])
+        .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
+    assert_eq!(of_a_device.made(), ["sdb"]);
+    // Asked for by name as well: the owner contradicts himself.
+    check!(&of_a_device.problems()[..], [only] if only.starts_with("node h1: nvme0n1 can't be made an OSD: it is kept"));
+    // Of another level that is not in effect it is none.
+    let taken_back =
+        Case::named(all(), DeviceSelection::default(), &[free("sdb"), free("nvme0n1")]).with(|case| {
+            case.storage().config = metadata("nvme0n1");
+            case.storage().nodes[0].config = metadata("");
+        });
+    assert_eq!(taken_back.made(), ["sdb", "nvme0n1"]);
+}
+
+#[test]
+fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_made() {
+    let tombstone =
+        DiskState::Tombstone { osd: OsdId(7), old: fsid(OsdId(7)), record: RecordId("r-1".to_owned()) };
+    let ours = |osd| DiskState::Ours { fsid: fsid(OsdId(1)), osd };
+    let cases: [(Change<'_>, &str); 6] = [
+        (
+            &|case| case.inventory.disks.retain(|disk| disk.name != "nvme0n1"),
+            "its metadataDevice nvme0n1 is not there",
+        ),
+        (
+            &|case| {
+                device(case).state =
+                    DiskState::Rejected { why: Rejection::Signature { kind: "xfs".to_owned() } }
+            },
+            "its metadataDevice nvme0n1 can't be used: a signature of xfs",
+        ),
+        (
+            &|case| device(case).state = DiskState::Rejected { why: Rejection::Lvm },
+            "its metadataDevice nvme0n1 can't be used: a physical volume of LVM",
+        ),
+        (
+            &|case| device(case).state = tombstone.clone(),
+            "its metadataDevice nvme0n1 can't be used: it is kept for osd.7",
+        ),
+        (
+            &|case| device(case).state = ours(Some(OsdId(1))),
+            "its metadataDevice nvme0n1 can't be used: it holds osd.1 of this cluster, and no databases",
+        ),
+        (
+            &|case| device(case).parent = Some("nvme0".to_owned()),
+            "its metadataDevice nvme0n1 is a partition: only whole disks are taken",
+        ),
+    ];
+    for (change, why) in cases {
+        let case = shared(&["sdb", "sdc"], 10_000).with(change);
+        assert_eq!(case.made(), Vec::<String>::new(), "{why}");
+        assert_eq!(case.problems(), [format!("node h1: sdb, sdc can't be made an OSD: {why}")]);
+    }
+}
+
+#[test]
+fn only_the_osds_that_want_a_missing_metadata_device_are_not_made() {
+    let case = Case::of(devices(&["sdb", "sdc"]), &[free("sdb"), free("sdc")])
+        .with(|case| case.storage().selection.devices[0].config = metadata("nvme9n1"));
+    assert_eq!(case.made(), ["sdc"]);
+}
+
+#[test]
+fn one_with_databases_of_this_cluster_is_shared() {
+    for state in [
+        DiskState::Ours { fsid: fsid(OsdId(1)), osd: Some(OsdId(1)) },
+        DiskState::Rejected { why: Rejection::Lvm },
+        DiskState::Rejected { why: Rejection::Held { by: vec!["dm-1".to_owned()] } },
+        DiskState::Rejected { why: Rejection::CephVolume { why: vec!["LVM detected".to_owned()] } },
+    ] {
+        let case =
+            shared(&["sdb"], 10_000).with(with_databases).with(|case| device(case).state = state.clone());
+        assert_eq!(case.made(), ["sdb"], "{state:?}");
+        // Data of another kind is not explained by them.
+        let foreign = case.with(|case| device(case).state = mounted("nvme0n1").state);
+        assert_eq!(foreign.made(), Vec::<String>::new());
+    }
+    let of_another_cluster = shared(&["sdb"], 10_000).with(with_databases).with(|case| {
+        let other = osd_migrate::domain::osd::ClusterFsid::new(uuid::Uuid::from_u128(0xbad)).unwrap();
+        case.inventory.osds.iter_mut().for_each(|osd| osd.cluster = other);
+    });
+    assert_eq!(of_another_cluster.made(), Vec::<String>::new());
+}
+
+#[test]
+fn one_osd_alone_leaves_the_size_to_ceph_volume_and_several_share_evenly() {
+    assert_eq!(sizes(&shared(&["sdb"], 10_001)), [("sdb".to_owned(), None)]);
+    // 10001 MiB, one of them LVM's: 2500 extents of 4 MiB, a third of them each.
+    let three = sizes(&shared(&["sdb", "sdc", "sdd"], 10_001));
+    assert_eq!(three, ["sdb", "sdc", "sdd"].map(|name| (name.to_owned(), Some(3332))));
+    // Without that one the last extent is not whole.
+    let two = sizes(&shared(&["sdb", "sdc"], 10_000));
+    assert_eq!(two, ["sdb", "sdc"].map(|name| (name.to_owned(), Some(4996))));
+}
+
+#[test]
+fn the_share_is_the_same_when_some_were_made_already() {
+    // Made at once: four share 10000 MiB. Now two are there and two are left.
+    let case = shared(&["sdb", "sdc"], 10_001).with(with_databases);
+    assert_eq!(sizes(&case), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(2500))));
+    assert_eq!(sizes(&shared(&["sda", "sdb", "sdc", "sdd"], 10_001))[0].1, Some(2500));
+    // The last of three is not alone.
+    assert_eq!(sizes(&shared(&["sdb"], 10_001).with(with_databases)), [("sdb".to_owned(), Some(3332))]);
+}
+
+#[test]
+fn declared_sizes_are_given_while_there_is_room() {
+    let declared = |mib| {
+        shared(&["sdb", "sdc", "sdd"], 10_001).with(|case| case.storage().config.database_size_mb = Some(mib))
+    };
+    assert_eq!(sizes(&declared(3332)).len(), 3);
+    let too_much = declared(4000);
+    assert_eq!(sizes(&too_much), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(4000))));
+    assert_eq!(
+        too_much.problems(),
+        ["node h1: sdd can't be made an OSD: there is no room for its database on nvme0n1"]
+    );
+    // How much is left beside databases that are there is not known here.
+    assert_eq!(sizes(&declared(4000).with(with_databases)).len(), 3);
+}
+
+#[test]
+fn those_without_a_size_share_what_the_others_leave() {
+    let case =
+        Case::of(devices(&["sdb", "sdc", "sdd"]), &shared(&["sdb", "sdc", "sdd"], 10_001).inventory.disks)
+            .with(|case| {
+                case.storage().config = metadata("nvme0n1");
+                case.storage().selection.devices[1].config =
+                    DeviceConfig { database_size_mb: Some(4000), ..DeviceConfig::default() };
+            });
+    let expected = [("sdb", 3000), ("sdc", 4000), ("sdd", 3000)];
+    assert_eq!(sizes(&case), expected.map(|(name, size)| (name.to_owned(), Some(size))));
+    let full = case.with(|case| case.storage().selection.devices[1].config.database_size_mb = Some(10_000));
+    assert_eq!(full.made(), ["sdc"]);
+    check!(&full.problems()[..], [only] if only.starts_with("node h1: sdb, sdd can't be made an OSD: there is no room"));
+}

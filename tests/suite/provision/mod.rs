@@ -1,0 +1,175 @@
+//! Stage 2: which disks of which nodes become OSDs. Each rule has a test that fails without it.
+
+mod config;
+mod database;
+mod location;
+mod nodes;
+mod select;
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Rejection};
+use osd_migrate::domain::observation::{Node, Observation};
+use osd_migrate::domain::osd::{DeviceIdentity, Mode, NodeName, ObjectStore, OsdFsid, OsdId};
+use osd_migrate::domain::provision::{self, Processed, Vacancy, Verdict};
+use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
+
+use crate::support::build::{self, GIB};
+
+/// A free disk: links and names follow from the kernel's name.
+fn free(name: &str) -> DiskSeen {
+    DiskSeen {
+        name: name.to_owned(),
+        parent: None,
+        links: [format!("/dev/disk/by-id/ata-{name}"), format!("/dev/disk/by-path/pci-{name}")].into(),
+        identity: DeviceIdentity {
+            by_id: [format!("ata-{name}")].into(),
+            serial: Some(format!("S-{name}")),
+            wwn: Some(format!("wwn-{name}")),
+            size_bytes: 100 * GIB,
+        },
+        rotational: true,
+        state: DiskState::Free,
+    }
+}
+
+fn free_partition(name: &str, parent: &str) -> DiskSeen {
+    DiskSeen { parent: Some(parent.to_owned()), ..free(name) }
+}
+
+fn rejected(name: &str, why: Rejection) -> DiskSeen {
+    DiskSeen { state: DiskState::Rejected { why }, ..free(name) }
+}
+
+fn mounted(name: &str) -> DiskSeen {
+    rejected(name, Rejection::Mounted { at: "/srv".to_owned() })
+}
+
+fn ours(name: &str, osd: OsdId) -> DiskSeen {
+    DiskSeen { state: DiskState::Ours { fsid: fsid(osd), osd: Some(osd) }, ..free(name) }
+}
+
+fn fsid(osd: OsdId) -> OsdFsid {
+    build::old(osd)
+}
+
+/// An OSD on lvm, as the inventory lists it.
+fn listed(osd: OsdId, db_disk: Option<&str>) -> OsdSeen {
+    OsdSeen {
+        fsid: fsid(osd),
+        osd,
+        cluster: build::cluster(),
+        mode: Mode::Lvm,
+        store: ObjectStore::bluestore(),
+        encrypted: false,
+        block_path: format!("/dev/ceph-{}/osd-block", osd.0),
+        activatable: true,
+        db_path: db_disk.map(|_| format!("/dev/ceph-db/osd-db-{}", osd.0)),
+        db_disk: db_disk.map(str::to_owned),
+        wal_path: None,
+    }
+}
+
+fn all() -> DeviceSelection {
+    DeviceSelection { all: Some(true), ..DeviceSelection::default() }
+}
+
+fn filter(filter: &str) -> DeviceSelection {
+    DeviceSelection { filter: Some(filter.to_owned()), ..DeviceSelection::default() }
+}
+
+fn path_filter(filter: &str) -> DeviceSelection {
+    DeviceSelection { path_filter: Some(filter.to_owned()), ..DeviceSelection::default() }
+}
+
+fn devices(names: &[&str]) -> DeviceSelection {
+    let device = |name: &&str| NamedDevice { name: (*name).to_owned(), config: DeviceConfig::default() };
+    DeviceSelection { devices: names.iter().map(device).collect(), ..DeviceSelection::default() }
+}
+
+fn entry(name: &str, selection: DeviceSelection) -> StorageNode {
+    StorageNode { name: name.to_owned(), selection, config: DeviceConfig::default() }
+}
+
+fn metadata(name: &str) -> DeviceConfig {
+    DeviceConfig { metadata_device: Some(name.to_owned()), ..DeviceConfig::default() }
+}
+
+/// One thing that is different.
+type Change<'a> = &'a dyn Fn(&mut Case);
+
+/// A node `h1`, its disks, and what is declared.
+#[derive(Clone)]
+struct Case {
+    seen: Observation,
+    inventory: NodeInventory,
+}
+
+impl Case {
+    /// All nodes are used, with this selection and these disks.
+    fn of(selection: DeviceSelection, disks: &[DiskSeen]) -> Self {
+        let mut seen = build::observation();
+        seen.kube.declaration.storage = Storage { all_nodes: true, selection, ..Storage::default() };
+        let (disks, notes) = (disks.to_vec(), Vec::new());
+        Self { seen, inventory: NodeInventory { capability: build::able(), disks, osds: Vec::new(), notes } }
+    }
+
+    /// `h1` alone is named, with a selection of its own beside the cluster's.
+    fn named(own: DeviceSelection, cluster: DeviceSelection, disks: &[DiskSeen]) -> Self {
+        Self::of(cluster, disks).with(|case| {
+            case.storage().all_nodes = false;
+            case.storage().nodes = vec![entry("h1", own)];
+        })
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn storage(&mut self) -> &mut Storage {
+        &mut self.seen.kube.declaration.storage
+    }
+
+    fn node(&mut self) -> &mut Node {
+        self.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap()
+    }
+
+    fn process(&self) -> Processed {
+        provision::process(&NodeName("h1".to_owned()), &self.inventory, &self.seen, false)
+    }
+
+    /// Kernel names of the disks that become OSDs.
+    fn made(&self) -> Vec<String> {
+        vacancies(&self.process()).iter().map(|vacancy| vacancy.name.clone()).collect()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.process().problems
+    }
+
+    /// The one new OSD.
+    fn only(&self) -> Vacancy {
+        let processed = self.process();
+        let vacancies = vacancies(&processed);
+        assert_eq!(vacancies.len(), 1, "{processed:#?}");
+        vacancies[0].clone()
+    }
+
+    /// What is to be done with a disk.
+    fn verdict(&self, name: &str) -> Verdict {
+        self.process().disks.into_iter().find(|(disk, _)| disk.name == name).unwrap().1
+    }
+}
+
+fn vacancies(processed: &Processed) -> Vec<Vacancy> {
+    let new = |(_, verdict): &(DiskSeen, Verdict)| match verdict {
+        Verdict::New(vacancy) => Some((**vacancy).clone()),
+        _ => None,
+    };
+    processed.disks.iter().filter_map(new).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}

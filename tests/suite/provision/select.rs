@@ -1,0 +1,308 @@
+//! Which disks are asked for, and which of them can be had.
+
+use osd_migrate::domain::inspection::RecordId;
+use osd_migrate::domain::inventory::{DiskState, Rejection};
+use osd_migrate::domain::osd::{Mode, NodeName, OsdId};
+use osd_migrate::domain::provision::{self, FILE, Verdict};
+use osd_migrate::domain::storage::DeviceSelection;
+
+use super::*;
+use crate::support::check;
+
+/// Two disks, a partitioned one, and its blank partition.
+fn shelf() -> Vec<DiskSeen> {
+    vec![
+        rejected("sda", Rejection::Partitioned { count: 1 }),
+        free_partition("sda1", "sda"),
+        free("sdb"),
+        free("sdc"),
+    ]
+}
+
+#[test]
+fn selections_mean_what_rook_means_by_them() {
+    for (selection, expected) in [
+        (DeviceSelection::default(), vec![]),
+        (DeviceSelection { all: Some(false), ..DeviceSelection::default() }, vec![]),
+        // Partitions count like disks.
+        (all(), vec!["sda1", "sdb", "sdc"]),
+        // The word that Rook hands useAllDevices on as.
+        (filter("all"), vec!["sda1", "sdb", "sdc"]),
+        // Searched for anywhere in the name, not the whole of it.
+        (filter("^sd[ab]"), vec!["sda1", "sdb"]),
+        (filter("^sda$"), vec![]),
+        (filter("b"), vec!["sdb"]),
+        // Kernel names, not paths.
+        (filter("by-id"), vec![]),
+        (filter("/dev/sdb"), vec![]),
+        // Paths: every link, and the device's own.
+        (path_filter("^/dev/disk/by-path/pci-sdc$"), vec!["sdc"]),
+        (path_filter("^/dev/disk/by-id/ata-sd[bc]"), vec!["sdb", "sdc"]),
+        (path_filter("^/dev/sdb$"), vec!["sdb"]),
+        (path_filter("^sdb"), vec![]),
+        // By kernel name, by path, by any link in full.
+        (devices(&["sdb"]), vec!["sdb"]),
+        (devices(&["/dev/sdb"]), vec!["sdb"]),
+        (devices(&["/dev/disk/by-id/ata-sdb", "/dev/disk/by-path/pci-sdc"]), vec!["sdb", "sdc"]),
+        (devices(&["sda1"]), vec!["sda1"]),
+        // A name is no pattern.
+        (devices(&["sd."]), vec![]),
+        (devices(&["sd"]), vec![]),
+        (devices(&["disk/by-id/ata-sdb"]), vec![]),
+        // An empty text is none.
+        (DeviceSelection { filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
+        (DeviceSelection { path_filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
+    ] {
+        assert_eq!(Case::of(selection.clone(), &shelf()).made(), expected, "{selection:?}");
+    }
+}
+
+#[test]
+fn devices_go_before_filters_and_filters_before_all() {
+    let everything = DeviceSelection {
+        filter: Some("sdb".to_owned()),
+        path_filter: Some("pci-sdc".to_owned()),
+        all: Some(true),
+        ..devices(&["sda1"])
+    };
+    let without_devices = DeviceSelection { devices: Vec::new(), ..everything.clone() };
+    let without_filter = DeviceSelection { filter: None, ..without_devices.clone() };
+    let without_paths = DeviceSelection { path_filter: None, ..without_filter.clone() };
+    for (selection, expected) in [
+        (everything, vec!["sda1"]),
+        (without_devices, vec!["sdb"]),
+        (without_filter, vec!["sdc"]),
+        (without_paths, vec!["sda1", "sdb", "sdc"]),
+    ] {
+        assert_eq!(Case::of(selection.clone(), &shelf()).made(), expected, "{selection:?}");
+    }
+}
+
+#[test]
+fn a_field_that_a_node_does_not_set_is_the_clusters() {
+    for (own, cluster, expected) in [
+        (filter("sdb"), all(), vec!["sdb"]),
+        (DeviceSelection::default(), filter("sdc"), vec!["sdc"]),
+        (devices(&["sdb"]), devices(&["sdc"]), vec!["sdb"]),
+        (filter("sdb"), filter("sdc"), vec!["sdb"]),
+        (path_filter("pci-sdb"), path_filter("pci-sdc"), vec!["sdb"]),
+        (DeviceSelection { all: Some(false), ..DeviceSelection::default() }, all(), vec![]),
+        (
+            all(),
+            DeviceSelection { all: Some(false), ..DeviceSelection::default() },
+            vec!["sda1", "sdb", "sdc"],
+        ),
+        // Field by field, not the whole of it: the cluster's filter goes before the node's useAllDevices.
+        (all(), filter("sdc"), vec!["sdc"]),
+        (filter("sdb"), devices(&["sdc"]), vec!["sdc"]),
+    ] {
+        let case = Case::named(own.clone(), cluster.clone(), &shelf());
+        assert_eq!(case.made(), expected, "{own:?} {cluster:?}");
+    }
+}
+
+#[test]
+fn what_a_node_asks_for_in_vain_is_said() {
+    let case = Case::named(filter("sdb"), devices(&["sdc"]), &shelf());
+    assert_eq!(
+        case.problems(),
+        [
+            "node h1: spec.storage.nodes[h1].deviceFilter has no effect beside devices: Rook takes devices first"
+        ]
+    );
+    let all_beside_filter = Case::named(all(), filter("sdc"), &shelf());
+    assert_eq!(
+        all_beside_filter.problems(),
+        [
+            "node h1: spec.storage.nodes[h1].useAllDevices has no effect beside deviceFilter: Rook takes deviceFilter first"
+        ]
+    );
+    assert_eq!(Case::named(filter("sdb"), all(), &shelf()).problems(), Vec::<String>::new());
+}
+
+#[test]
+fn with_all_nodes_the_named_ones_are_void() {
+    let case = Case::of(filter("sdb"), &shelf()).with(|case| {
+        case.storage().nodes = vec![entry("h1", devices(&["sdc"])), entry("h2", devices(&["sdd"]))];
+    });
+    assert_eq!(case.made(), ["sdb"]);
+    check!(&case.problems()[..], [only] if only.starts_with("node h1: spec.storage.nodes[h1] has no effect: useAllNodes is true"));
+    // Only a name says nothing that could be lost.
+    let bare = case.with(|case| case.storage().nodes = vec![entry("h1", DeviceSelection::default())]);
+    assert_eq!(bare.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_node_that_is_not_named_gets_nothing() {
+    let case = Case::of(all(), &shelf()).with(|case| {
+        case.storage().all_nodes = false;
+        case.storage().nodes = vec![entry("h2", DeviceSelection::default())];
+    });
+    assert_eq!(case.made(), Vec::<String>::new());
+    check!(case.verdict("sdb"), Verdict::NotSelected);
+}
+
+#[test]
+fn a_node_is_meant_by_its_hostname_or_its_name_and_the_first_entry_counts() {
+    let case = Case::named(filter("sdb"), DeviceSelection::default(), &shelf());
+    let by_hostname = case.clone().with(|case| {
+        case.node().hostname = "short".to_owned();
+        case.storage().nodes = vec![entry("short", filter("sdc")), entry("h1", filter("sdb"))];
+    });
+    assert_eq!(by_hostname.made(), ["sdc"]);
+    let by_name = case.with(|case| case.node().hostname = "short".to_owned());
+    assert_eq!(by_name.made(), ["sdb"]);
+}
+
+#[test]
+fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
+    for (selection, what) in
+        [(filter("sd["), "deviceFilter `sd[`"), (path_filter("("), "devicePathFilter `(`")]
+    {
+        let case = Case::of(selection, &shelf());
+        assert_eq!(case.made(), Vec::<String>::new());
+        check!(&case.problems()[..], [only] if only.starts_with(&format!("node h1: {what} is no regular expression")));
+    }
+}
+
+#[test]
+fn a_named_device_that_is_missing_or_in_use_is_a_problem_and_the_rest_goes_on() {
+    let disks = [free("sdb"), mounted("sdc")];
+    let case = Case::of(devices(&["sdb", "sdc", "sdx", "/dev/disk/by-id/ata-sdy"]), &disks);
+    assert_eq!(case.made(), ["sdb"]);
+    assert_eq!(
+        case.problems(),
+        [
+            "node h1: sdx is named in devices and is not there",
+            "node h1: /dev/disk/by-id/ata-sdy is named in devices and is not there",
+            "node h1: sdc can't be made an OSD: mounted at /srv",
+        ]
+    );
+    check!(case.verdict("sdc"), Verdict::Rejected(why) if why == "mounted at /srv");
+    let by_link = Case::of(devices(&["/dev/disk/by-id/ata-sdc"]), &disks);
+    assert_eq!(
+        by_link.problems(),
+        ["node h1: /dev/disk/by-id/ata-sdc (sdc) can't be made an OSD: mounted at /srv"]
+    );
+    let nameless = Case::of(devices(&[""]), &disks);
+    assert_eq!(nameless.problems(), ["node h1: an entry of devices has neither name nor fullpath"]);
+}
+
+#[test]
+fn a_named_device_that_is_of_this_cluster_is_no_problem() {
+    let case = Case::of(devices(&["sdb"]), &[ours("sdb", OsdId(3))]);
+    assert_eq!(case.problems(), Vec::<String>::new());
+    check!(case.verdict("sdb"), Verdict::Ours { osd: Some(OsdId(3)), .. });
+    // Whether or not anybody asks for it; its id is looked up in the list of OSDs.
+    let unasked = Case::of(DeviceSelection::default(), &[ours("sdb", OsdId(3))]).with(|case| {
+        case.inventory.disks[0].state = DiskState::Ours { fsid: fsid(OsdId(3)), osd: None };
+        case.inventory.osds = vec![listed(OsdId(2), None), listed(OsdId(3), None)];
+    });
+    check!(unasked.verdict("sdb"), Verdict::Ours { osd: Some(OsdId(3)), .. });
+}
+
+#[test]
+fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_plan() {
+    for why in [
+        Rejection::ReadOnly,
+        Rejection::TooSmall { bytes: GIB },
+        Rejection::Held { by: vec!["dm-0".to_owned()] },
+        Rejection::ForeignCeph { cluster: None },
+        Rejection::Lvm,
+        Rejection::Luks,
+        Rejection::Signature { kind: "ext4".to_owned() },
+        Rejection::Data { what: "first MiB".to_owned() },
+        Rejection::NoStableName,
+    ] {
+        let case = Case::of(all(), &[rejected("sdb", why.clone()), free("sdc")]);
+        assert_eq!(case.made(), ["sdc"], "{why:?}");
+        assert_eq!(case.problems(), Vec::<String>::new(), "{why:?}");
+        check!(case.verdict("sdb"), Verdict::Rejected(text) if *text == why.to_string());
+        // What nobody asks for is not judged.
+        check!(Case::of(filter("sdc"), &[rejected("sdb", why)]).verdict("sdb"), Verdict::NotSelected);
+    }
+}
+
+#[test]
+fn volumes_of_a_ceph_cluster_are_no_disks() {
+    let case = Case::of(all(), &[free("rbd0"), free("rbd1p1"), free("rbdisk")]);
+    assert_eq!(case.made(), ["rbdisk"]);
+    check!(case.verdict("rbd0"), Verdict::Rejected(_));
+    check!(&Case::of(devices(&["rbd0"]), &[free("rbd0")]).problems()[..], [_]);
+}
+
+#[test]
+fn a_tombstone_is_free_and_keeps_what_it_says() {
+    let state =
+        DiskState::Tombstone { osd: OsdId(4), old: fsid(OsdId(4)), record: RecordId("r-1".to_owned()) };
+    let case = Case::of(filter("sdb"), &[DiskSeen { state: state.clone(), ..free("sdb") }]);
+    assert_eq!(case.only().tombstone, Some((OsdId(4), fsid(OsdId(4)), RecordId("r-1".to_owned()))));
+    let unasked = Case::of(filter("sdc"), &[DiskSeen { state, ..free("sdb") }, free("sdc")]);
+    assert_eq!(unasked.only().tombstone, None);
+}
+
+#[test]
+fn a_disk_seen_twice_is_taken_by_neither_name() {
+    let same_wwn = DiskSeen {
+        identity: DeviceIdentity { wwn: free("sdb").identity.wwn, ..free("sdc").identity },
+        ..free("sdc")
+    };
+    let same_name = DiskSeen {
+        identity: DeviceIdentity { wwn: free("sdc").identity.wwn, ..free("sdb").identity },
+        ..free("sdc")
+    };
+    for other in [same_wwn, same_name] {
+        let case = Case::of(all(), &[free("sdb"), other, free("sdd")]);
+        assert_eq!(case.made(), ["sdd"]);
+        check!(&case.problems()[..], [only] if only.starts_with("node h1: sdb, sdc can't be made an OSD: several disks are"));
+    }
+}
+
+#[test]
+fn a_vacancy_says_what_the_disk_is() {
+    let vacancy = Case::of(all(), &[free("sdb")]).only();
+    assert_eq!(vacancy.stable, "/dev/disk/by-id/ata-sdb");
+    assert_eq!(vacancy.device, free("sdb").identity);
+    assert!(!vacancy.on_file);
+}
+
+#[test]
+fn on_file_everything_else_is_ignored() {
+    let node = NodeName("h1".to_owned());
+    let mut case = Case::of(devices(&["sdz"]), &[free("sdb"), free(FILE)]).with(|case| {
+        case.storage().config = DeviceConfig { osds_per_device: Some(2), ..metadata("sdb") };
+        case.inventory.capability.raw_osd_id = false;
+    });
+    let processed = provision::process(&node, &case.inventory, &case.seen, true);
+    let vacancies = vacancies(&processed);
+    assert_eq!(processed.problems, Vec::<String>::new());
+    assert_eq!(vacancies.len(), 1);
+    assert!(vacancies[0].on_file && vacancies[0].name == FILE && vacancies[0].db.is_none());
+    assert_eq!(vacancies[0].layout.mode, Mode::Raw);
+
+    case.inventory.disks = vec![ours(FILE, OsdId(1))];
+    let processed = provision::process(&node, &case.inventory, &case.seen, true);
+    check!(&processed.disks[0].1, Verdict::Ours { osd: Some(OsdId(1)), .. });
+
+    case.inventory.disks = vec![rejected(FILE, Rejection::Data { what: "first MiB".to_owned() })];
+    let processed = provision::process(&node, &case.inventory, &case.seen, true);
+    check!(&processed.disks[0].1, Verdict::Rejected(_));
+    check!(&processed.problems[..], [only] if only.starts_with("node h1: the file for its OSD can't be taken"));
+}
+
+#[test]
+fn a_verdict_is_told_in_a_word_and_in_a_sentence() {
+    let case = Case::of(
+        devices(&["sdb", "sdc", "sdd"]),
+        &[free("sdb"), mounted("sdc"), ours("sdd", OsdId(3)), free("sde")],
+    );
+    let told: Vec<_> =
+        case.process().disks.iter().map(|(_, verdict)| (verdict.word(), verdict.to_string())).collect();
+    let expected = [
+        ("New", "becomes an OSD, bluestore raw"),
+        ("Rejected", "mounted at /srv"),
+        ("Ours", "osd.3 of this cluster"),
+        ("NotSelected", "not selected"),
+    ];
+    assert_eq!(told, expected.map(|(word, text)| (word, text.to_owned())));
+}
