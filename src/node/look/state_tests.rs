@@ -188,6 +188,7 @@ fn ours_is_what_names_our_cluster_or_an_osd_that_is_known_to_be_ours() {
         db_path: None,
         wal_path: None,
         db_disk: None,
+        finished: None,
         devices: ["/dev/sdb".into()].into(),
     });
     assert_eq!(ours(&facts(kind("LVM2_member")), &with_volume), Some((fsid(4), Some(OsdId(4)))));
