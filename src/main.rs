@@ -197,7 +197,8 @@ async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
-    let policy = Policy { run: own.pod_uid.clone(), ..of_environment(args.run.policy()) };
+    let policy =
+        Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
     let mut live = live.acting_as(own);
     let mut looks = Looks { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
     let exit = match looks.ask().await {
@@ -227,7 +228,7 @@ async fn print_plan(live: &mut Live, k8s: Arc<K8s>, policy: &Policy, output: Out
     };
     let lines = if policy.only_new { Vec::new() } else { outlook::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
-    let disks = policy.makes_new().then(|| plan::disks(policy, &ledger, &seen)).unwrap_or_default();
+    let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
     match output {
         Output::Table => print(&show::plan_table(&lines, &devices, &disks)),
         Output::Json => print(&format!("{:#}", show::plan_json(&lines, &devices, &disks))),
@@ -283,7 +284,11 @@ fn ended(end: Result<End, RunError>) -> Exit {
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
             Exit::Refused
         }
-        Ok(End::Finished(Summary { quarantined, .. })) if !quarantined.is_empty() => Exit::SomeLeftAlone,
+        Ok(End::Finished(Summary { quarantined, unseen_nodes, .. }))
+            if !(quarantined.is_empty() && unseen_nodes.is_empty()) =>
+        {
+            Exit::SomeLeftAlone
+        }
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
         Err(RunError::Observe(failure)) => not_seen(&failure),

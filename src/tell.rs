@@ -125,7 +125,7 @@ impl Audience for Teller {
                 let text = format!("node {node}: {problem}");
                 tracing::warn!("{text}");
                 if let Some(about) = &self.about {
-                    self.k8s.publish(about, EventType::Warning, "DeviceProblem", &text, now).await;
+                    self.k8s.device_problem(about, &text, now).await;
                 }
             }
         }

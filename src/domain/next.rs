@@ -341,6 +341,8 @@ pub struct Summary {
     pub unconfirmed_nodes: BTreeSet<NodeName>,
     /// What stands in the way of new OSDs: (node, sentence).
     pub problems: Vec<(String, String)>,
+    /// Nodes whose disks could not be looked at again and again.
+    pub unseen_nodes: BTreeSet<NodeName>,
 }
 
 /// Why a person is needed.

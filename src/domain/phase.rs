@@ -185,7 +185,7 @@ impl Facts {
     }
 
     /// The id waits for its OSD: its slot is destroyed, or it was never made.
-    fn awaits(&self) -> bool {
+    fn slot_waits(&self) -> bool {
         self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.claims)
     }
 
@@ -255,7 +255,7 @@ pub const ROWS: &[Row] = &[
     (Phase::Stopping, |f| f.slot == SlotFact::Old && f.stopped && (f.up || f.pod)),
     (Phase::Stopped, |f| f.at_rest() && f.disk == DiskFact::Old && f.proven),
     (Phase::Destroyed, |f| {
-        f.awaits()
+        f.slot_waits()
             && f.placed
             && match f.disk {
                 DiskFact::Old => f.slot == SlotFact::Destroyed,

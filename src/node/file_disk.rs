@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, fcntl_lock, flock, makedev, mknodat};
 use rustix::io::Errno;
 
 use super::Host;
@@ -18,12 +18,15 @@ use super::command::{QUICK, run};
 use super::devices::{self, Disk, NO_DEVICE};
 use super::error::NodeError;
 use super::query::Query;
+use super::usage::is_held;
 use crate::domain::osd::DeviceIdentity;
 
 /// Its name in the agents' folder.
 const FILE: &str = "osd-on-file.img";
 /// How it is called where disks have kernel names.
 const NAME: &str = "osd-on-file";
+/// The kernel's major number of loop devices.
+const LOOPS: u32 = 7;
 /// Its size.
 pub(crate) const BYTES: u64 = 10 << 30;
 
@@ -102,14 +105,17 @@ impl Attached {
             .map_err(|why| NodeError::Refused(format!("{}: {why}", path.display())))?;
         Ok(Self { disk: disk(name, node, number), _file: file })
     }
+}
 
-    /// Gives the loop device back. Only ours: it is asked once more where it leads.
-    pub(crate) async fn detach(self, host: &Host) -> Result<(), NodeError> {
-        for node in loops(&path(host)).await?.iter().filter(|node| **node == self.disk.node) {
+/// Gives the loop devices of the file back, of this agent and of former ones. One that somebody uses stays: taken away, it
+/// would only be hidden from the next agent.
+pub(crate) async fn detach(host: &Host) -> Result<(), NodeError> {
+    for node in loops(&path(host)).await? {
+        if !is_held(&node)? {
             run("losetup", &["-d".as_ref(), node.as_os_str()], None, QUICK).await?.good()?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn make(path: &Path) -> Result<File, NodeError> {
@@ -152,8 +158,29 @@ async fn loops(path: &Path) -> Result<Vec<PathBuf>, NodeError> {
 
 async fn attach(path: &Path) -> Result<PathBuf, NodeError> {
     let args = ["--find".as_ref(), "--show".as_ref(), path.as_os_str()];
-    let answer = run("losetup", &args, None, QUICK).await?.good()?;
-    Ok(PathBuf::from(answer.stdout.trim()))
+    let mut answer = run("losetup", &args, None, QUICK).await?;
+    if !answer.status.success() && make_node().await? {
+        answer = run("losetup", &args, None, QUICK).await?;
+    }
+    Ok(PathBuf::from(answer.good()?.stdout.trim()))
+}
+
+/// Where the node is itself a container, as in clusters for tests, nobody makes nodes for new loop devices. Makes that of the
+/// next free one, if it is not there.
+async fn make_node() -> Result<bool, NodeError> {
+    let answer = Query::FreeLoop.ask_well().await?;
+    let node = Path::new(answer.stdout.trim());
+    let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(number) = name.strip_prefix("loop").and_then(|number| number.parse().ok()) else {
+        return Ok(false);
+    };
+    if node.exists() {
+        return Ok(false);
+    }
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
+    mknodat(CWD, node, FileType::BlockDevice, mode, makedev(LOOPS, number))
+        .map_err(NodeError::io("make the node", node))?;
+    Ok(true)
 }
 
 #[cfg(test)]

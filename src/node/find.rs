@@ -37,7 +37,7 @@ pub(crate) async fn recorded(
     is_ours: impl Fn(&Look) -> bool,
 ) -> Result<Search, NodeError> {
     let mut all = list(host).await?;
-    if parts::is_partition(identity) {
+    if identity.is_partition() {
         all = partitions(host, all, identity.size_bytes).await?;
     }
     let told = told(&all.disks, &all.unseen);

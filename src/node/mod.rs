@@ -9,7 +9,8 @@
 //! | `label`, `filestore`, `table`, `tombstone` | one reader each |
 //! | `wipe` | the only writes to a disk |
 //! | `ceph_volume`, `stand_in`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
-//! | `lock`, `command`, `capability`, `redact`, `error` | the rest |
+//! | `lock`, `attempts` | one agent an OSD, and in which order |
+//! | `command`, `capability`, `redact`, `error` | the rest |
 
 mod attempts;
 mod capability;

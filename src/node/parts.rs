@@ -9,13 +9,8 @@ use super::links::Links;
 use super::table::{self, Entry};
 use crate::domain::osd::DeviceIdentity;
 
-/// How the wwn of a partition begins: its unique id in the table, which survives every wipe of what is in it.
+/// How the wwn of a partition begins (`DeviceIdentity::is_partition`): its unique id in the table survives every wipe.
 const PART_UUID: &str = "partuuid-";
-
-/// Whether an identity is that of a partition.
-pub(crate) fn is_partition(identity: &DeviceIdentity) -> bool {
-    identity.wwn.as_deref().is_some_and(|wwn| wwn.starts_with(PART_UUID))
-}
 
 /// The partitions of a disk that the kernel knows. One that the table on the disk does not show just there has no unique id:
 /// its node may lead to other bytes.
@@ -77,14 +72,8 @@ fn listed(disk: &Disk, entries: &[Entry], sys_block: &Path, dev: &Path) -> Parts
 mod tests {
     use super::*;
 
-    fn identity(wwn: Option<&str>) -> DeviceIdentity {
-        DeviceIdentity { by_id: [].into(), serial: None, wwn: wwn.map(str::to_owned), size_bytes: 1 }
-    }
-
-    #[test]
-    fn a_partition_is_known_by_its_unique_id() {
-        assert!(is_partition(&identity(Some("partuuid-e8fc62c3-5612-463e-b0f4-e78dda1186e6"))));
-        assert!(!is_partition(&identity(Some("naa.50014ee2b5e7c5d4"))) && !is_partition(&identity(None)));
+    fn identity() -> DeviceIdentity {
+        DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 }
     }
 
     #[test]
@@ -101,7 +90,7 @@ mod tests {
             name: "sdb".into(),
             node: root.path().join("sdb"),
             number: (8, 16),
-            identity: identity(None),
+            identity: identity(),
             links: [].into(),
             parent: None,
             rotational: true,

@@ -32,6 +32,8 @@ pub(crate) enum Query<'a> {
     Table(&'a Path),
     /// BlueStore's label. It may hold a key: the answer is not for a report.
     Label(&'a Path),
+    /// The next loop device that nobody uses.
+    FreeLoop,
     /// Loop devices that lead to a file.
     Loops(&'a Path),
 }
@@ -48,6 +50,7 @@ impl Query<'_> {
             Self::Signatures(_) => ("blkid", &["-p", "-o", "export"]),
             Self::Table(_) => ("partx", &["-g", "-r", "-o", "NR,START,SECTORS,TYPE,UUID"]),
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
+            Self::FreeLoop => ("losetup", &["--find"]),
             Self::Loops(_) => ("losetup", &["--list", "--noheadings", "--output", "NAME", "--associated"]),
         };
         let mut words: Vec<&OsStr> = fixed.iter().map(OsStr::new).collect();
@@ -56,7 +59,7 @@ impl Query<'_> {
             Self::Signatures(path) | Self::Table(path) | Self::Label(path) | Self::Loops(path) => {
                 words.push(path.as_os_str());
             }
-            Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion => {}
+            Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion | Self::FreeLoop => {}
         }
         (program, words)
     }
@@ -65,9 +68,12 @@ impl Query<'_> {
         match self {
             Self::Inventory | Self::RawList(_) | Self::LvmList => ALL_DISKS,
             Self::RawPrepareHelp => PATIENT,
-            Self::OsdVersion | Self::Signatures(_) | Self::Table(_) | Self::Label(_) | Self::Loops(_) => {
-                QUICK
-            }
+            Self::OsdVersion
+            | Self::Signatures(_)
+            | Self::Table(_)
+            | Self::Label(_)
+            | Self::FreeLoop
+            | Self::Loops(_) => QUICK,
         }
     }
 
@@ -118,6 +124,7 @@ mod tests {
             (Query::Signatures(disk), "blkid -p -o export /dev/sdb"),
             (Query::Table(disk), "partx -g -r -o NR,START,SECTORS,TYPE,UUID /dev/sdb"),
             (Query::Label(disk), "ceph-bluestore-tool show-label --dev /dev/sdb"),
+            (Query::FreeLoop, "losetup --find"),
             (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),
         ] {
             assert_eq!(said(&query), line);

@@ -8,7 +8,7 @@ use super::command::{QUICK, run};
 use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
-use super::file_disk::Attached;
+use super::file_disk::{self, Attached};
 use super::filestore::Sharing;
 use super::find::{self, Found, Search};
 use super::mons::{self, Slots};
@@ -116,6 +116,7 @@ async fn make(
 ) -> Result<Option<String>, NodeError> {
     let verdict = proof::verdict(request, evidence, &claimed(request, host)?, &found.look);
     match &verdict {
+        Verdict::Done if request.on_file => return file_disk::detach(host).await.map(|()| None),
         Verdict::Done => return Ok(None),
         Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
         Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
@@ -129,7 +130,8 @@ async fn make(
     }
     let attached = Attached::attach(host).await?;
     let said = write(request, evidence, host, steps, &attached.disk, &verdict).await;
-    let detached = attached.detach(host).await;
+    drop(attached);
+    let detached = file_disk::detach(host).await;
     said.and_then(|said| detached.map(|()| Some(said)))
 }
 

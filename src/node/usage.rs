@@ -66,7 +66,9 @@ fn parse(mountinfo: &str) -> Vec<Mount> {
     let line = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
         let mut words = before.split_whitespace();
-        let (number, place) = (words.nth(2)?.to_owned(), words.nth(1)?.replace("\\040", " "));
+        let (number, root) = (words.nth(2)?.to_owned(), words.next()?);
+        // What is mounted of a folder (a pod's /etc/hosts) does not say where the file system is.
+        let place = if root == "/" { words.next()?.replace("\\040", " ") } else { OUT_OF_SIGHT.to_owned() };
         Some(Mount { number, place, source: after.split_whitespace().nth(1)?.to_owned() })
     };
     mountinfo.lines().filter_map(line).collect()
@@ -126,6 +128,7 @@ mod tests {
         fs::create_dir_all(sys_fs.join("xfs/sdc1")).unwrap();
         let mounts = "22 27 0:21 / /proc rw - proc proc rw\n\
                       40 22 8:16 / /my\\040data rw,relatime shared:1 - ext4 /dev/sdb rw\n\
+                      42 22 254:0 /var/lib/x/hosts /etc/hosts rw - ext4 /dev/root rw\n\
                       41 22 0:50 / /pool rw - btrfs /dev/sde rw\n";
         fs::write(proc.join("1/mountinfo"), mounts).unwrap();
         fs::write(proc.join("swaps"), "Filename Type Size Used Priority\n/dev/sdd partition 1 0 -2\n")
@@ -137,6 +140,7 @@ mod tests {
         assert_eq!(at("sdc1", (8, 33)).as_deref(), Some(OUT_OF_SIGHT));
         assert_eq!(at("sdd", (8, 48)).as_deref(), Some("swap"));
         assert_eq!(at("sdf", (8, 80)), None);
+        assert_eq!(at("vda", (254, 0)).as_deref(), Some(OUT_OF_SIGHT));
     }
 
     #[test]

@@ -89,20 +89,17 @@ impl World {
                 }
             }
             Happening::AgentSteps(job) => return self.agent_step(job),
-            Happening::LookEnds(look) => self.look_ends(look),
-            Happening::LookDies(look) => self.look_dies(look),
+            Happening::LookEnds(_)
+            | Happening::LookDies(_)
+            | Happening::Unselected
+            | Happening::Selected
+            | Happening::Tainted(_) => self.happen_to_new(what),
             Happening::Minutes(minutes) => self.at += TimeDelta::minutes(i64::from(*minutes)),
             Happening::AgentStumbles(job, how) => return self.agent_stumbles(job, *how),
             Happening::AgentDies(job) => self.agent_dies(job),
             Happening::AgentLost(job) => self.end_job(job),
             Happening::Around(what, on) => self.change_around(*what, *on),
-            Happening::BootsOddly(osd) => {
-                self.boot(*osd);
-                let metadata = self.ceph.slots.get_mut(osd).and_then(|slot| slot.metadata.as_mut());
-                if let Some(metadata) = metadata {
-                    metadata.device_mapper = true;
-                }
-            }
+            Happening::BootsOddly(osd) => self.boot_oddly(*osd),
             Happening::MgrForgets(pg) => {
                 self.ceph.pgs.remove(pg);
             }
@@ -128,9 +125,6 @@ impl World {
             | Happening::PersonPurges(_)
             | Happening::PersonGivesBack(_)
             | Happening::OthersTakeId
-            | Happening::Unselected
-            | Happening::Selected
-            | Happening::Tainted(_)
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
@@ -172,6 +166,14 @@ impl World {
             slot.metadata = Some(metadata);
         }
         self.place_new(osd, &node);
+    }
+
+    fn boot_oddly(&mut self, osd: OsdId) {
+        self.boot(osd);
+        let metadata = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut());
+        if let Some(metadata) = metadata {
+            metadata.device_mapper = true;
+        }
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
@@ -258,13 +260,6 @@ impl World {
         match what {
             Happening::PersonStops(osd) => self.scale_keeping_mark(*osd, 0),
             Happening::PersonStarts(osd) | Happening::RookStarts(osd) => self.scale_keeping_mark(*osd, 1),
-            Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
-            Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
-            Happening::Tainted(node) => {
-                if let Some(node) = self.kube.nodes.get_mut(node).filter(|node| node.taints.is_empty()) {
-                    node.taints.push(super::example::taint());
-                }
-            }
             Happening::PersonEdits(osd) => self.touch(*osd),
             Happening::PersonDeletes(osd) => {
                 self.kube.daemons.remove(osd);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Disk, Effect, World, agent};
+use super::{Disk, Effect, Happening, World, agent};
 use crate::domain::act::{Deploy, Spare};
 use crate::domain::inspection::Content;
 use crate::domain::inventory::{
@@ -17,7 +17,7 @@ type Done = Result<Vec<Effect>, String>;
 
 impl World {
     /// Makes the ConfigMap and the Job of a look; those that are there stay.
-    pub(super) fn make_look(&mut self, request: &LookRequest) -> Done {
+    pub(super) fn make_look(&mut self, request: &LookRequest) {
         let name = format!("osd-migrate-look-{}-{}-{}", request.node, request.run, request.number);
         let look = Look {
             uid: format!("uid-{name}"),
@@ -31,7 +31,6 @@ impl World {
             report: None,
         };
         self.kube.looks.entry(name).or_insert(look);
-        Ok(Vec::new())
     }
 
     pub(super) fn sweep_look(&mut self, name: &str, uid: &str) -> Done {
@@ -42,6 +41,23 @@ impl World {
         Ok(Vec::new())
     }
 
+    /// What happens to looks and to what new OSDs hang on.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
+    pub(super) fn happen_to_new(&mut self, what: &Happening) {
+        match what {
+            Happening::LookEnds(look) => self.look_ends(look),
+            Happening::LookDies(look) => self.look_dies(look),
+            Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
+            Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
+            Happening::Tainted(node) => {
+                if let Some(node) = self.kube.nodes.get_mut(node).filter(|node| node.taints.is_empty()) {
+                    node.taints.push(super::example::taint());
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Looks at a node whose agent has not ended.
     pub fn looks_at_work(&self, node: &NodeName) -> Vec<String> {
         let at_work =
@@ -50,7 +66,7 @@ impl World {
     }
 
     /// The agent has read the disks of its node, and reports: it only reads, so it is one step.
-    pub(super) fn look_ends(&mut self, name: &str) {
+    fn look_ends(&mut self, name: &str) {
         let Some(look) = self.kube.looks.get(name).cloned() else { return };
         let report = LookReport {
             run: look.run.clone(),

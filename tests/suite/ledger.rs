@@ -66,9 +66,17 @@ fn nothing_stored_is_an_empty_ledger() {
 }
 
 #[test]
+fn what_was_stored_before_there_were_new_osds_is_read() {
+    let mut before = keys();
+    before.insert("format".to_owned(), "1".to_owned());
+    before.remove("nodes");
+    assert_eq!(read(&before).unwrap(), full());
+}
+
+#[test]
 fn each_open_record_has_a_key_of_its_own_and_the_run_lists_them() {
     let keys = keys();
-    assert_eq!(keys.keys().collect::<Vec<_>>(), ["format", "osd-0", "osd-2", "run"]);
+    assert_eq!(keys.keys().collect::<Vec<_>>(), ["format", "nodes", "osd-0", "osd-2", "run"]);
     assert_eq!(keys["format"], FORMAT.to_string());
     assert!(keys["run"].contains("\"open\":[0,2]"), "{}", keys["run"]);
 }

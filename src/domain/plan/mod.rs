@@ -1,12 +1,13 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
+mod adopt;
 mod disks;
 mod nodes;
 mod tolerate;
 mod vacant;
 
 pub use disks::{DiskLine, Disks, disks};
-pub use nodes::look;
+pub use nodes::{OF_PLAN, look};
 
 use std::collections::BTreeSet;
 
@@ -137,7 +138,8 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
         (Some(next @ (Next::Save { .. } | Next::Do(_))), _) | (Some(next), None) => next,
         (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None, Some(wait)) => wait,
         (None, None) => {
-            Next::Finished(Summary { problems: nodes::problems(policy, ledger, seen), ..summary })
+            let problems = nodes::problems(policy, ledger, seen);
+            Next::Finished(Summary { problems, unseen_nodes: nodes::unseen(policy, ledger), ..summary })
         }
     }
 }

@@ -5,20 +5,23 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::vacant;
-use crate::domain::act::{Act, Deploy, Fresh};
+use super::{adopt, vacant};
+use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inventory::{LookRequest, NodeInventory, OsdSeen};
+use crate::domain::inventory::{LookRequest, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeStatus, NodeWork, Record};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::observation::{JobState, Look, Observation, SlotState};
-use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
+use crate::domain::observation::{JobState, Look, Observation};
+use crate::domain::osd::NodeName;
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 
-/// A look that no node waits for is deleted after that time: `plan --look` of somebody else may be reading it.
+/// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
+pub const OF_PLAN: &str = "plan-";
+
+/// And the time after which it is taken for dead.
 const STRAY_MINUTES: i64 = 10;
 
 /// Problems kept of a node, and their length: the ledger holds all nodes and must stay small.
@@ -67,15 +70,18 @@ impl<'a> Walk<'a> {
         work.run == self.policy.run && work.status != NodeStatus::Completed
     }
 
-    /// Looks of nodes that wait for another one, or none: one a turn.
+    /// Looks of nodes that are done, or wait for another one: one a turn. (There is one runner: what another run asked for is
+    /// read by nobody.)
     fn sweep(&self) -> Option<Next> {
         let is_current = |look: &Look| {
             let work = self.ledger.nodes.get(&look.node);
-            work.is_some_and(|work| work.run == look.run && work.look == look.number)
+            work.is_some_and(|work| {
+                work.status != NodeStatus::Completed && work.run == look.run && work.look == look.number
+            })
         };
         let is_over = |look: &Look| matches!(look.state, None | Some(JobState::Ended));
         let is_old = |look: &Look| {
-            look.run == self.policy.run || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
+            !look.run.starts_with(OF_PLAN) || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
         };
         let mut looks = self.seen.kube.looks.iter();
         let (name, look) = looks.find(|(_, look)| !is_current(look) && is_over(look) && is_old(look))?;
@@ -213,7 +219,7 @@ impl<'a> Walk<'a> {
             return self.look_anew(node, work.failures);
         };
         let our_fence = self.ledger.run.fence.as_deref();
-        if let Some(adopt) = self.adopt(node, inventory) {
+        if let Some(adopt) = adopt::next(self.policy, self.ledger, node, inventory, self.seen) {
             let gate = self.begin(gate::before_adopt(node, our_fence, self.seen));
             return gate.map_or(adopt, |reason| waits(node, reason));
         }
@@ -286,46 +292,6 @@ impl<'a> Walk<'a> {
             },
         )
     }
-
-    /// An OSD of this cluster that is finished on a disk of the node, down, and started by nothing, whoever made it.
-    fn adopt(&self, node: &NodeName, inventory: &NodeInventory) -> Option<Next> {
-        let found = inventory.osds.iter().find(|osd| self.is_adoptable(osd))?;
-        let slot = self.seen.ceph.slots.get(&found.osd)?;
-        let machine = self.seen.kube.nodes.get(node)?;
-        let place = provision::location(machine, &self.seen.kube.declaration.storage);
-        Some(Next::Do(Act::Adopt(Deploy {
-            osd: found.osd,
-            record: vacant::adopted(found),
-            fsid: found.fsid,
-            node: node.clone(),
-            block_path: found.block_path.clone(),
-            store: found.store.to_string(),
-            crush: slot.crush.clone().unwrap_or(CrushItem {
-                location: place,
-                weight: Weight(0),
-                device_class: None,
-            }),
-            layout: Layout { store: found.store.clone(), mode: found.mode, encrypted: found.encrypted },
-            db_path: found.db_path.clone(),
-            wal_path: found.wal_path.clone(),
-            initial_weight: None,
-            on_file: self.policy.store_on_file,
-            fresh: Some(Fresh { replaces: None }),
-        })))
-    }
-
-    fn is_adoptable(&self, found: &OsdSeen) -> bool {
-        let slot = self.seen.ceph.slots.get(&found.osd);
-        let is_it = slot.is_some_and(|slot| {
-            let is_down = slot.state != SlotState::Destroyed && !slot.up;
-            is_down && holds(Guard::AdoptsItsOwn, slot.fsid == Some(found.fsid))
-        });
-        is_it
-            && found.activatable
-            && found.cluster == self.seen.ceph.fsid
-            && !self.seen.kube.daemons.contains_key(&found.osd)
-            && !self.ledger.records.contains_key(&found.osd)
-    }
 }
 
 /// A look at the disks of a node, for this run.
@@ -364,6 +330,12 @@ pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> 
     let left_out = provision::nodes(seen, policy.store_on_file).left_out;
     let all: BTreeSet<_> = found.chain(left_out).collect();
     all.into_iter().collect()
+}
+
+/// Nodes of this run that could not be looked at.
+pub(super) fn unseen(policy: &Policy, ledger: &Ledger) -> BTreeSet<NodeName> {
+    let failed = |work: &NodeWork| work.run == policy.run && work.failures >= MAX_FAILURES;
+    ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()
 }
 
 /// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.

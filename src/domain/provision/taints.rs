@@ -34,11 +34,13 @@ pub(super) fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
 
 /// Tolerations that an OSD lacks for taints of its node which keep its pod from starting (`NoSchedule`, `NoExecute`), so that a
 /// taint that came later does not take a node's OSDs away (seed 000). Not for those that come and go with the node's condition,
-/// cordoning among them.
+/// cordoning among them. One for a time (`tolerationSeconds`) is none for an OSD: its pod would start, be evicted, and start again.
 pub fn missing_tolerations(tolerations: &[Toleration], node: &Node) -> Vec<Toleration> {
     let keeps_away = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
     let missing = node.taints.iter().filter(keeps_away);
-    let missing = missing.filter(|taint| !is_condition(taint) && !is_tolerated(taint, tolerations));
+    let lasting: Vec<Toleration> =
+        tolerations.iter().filter(|found| found.seconds.is_none()).cloned().collect();
+    let missing = missing.filter(|taint| !is_condition(taint) && !is_tolerated(taint, &lasting));
     missing
         .map(|taint| Toleration {
             key: taint.key.clone(),

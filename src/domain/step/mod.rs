@@ -9,7 +9,7 @@ mod up;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
-pub use up::MAX_RESTARTS;
+pub use up::{MAX_RESTARTS, ON_FILE};
 
 use std::collections::BTreeSet;
 

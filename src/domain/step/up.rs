@@ -15,7 +15,7 @@ use crate::domain::provision;
 pub const MAX_RESTARTS: u32 = 3;
 
 /// The file of a node's OSD for tests, as its pod sees it: below `dataDirHostPath`, which Rook mounts there.
-const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
+pub const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
 
 impl Step<'_> {
     pub(super) fn deploy(&self) -> Next {

@@ -32,8 +32,8 @@ pub(super) fn on(all: &[Seen], known: &Known, startable: Option<&BTreeSet<OsdFsi
             store: volume.store.clone(),
             encrypted: volume.encrypted,
             block_path: volume.block_path.clone()?,
-            // What is in the volume is not looked at: it may be closed or encrypted. Its tags are written right before mkfs.
-            activatable: true,
+            // One that can't be read is opened by its activation.
+            activatable: volume.finished.unwrap_or(true),
             db_path: volume.db_path.clone(),
             wal_path: volume.wal_path.clone(),
             db_disk: volume.db_disk.clone(),
@@ -51,8 +51,9 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         let is_it = |other: &&&Facts| {
             read_label(other).is_some_and(|other| other.osd_fsid == label.osd_fsid && other.part == part)
         };
-        devices.iter().find(is_it).map(|device| stable_path(device).0)
+        devices.iter().find(is_it)
     };
+    let path_of = |part: &str| of_it(part).map(|device| stable_path(device).0);
     let (block_path, is_stable) = stable_path(facts);
     let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));
     Some(OsdSeen {
@@ -64,9 +65,9 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         encrypted: false,
         block_path,
         activatable: label.finished && label.activatable && is_stable && is_listed,
-        db_path: of_it(DB),
-        wal_path: of_it(WAL),
-        db_disk: None,
+        db_path: path_of(DB),
+        wal_path: path_of(WAL),
+        db_disk: of_it(DB).map(|device| device.disk.name.clone()),
     })
 }
 

@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::super::command::{QUICK, blocking};
 use super::super::error::NodeError;
+use super::super::label;
 use super::super::query::{self, Query};
 use crate::domain::osd::{ClusterFsid, ObjectStore, OsdFsid, OsdId};
+
+/// A label's own bytes.
+const LABEL: u64 = 4096;
 
 /// Why `ceph-volume inventory` would not take a disk, by the disk's path; a disk that it would take is not in it.
 pub(crate) type Rejections = BTreeMap<PathBuf, Vec<String>>;
@@ -96,6 +101,8 @@ pub(crate) struct LvmOsd {
     pub(crate) wal_path: Option<String>,
     /// Kernel name of the disk that its database's volume lies on.
     pub(crate) db_disk: Option<String>,
+    /// What the label in its main volume says; none where it can't be read: the volume is closed or encrypted.
+    pub(crate) finished: Option<bool>,
     /// The disks and partitions that any of its volumes lies on.
     pub(crate) devices: BTreeSet<PathBuf>,
 }
@@ -110,7 +117,24 @@ impl LvmOsd {
 /// Asks for the OSDs on logical volumes.
 pub(crate) async fn lvm_osds() -> Result<Vec<LvmOsd>, NodeError> {
     let listed: BTreeMap<String, Vec<Volume>> = query::json(&Query::LvmList.ask_well().await?)?;
-    Ok(assembled(listed))
+    let mut osds = assembled(listed);
+    for osd in osds.iter_mut().filter(|osd| !osd.encrypted) {
+        if let Some(path) = &osd.block_path {
+            osd.finished = is_finished(Path::new(path)).await;
+        }
+    }
+    Ok(osds)
+}
+
+/// A volume has all its tags right before its mkfs begins, so tags alone say nothing about its end.
+async fn is_finished(volume: &Path) -> Option<bool> {
+    let node = volume.to_owned();
+    let head =
+        blocking("read", volume.display().to_string(), QUICK, move || label::places(&node, 0, LABEL)).await;
+    match head.ok()?.first() {
+        None => Some(false),
+        Some(_) => label::read(volume).await.ok().map(|label| label.finished && label.activatable),
+    }
 }
 
 /// Two OSDs may have one id: of other clusters, or one that was never removed. Their fsids tell them apart.
@@ -133,6 +157,7 @@ fn assembled(listed: BTreeMap<String, Vec<Volume>>) -> Vec<LvmOsd> {
             db_path: None,
             wal_path: None,
             db_disk: None,
+            finished: None,
             devices: BTreeSet::new(),
         });
         let disk = devices.first().and_then(|node| Some(node.file_name()?.to_string_lossy().into_owned()));

@@ -79,7 +79,9 @@ fn stone(of: u8) -> Marks {
 fn why(facts: &Facts) -> String {
     match judge(facts, &known()) {
         DiskState::Rejected { why } => why.to_string(),
-        state => format!("{state:?}"),
+        state @ (DiskState::Free | DiskState::Tombstone { .. } | DiskState::Ours { .. }) => {
+            format!("{state:?}")
+        }
     }
 }
 
@@ -187,6 +189,8 @@ fn ours_is_what_names_our_cluster_or_an_osd_that_is_known_to_be_ours() {
         block_path: None,
         db_path: None,
         wal_path: None,
+        db_disk: None,
+        finished: None,
         devices: ["/dev/sdb".into()].into(),
     });
     assert_eq!(ours(&facts(kind("LVM2_member")), &with_volume), Some((fsid(4), Some(OsdId(4)))));
@@ -213,7 +217,9 @@ fn the_last_word_has_who_opened_it_then_ceph_volume() {
     let locked = vec!["locked".to_owned()];
     let rejected = |state: DiskState| match state {
         DiskState::Rejected { why } => why.to_string(),
-        state => format!("{state:?}"),
+        state @ (DiskState::Free | DiskState::Tombstone { .. } | DiskState::Ours { .. }) => {
+            format!("{state:?}")
+        }
     };
     assert_eq!(at_last(DiskState::Free, "sdb", Ok(false), none), DiskState::Free);
     assert_eq!(at_last(DiskState::Free, "sdb", Ok(false), Some(&locked)), DiskState::Free);

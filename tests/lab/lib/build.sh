@@ -10,6 +10,7 @@ cmd_build() {
   build_hyper
   build_images
   build_containerd_root
+  [ -z "${UML:-}" ] || build_uml_disk
   exec 7>&-
 }
 
@@ -41,8 +42,8 @@ build_hyper() { # all parts in ONE go build and ONE link; the name it is called 
   note "Kubernetes built ($(du -h "$CACHE/bin/hyper" | cut -f1))"
 }
 
-containerd_config() { # STATE-DIRECTORY ROOT: nothing in it names a registry
-  render "$SRC/manifests/containerd.toml" "STATE=$1" "ROOT=$2" "PAUSE=$PAUSE_IMAGE" "RUNC=$SRC/lib/runc-lab"
+containerd_config() { # STATE-DIRECTORY ROOT [RUNC]: nothing in it names a registry
+  render "$SRC/manifests/containerd.toml" "STATE=$1" "ROOT=$2" "PAUSE=$PAUSE_IMAGE" "RUNC=${3:-$SRC/lib/runc-lab}"
 }
 
 build_containerd_root() { # to be copied (hard links) for every node; importing there costs 10 s each

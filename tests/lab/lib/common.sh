@@ -9,7 +9,8 @@ CACHE=$(readlink -m "${LAB_CACHE:-$REPO/.cache/lab}")
 LAB_ID=osd-lab-$(printf %s "$DIR" | sha256sum | cut -c1-8)
 HOSTS="adm cp h1 h2 h3"
 NODES="h1 h2 h3"
-LAB_NET=10.99.0      # adm and cp answer at .1, node hN at .(10+N)
+is_uml() { [ "$1" = u1 ]; } # the host of uml.sh, one more node after `lab up --uml`
+LAB_NET=10.99.0      # adm and cp answer at .1, node hN at .(10+N), u1 at .21
 BRIDGE=${LAB_ID/osd-lab-/osdlab} # 14 characters; an interface may have 15
 POOL=labpool
 
@@ -50,6 +51,7 @@ load_lab() {
   [ -f "$DIR/env" ] || die "no lab is up in $DIR (lab up makes one)"
   # shellcheck source=/dev/null
   . "$DIR/env"
+  [ -z "${UML:-}" ] || with_uml
   pid_of net >/dev/null || die "the lab in $DIR is not running any more: 'lab down' removes what is left"
 }
 # facts of one OSD: host, kind, disk, uuid (and journal)

@@ -30,6 +30,7 @@ reread() { # /dev/loopN: make the kernel's partitions what the table says, if th
 
 sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
   local h=$1 on_host name l k part dev p
+  ! is_uml "$h" || return 0 # it has a udevd
   p=$(pid_of "$h") || return 0
   exec 9> "$DIR/pids/$h.lock"
   flock 9
@@ -86,12 +87,16 @@ cmd_disk() { # HOST [GIB] NAME
   case " $NODES " in *" $1 "*) ;; *) usage "there is no node '$1' ($NODES)" ;; esac
   [[ $2 =~ ^[a-z0-9][a-z0-9.-]*$ ]] || usage "not a name for a disk: '$2'"
   [ ! -e "$DIR/img/$2.img" ] || die "there is a disk $2 already"
+  if is_uml "$1"; then truncate -s "${gib}G" "$DIR/img/$2.img" && plug_uml "$2" "$2" || die "no disk"; return; fi
   new_disk "$1" "$2" "$gib" || die "no disk"
 }
 
 cmd_settle() { # HOST: what is on its disks now; udevd would have probed each that was written
   args_at_most 1 "$@"
-  case " $NODES " in *" ${1:-} "*) sync_dev "$1" ;; *) usage "there is no node '${1:-}' ($NODES)" ;; esac
+  case " $NODES " in
+    *" ${1:-} "*) if is_uml "$1"; then on_uml udevadm settle; else sync_dev "$1"; fi ;;
+    *) usage "there is no node '${1:-}' ($NODES)" ;;
+  esac
 }
 
 cmd_partition() { # NAME GIB...: a GPT with partitions of these sizes on a disk (as named by lab disk)

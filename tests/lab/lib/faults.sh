@@ -21,6 +21,7 @@ cmd_faults() { # the image; a line for each fault of osd.ID goes to /run/udev/la
 cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its device.
   local host l
   [ $# = 1 ] || usage "pull NAME"
+  if [ -n "${UML:-}" ] && grep -lqx "LAB_NAME=$1" "$DIR"/h/u1/disks/ubd* 2> /dev/null; then pull_uml "$1"; return; fi
   exec 8> "$DIR/disks.lock"
   flock 8
   read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
@@ -41,6 +42,7 @@ cmd_plug() { # HOST IMAGE [NAME] [/dev/loopN]: an image of img/ into a host, und
   local name=${3:-$2} l=${4:-} f="$DIR/img/$2.img"
   [ $# -ge 2 ] && [ $# -le 4 ] || usage "plug HOST IMAGE [NAME] [/dev/loopN]"
   [ -e "$f" ] || die "there is no $f"
+  if is_uml "$1"; then plug_uml "$name" "$2"; return; fi
   exec 8> "$DIR/disks.lock"
   flock 8
   if [ -n "$l" ]; then losetup -P "$l" "$f" || die "$l is somebody else's now"; else l=$(losetup -f --show -P "$f") || die "no loop device"; fi

@@ -16,7 +16,12 @@ start_network() {
   poll 100 0.05 test -e "$DIR/network-ready" || die "the network namespace did not come up (see $DIR/log/network.log)"
 }
 
+address_of() { # NODE
+  if is_uml "$1"; then echo "$LAB_NET.$((10 + UML_NUMBER))"; else echo "$LAB_NET.$((10 + ${1#h}))"; fi
+}
+
 start_host() { # NAME
+  if is_uml "$1"; then start_uml; return; fi
   local name=$1 b="$DIR/h/$1" role=plain u child
   mkdir -p "$b/log"
   case " $NODES " in *" $name "*) role=node ;; esac
@@ -40,6 +45,7 @@ enter() { # HOST
     CEPH_VOLUME_ALLOW_LOOP_DEVICES=1 LVM_SUPPRESS_FD_WARNINGS=1)
 }
 on() { # HOST CMD...
+  if is_uml "$1"; then shift; on_uml "$@"; return; fi
   local ENTER
   enter "$1"
   shift
@@ -51,6 +57,7 @@ run_in() { # HOST DAEMON CMD...: start a daemon; DAEMON.pid is its pid in the ho
   local h=$1 d=$2 b="$DIR/h/$1" p
   shift 2
   printf '%q ' "$@" > "$b/$d.cmd"
+  if is_uml "$h"; then run_in_uml "$d" "$@"; return; fi
   p=$(pid_of "$h") || die "host $h is not running"
   OSD_LAB=$LAB_ID setsid nsenter -t "$p" -m -u -p -n bash -c 'echo $$ > "$1"; echo $$ > "$2"; ulimit -n 1048576; shift 2; exec "$@"' \
     daemon "$b/$d.pid" "/sys/fs/cgroup/pids/$LAB_ID/$h/daemons/cgroup.procs" "$@" < /dev/null >> "$b/log/$d.log" 2>&1 &
@@ -79,7 +86,7 @@ cmd_net() {
 
 stop_hosts() {
   local h
-  for h in $HOSTS; do
+  for h in $HOSTS u1; do # with or without u1: what is not there is not ended
     end_pid "$h" KILL       # ends all in its PID namespace, and nothing else
     end_pid "$h.outer" KILL # when it was caught between the two
   done

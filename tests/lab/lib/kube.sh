@@ -36,6 +36,7 @@ start_controller() { # NAME ARGS...; with the default limits of requests a secon
 }
 
 start_container_runtime() { # NODE: needs no API server
+  if is_uml "$1"; then start_uml_runtime; return; fi
   local h=$1 b="$DIR/h/$1" c r=io.containerd.snapshotter.v1.overlayfs/snapshots
   # Its root is a copy of the one in the cache: data bases for real, blobs as hard links (a copy on another file system), and
   # the unpacked layers, ten thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
@@ -52,17 +53,21 @@ start_container_runtime() { # NODE: needs no API server
   run_in "$h" containerd containerd -c "$b/containerd.toml"
 }
 start_kubelet() { # NODE
-  local h=$1 b="$DIR/h/$1" ip="$LAB_NET.$((10 + ${1#h}))"
+  local h=$1 b="$DIR/h/$1" ip
+  ip=$(address_of "$h")
   render "$SRC/manifests/kubelet.yaml" "ADDRESS=$ip" "DIR=$DIR" "CGROUP=$LAB_ID/$h" > "$b/kubelet.yaml"
   run_in "$h" kubelet "$CACHE/bin/kubelet" --config="$b/kubelet.yaml" --kubeconfig="$DIR/kubelet-$h.conf" --hostname-override="$h" --node-ip="$ip"
 }
 
 start_kubernetes() {
-  local h
+  local h uml=
   mkdir -m 700 "$DIR/etcd"
   echo "nameserver 10.96.0.10" > "$DIR/resolv.conf"
-  for h in $NODES; do start_container_runtime "$h"; done
+  for h in $NODES; do
+    if is_uml "$h"; then start_container_runtime "$h" & uml=$!; else start_container_runtime "$h"; fi # it boots first
+  done
   start_control_plane
+  [ -z "$uml" ] || wait_jobs "$uml"
   for h in $NODES; do start_kubelet "$h"; done
   poll 300 0.2 nodes_ready || { K get nodes >&2; die "nodes are not ready (see $DIR/h/*/log)"; }
   note "nodes ready"

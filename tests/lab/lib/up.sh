@@ -16,13 +16,14 @@ check_layout() {
 }
 
 cmd_up() {
-  OSDS=6 LAYOUT=
+  OSDS=6 LAYOUT='' UML=''
   local given=
   while [ $# -gt 0 ]; do
     case $1 in
       --layout) [ $# -ge 2 ] || usage "--layout LIST"; LAYOUT=$2 given=1; shift 2 ;;
       --osds) [[ ${2:-} = 0 ]] || need_number "${2:-}"; OSDS=$2; shift 2 ;;
-      *) usage "up [--layout LIST] [--osds N]" ;;
+      --uml) with_uml; shift ;;
+      *) usage "up [--layout LIST] [--osds N] [--uml]" ;;
     esac
   done
   [ -n "$given" ] || LAYOUT=$DEFAULT_LAYOUT
@@ -38,9 +39,9 @@ cmd_up() {
 already_up() { # exit 0 when it is, and well
   [ -e "$DIR/env" ] || return 0
   [ -e "$DIR/ready" ] || die "there is a half-made lab in $DIR: 'lab down' removes it"
-  local want="$OSDS $LAYOUT"
+  local want="$OSDS $LAYOUT $UML"
   load_lab
-  [ "$want" = "$OSDS $LAYOUT" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT', is up in $DIR: 'lab down' first"
+  [ "$want" = "$OSDS $LAYOUT ${UML:-}" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT'${UML:+, with u1}, is up in $DIR: 'lab down' first"
   [ "$OSDS" = 0 ] || wait_clean 5 > /dev/null || die "a lab is up in $DIR, but not clean (see 'lab status')"
   nodes_ready || die "a lab is up in $DIR, but not all nodes are ready (see 'lab status')"
   note "the lab is up already"
@@ -61,7 +62,7 @@ make_lab() {
   mkdir -p "$DIR"/{pids,osd,log,h,img} || die "$DIR can't be made"
   : > "$DIR/disks"
   FSID=$(newuuid)
-  declare -p FSID OSDS LAYOUT | sed 's/^declare -[^ ]* //' > "$DIR/env"
+  declare -p FSID OSDS LAYOUT UML | sed 's/^declare -[^ ]* //' > "$DIR/env"
   save_pid up $$
   trap interrupted INT TERM
   trap '[ $? = 0 ] || [ -e "$DIR/ready" ] || echo "lab: '"'lab down'"' removes what was started" >&2' EXIT

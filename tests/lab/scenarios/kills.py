@@ -32,7 +32,8 @@ def spread(world, moments, prefix="killed", args=None):
 
 
 def await_phase(world, job, osd, phase, name):
-    end, looks = time.monotonic() + 240, 0
+    limit, looks = 240 * world.patience, 0
+    end = time.monotonic() + limit
     while time.monotonic() < end:
         seen = reached(world, osd, phase)
         if seen:
@@ -41,7 +42,7 @@ def await_phase(world, job, osd, phase, name):
         result = world.result(job) if looks % 20 == 0 else None  # what has given up reaches nothing more
         assert not result or result[0] == "Complete", f"{name} did not reach {phase}: {result}\n{world.log(job)[-3000:]}"
         time.sleep(0.1)
-    raise AssertionError(f"waited 240 s in vain for {name} to reach {phase}")
+    raise AssertionError(f"waited {limit} s in vain for {name} to reach {phase}")
 
 
 def reached(world, osd, phase):
@@ -57,7 +58,7 @@ def reached(world, osd, phase):
 
 
 def kill_process(world, pattern):
-    for host in ("h1", "h2", "h3"):
+    for host in world.hosts:
         world.lab("on", host, "pkill", "-KILL", "-f", pattern, check=False)
 
 

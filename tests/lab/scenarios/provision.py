@@ -190,11 +190,11 @@ def reported(world, log, node, devices):
     """Each device that can't be taken: a warning in the log, an Event, and in the node's status."""
     warnings = [line for line in log.splitlines() if " WARN " in line]
     events = [e["message"] for e in world.get("events")["items"] if e["reason"] == "DeviceProblem" and e["type"] == "Warning"]
-    message = world.nodes()[node]["message"]
+    told = "; ".join(world.nodes()[node]["problems"])
     for device in devices:
         for where, texts in [("log", warnings), ("Events", events)]:
             assert any(node in text and device in text for text in texts), f"{node} {device} is not in the {where}: {texts}"
-        assert device in message, f"{device} is not in the status of {node}: {message}"
+        assert device in told, f"{device} is not in the status of {node}: {told}"
     print("\n".join(f"    {text}" for text in events), flush=True)
 
 

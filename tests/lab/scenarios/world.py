@@ -26,6 +26,8 @@ class World:
         self.began = time.monotonic()
         self.jobs = []
         self.beside = []  # processes that run beside the scenario, and end with it
+        self.hosts = ["h1", "h2", "h3"]
+        self.patience = 1  # by how much longer everything may take
 
     # ---- words for people
 
@@ -58,9 +60,12 @@ class World:
             raise RuntimeError(f"lab {' '.join(args)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
         return done
 
-    def up(self, layout=None, osds=None):
+    def up(self, layout=None, osds=None, uml=False):
         self.say("lab up")
-        self.lab("up", *(["--layout", layout] if layout else []), *([] if osds is None else ["--osds", str(osds)]))
+        self.lab("up", *(["--layout", layout] if layout else []), *([] if osds is None else ["--osds", str(osds)]), *(["--uml"] if uml else []))
+        if uml:  # one CPU, and every page fault is dear there: `ceph` alone takes 2 s
+            self.hosts.append("u1")
+            self.patience = 4
         self.lab("image", self.binary)
         # It makes upmaps of its own whenever the PGs are clean; here they must be the same before and after.
         self.lab("ceph", "balancer", "off")
@@ -161,6 +166,7 @@ class World:
         return self.until(f"{job} to end", seconds, lambda: self.result(job))
 
     def until(self, what, seconds, look, pause=0.3):
+        seconds *= self.patience
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             found = look()

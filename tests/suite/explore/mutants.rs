@@ -159,7 +159,6 @@ fn take_out(part: usize) {
 
 /// Guards of both doors, found by a search of the new one.
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures")]
 fn the_door_of_new_osds_needs_them_too() {
     let guards = [
         Guard::AllClean,

@@ -95,7 +95,7 @@ fn the_layout_is_raw_only_where_rook_chooses_raw() {
 #[test]
 fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all() {
     let disks = [free("sdb"), free("sdc")];
-    let changes: [(Change<'_>, &str); 7] = [
+    let changes: [(Change<'_>, &str); 6] = [
         (&|case| case.storage().config.osds_per_device = Some(2), "osdsPerDevice is 2"),
         (
             &|case| case.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()),
@@ -107,7 +107,6 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
             &|case| case.inventory.capability.missing_tools = set(&["sgdisk"]),
             "the image of its node lacks sgdisk",
         ),
-        (&|case| case.inventory.capability.key_accepted = false, "the mons refuse the key"),
         (
             &|case| {
                 case.storage().config.device_class = Some("hdd".to_owned());

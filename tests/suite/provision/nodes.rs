@@ -177,6 +177,10 @@ fn an_osd_follows_taints_that_keep_its_pod_away_and_no_others() {
     assert_eq!(missing, expected);
     // With them it lacks nothing: it comes to an end.
     assert_eq!(missing_tolerations(&missing, &tainted), []);
+    // One for a time would let it start, and take it away again and again.
+    let for_a_time: Vec<Toleration> =
+        missing.iter().map(|found| Toleration { seconds: Some(300), ..found.clone() }).collect();
+    assert_eq!(missing_tolerations(&for_a_time, &tainted), missing);
 }
 
 #[test]

@@ -55,8 +55,10 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
     match effect {
         Effect::Stopped(osd) => in_place::stopped(before, *osd, after),
         Effect::Destroyed(osd, fsid) => in_place::destroyed(before, *osd, *fsid),
-        Effect::Wiped { disk, was, osd, record } => new_osds::taken(before, disk, was, record)
-            .unwrap_or_else(|| in_place::wiped(before, disk, was, *osd)),
+        Effect::Wiped { disk, was, osd, record } => match new_osds::record_of(before, record) {
+            Some(record) => new_osds::taken(before, disk, was, record),
+            None => in_place::wiped(before, disk, was, *osd),
+        },
         Effect::Purged(osd) => {
             // An id that ceph-volume took by mistake for another record is purged, whoever was to get it.
             let held = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);

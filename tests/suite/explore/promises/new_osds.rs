@@ -14,10 +14,14 @@ use osd_migrate::sim::{Disk, Effect, World, fsid_on};
 use super::super::state::{Done, State};
 use super::{Broken, domain_of, in_place};
 
-/// P3: what an agent writes over for a record of a free disk carries nothing, our tombstone or its claim. None for other records.
-pub(super) fn taken(before: &State, disk: &str, was: &Content, id: &RecordId) -> Option<Option<Broken>> {
+/// The open record of a free disk of that name.
+pub(super) fn record_of<'a>(state: &'a State, id: &RecordId) -> Option<&'a Record> {
+    state.ledger.records.values().find(|record| record.id == *id && record.is_new())
+}
+
+/// P3: what an agent writes over for a record of a free disk carries nothing, our tombstone or its claim.
+pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) -> Option<Broken> {
     let world = &before.world;
-    let record = before.ledger.records.values().find(|record| record.id == *id && record.is_new())?;
     let evidence = record.evidence.as_ref()?;
     let found = &world.disks[disk];
     let claims = world.claims.get(&(record.osd, record.id.clone()));
@@ -34,12 +38,11 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, id: &RecordId) ->
         Content::FilestorePartition { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
     };
     let is_it = evidence.device.is_same_as(&found.identity) && found.node == record.node;
-    let broken = match (is_fine && is_it, world.is_run(found)) {
+    match (is_fine && is_it, world.is_run(found)) {
         (true, false) => None,
         (false, _) => Some(format!("P3: {disk} was made {}, and carries {was}", record.osd)),
         (true, true) => Some(format!("P3: {disk} was made {} under a running daemon", record.osd)),
-    };
-    Some(broken)
+    }
 }
 
 /// An OSD without a record was started: it is the one that its slot names, on its own disk, down, and nothing started it.
@@ -83,9 +86,7 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken
     }
     match act {
         Act::Agent { request, .. } if request.task == NodeTask::Rebuild => {
-            let records = &before.ledger.records;
-            let record = records.values().find(|record| record.id == request.record && record.is_new())?;
-            begun(before, record)
+            begun(before, record_of(before, &request.record)?)
         }
         Act::Adopt(deploy) => started(before, deploy, done).or_else(|| {
             in_the_way(before, &deploy.node).map(|why| told(before, "start", deploy.osd, why))?
@@ -241,11 +242,8 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     if let Some((osd, slot)) = leaked {
         return Some(format!("the id {osd} leaks: {:?}, and no record speaks of it", slot.state));
     }
-    for node in world.kube.nodes.keys() {
-        let looks = world.kube.looks.values().filter(|look| look.node == *node).count();
-        if looks > 1 {
-            return Some(format!("{looks} looks at {node} are left behind"));
-        }
+    if let Some(look) = world.kube.looks.keys().next() {
+        return Some(format!("P9: {look} is left behind"));
     }
     if !policy.makes_new() || !policy.is_confirmed(&world.kube.declaration) {
         return None;
