@@ -130,3 +130,33 @@ fn an_osd_that_nothing_starts() {
 fn taints_that_came_later() {
     explore("taints that came later", example::tolerate, everything, (1, 0, 0));
 }
+
+/// The few that matter where two are made side by side: all of them would be too many orders.
+fn one_of_two_fails(world: &World) -> Vec<Happening> {
+    let mut menu: Vec<_> = world.agents.keys().cloned().map(Happening::AgentDies).collect();
+    let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    menu.extend([OsdId(0)].into_iter().filter(is_up).map(Happening::Dies));
+    menu
+}
+
+/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
+fn new_osds_wider_where_there_is_time() {
+    if std::env::var_os("EXPLORE_FULL").is_none() {
+        return;
+    }
+    explore("one more disk", example::one_more, everything, (1, 1, 0));
+    let late = Search::new("one more disk, frozen late", example::one_more, everything, (1, 1, 0));
+    explored(&Search { freezes_late: true, ..late });
+    explore("one more disk", example::one_more, machines, (2, 0, 0));
+    explore("one more disk", example::one_more, everything, (1, 0, 1));
+    explore("from nothing", example::empty, everything, (1, 0, 0));
+    let late = Search::new("a slot is filled again, frozen late", example::refill, everything, (1, 1, 0));
+    explored(&Search { freezes_late: true, ..late });
+    let late = Search::new("an OSD that nothing starts, frozen late", example::adopt, everything, (1, 1, 0));
+    explored(&Search { freezes_late: true, ..late });
+    explore("taints that came later", example::tolerate, everything, (1, 1, 0));
+    let search = Search::new("two disks at once", two_disks, one_of_two_fails, (1, 0, 0));
+    explored(&Search { policy: two_at_once, ..search });
+}
