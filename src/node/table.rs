@@ -36,6 +36,11 @@ pub(crate) struct Entry {
 }
 
 impl Signature {
+    /// The uuid of a physical volume of LVM, where it is one.
+    pub(crate) fn physical_volume(&self) -> Option<&str> {
+        self.uuid.as_deref().filter(|_| self.kind.as_deref() == Some("LVM2_member"))
+    }
+
     /// Nothing is there.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
