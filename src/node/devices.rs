@@ -208,9 +208,12 @@ fn text(path: &Path) -> Option<String> {
     filled(&fs::read_to_string(path).ok()?)
 }
 
+/// What drivers print for "none" (User-Mode Linux does) is the same on every disk, and names none.
+const NONE: &str = "(null)";
+
 fn filled(text: &str) -> Option<String> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    (!text.is_empty()).then(|| text.to_owned())
+    (!text.is_empty() && text != NONE).then(|| text.to_owned())
 }
 
 fn number(path: &Path) -> Option<u64> {
@@ -243,6 +246,8 @@ mod tests {
         assert_eq!((serial(&virtio), wwn(&virtio)), (None, None));
         put(scsi.join("device/vpd_pg80"), b"\0\x80\xff");
         assert_eq!(serial(&scsi), None, "a page cut short is no serial number");
+        put(virtio.join("serial"), b"(null)\n");
+        assert_eq!(serial(&virtio), None, "all disks without one would be the same");
     }
 
     #[test]

@@ -54,7 +54,7 @@ async fn shared_group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Resul
     let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
     let (Some(disk), None) = (fitting.next(), fitting.next()) else {
         return Err(NodeError::Refused(format!(
-            "no single disk is {}, for the database",
+            "none, or more than one, of the disks is {}, for the database",
             db.identity.stable_name()
         )));
     };
