@@ -13,6 +13,9 @@ use crate::node::{self, Host};
 /// A heartbeat is written so often; the runner takes an agent for silent after ten minutes without one.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Tries of the first heartbeat.
+const FIRST_TRIES: u32 = 16;
+
 /// Why an agent could not begin, or not tell.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -74,6 +77,7 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
         request.attempt,
         request.record
     );
+    expected(&post.k8s, &post.report).await?;
     let report = post.alive(node::agent(&request, &post.host)).await;
     told(&report.steps, report.problem.as_ref().map(NodeProblem::message));
     post.k8s.patch_report(&post.report, &report).await?;
@@ -101,6 +105,19 @@ fn told(steps: &[(String, u32)], problem: Option<&str>) {
     }
 }
 
+/// Its report is there. Where it is not, the record was closed: a runner that was frozen made the Job afterwards, or its pod
+/// took long to start. Then nothing may be done any more. Tries for four minutes, as with the report itself.
+async fn expected(k8s: &K8s, report: &str) -> Result<(), ServeError> {
+    for _ in 0..FIRST_TRIES {
+        match k8s.patch_heartbeat(report, now()).await {
+            Err(error) if error.is_transient() => tracing::warn!(%error, "no first heartbeat; trying again"),
+            done => return Ok(done?),
+        }
+        pause(HEARTBEAT).await;
+    }
+    Ok(k8s.patch_heartbeat(report, now()).await?)
+}
+
 /// Never ends: it goes on beside the agent's work and is dropped with it.
 async fn beat(k8s: &K8s, report: &str) -> Infallible {
     loop {
@@ -108,5 +125,38 @@ async fn beat(k8s: &K8s, report: &str) -> Infallible {
             tracing::debug!("no heartbeat: {error}");
         }
         pause(HEARTBEAT).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    async fn answered(status: u16, answer: serde_json::Value) -> Result<(), ServeError> {
+        let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
+        let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+        let server = tokio::spawn(async move {
+            let (request, respond) = handle.next_request().await.expect("a request");
+            assert_eq!(request.method(), "PATCH");
+            let body = Body::from(serde_json::to_vec(&answer).unwrap());
+            respond.send_response(Response::builder().status(status).body(body).unwrap());
+        });
+        let done = expected(&k8s, "osd-migrate-rebuild-3-r1-1").await;
+        server.await.unwrap();
+        done
+    }
+
+    #[tokio::test]
+    async fn an_agent_whose_report_was_swept_does_nothing() {
+        let gone = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "text"});
+        let refused = answered(404, gone).await;
+        assert!(matches!(refused, Err(ServeError::Kubernetes(crate::k8s::K8sError::NotFound(_)))));
+        let there = json!({"metadata": {"name": "osd-migrate-rebuild-3-r1-1"}});
+        assert!(answered(200, there).await.is_ok());
     }
 }

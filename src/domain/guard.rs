@@ -66,8 +66,10 @@ guards! {
     StatisticsComplete,
     /// Every PG concerned has reported since its OSDs last came or went.
     StatisticsFresh,
-    /// All PGs are active+clean before a stop.
+    /// All PGs are active+clean before a stop, and before a free disk becomes an OSD.
     AllClean,
+    /// But for those that lack OSDs to lie on, of which every one that could be is up.
+    OnlyStarves,
     /// Ceph says `ok-to-stop`.
     OkToStop,
     /// Without the OSD, one loss more is survivable.
@@ -152,6 +154,14 @@ guards! {
     ProvenFirst,
     /// Not past Stop, what is no longer wanted as recorded is given up.
     StillWanted,
+    /// A free disk is recorded on a node that still is to get new OSDs.
+    NodeStillChosen,
+    /// A free disk is recorded once: not while a record is about it, nor after it became an OSD.
+    DiskOnce,
+    /// An OSD that nothing starts is started only where its slot holds its fsid.
+    AdoptsItsOwn,
+    /// A record that was given up is open again where its agent took the id all the same.
+    BegunIsFinished,
     /// An OSD is done only when the PGs that it is to hold are clean with it.
     CleanAtTheEnd,
     /// And have reported since it came up.
@@ -187,6 +197,10 @@ guards! {
     /// An OSD that somebody started again after our stop is not destroyed.
     StaysStopped,
     // Preconditions of the node agent (node/, and as the simulated agent has them).
+    /// Its report is there when it begins: else its record was closed.
+    AgentExpected,
+    /// No agent begins after one of a later attempt has been there.
+    AgentsInOrder,
     /// The slot is destroyed when the wipe begins.
     AgentSlotDestroyed,
     /// What was read is proven again under the exclusive open.

@@ -45,6 +45,9 @@ pub struct NodeWork {
     pub failures: u32,
     /// Disks that became OSDs in this run, by their stable names: the look was before that.
     pub done: BTreeSet<String>,
+    /// Disks that are left as they are in this run, by their stable names: they were not free after all. With what was found.
+    #[serde(default)]
+    pub left: BTreeMap<String, String>,
     /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
     pub problems: Vec<String>,
 }

@@ -163,6 +163,27 @@ impl Facts {
             && matches!(self.slot, SlotFact::Absent | SlotFact::Destroyed | SlotFact::Other)
     }
 
+    /// A free disk of which nothing comes under this id: it is not wanted any more, it is not free after all, or the id was
+    /// given to another. Nothing of ours is in its slot, and no claim of ours can be: what was begun left a tombstone at most.
+    fn given_up(&self) -> bool {
+        let is_theirs = match self.slot {
+            SlotFact::Other => true,
+            SlotFact::Absent | SlotFact::Destroyed => false,
+            SlotFact::Old | SlotFact::Ours { .. } => return false,
+        };
+        self.new
+            && match self.disk {
+                DiskFact::Blank => is_theirs || (!self.claims && !self.wanted),
+                DiskFact::Tombstone => is_theirs,
+                DiskFact::Other => !self.claims,
+                DiskFact::Unseen
+                | DiskFact::Old
+                | DiskFact::Unfinished
+                | DiskFact::Finished
+                | DiskFact::Strayed => false,
+            }
+    }
+
     /// The id waits for its OSD: its slot is destroyed, or it was never made.
     fn slot_waits(&self) -> bool {
         self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.claims)
@@ -215,9 +236,7 @@ pub type Row = (Phase, fn(&Facts) -> bool);
 
 /// The table. Every row but `Busy` wants `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[
-    (Phase::Withdrawn, |f| {
-        (f.before_stop() && !f.wanted) || (f.before_new() && (!f.wanted || f.slot == SlotFact::Other))
-    }),
+    (Phase::Withdrawn, |f| (f.before_stop() && !f.wanted) || f.given_up()),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
     (Phase::Unproven, |f| match f.slot {
         SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
@@ -246,7 +265,10 @@ pub const ROWS: &[Row] = &[
             }
     }),
     (Phase::Undone, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished),
-    (Phase::Strayed, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed),
+    (Phase::Strayed, |f| {
+        let waits = f.slot == SlotFact::Destroyed || (f.new && f.slot == SlotFact::Absent);
+        waits && f.placed && f.disk == DiskFact::Strayed
+    }),
     (Phase::Unplaced, |f| {
         !f.placed
             && !f.new

@@ -13,8 +13,10 @@
 //! | `volumes` | OSDs on logical volumes: made, found again, taken away |
 //! | `ceph_volume`, `stand_in`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
 //! | `query`, `command` | programs: the list of those that read, and how any is run |
-//! | `lock`, `capability`, `redact`, `error` | the rest |
+//! | `lock`, `attempts` | one agent an OSD, and in which order |
+//! | `capability`, `redact`, `error` | the rest |
 
+mod attempts;
 mod capability;
 mod ceph_volume;
 mod claims;
@@ -150,6 +152,7 @@ fn ready(request: &NodeRequest, host: &Host) -> Result<OsdLock, NodeError> {
         return Err(NodeError::Refused(format!("meant for node {}, runs on {}", request.node, host.node)));
     }
     let lock = OsdLock::take(&host.state, request.osd)?;
+    attempts::come(&host.state, request.osd, &request.record, request.attempt)?;
     fs::create_dir_all(&host.scratch).map_err(NodeError::io("create folder", &host.scratch))?;
     mons::configure(host, request)?;
     Ok(lock)

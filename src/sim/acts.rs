@@ -65,7 +65,10 @@ impl World {
                 Some(fresh) => self.deploy_fresh(deploy, fresh.replaces.as_ref()),
                 None => self.deploy(deploy),
             },
-            Act::Look { request, .. } => self.make_look(request),
+            Act::Look { request, .. } => {
+                self.make_look(request);
+                Ok(Vec::new())
+            }
             Act::SweepLook { name, uid } => self.sweep_look(name, uid),
             Act::Adopt(deploy) => self.deploy_fresh(deploy, None),
             Act::Tolerate { osd, deployment, resource_version, add, .. } => {

@@ -145,6 +145,10 @@ impl World {
 
     /// Takes the lock and reads the disk.
     fn agent_starts(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
+        if !holds(Guard::AgentExpected, self.kube.leftovers.contains_key(&request.record)) {
+            self.agent_dies(job);
+            return Vec::new();
+        }
         let mine = |found: &&mut NodeJob| found.name == job && found.state == JobState::Waiting;
         if let Some(found) = self.kube.node_jobs.iter_mut().find(mine) {
             found.state = JobState::Running;
@@ -154,6 +158,12 @@ impl World {
         };
         if self.agents.iter().any(others) {
             return self.fails(job, NodeProblem::Busy("another agent holds the lock".to_owned()));
+        }
+        let last = self.attempts.entry((request.osd, request.record.clone())).or_default();
+        let is_late = request.attempt < *last;
+        *last = request.attempt.max(*last);
+        if !holds(Guard::AgentsInOrder, !is_late) {
+            return self.fails(job, NodeProblem::Refused("a later attempt has been here".to_owned()));
         }
         if request.task == NodeTask::Inspect {
             self.advance(job, Stage::Reporting { problem: None });

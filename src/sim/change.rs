@@ -30,7 +30,7 @@ impl World {
                 (0, _) => {}
                 // A changed pod template: the old pod is gone, its daemon goes.
                 (_, true) if up && !daemon.rolled_out => found.push(Happening::GoesDown(*osd)),
-                (_, true) if is_powered => found.push(Happening::PodStarts(*osd)),
+                (_, true) if is_powered && self.tolerates(daemon) => found.push(Happening::PodStarts(*osd)),
                 (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
                 (_, _) => {}
             }
@@ -45,7 +45,8 @@ impl World {
         let orphans =
             self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
         found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
-        found.extend(self.looks_at_work().into_iter().map(Happening::LookEnds));
+        let lit = self.kube.nodes.keys().filter(|node| self.has_power(node));
+        found.extend(lit.flat_map(|node| self.looks_at_work(node)).map(Happening::LookEnds));
         let alive = self.agents.iter().filter(|(_, agent)| self.has_power(&agent.request.node));
         found.extend(alive.map(|(job, _)| Happening::AgentSteps(job.clone())));
         found
@@ -88,20 +89,17 @@ impl World {
                 }
             }
             Happening::AgentSteps(job) => return self.agent_step(job),
-            Happening::LookEnds(look) => self.look_ends(look),
-            Happening::LookDies(look) => self.look_dies(look),
+            Happening::LookEnds(_)
+            | Happening::LookDies(_)
+            | Happening::Unselected
+            | Happening::Selected
+            | Happening::Tainted(_) => self.happen_to_new(what),
             Happening::Minutes(minutes) => self.at += TimeDelta::minutes(i64::from(*minutes)),
             Happening::AgentStumbles(job, how) => return self.agent_stumbles(job, *how),
             Happening::AgentDies(job) => self.agent_dies(job),
             Happening::AgentLost(job) => self.end_job(job),
             Happening::Around(what, on) => self.change_around(*what, *on),
-            Happening::BootsOddly(osd) => {
-                self.boot(*osd);
-                let metadata = self.ceph.slots.get_mut(osd).and_then(|slot| slot.metadata.as_mut());
-                if let Some(metadata) = metadata {
-                    metadata.device_mapper = true;
-                }
-            }
+            Happening::BootsOddly(osd) => self.boot_oddly(*osd),
             Happening::MgrForgets(pg) => {
                 self.ceph.pgs.remove(pg);
             }
@@ -127,8 +125,6 @@ impl World {
             | Happening::PersonPurges(_)
             | Happening::PersonGivesBack(_)
             | Happening::OthersTakeId
-            | Happening::Unselected
-            | Happening::Selected
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
@@ -170,6 +166,14 @@ impl World {
             slot.metadata = Some(metadata);
         }
         self.place_new(osd, &node);
+    }
+
+    fn boot_oddly(&mut self, osd: OsdId) {
+        self.boot(osd);
+        let metadata = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut());
+        if let Some(metadata) = metadata {
+            metadata.device_mapper = true;
+        }
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
@@ -221,6 +225,9 @@ impl World {
         for job in jobs.map(|(job, _)| job.clone()).collect::<Vec<_>>() {
             self.agent_dies(&job);
         }
+        for look in self.looks_at_work(node) {
+            self.look_dies(&look);
+        }
     }
 
     fn put_foreign(&mut self, name: &str) {
@@ -253,8 +260,6 @@ impl World {
         match what {
             Happening::PersonStops(osd) => self.scale_keeping_mark(*osd, 0),
             Happening::PersonStarts(osd) | Happening::RookStarts(osd) => self.scale_keeping_mark(*osd, 1),
-            Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
-            Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
             Happening::PersonEdits(osd) => self.touch(*osd),
             Happening::PersonDeletes(osd) => {
                 self.kube.daemons.remove(osd);

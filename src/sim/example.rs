@@ -12,7 +12,11 @@ use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
-use crate::domain::storage::StorageNode;
+
+mod new_osds;
+
+pub(super) use new_osds::taint;
+pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
 
 /// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
 pub const REWEIGHT: Weight = Weight(0xe666);
@@ -91,32 +95,6 @@ pub fn three_to_do() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-/// Three copies on three hosts, all as wanted, and a free disk on the first that the owner selects.
-pub fn one_more() -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
-    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    world.kube.declaration.storage.selection.all = Some(true);
-    // The others are not named: the walk from node to node is shown elsewhere, and would make every state three.
-    let first = StorageNode { name: host(0), ..StorageNode::default() };
-    world.kube.declaration.storage.nodes = vec![first];
-    world.add_disk("disk-new", "h1", 6 * GIB);
-    world
-}
-
-/// Three hosts with a free disk each and no OSD: mons, and an empty pool.
-pub fn empty() -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 0 };
-    let mut world =
-        Shape { hosts: vec![Vec::new(), Vec::new(), Vec::new()], pools: vec![pool], disk_gib: 6 }.world();
-    world.kube.declaration.storage.all_nodes = true;
-    world.kube.declaration.storage.selection.all = Some(true);
-    for n in 0..3 {
-        world.add_disk(&format!("disk-{n}"), &host(n), 6 * GIB);
-    }
-    world
-}
-
 /// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
 pub fn twelve() -> World {
     use Kind::{ByHand, Filestore, Raw};
@@ -192,6 +170,7 @@ impl Shape {
             disks: BTreeMap::new(),
             agents: BTreeMap::new(),
             claims: BTreeMap::new(),
+            attempts: BTreeMap::new(),
             broken: BTreeSet::new(),
         };
         let mut next = 0;
@@ -261,19 +240,6 @@ impl Shape {
 }
 
 impl World {
-    /// Plugs a blank disk in.
-    pub fn add_disk(&mut self, name: &str, host: &str, size_bytes: u64) {
-        let identity = DeviceIdentity {
-            by_id: BTreeSet::from([format!("ata-{name}")]),
-            serial: Some(format!("S-{name}")),
-            wwn: None,
-            size_bytes,
-        };
-        let node = NodeName(host.to_owned());
-        let disk = Disk { node, identity, content: Content::Blank, proof: None, held_by: None };
-        self.disks.insert(name.to_owned(), disk);
-    }
-
     #[expect(clippy::too_many_lines, reason = "one OSD in full: its disk, slot, key and Deployment")]
     fn add_osd(&mut self, osd: OsdId, host: &str, kind: Kind, size_bytes: u64) {
         let (osd_fsid, whoami, cluster) = (fsid(osd, 0), osd, self.ceph.fsid);

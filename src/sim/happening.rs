@@ -87,6 +87,8 @@ pub enum Happening {
     Unselected,
     /// The owner selects them again.
     Selected,
+    /// A person puts a taint on a node.
+    Tainted(NodeName),
     /// A flag of the whole osdmap is set (`norecover`).
     FlagSet,
     /// It is unset.
@@ -196,6 +198,7 @@ impl fmt::Display for Happening {
             Self::PersonGivesBack(osd) => {
                 write!(f, "a person gives the slot of {osd} back to the OSD on its disk")
             }
+            Self::Tainted(node) => write!(f, "a person puts a taint on {node}"),
             Self::OthersTakeId => f.write_str("somebody asks the mons for a new OSD id"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
             Self::FlagUnset => f.write_str("the flag norecover is taken off"),

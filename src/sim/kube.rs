@@ -62,7 +62,7 @@ impl World {
             activates,
             pvc_backed: false,
             held_by_others: None,
-            tolerations: Vec::new(),
+            tolerations: self.kube.declaration.storage.placement.tolerations.clone(),
             rolled_out: true,
             pods: old.map(|old| old.pods).unwrap_or_default(),
         };

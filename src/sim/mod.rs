@@ -66,6 +66,8 @@ pub struct World {
     pub agents: BTreeMap<String, Agent>,
     /// Claims as written in the lock folders of the nodes.
     pub claims: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
+    /// The last attempt whose agent had the lock, as written there.
+    pub attempts: BTreeMap<(OsdId, RecordId), u32>,
     /// Daemons that can't run for now.
     pub broken: BTreeSet<OsdId>,
 }

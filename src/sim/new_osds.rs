@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use super::{Disk, Effect, World, agent};
-use crate::domain::act::Deploy;
+use super::{Disk, Effect, Happening, World, agent};
+use crate::domain::act::{Deploy, Spare};
 use crate::domain::inspection::Content;
 use crate::domain::inventory::{
     DiskSeen, DiskState, LookReport, LookRequest, NodeInventory, OsdSeen, Rejection,
 };
-use crate::domain::observation::{JobState, Look, SlotState};
+use crate::domain::observation::{Daemon, JobState, Look, SlotState};
 use crate::domain::osd::{CrushItem, Mode, NodeName, ObjectStore, OsdId, Weight};
+use crate::domain::provision;
 use crate::domain::storage::Toleration;
 
 type Done = Result<Vec<Effect>, String>;
 
 impl World {
     /// Makes the ConfigMap and the Job of a look; those that are there stay.
-    pub(super) fn make_look(&mut self, request: &LookRequest) -> Done {
+    pub(super) fn make_look(&mut self, request: &LookRequest) {
         let name = format!("osd-migrate-look-{}-{}-{}", request.node, request.run, request.number);
         let look = Look {
             uid: format!("uid-{name}"),
@@ -30,7 +31,6 @@ impl World {
             report: None,
         };
         self.kube.looks.entry(name).or_insert(look);
-        Ok(Vec::new())
     }
 
     pub(super) fn sweep_look(&mut self, name: &str, uid: &str) -> Done {
@@ -41,14 +41,32 @@ impl World {
         Ok(Vec::new())
     }
 
-    /// Looks whose agent has not ended.
-    pub(super) fn looks_at_work(&self) -> Vec<String> {
-        let at_work = |look: &Look| look.report.is_none() && look.state != Some(JobState::Ended);
+    /// What happens to looks and to what new OSDs hang on.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
+    pub(super) fn happen_to_new(&mut self, what: &Happening) {
+        match what {
+            Happening::LookEnds(look) => self.look_ends(look),
+            Happening::LookDies(look) => self.look_dies(look),
+            Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
+            Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
+            Happening::Tainted(node) => {
+                if let Some(node) = self.kube.nodes.get_mut(node).filter(|node| node.taints.is_empty()) {
+                    node.taints.push(super::example::taint());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at a node whose agent has not ended.
+    pub fn looks_at_work(&self, node: &NodeName) -> Vec<String> {
+        let at_work =
+            |look: &Look| look.node == *node && look.report.is_none() && look.state != Some(JobState::Ended);
         self.kube.looks.iter().filter(|(_, look)| at_work(look)).map(|(name, _)| name.clone()).collect()
     }
 
     /// The agent has read the disks of its node, and reports: it only reads, so it is one step.
-    pub(super) fn look_ends(&mut self, name: &str) {
+    fn look_ends(&mut self, name: &str) {
         let Some(look) = self.kube.looks.get(name).cloned() else { return };
         let report = LookReport {
             run: look.run.clone(),
@@ -148,8 +166,7 @@ impl World {
             if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
                 return Err("ok-to-stop refuses".to_owned());
             }
-            expect::spare(&crate::domain::act::Spare::AllClean, &self.ceph)
-                .map_err(|reason| reason.to_string())?;
+            expect::spare(&Spare::AllClean, &self.ceph).map_err(|reason| reason.to_string())?;
         }
         let Some(daemon) = self.kube.daemons.get_mut(&osd) else {
             return Err("it has no Deployment".to_owned());
@@ -160,10 +177,17 @@ impl World {
             return Err("the Deployment changed since it was looked at".to_owned());
         }
         daemon.tolerations.extend(add.iter().cloned());
-        daemon.rolled_out = false;
+        // Where none is wanted there is nothing to come.
+        daemon.rolled_out = daemon.replicas == 0;
         daemon.pods.clear();
         self.touch(osd);
         Ok(vec![Effect::Restarted(osd)])
+    }
+
+    /// Whether the scheduler would put its pod onto its node.
+    pub(super) fn tolerates(&self, daemon: &Daemon) -> bool {
+        let machine = daemon.node.as_ref().and_then(|node| self.kube.nodes.get(node));
+        machine.is_none_or(|machine| provision::missing_tolerations(&daemon.tolerations, machine).is_empty())
     }
 
     /// The first boot of an OSD that has no place puts it into CRUSH where its daemon says (`--crush-location`,

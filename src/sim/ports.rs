@@ -142,7 +142,7 @@ impl Cluster for Runner {
         self.point(Call::Act(act), Side::Before).await;
         expect_version(&self.sim.borrow(), self.me.read.get())?;
         self.point(Call::Act(act), Side::Late).await;
-        if matches!(act, Act::Keep { .. } | Act::Agent { .. }) {
+        if matches!(act, Act::Keep { .. } | Act::Agent { .. } | Act::Look { .. }) {
             // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }

@@ -19,6 +19,7 @@ mod gates;
 mod ledger;
 mod outlook;
 mod phases;
+mod plan_new;
 mod provision;
 mod purity;
 mod rehearsal;

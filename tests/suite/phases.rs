@@ -97,13 +97,21 @@ fn is_possible(f: &Facts) -> bool {
         && implies(f.wanted && !f.new, !matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true }))
 }
 
+/// A free disk of which nothing comes: nothing was begun with it and it is not free after all, or its id was given to another
+/// before more than a tombstone was written.
+fn is_given_up(f: &Facts) -> bool {
+    let not_begun = f.disk == DiskFact::Other && !f.claims;
+    let lost_its_id = f.slot == SlotFact::Other && matches!(f.disk, DiskFact::Blank | DiskFact::Tombstone);
+    f.new && (not_begun || lost_its_id)
+}
+
 /// What makes a thing foreign, in words and code, written without a look at the rows.
 fn is_foreign(f: &Facts) -> bool {
     let looked = f.disk != DiskFact::Unseen;
     match f.slot {
         // Somebody else's OSD has the id. (Not looked at yet: it is looked at first, for the report.)
         // (Nothing was done with a free disk yet: it gets another id.)
-        SlotFact::Other => looked && (f.disk != DiskFact::Blank || f.claims),
+        SlotFact::Other => looked && !is_given_up(f),
         // The old OSD serves, and is wanted: a device that is known not to carry it, or a Deployment that starts another
         // one, is not what was recorded. (Not wanted, or down: nobody is going to touch it, so nothing is said.)
         SlotFact::Old if !f.stopped => {
@@ -115,9 +123,13 @@ fn is_foreign(f: &Facts) -> bool {
         // (Still going down: nothing is done yet, so nothing is said.)
         SlotFact::Old => !f.up && !f.pod && looked && f.disk != DiskFact::Old,
         // The slot waits for an OSD, and its device carries what we did not put there.
-        SlotFact::Destroyed => f.disk == DiskFact::Other,
+        SlotFact::Destroyed => f.disk == DiskFact::Other && !is_given_up(f),
         // The id is gone. Then a finished OSD of another id on our device is nobody's to purge either.
-        SlotFact::Absent => matches!(f.disk, DiskFact::Other | DiskFact::Strayed),
+        // (A free disk's id never was anybody's: the id that was taken instead of it is.)
+        SlotFact::Absent => match f.disk {
+            DiskFact::Other => !is_given_up(f),
+            disk => disk == DiskFact::Strayed && !f.new,
+        },
         SlotFact::Ours { never_booted } => match f.disk {
             DiskFact::Unseen => false,
             DiskFact::Other | DiskFact::Strayed => true,
@@ -200,7 +212,10 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
                 let blank_is_wanted = f.disk != DiskFact::Blank || (f.new && (f.wanted || f.claims));
                 id_is_free && blank_is_wanted && f.placed
             }
-            Phase::Strayed => f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Strayed,
+            Phase::Strayed => {
+                let waits = f.slot == SlotFact::Destroyed || (f.new && f.slot == SlotFact::Absent);
+                waits && f.placed && f.disk == DiskFact::Strayed
+            }
             // lead to Destroy of a claim
             Phase::Claimed => {
                 f.slot == (SlotFact::Ours { never_booted: true }) && !f.up && f.disk != DiskFact::Unseen
@@ -217,8 +232,8 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
                 is_ours(&f) && f.up && f.clean && f.conforms && f.placed && f.daemon == DaemonFact::New
             }
             Phase::Withdrawn => {
-                let not_begun = f.new && f.disk == DiskFact::Blank && !f.claims;
-                not_begun || (f.slot == SlotFact::Old && !f.stopped)
+                let not_begun = f.new && f.disk == DiskFact::Blank && !f.claims && !is_ours(&f);
+                not_begun || is_given_up(&f) || (f.slot == SlotFact::Old && !f.stopped)
             }
             _ => true,
         };

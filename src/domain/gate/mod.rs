@@ -102,14 +102,21 @@ pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) 
 /// nothing given up, so neither redundancy nor fullness is asked: a new OSD is the cure for both.
 pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
+        before_adopt(node, our_fence, seen),
+        flag_in_the_way(&FLAGS_FOR_NEW, seen),
+        fresh(|_| true, &seen.ceph),
+        all_clean_or_starving(&seen.ceph),
+    ])
+}
+
+/// Gate before an OSD is started that is finished, down, and started by nothing: the same, but for the data, which it brings.
+pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
         rook_and_release(our_fence, seen),
         not_odd(seen),
         mon_quorum(seen),
         node_ready(node, seen),
         not_cordoned(node, seen),
-        flag_in_the_way(&FLAGS_FOR_NEW, seen),
-        fresh(|_| true, &seen.ceph),
-        all_clean_or_starving(&seen.ceph),
     ])
 }
 
@@ -294,10 +301,9 @@ const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "crea
 pub fn lacks_osds(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
     let all_up = ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
-    (pg.up.len() as u64) < size
-        && pg.up == pg.acting
-        && all_up
-        && pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()))
+    let rests =
+        pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
+    (pg.up.len() as u64) < size && holds(Guard::OnlyStarves, pg.up == pg.acting && all_up && rests)
 }
 
 fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {

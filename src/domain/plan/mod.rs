@@ -1,5 +1,6 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
+mod adopt;
 mod disks;
 mod nodes;
 mod tolerate;
@@ -109,7 +110,8 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         return end(ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
     }
     let last = if policy.only_new {
-        Next::Finished(Summary { quarantined, ..Summary::default() })
+        // A fence of a run that migrated, and died.
+        end(ledger, seen, Next::Finished(Summary { quarantined, ..Summary::default() }))
     } else {
         next_candidate(policy, ledger, seen, quarantined)
     };
@@ -125,11 +127,21 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
         let unconfirmed_nodes = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
         return Next::Finished(Summary { unconfirmed_nodes, ..summary });
     }
-    let next = tolerate::next(policy, ledger, seen).or_else(|| nodes::next(policy, ledger, seen));
-    next.unwrap_or_else(|| {
-        let problems = nodes::problems(policy, ledger, seen);
-        Next::Finished(Summary { problems, unseen_nodes: nodes::unseen(policy, ledger), ..summary })
-    })
+    let restart = tolerate::next(policy, ledger, seen);
+    // What keeps an OSD from being restarted now, a new one may cure: data that finds no OSD to lie on.
+    let next = || nodes::next(policy, ledger, seen);
+    let (restart, next) = match restart {
+        Some(done @ (Next::Save { .. } | Next::Do(_))) => return done,
+        wait @ (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None) => (wait, next()),
+    };
+    match (next, restart) {
+        (Some(next @ (Next::Save { .. } | Next::Do(_))), _) | (Some(next), None) => next,
+        (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None, Some(wait)) => wait,
+        (None, None) => {
+            let problems = nodes::problems(policy, ledger, seen);
+            Next::Finished(Summary { problems, unseen_nodes: nodes::unseen(policy, ledger), ..summary })
+        }
+    }
 }
 
 /// A mark of ours without a record: the ledger was lost.

@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::vacant;
-use crate::domain::act::{Act, Deploy, Fresh};
+use super::{adopt, vacant};
+use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::inventory::{LookRequest, NodeInventory, OsdSeen};
+use crate::domain::guard::{Guard, holds};
+use crate::domain::inventory::{LookRequest, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeStatus, NodeWork, Record};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::observation::{JobState, Look, Observation, SlotState};
-use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
+use crate::domain::observation::{JobState, Look, Observation};
+use crate::domain::osd::NodeName;
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
-use crate::domain::step::{self, MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 
 /// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
 pub const OF_PLAN: &str = "plan-";
@@ -120,6 +121,7 @@ impl<'a> Walk<'a> {
                 look: before.map_or(0, |work| work.look) + 1,
                 failures,
                 done: before.map(|work| work.done.clone()).unwrap_or_default(),
+                left: before.map(|work| work.left.clone()).unwrap_or_default(),
                 problems: Vec::new(),
             },
         )
@@ -204,7 +206,7 @@ impl<'a> Walk<'a> {
                 since: self.seen.at,
                 message: format!("{new} disks to be made OSDs"),
                 failures: 0,
-                problems: told(&processed.problems),
+                problems: told(node, work, &processed.problems),
                 ..work.clone()
             },
         )
@@ -216,24 +218,33 @@ impl<'a> Walk<'a> {
             // Somebody deleted what the look had found.
             return self.look_anew(node, work.failures);
         };
-        if let Some(next) = self.adopt(node, inventory) {
-            return next;
+        let our_fence = self.ledger.run.fence.as_deref();
+        if let Some(adopt) = adopt::next(self.policy, self.ledger, node, inventory, self.seen) {
+            let gate = self.begin(gate::before_adopt(node, our_fence, self.seen));
+            return gate.map_or(adopt, |reason| waits(node, reason));
         }
         let processed = provision::process(node, inventory, self.seen, self.policy.store_on_file);
         let Some(vacancy) = self.vacancies(work, &processed).next() else {
             return self.complete(node, work, &processed);
         };
-        let gates = [
-            gate::begin(self.policy, self.ledger, self.seen),
-            gate::before_new(node, self.ledger.run.fence.as_deref(), self.seen),
-        ];
-        for gate in gates {
-            match gate {
-                Gate::Open => {}
-                Gate::Shut(reason) | Gate::Unknown(reason) => return waits(node, reason),
-            }
+        if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.seen)) {
+            return waits(node, reason);
+        }
+        // Ready, not cordoned, and yet not among those that get new OSDs: the owner has other nodes now.
+        let chosen = provision::nodes(self.seen, self.policy.store_on_file).chosen;
+        if !holds(Guard::NodeStillChosen, chosen.contains(node)) {
+            return self.complete(node, work, &processed);
         }
         vacant::record(node, vacancy, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
+    }
+
+    /// Why nothing may be begun now.
+    fn begin(&self, gate: Gate) -> Option<Reason> {
+        let gates = [gate::begin(self.policy, self.ledger, self.seen), gate];
+        gates.into_iter().find_map(|gate| match gate {
+            Gate::Open => None,
+            Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
+        })
     }
 
     /// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
@@ -257,7 +268,11 @@ impl<'a> Walk<'a> {
                 Verdict::New(vacancy) => Some(&**vacancy),
                 Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => None,
             })
-            .filter(move |vacancy| !work.done.contains(&vacancy.stable) && !is_open(vacancy))
+            .filter(|vacancy| !work.left.contains_key(&vacancy.stable))
+            .filter(move |vacancy| {
+                let is_dealt_with = work.done.contains(&vacancy.stable) || is_open(vacancy);
+                holds(Guard::DiskOnce, !is_dealt_with)
+            })
     }
 
     fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
@@ -272,51 +287,10 @@ impl<'a> Walk<'a> {
                 status: NodeStatus::Completed,
                 since: self.seen.at,
                 message,
-                problems: told(&processed.problems),
+                problems: told(node, work, &processed.problems),
                 ..work.clone()
             },
         )
-    }
-
-    /// An OSD of this cluster that is finished on a disk of the node, down, and started by nothing, whoever made it.
-    fn adopt(&self, node: &NodeName, inventory: &NodeInventory) -> Option<Next> {
-        let found = inventory.osds.iter().find(|osd| self.is_adoptable(osd))?;
-        let slot = self.seen.ceph.slots.get(&found.osd)?;
-        let machine = self.seen.kube.nodes.get(node)?;
-        let on_file = self.policy.store_on_file;
-        let place = provision::location(machine, &self.seen.kube.declaration.storage);
-        Some(Next::Do(Act::Adopt(Deploy {
-            osd: found.osd,
-            record: vacant::adopted(found),
-            fsid: found.fsid,
-            node: node.clone(),
-            // The agent sees the node's file elsewhere than the OSD's pod does.
-            block_path: if on_file { step::ON_FILE.to_owned() } else { found.block_path.clone() },
-            store: found.store.to_string(),
-            crush: slot.crush.clone().unwrap_or(CrushItem {
-                location: place,
-                weight: Weight(0),
-                device_class: None,
-            }),
-            layout: Layout { store: found.store.clone(), mode: found.mode, encrypted: found.encrypted },
-            db_path: found.db_path.clone(),
-            wal_path: found.wal_path.clone(),
-            initial_weight: None,
-            on_file,
-            fresh: Some(Fresh { replaces: None }),
-        })))
-    }
-
-    fn is_adoptable(&self, found: &OsdSeen) -> bool {
-        let slot = self.seen.ceph.slots.get(&found.osd);
-        let is_it = slot.is_some_and(|slot| {
-            slot.state != SlotState::Destroyed && !slot.up && slot.fsid == Some(found.fsid)
-        });
-        is_it
-            && found.activatable
-            && found.cluster == self.seen.ceph.fsid
-            && !self.seen.kube.daemons.contains_key(&found.osd)
-            && !self.ledger.records.contains_key(&found.osd)
     }
 }
 
@@ -340,9 +314,12 @@ fn waits(node: &NodeName, reason: Reason) -> Next {
     Next::Wait(Wait::Node { node: node.clone(), reason })
 }
 
-fn told(problems: &[String]) -> Vec<String> {
-    let short = |text: &String| text.chars().take(PROBLEM_CHARS).collect();
-    problems.iter().take(PROBLEMS).map(short).collect()
+fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
+    let left = work.left.iter().map(|(disk, found)| {
+        format!("node {node}: {disk} was not free after all, and is left as it is: {found}")
+    });
+    let short = |text: String| text.chars().take(PROBLEM_CHARS).collect();
+    problems.iter().cloned().chain(left).take(PROBLEMS).map(short).collect()
 }
 
 /// Nodes of this run with what stands in the way on them, for the end.

@@ -7,10 +7,11 @@ use crate::domain::act::{Act, Spare};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::NodeTask;
+use crate::domain::ledger::{Attempt, NodeStatus};
 use crate::domain::next::{Halt, Next, Saving, Wait};
-use crate::domain::observation::SlotState;
+use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::OsdId;
-use crate::domain::phase::{self, DaemonFact, DiskFact};
+use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
@@ -36,6 +37,45 @@ impl Step<'_> {
             return self.restart();
         }
         self.save(Saving::Withdrawn, |record| record.closing = true)
+    }
+
+    /// A free disk is given up before anything of it was in the cluster. Once an agent was asked for, what its node's look had
+    /// found is not true any more: the node is looked at anew, the number saved first as ever. A disk that was not free after
+    /// all is left as it is for this run, so that a look and an agent that disagree do not go on for ever.
+    pub(super) fn give_up(&self) -> Next {
+        let record = self.record;
+        let next = self.save(Saving::Withdrawn, |record| record.closing = true);
+        let (Next::Save { mut ledger, osd, why }, true) = (next.clone(), record.attempt.number > 0) else {
+            return next;
+        };
+        if let Some(work) = ledger.nodes.get_mut(&record.node) {
+            (work.status, work.since, work.look) = (NodeStatus::ComputingDiff, self.seen.at, work.look + 1);
+            let disk = record.evidence.as_ref().map(|evidence| evidence.device.stable_name());
+            if let Some(disk) = disk.filter(|_| self.facts.disk == DiskFact::Other) {
+                work.left.insert(disk, self.found_on_disk());
+            }
+        }
+        Next::Save { ledger, osd, why }
+    }
+
+    /// A free disk was given up, and its agent was made all the same, by a runner that was frozen before: it is waited for, and
+    /// where it has taken the id, what it began is finished.
+    pub(super) fn came_to_life(&self) -> Option<Next> {
+        if !self.facts.new || self.record.new.is_some() {
+            return None;
+        }
+        if self.facts.busy {
+            return Some(self.busy());
+        }
+        let is_begun = self.facts.claims && self.facts.slot != SlotFact::Other;
+        (!holds(Guard::BegunIsFinished, !is_begun)).then(|| {
+            let claims = phase::claims_of(self.record, self.seen);
+            self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
+                let number = record.attempt.number + 1;
+                record.attempt = Attempt { number, task: NodeTask::Inspect, failures: 0 };
+                (record.closing, record.claims) = (false, claims);
+            })
+        })
     }
 
     pub(super) fn stop(&self) -> Next {
@@ -222,6 +262,13 @@ impl Step<'_> {
     pub(super) fn reclaim(&self) -> Next {
         let on_disk = phase::last_look(self.record, self.seen).and_then(phase::label_fsid);
         let claims = phase::claims_of(self.record, self.seen);
+        // ceph-volume took another id for it, and did not come as far as to write it onto the disk.
+        let is_stray = |(_, slot): &(&OsdId, &Slot)| {
+            slot.state == SlotState::New && !slot.up && slot.fsid.is_some_and(|fsid| claims.contains(&fsid))
+        };
+        if let Some((stray, Slot { fsid: Some(fsid), .. })) = self.seen.ceph.slots.iter().find(is_stray) {
+            return self.fenced(Act::PurgeStray { stray: *stray, fsid: *fsid });
+        }
         let claim = on_disk.filter(|fsid| claims.contains(fsid)).or(claims.last().copied());
         match claim {
             Some(claim) => self.fenced(Act::Reclaim { osd: self.record.osd, claim }),

@@ -47,7 +47,7 @@ impl<'a> Step<'a> {
     /// The one thing to do.
     pub fn next(&self) -> Next {
         if self.record.closing {
-            return self.close();
+            return self.came_to_life().unwrap_or_else(|| self.close());
         }
         if let Some(next) = self.drop_gone_pgs() {
             return next;
@@ -55,9 +55,7 @@ impl<'a> Step<'a> {
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
-            Phase::Withdrawn if self.facts.new => {
-                self.save(Saving::Withdrawn, |record| record.closing = true)
-            }
+            Phase::Withdrawn if self.facts.new => self.give_up(),
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),
@@ -216,6 +214,13 @@ impl<'a> Step<'a> {
         self.quarantine(self.foreign())
     }
 
+    /// What the device carries, in words.
+    fn found_on_disk(&self) -> String {
+        phase::last_look(self.record, self.seen)
+            .and_then(|look| look.inspection.as_ref())
+            .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string())
+    }
+
     /// What is there that we did not make, in words.
     fn foreign(&self) -> String {
         let slot = match self.seen.ceph.slots.get(&self.record.osd) {
@@ -225,10 +230,7 @@ impl<'a> Step<'a> {
                 None => "destroyed".to_owned(),
             },
         };
-        let look = phase::last_look(self.record, self.seen);
-        let disk = look
-            .and_then(|look| look.inspection.as_ref())
-            .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string());
+        let disk = self.found_on_disk();
         let daemon = self.seen.kube.daemons.get(&self.record.osd).map(|daemon: &Daemon| daemon.fsid);
         let starts = match daemon {
             None => "no Deployment".to_owned(),

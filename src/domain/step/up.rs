@@ -9,6 +9,7 @@ use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{DeviceIdentity, Mode};
 use crate::domain::phase::{self, SlotFact};
+use crate::domain::provision;
 
 /// Restarts of a new OSD's pod after which waiting on does no good.
 pub const MAX_RESTARTS: u32 = 3;
@@ -80,6 +81,18 @@ impl Step<'_> {
         };
         if daemon.replicas == 0 {
             return Next::Wait(Wait::NotOurStop { osd });
+        }
+        // A taint that came since its Deployment was made: its pod would wait for ever.
+        let machine = self.seen.kube.nodes.get(&self.record.node);
+        let add = machine.map(|machine| provision::missing_tolerations(&daemon.tolerations, machine));
+        if let Some(add) = add.filter(|add| !add.is_empty()) {
+            return Next::Do(Act::Tolerate {
+                osd,
+                deployment: daemon.uid.clone(),
+                resource_version: daemon.resource_version.clone(),
+                add,
+                spare: None,
+            });
         }
         let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
         let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());

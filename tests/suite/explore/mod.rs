@@ -1,6 +1,7 @@
 //! All states: the real `plan`, `step` and `gate` over the simulated cluster, breadth first, with every order in which things may
 //! happen, go wrong or be done by others. See `docs/safety.md`.
 
+mod ending;
 pub(crate) mod mutants;
 mod new_osds;
 mod promises;
@@ -36,6 +37,20 @@ fn machines(world: &World) -> Vec<Happening> {
             menu.push(Happening::Dies(osd));
         }
     }
+    menu.extend(agents(world));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(OURS));
+    menu.extend(boots.map(|_| Happening::BootsOddly(OURS)));
+    let node = world.disks["disk-0"].node.clone();
+    if world.kube.nodes[&node].ready {
+        menu.push(Happening::PowerLost(node));
+    }
+    menu
+}
+
+/// What goes wrong in node agents.
+fn agents(world: &World) -> Vec<Happening> {
+    let mut menu = Vec::new();
     for (job, agent) in &world.agents {
         menu.push(Happening::AgentDies(job.clone()));
         if world.running_jobs().contains(job) {
@@ -56,13 +71,6 @@ fn machines(world: &World) -> Vec<Happening> {
         menu.extend(
             stumbles.into_iter().filter(|_| at_work).map(|how| Happening::AgentStumbles(job.clone(), how)),
         );
-    }
-    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
-    let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(OURS));
-    menu.extend(boots.map(|_| Happening::BootsOddly(OURS)));
-    let node = world.disks["disk-0"].node.clone();
-    if world.kube.nodes[&node].ready {
-        menu.push(Happening::PowerLost(node));
     }
     menu
 }
@@ -133,17 +141,21 @@ fn people(world: &World) -> Vec<Happening> {
 }
 
 #[expect(clippy::print_stdout, reason = "the figures")]
-fn explore(name: &'static str, world: fn() -> World, menu: Menu, (faults, freezes, leaps): (u8, u8, u8)) {
-    let search = Search::new(name, world, menu, (faults, freezes, leaps));
+fn explored(search: &Search) {
     let found = search.run();
+    let state::Budget { faults, freezes, leaps } = search.left;
     println!(
-        "explored {name}: at most {faults} faults, {freezes} freezes, {leaps} leaps in time: \
+        "explored {}: at most {faults} faults, {freezes} freezes, {leaps} leaps in time: \
          {} states, {} transitions",
-        found.states, found.transitions,
+        search.name, found.states, found.transitions,
     );
     if let Some(story) = found.violation {
         panic!("{story}");
     }
+}
+
+fn explore(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) {
+    explored(&Search::new(name, world, menu, left));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, everything, nothing};
+use super::{around, everything, new_osds, nothing};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -31,6 +31,26 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
+/// What people may do while a runner is frozen that is about to begin with a free disk, or to start what came of one.
+fn behind_new(world: &World) -> Vec<Happening> {
+    let mut menu = vec![Happening::Unselected];
+    menu.extend(world.kube.daemons.get(&super::OURS).map(|_| Happening::PersonEdits(super::OURS)));
+    menu
+}
+
+/// Where mutants of the door of new OSDs are sought.
+fn searches_of_new() -> Vec<Search> {
+    let new = Search::new;
+    let late = |name, world, menu, left| Search { freezes_late: true, ..new(name, world, menu, left) };
+    vec![
+        new("an OSD that nothing starts", example::adopt, nothing, (0, 0, 0)),
+        new("taints that came later", example::tolerate, nothing, (0, 0, 0)),
+        new("one more disk, a fault", example::one_more, new_osds::everything, (1, 0, 0)),
+        late("one more disk, a late freeze and a fault", example::one_more, behind_new, (1, 1, 0)),
+        late("a slot is filled again, a late freeze and a fault", example::refill, behind_new, (1, 1, 0)),
+    ]
+}
+
 /// Where mutants are sought, the small searches first.
 fn searches() -> Vec<Search> {
     let replicated = example::replicated;
@@ -38,7 +58,7 @@ fn searches() -> Vec<Search> {
     let shut = |name, world| Search { stays_shut: true, ..new(name, world, nothing, (0, 0, 0)) };
     let closed =
         || Policy { windows: ["03:00-03:01".parse().unwrap()].into_iter().collect(), ..Policy::default() };
-    vec![
+    let mut searches = vec![
         shut("two copies", || example::replicated_as(2, 1, 1)),
         shut("min_size as size", || example::replicated_as(3, 3, 1)),
         shut("too full", || example::replicated_as(3, 2, 6)),
@@ -56,12 +76,15 @@ fn searches() -> Vec<Search> {
             freezes_late: true,
             ..new("replicated, a late freeze and a fault", replicated, behind, (1, 1, 0))
         },
-    ]
+    ];
+    searches.extend(searches_of_new());
+    searches
 }
 
 #[test]
 fn with_every_guard_in_place_nothing_is_found() {
-    for search in searches() {
+    // That one is among the explored.
+    for search in searches().into_iter().filter(|search| search.name != "one more disk, a fault") {
         let found = search.run();
         assert_eq!(found.violation, None, "{}", search.name);
     }
@@ -97,6 +120,17 @@ fn first_for(guard: Guard) -> &'static str {
         | Guard::StaysStopped
         | Guard::StoppedByUs
         | Guard::SweptFirst => "replicated, a fault",
+        Guard::AgentsInOrder
+        | Guard::DiskOnce
+        | Guard::NodeStillChosen
+        | Guard::OnlyStarves
+        | Guard::SlotIsOurs
+        | Guard::StartExpects
+        | Guard::VacantDisk => "one more disk, a fault",
+        Guard::AgentExpected | Guard::BegunIsFinished => "one more disk, a late freeze and a fault",
+        Guard::DeployReplaces => "a slot is filled again, a late freeze and a fault",
+        Guard::AdoptsItsOwn => "an OSD that nothing starts",
+        Guard::RolledOutFirst => "taints that came later",
         _ => "two copies",
     }
 }
@@ -113,7 +147,7 @@ fn take_out(part: usize) {
             found.violation.map(|story| (search.name, found.states, story))
         });
         if let Some((name, states, story)) = found {
-            let last = story.lines().last().unwrap_or_default();
+            let last = story.lines().find(|line| line.starts_with("  =>")).unwrap_or_default();
             println!("mutant {guard:?} found in `{name}` after {states} states:{last}");
         } else {
             println!("mutant {guard:?} not found");
@@ -121,6 +155,38 @@ fn take_out(part: usize) {
         }
     }
     assert!(missed.is_empty(), "taken out, and nothing happened: {missed:?}");
+}
+
+/// Guards of both doors, found by a search of the new one.
+#[test]
+fn the_door_of_new_osds_needs_them_too() {
+    let guards = [
+        Guard::AllClean,
+        Guard::AttemptSavedFirst,
+        Guard::CleanAtTheEnd,
+        Guard::Confirmed,
+        Guard::ConformsAtTheEnd,
+        Guard::FailuresEnd,
+        Guard::NewSavedFirst,
+        Guard::NodeNotCordoned,
+        Guard::NodeReady,
+        Guard::NotPaused,
+        Guard::OneAgent,
+        Guard::OperatorAway,
+        Guard::ReportedAtTheEnd,
+        Guard::RookPreparesNone,
+        Guard::StatisticsFresh,
+        Guard::StillWanted,
+    ];
+    for guard in guards {
+        let found = searches_of_new().into_iter().find_map(|search| {
+            let found = without(Some(guard), || search.run());
+            found.violation.map(|story| (search.name, found.states, story))
+        });
+        let (name, states, story) = found.unwrap_or_else(|| panic!("{guard:?}: nothing happened"));
+        let last = story.lines().find(|line| line.starts_with("  =>")).unwrap_or_default();
+        println!("mutant {guard:?} found in `{name}` after {states} states:{last}");
+    }
 }
 
 #[test]

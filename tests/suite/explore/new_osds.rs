@@ -1,15 +1,132 @@
 //! The door of new OSDs, searched the same way.
 
-use osd_migrate::sim::example;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::{Around, Happening, World, example};
 
-use super::{explore, nothing};
+use super::search::Search;
+use super::{agents, explore, explored, nothing};
 
-#[test]
-fn one_more_disk() {
-    explore("one more disk", example::one_more, nothing, (0, 0, 0));
+/// The disk that becomes an OSD.
+const DISK: &str = "disk-new";
+
+/// The OSD that it becomes: the one whose slot is to be filled, else the lowest id that is absent at first.
+fn made(world: &World) -> OsdId {
+    let was_three = world.disks.contains_key("disk-0");
+    OsdId(if was_three { 3 } else { 0 })
+}
+
+/// What breaks by itself.
+pub(super) fn machines(world: &World) -> Vec<Happening> {
+    let mut menu = agents(world);
+    let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    menu.extend([OsdId(1), made(world)].into_iter().filter(is_up).map(Happening::Dies));
+    let lit = || world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
+    menu.extend(lit().flat_map(|node| world.looks_at_work(node)).map(Happening::LookDies));
+    menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
+    let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(made(world)));
+    menu.extend(boots.map(|_| Happening::BootsOddly(made(world))));
+    menu.extend(lit().next().cloned().map(Happening::PowerLost));
+    menu
+}
+
+/// What people, and Rook, do.
+pub(super) fn people(world: &World) -> Vec<Happening> {
+    let osd = made(world);
+    let mut menu = vec![
+        Happening::Unselected,
+        Happening::Unconfirmed,
+        Happening::OthersFence,
+        Happening::FlagSet,
+        Happening::OperatorUp,
+    ];
+    if let Some(disk) = world.disks.get(DISK) {
+        menu.push(Happening::DiskSwapped(DISK.to_owned()));
+        if disk.held_by.is_none() && !world.is_run(disk) {
+            // Who writes to a disk opens it exclusively too.
+            menu.extend([
+                Happening::DiskOverwritten(DISK.to_owned()),
+                Happening::DiskFormatted(DISK.to_owned()),
+            ]);
+        }
+    }
+    menu.extend(world.kube.nodes.keys().next().cloned().map(Happening::Tainted));
+    match world.ceph.slots.get(&osd) {
+        None => menu.push(Happening::OthersTakeId),
+        Some(slot) if !slot.up => menu.push(Happening::PersonPurges(osd)),
+        Some(_) => {}
+    }
+    if let Some(daemon) = world.kube.daemons.get(&osd) {
+        menu.push(match daemon.replicas {
+            0 => Happening::PersonStarts(osd),
+            _ => Happening::PersonStops(osd),
+        });
+        menu.extend([
+            Happening::PersonEdits(osd),
+            Happening::PersonDeletes(osd),
+            Happening::PersonRecreates(osd),
+        ]);
+    }
+    menu
+}
+
+/// All of it.
+pub(super) fn everything(world: &World) -> Vec<Happening> {
+    let mut menu = machines(world);
+    menu.extend(people(world));
+    menu.extend(Around::ALL.map(|what| Happening::Around(what, true)));
+    menu
+}
+
+/// Two side by side on one host.
+pub(super) fn two_at_once() -> Policy {
+    Policy { at_once: 2, ..Policy::default() }
+}
+
+/// One host with two disks.
+fn two_disks() -> World {
+    example::empty_with(&[2])
 }
 
 #[test]
-fn from_nothing() {
-    explore("from nothing", example::empty, nothing, (0, 0, 0));
+fn one_more_disk_a_fault_of_any_kind() {
+    explore("one more disk", example::one_more, everything, (1, 0, 0));
+}
+
+#[test]
+fn one_more_disk_a_freeze() {
+    explore("one more disk", example::one_more, nothing, (0, 1, 1));
+    let late = Search::new("one more disk, frozen late", example::one_more, nothing, (0, 1, 0));
+    explored(&Search { freezes_late: true, ..late });
+}
+
+#[test]
+fn from_nothing_leaps_in_time() {
+    explore("from nothing", example::empty, nothing, (0, 0, 1));
+}
+
+#[test]
+fn from_nothing_a_fault_of_any_kind() {
+    explore("from nothing", example::empty, machines, (1, 0, 0));
+}
+
+#[test]
+fn two_disks_of_a_host_at_once() {
+    let search = Search::new("two disks at once", two_disks, nothing, (0, 0, 0));
+    explored(&Search { policy: two_at_once, ..search });
+}
+
+#[test]
+fn a_slot_is_filled_again() {
+    explore("a slot is filled again", example::refill, everything, (1, 0, 0));
+}
+
+#[test]
+fn an_osd_that_nothing_starts() {
+    explore("an OSD that nothing starts", example::adopt, everything, (1, 0, 0));
+}
+
+#[test]
+fn taints_that_came_later() {
+    explore("taints that came later", example::tolerate, everything, (1, 0, 0));
 }

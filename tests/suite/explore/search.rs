@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
+
 use osd_migrate::domain::next::{Next, Wait};
-use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
@@ -27,6 +28,8 @@ pub(crate) enum Move {
     Fault(Happening),
     /// Time passes.
     Leap(u32),
+    /// A minute passes for a runner that waits for what takes less.
+    Later,
     /// Somebody deletes the ledger.
     Forget,
 }
@@ -57,9 +60,6 @@ pub(crate) struct Found {
 
 /// More than this is not a small world: the bounds must be made smaller, never the search cut short.
 const TOO_MANY: usize = 3_000_000;
-
-/// Turns and happenings after which a run without further faults must have ended.
-const BOUND: usize = 600;
 
 impl Search {
     pub(crate) fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Self {
@@ -162,6 +162,9 @@ impl Search {
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
         let mut moves: Vec<Move> = state.world.progress().into_iter().map(Move::Happens).collect();
         let acts = matches!(decided, Next::Save { .. } | Next::Do(_));
+        if matches!(decided, Next::Wait(Wait::ActiveClean { .. })) && is_young(state) {
+            moves.push(Move::Later);
+        }
         if acts {
             moves.push(Move::Turn);
             if state.left.freezes > 0 && state.frozen.is_none() {
@@ -186,91 +189,6 @@ impl Search {
             moves.extend([1, 3, 10].map(Move::Leap));
         }
         moves
-    }
-
-    /// Without further faults, and with what can be mended mended, the run ends within a bounded number of steps, or waits for
-    /// something that it names and that does not mend by itself.
-    fn settles(&self, state: &State, policy: &Policy, settled: &mut HashSet<u128>) -> Result<(), String> {
-        let mut now = state.clone();
-        let mut passed = Vec::new();
-        mend(&mut now);
-        let mut idle = 0;
-        for _ in 0..BOUND {
-            let key = now.canonical();
-            if settled.contains(&key) {
-                settled.extend(passed);
-                return Ok(());
-            }
-            passed.push(key);
-            let mut moved = false;
-            for what in now.world.progress() {
-                let before = now.clone();
-                let done = Done { effects: now.world.happen(&what), ..Done::default() };
-                if let Some(broken) = promises::always(&before, None, &done, &now) {
-                    return Err(broken);
-                }
-                moved = true;
-            }
-            let decided = now.decide(policy);
-            let before = now.clone();
-            let version = now.version;
-            let done = now.perform(&decided, version);
-            if let Some(broken) = promises::always(&before, Some(&decided), &done, &now) {
-                return Err(broken);
-            }
-            match &decided {
-                Next::Save { .. } | Next::Do(_) => {
-                    idle = if done.refused.is_some() && !moved { idle + 1 } else { 0 }
-                }
-                Next::Halt(_) | Next::Wait(_) if moved => idle = 0,
-                Next::Finished(_) if moved || now.frozen.is_some() => idle = 0,
-                Next::Finished(_) => {
-                    let faults = self.stays_shut
-                        || state.left.faults < self.left.faults
-                        || state.left.leaps < self.left.leaps;
-                    if let Some(broken) = promises::at_the_end(&now, faults) {
-                        return Err(format!("at the end, {broken}"));
-                    }
-                    settled.extend(passed);
-                    return Ok(());
-                }
-                Next::Halt(_) => {
-                    settled.extend(passed);
-                    return Ok(());
-                }
-                Next::Wait(wait) => {
-                    idle += 1;
-                    if idle > 12 && (self.stays_shut || is_for_others(wait, &now)) {
-                        settled.extend(passed);
-                        return Ok(());
-                    }
-                }
-            }
-            if !moved && matches!(decided, Next::Wait(_)) {
-                now.world.happen(&Happening::Minutes(3));
-            }
-            if let Some((next, version)) =
-                now.frozen.take_if(|_| idle > 2 || matches!(decided, Next::Finished(_) | Next::Halt(_)))
-            {
-                let before = State { thaws: true, ..now.clone() };
-                let done = now.perform(&next, version);
-                if let Some(broken) = promises::always(&before, Some(&next), &done, &now) {
-                    return Err(broken);
-                }
-                idle = 0;
-            }
-            if idle > 30 {
-                return Err(format!(
-                    "it never ends: again and again it {} ({:?})",
-                    decision(&decided),
-                    done.refused
-                ));
-            }
-        }
-        Err(format!(
-            "it goes round in circles for {BOUND} steps; the last decision: {}",
-            decision(&now.decide(policy))
-        ))
     }
 
     /// The story of a violation, told from the start.
@@ -339,14 +257,28 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
         }
         Move::Leap(minutes) => {
             after.left.leaps -= 1;
-            // Statistics lag by seconds, not by minutes.
-            for pg in after.world.lagging() {
-                after.world.happen(&Happening::Hear(pg));
-            }
-            after.world.happen(&Happening::Minutes(*minutes));
+            minutes_pass(&mut after.world, *minutes);
+            (after, Done::default(), None)
+        }
+        Move::Later => {
+            minutes_pass(&mut after.world, 1);
             (after, Done::default(), None)
         }
     }
+}
+
+/// Statistics lag by seconds, not by minutes.
+fn minutes_pass(world: &mut World, minutes: u32) {
+    for pg in world.lagging() {
+        world.happen(&Happening::Hear(pg));
+    }
+    world.happen(&Happening::Minutes(minutes));
+}
+
+/// A new OSD came up less than a minute ago.
+fn is_young(state: &State) -> bool {
+    let is_young = |(_, at): (_, DateTime<Utc>)| (state.world.at - at).num_minutes() < 1;
+    state.ledger.in_flight().any(|record| record.up_seen.is_some_and(is_young))
 }
 
 fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {
@@ -371,6 +303,7 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
         Move::Fault(what) => format!("! {what}"),
         Move::Forget => "! somebody deletes the ledger".to_owned(),
         Move::Leap(minutes) => format!("{minutes} minutes pass"),
+        Move::Later => "a minute passes".to_owned(),
     }
 }
 
@@ -391,53 +324,5 @@ pub(crate) fn decision(next: &Next) -> String {
         Next::Wait(wait) => format!("waits: {wait}"),
         Next::Finished(_) => "is finished".to_owned(),
         Next::Halt(halt) => format!("halts: {halt}"),
-    }
-}
-
-/// What people and machines mend sooner or later.
-fn mend(state: &mut State) {
-    let world = &mut state.world;
-    let mut mended: Vec<Happening> = Vec::new();
-    let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
-    mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
-    mended.push(Happening::FlagUnset);
-    mended.push(Happening::OperatorDown);
-    if world.kube.fence.as_deref() == Some("theirs") {
-        mended.push(Happening::OthersUnfence);
-    }
-    let stopped =
-        world.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none());
-    mended.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
-    let outs = world.ceph.slots.iter().filter(|(_, slot)| !slot.is_in && slot.state == SlotState::Exists);
-    mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
-    mended.push(Happening::Confirmed);
-    mended.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
-    for what in mended {
-        world.happen(&what);
-    }
-}
-
-/// A wait for what does not mend by itself, named.
-fn is_for_others(wait: &Wait, state: &State) -> bool {
-    let world = &state.world;
-    let orphaned = world.ceph.slots.iter().any(|(osd, slot)| {
-        let lost = slot.fsid.is_none_or(|fsid| world.disk_of(fsid).is_none());
-        !slot.up && (lost || !world.kube.daemons.contains_key(osd) || slot.crush.is_none())
-    });
-    let gone = world
-        .placements
-        .values()
-        .any(|placement| placement.home.iter().any(|osd| !world.ceph.slots.contains_key(osd)));
-    let out = world.ceph.slots.values().any(|slot| slot.up && !slot.is_in);
-    match wait {
-        Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,
-        Wait::Gate { .. } | Wait::Node { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
-        Wait::Look { .. } => false,
-        Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
-        Wait::Agent { .. }
-        | Wait::Down { .. }
-        | Wait::Up { .. }
-        | Wait::ActiveClean { .. }
-        | Wait::FreshView => orphaned || gone,
     }
 }

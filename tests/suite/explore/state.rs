@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use osd_migrate::domain::act::Act;
 use osd_migrate::domain::expect;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Next;
@@ -85,10 +86,23 @@ impl State {
                 Done { refused: Some("somebody saved the ledger since".to_owned()), ..Done::default() }
             }
             Next::Do(act) => match self.world.act_until(act, writes) {
-                Ok(effects) => Done { effects, ..Done::default() },
+                Ok(effects) => {
+                    self.report_was_swept(act);
+                    Done { effects, ..Done::default() }
+                }
                 Err(why) => Done { refused: Some(why), ..Done::default() },
             },
             Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => Done::default(),
+        }
+    }
+
+    /// A runner that is frozen behind its look at the ledger has made the report of its agent before that (ADR 0011): where
+    /// the record was closed since, the report is swept, and only the Job is made.
+    fn report_was_swept(&mut self, act: &Act) {
+        if let Act::Agent { request, .. } = act
+            && !self.ledger.records.values().any(|record| record.id == request.record)
+        {
+            self.world.kube.leftovers.remove(&request.record);
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod crash;
 mod freeze;
+mod new_osds;
 mod play;
 
 use std::collections::BTreeMap;

@@ -76,7 +76,11 @@ impl Play {
     }
 
     pub(crate) fn seeded(seed: u64) -> Self {
-        let mut sim = Sim::new(six(), seed);
+        Self::over(six(), seed)
+    }
+
+    pub(crate) fn over(world: World, seed: u64) -> Self {
+        let mut sim = Sim::new(world, seed);
         sim.schedule.rate = 4 << 30; // what is waited for is the same, with fewer turns
         sim.set_witness(Rc::new(|before, effects, sim| {
             if effects.is_empty() {

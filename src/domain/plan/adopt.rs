@@ -1,0 +1,56 @@
+//! An OSD of this cluster that is finished on a disk of a node, down, and started by nothing, whoever made it.
+
+use super::vacant;
+use crate::domain::act::{Act, Deploy, Fresh};
+use crate::domain::guard::{Guard, holds};
+use crate::domain::inventory::{NodeInventory, OsdSeen};
+use crate::domain::ledger::Ledger;
+use crate::domain::next::Next;
+use crate::domain::observation::{Observation, SlotState};
+use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
+use crate::domain::policy::Policy;
+use crate::domain::provision;
+use crate::domain::step;
+
+/// Starts the first of them.
+pub(super) fn next(
+    policy: &Policy,
+    ledger: &Ledger,
+    node: &NodeName,
+    inventory: &NodeInventory,
+    seen: &Observation,
+) -> Option<Next> {
+    let found = inventory.osds.iter().find(|osd| is_adoptable(osd, ledger, seen))?;
+    let slot = seen.ceph.slots.get(&found.osd)?;
+    let location = provision::location(seen.kube.nodes.get(node)?, &seen.kube.declaration.storage);
+    let place = CrushItem { location, weight: Weight(0), device_class: None };
+    let on_file = policy.store_on_file;
+    Some(Next::Do(Act::Adopt(Deploy {
+        osd: found.osd,
+        record: vacant::adopted(found),
+        fsid: found.fsid,
+        node: node.clone(),
+        // The agent sees the node's file elsewhere than the OSD's pod does.
+        block_path: if on_file { step::ON_FILE.to_owned() } else { found.block_path.clone() },
+        store: found.store.to_string(),
+        crush: slot.crush.clone().unwrap_or(place),
+        layout: Layout { store: found.store.clone(), mode: found.mode, encrypted: found.encrypted },
+        db_path: found.db_path.clone(),
+        wal_path: found.wal_path.clone(),
+        initial_weight: None,
+        on_file,
+        fresh: Some(Fresh { replaces: None }),
+    })))
+}
+
+fn is_adoptable(found: &OsdSeen, ledger: &Ledger, seen: &Observation) -> bool {
+    let is_it = seen.ceph.slots.get(&found.osd).is_some_and(|slot| {
+        let is_down = slot.state != SlotState::Destroyed && !slot.up;
+        is_down && holds(Guard::AdoptsItsOwn, slot.fsid == Some(found.fsid))
+    });
+    is_it
+        && found.activatable
+        && found.cluster == seen.ceph.fsid
+        && !seen.kube.daemons.contains_key(&found.osd)
+        && !ledger.records.contains_key(&found.osd)
+}

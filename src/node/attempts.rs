@@ -1,0 +1,57 @@
+//! Agents of one record come in order: each writes its attempt down under the lock, and one that starts after a later one has
+//! been there does nothing. A pod may be slow to start, or be frozen before it has the lock, and its Job be given up meanwhile:
+//! what the runner does next rests on the look of the last attempt, so nobody may come after it.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::NodeError;
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::OsdId;
+
+fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
+    super::claims::path(state, osd, record).with_extension("attempt")
+}
+
+/// Writes the attempt down, unless a later one is there already. The lock must be held.
+pub(crate) fn come(state: &Path, osd: OsdId, record: &RecordId, attempt: u32) -> Result<(), NodeError> {
+    let path = path(state, osd, record);
+    let last: u32 = match fs::read_to_string(&path) {
+        // What a crash has cut off is no number, and its agent had done nothing.
+        Ok(text) => text.trim().parse().unwrap_or(0),
+        Err(error) if error.kind() == ErrorKind::NotFound => 0,
+        Err(error) => return Err(NodeError::io("read", &path)(error)),
+    };
+    if attempt < last {
+        return Err(NodeError::Refused(format!(
+            "attempt {attempt} comes too late: attempt {last} of its record has been here"
+        )));
+    }
+    let young = path.with_extension("attempt.new");
+    let mut file = File::create(&young).map_err(NodeError::io("write", &young))?;
+    file.write_all(format!("{attempt}\n").as_bytes()).map_err(NodeError::io("write", &young))?;
+    file.sync_all().map_err(NodeError::io("fsync", &young))?;
+    fs::rename(&young, &path).map_err(NodeError::io("rename", &young))?;
+    File::open(state).and_then(|folder| folder.sync_all()).map_err(NodeError::io("fsync", state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_starts_after_a_later_one_has_been_there_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let come =
+            |record: &str, attempt| come(folder.path(), OsdId(3), &RecordId(record.to_owned()), attempt);
+        for attempt in [1, 1, 3] {
+            come("a-1", attempt).unwrap();
+        }
+        assert!(matches!(come("a-1", 2), Err(NodeError::Refused(why)) if why.contains("attempt 3")));
+        come("a-1", 4).unwrap();
+        come("b-2", 1).unwrap();
+        fs::write(path(folder.path(), OsdId(3), &RecordId("b-2".to_owned())), "").unwrap();
+        come("b-2", 1).unwrap();
+    }
+}

@@ -1,0 +1,120 @@
+//! Worlds in which disks become OSDs.
+
+use std::collections::BTreeSet;
+
+use super::{GIB, Kind, PoolShape, Shape, fsid, host};
+use crate::domain::inspection::Content;
+use crate::domain::osd::{DeviceIdentity, NodeName, OsdId};
+use crate::domain::storage::{StorageNode, Taint};
+use crate::sim::{Disk, Happening, World};
+
+/// Three copies on three hosts with one OSD each, all as wanted; the owner selects all disks of the first host.
+fn three() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.kube.declaration.storage.selection.all = Some(true);
+    // The others are not named: the walk from node to node is shown elsewhere, and would make every state three.
+    let first = StorageNode { name: host(0), ..StorageNode::default() };
+    world.kube.declaration.storage.nodes = vec![first];
+    world
+}
+
+/// All as wanted, and a free disk.
+pub fn one_more() -> World {
+    let mut world = three();
+    world.add_disk("disk-new", "h1", 6 * GIB);
+    world
+}
+
+/// Three hosts with a free disk each and no OSD: mons, and an empty pool.
+pub fn empty() -> World {
+    empty_with(&[1, 1, 1])
+}
+
+/// The same with so many free disks on each host.
+pub fn empty_with(disks: &[usize]) -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 0 };
+    let hosts = vec![Vec::new(); disks.len()];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.kube.declaration.storage.all_nodes = true;
+    world.kube.declaration.storage.selection.all = Some(true);
+    for (n, disks) in disks.iter().enumerate() {
+        for disk in 0..*disks {
+            world.add_disk(&format!("disk-{n}{disk}"), &host(n), 6 * GIB);
+        }
+    }
+    world
+}
+
+/// One OSD failed: somebody destroyed its slot, its Deployment is at 0, a blank disk is in the place of its own.
+pub fn refill() -> World {
+    let mut world = three();
+    let failed = OsdId(0);
+    world.osd_down(failed);
+    world.osd_destroy(failed).ok();
+    if let Some(daemon) = world.kube.daemons.get_mut(&failed) {
+        daemon.replicas = 0;
+        daemon.pods.clear();
+    }
+    world.disks.remove("disk-0");
+    world.add_disk("disk-new", "h1", 6 * GIB);
+    world.comes_to_rest();
+    world
+}
+
+/// One OSD is finished and started by nothing: its Deployment is gone. Beside it an old disk of an earlier OSD of that id.
+pub fn adopt() -> World {
+    let mut world = three();
+    let lost = OsdId(0);
+    world.osd_down(lost);
+    world.kube.daemons.remove(&lost);
+    world.add_disk("a-disk", "h1", 6 * GIB);
+    let content = Content::Bluestore {
+        osd_fsid: fsid(lost, 9),
+        whoami: Some(lost),
+        cluster: Some(world.ceph.fsid),
+        finished: true,
+        activatable: true,
+    };
+    world.disks.entry("a-disk".to_owned()).and_modify(|disk| disk.content = content);
+    world.comes_to_rest();
+    world
+}
+
+/// Two of the nodes got a taint since, that the OSDs there do not tolerate.
+pub fn tolerate() -> World {
+    let mut world = three();
+    for n in 0..2 {
+        world.happen(&Happening::Tainted(NodeName(host(n))));
+    }
+    world
+}
+
+/// The taint that a person puts on nodes.
+pub(in crate::sim) fn taint() -> Taint {
+    Taint { key: "storage".to_owned(), value: "only".to_owned(), effect: "NoSchedule".to_owned() }
+}
+
+impl World {
+    /// Plugs a blank disk in.
+    pub fn add_disk(&mut self, name: &str, host: &str, size_bytes: u64) {
+        let identity = DeviceIdentity {
+            by_id: BTreeSet::from([format!("ata-{name}")]),
+            serial: Some(format!("S-{name}")),
+            wwn: None,
+            size_bytes,
+        };
+        let node = NodeName(host.to_owned());
+        let disk = Disk { node, identity, content: Content::Blank, proof: None, held_by: None };
+        self.disks.insert(name.to_owned(), disk);
+    }
+
+    /// PGs peer, and the mgr knows.
+    fn comes_to_rest(&mut self) {
+        for pg in self.placements.keys().cloned().collect::<Vec<_>>() {
+            self.peer(&pg);
+            self.report_pg(&pg);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! From each state on, without more going wrong: it must come to an end.
+
+use std::collections::HashSet;
+
+use osd_migrate::domain::next::{Next, Wait};
+use osd_migrate::domain::observation::{Slot, SlotState};
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::Happening;
+
+use super::promises;
+use super::search::{Search, decision};
+use super::state::{Done, State};
+
+/// Turns and happenings after which a run without further faults must have ended.
+const BOUND: usize = 600;
+
+impl Search {
+    /// Without further faults, and with what can be mended mended, the run ends within a bounded number of steps, or waits for
+    /// something that it names and that does not mend by itself.
+    pub(super) fn settles(
+        &self,
+        state: &State,
+        policy: &Policy,
+        settled: &mut HashSet<u128>,
+    ) -> Result<(), String> {
+        let Err(why) = self.goes_on(state, policy, settled, None) else { return Ok(()) };
+        // Once more, told.
+        let mut told = Vec::new();
+        self.goes_on(state, policy, &mut HashSet::new(), Some(&mut told)).ok();
+        Err(format!("{why}\n  (without more going wrong: {})", told.join("; ")))
+    }
+
+    fn goes_on(
+        &self,
+        state: &State,
+        policy: &Policy,
+        settled: &mut HashSet<u128>,
+        mut told: Option<&mut Vec<String>>,
+    ) -> Result<(), String> {
+        let mut now = state.clone();
+        let mut passed = Vec::new();
+        mend(&mut now);
+        let mut idle = 0;
+        for _ in 0..BOUND {
+            let key = now.canonical();
+            if settled.contains(&key) {
+                settled.extend(passed);
+                return Ok(());
+            }
+            passed.push(key);
+            let mut moved = false;
+            for what in now.world.progress() {
+                if let Some(told) = &mut told {
+                    told.push(what.to_string());
+                }
+                let before = now.clone();
+                let done = Done { effects: now.world.happen(&what), ..Done::default() };
+                if let Some(broken) = promises::always(&before, None, &done, &now) {
+                    return Err(broken);
+                }
+                moved = true;
+            }
+            let decided = now.decide(policy);
+            let before = now.clone();
+            let version = now.version;
+            if let Some(told) = &mut told {
+                told.push(format!("[{}]", decision(&decided)));
+            }
+            let done = now.perform(&decided, version);
+            if let Some(broken) = promises::always(&before, Some(&decided), &done, &now) {
+                return Err(broken);
+            }
+            match &decided {
+                Next::Save { .. } | Next::Do(_) => {
+                    idle = if done.refused.is_some() && !moved { idle + 1 } else { 0 }
+                }
+                Next::Halt(_) | Next::Wait(_) if moved => idle = 0,
+                Next::Finished(_) if moved || now.frozen.is_some() => idle = 0,
+                Next::Finished(_) => {
+                    let faults = self.stays_shut
+                        || state.left.faults < self.left.faults
+                        || state.left.leaps < self.left.leaps;
+                    let stays = promises::new_osds::at_the_end(&now, policy);
+                    if let Some(broken) = stays.filter(|_| !self.stays_shut) {
+                        return Err(format!("at the end, {broken}"));
+                    }
+                    if let Some(broken) = promises::at_the_end(&now, faults) {
+                        return Err(format!("at the end, {broken}"));
+                    }
+                    settled.extend(passed);
+                    return Ok(());
+                }
+                Next::Halt(_) => {
+                    settled.extend(passed);
+                    return Ok(());
+                }
+                Next::Wait(wait) => {
+                    idle += 1;
+                    let nothing_wrong = state.left.faults == self.left.faults
+                        && state.left.leaps == self.left.leaps
+                        && !self.stays_shut;
+                    if idle > 12 && nothing_wrong {
+                        return Err(format!("nothing went wrong, and it waits: {wait}"));
+                    }
+                    if idle > 12 && (self.stays_shut || is_for_others(wait, &now)) {
+                        settled.extend(passed);
+                        return Ok(());
+                    }
+                }
+            }
+            if !moved && matches!(decided, Next::Wait(_)) {
+                now.world.happen(&Happening::Minutes(3));
+            }
+            if let Some((next, version)) =
+                now.frozen.take_if(|_| idle > 2 || matches!(decided, Next::Finished(_) | Next::Halt(_)))
+            {
+                let before = State { thaws: true, ..now.clone() };
+                let done = now.perform(&next, version);
+                if let Some(broken) = promises::always(&before, Some(&next), &done, &now) {
+                    return Err(broken);
+                }
+                idle = 0;
+            }
+            if idle > 30 {
+                return Err(format!(
+                    "it never ends: again and again it {} ({:?})",
+                    decision(&decided),
+                    done.refused
+                ));
+            }
+        }
+        Err(format!(
+            "it goes round in circles for {BOUND} steps; the last decision: {}",
+            decision(&now.decide(policy))
+        ))
+    }
+}
+
+/// What people and machines mend sooner or later.
+fn mend(state: &mut State) {
+    let world = &mut state.world;
+    let mut mended: Vec<Happening> = Vec::new();
+    let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
+    mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
+    mended.push(Happening::FlagUnset);
+    mended.push(Happening::OperatorDown);
+    if world.kube.fence.as_deref() == Some("theirs") {
+        mended.push(Happening::OthersUnfence);
+    }
+    // Nobody starts what was destroyed.
+    let is_there = |osd| world.ceph.slots.get(osd).is_some_and(|slot| slot.state != SlotState::Destroyed);
+    let stopped = world
+        .kube
+        .daemons
+        .iter()
+        .filter(|(osd, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none() && is_there(osd));
+    mended.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
+    let outs = world.ceph.slots.iter().filter(|(_, slot)| !slot.is_in && slot.state == SlotState::Exists);
+    mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
+    mended.push(Happening::Confirmed);
+    mended.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
+    for what in mended {
+        world.happen(&what);
+    }
+}
+
+/// A wait for what does not mend by itself, named.
+fn is_for_others(wait: &Wait, state: &State) -> bool {
+    let world = &state.world;
+    let is_ours =
+        |osd, slot: &Slot| slot.state == SlotState::Exists || state.ledger.records.contains_key(osd);
+    let orphaned = world.ceph.slots.iter().filter(|(osd, slot)| is_ours(osd, slot)).any(|(osd, slot)| {
+        let lost = slot.fsid.is_none_or(|fsid| world.disk_of(fsid).is_none());
+        !slot.up && (lost || !world.kube.daemons.contains_key(osd) || slot.crush.is_none())
+    });
+    let gone = world
+        .placements
+        .values()
+        .any(|placement| placement.home.iter().any(|osd| !world.ceph.slots.contains_key(osd)));
+    let out = world.ceph.slots.values().any(|slot| slot.up && !slot.is_in);
+    match wait {
+        Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,
+        Wait::Gate { .. } | Wait::Node { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
+        Wait::Look { .. } => false,
+        Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
+        Wait::Agent { .. }
+        | Wait::Down { .. }
+        | Wait::Up { .. }
+        | Wait::ActiveClean { .. }
+        | Wait::FreshView => orphaned || gone,
+    }
+}

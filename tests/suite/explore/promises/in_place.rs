@@ -1,0 +1,222 @@
+//! The promises of an OSD that is stopped, destroyed and made anew on its own disk.
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::inspection::{Content, NodeTask};
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::next::Next;
+use osd_migrate::domain::observation::{JobState, SlotState};
+use osd_migrate::domain::osd::{OsdFsid, OsdId};
+use osd_migrate::sim::{World, fsid_on};
+
+use super::super::state::{Done, State};
+use super::{Broken, class, domain_of, down_by_us, others_suffice};
+
+pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broken> {
+    let world = &before.world;
+    let domains: BTreeSet<_> =
+        down_by_us(after).into_iter().filter_map(|osd| domain_of(&after.world, osd)).collect();
+    if domains.len() > 1 {
+        return Some(format!("P1: OSDs are down because of us in {domains:?}"));
+    }
+    if !world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
+        return Some(format!("P6: {osd} was stopped, which was down already: somebody else is at it"));
+    }
+    let Some(record) = before.ledger.records.get(&osd) else {
+        return Some(format!("P5: {osd} was stopped without a record"));
+    };
+    if world.ceph.slots[&osd].fsid != Some(record.old) {
+        return Some(format!("P6: {osd} was stopped, which is not the OSD of the record any more"));
+    }
+    if let Some(lacks) = incomplete(record, before) {
+        return Some(format!("P5: {osd} was stopped before {lacks}"));
+    }
+    if !matches!(class(world, osd), Class::Legacy(_)) {
+        return Some(format!("{osd} was stopped, which is as wanted"));
+    }
+    surroundings(before, "stop", osd)
+        .or_else(|| others_suffice(world, osd, "stop"))
+        .or_else(|| goes_on_serving(world, osd))
+        .or_else(|| has_room(world, osd))
+}
+
+/// P2: what Ceph's `ok-to-stop` is about.
+pub(super) fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
+    world.placements.iter().filter(|(_, placement)| placement.home.contains(&osd)).find_map(
+        |(id, placement)| {
+            let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
+            let stops = (others as u64) < u64::from(world.ceph.pools[&placement.pool].min_size);
+            stops.then(|| format!("P2: {osd} was stopped, and PG {id} stops serving"))
+        },
+    )
+}
+
+/// P7: the new OSD must hold what the old one held, below the nearfull line.
+fn has_room(world: &World, osd: OsdId) -> Option<Broken> {
+    let slot = world.ceph.slots.get(&osd)?;
+    let (_, disk) = world.disk_of(slot.fsid?)?;
+    let line = disk.identity.size_bytes / 10_000 * u64::from(world.ceph.nearfull_ratio);
+    (slot.used_bytes? > line).then(|| format!("P7: {osd} was stopped, and the new one would be too full"))
+}
+
+/// What a record must hold before the point of no return.
+fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
+    let pgs: BTreeSet<_> = state
+        .world
+        .placements
+        .iter()
+        .filter(|(_, placement)| placement.home.contains(&record.osd))
+        .map(|(id, _)| id.clone())
+        .collect();
+    let kept = state.world.kube.kept.get(&record.osd) == Some(&record.id);
+    let slot = state.world.ceph.slots.get(&record.osd);
+    let hushed = slot.is_some_and(|slot| slot.noout && slot.noin);
+    let fenced = state.world.kube.fence.is_some() && state.world.kube.fence == state.ledger.run.fence;
+    match &record.evidence {
+        None => Some("its proof was saved"),
+        Some(_) if record.pgs != pgs => Some("its PGs were saved"),
+        Some(_) if record.stop_intended_at.is_none() => Some("the intent was saved"),
+        Some(_) if !kept => Some("its Deployment was kept"),
+        Some(_) if !hushed => Some("it was hushed"),
+        Some(_) if !fenced && !state.thaws => Some("the CephCluster was fenced"),
+        Some(_) => None,
+    }
+}
+
+/// What nobody begins anything under (design section 5, gates).
+///
+/// A runner that was frozen right behind its looks asks again for the data alone: what is around it may have changed in that
+/// hour, and endangers no copy.
+fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
+    if state.thaws {
+        return None;
+    }
+    let (kube, ceph) = (&state.world.kube, &state.world.ceph);
+    let runs = kube.operator.as_ref().is_some_and(|operator| operator.replicas > 0 || operator.pods > 0);
+    let fenced_by_others = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
+    let node = kube.daemons.get(&osd).and_then(|daemon| kube.nodes.get(daemon.node.as_ref()?));
+    let stop = what == "stop";
+    let why = [
+        (runs, "Rook's operator runs"),
+        (fenced_by_others, "somebody else fenced the CephCluster"),
+        (!ceph.flags.is_empty(), "a flag of the cluster is set"),
+        (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
+        (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
+        (ceph.mixed_versions, "an upgrade goes on"),
+        (ceph.health.contains("OSD_NEARFULL"), "Ceph is nearly full"),
+        (kube.declaration.external, "the CephCluster is external"),
+        (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
+        (node.is_some_and(|node| !node.ready), "its node is not Ready"),
+        (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
+        (stop && !kube.oddities.is_empty(), "Deployments can't be told apart"),
+        (stop && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
+        (stop && kube.order.is_some(), "a person paused or cancelled"),
+        (stop && !kube.declaration.confirmed, "the owner has not confirmed"),
+    ];
+    why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("gate: {what} of {osd} while {why}"))
+}
+
+pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
+    let world = &before.world;
+    if world.ceph.slots[&osd].up {
+        return Some(format!("P6: {osd} was destroyed while it was up"));
+    }
+    let Some(record) = before.ledger.records.get(&osd) else {
+        return Some(format!("P6: {osd} was destroyed without an open record"));
+    };
+    if record.new == Some(fsid) && world.ceph.slots[&osd].state == SlotState::Exists {
+        return Some(format!("P6: {osd} was destroyed, which is the finished new OSD"));
+    }
+    if fsid != record.old {
+        // A claim that was not finished: nothing is on it.
+        let is_claim =
+            world.claims.get(&(osd, record.id.clone())).is_some_and(|claims| claims.contains(&fsid));
+        let broken = || format!("P6: {osd} was destroyed, which is somebody else's OSD {fsid}");
+        return (!is_claim && !record.claims.contains(&fsid)).then(broken);
+    }
+    let daemon = world.kube.daemons.get(&osd);
+    if daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() != Some(&record.id)) {
+        return Some(format!("P3: {osd} was destroyed, which was not stopped by us"));
+    }
+    if daemon.is_some_and(|daemon| daemon.replicas > 0) {
+        return Some(format!("P3: {osd} was destroyed while somebody wants it up"));
+    }
+    if daemon.is_some_and(|daemon| !daemon.pods.is_empty()) {
+        return Some(format!("P3: {osd} was destroyed while its pod was there"));
+    }
+    surroundings(before, "destroy", osd).or_else(|| others_suffice(world, osd, "destroy"))
+}
+
+/// P3: what is wiped is what was recorded, its slot destroyed, nobody serving it.
+pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken> {
+    let world = &before.world;
+    if world.is_run(&world.disks[disk]) {
+        return Some(format!("P3: {disk} was wiped under a running daemon"));
+    }
+    let ours =
+        |fsid: &OsdFsid| world.claims.iter().any(|((of, _), claims)| *of == osd && claims.contains(fsid));
+    match was {
+        Content::Tombstone { osd: of, .. } if *of == osd => None,
+        Content::Bluestore { osd_fsid, .. } if ours(osd_fsid) => {
+            let finished = matches!(was, Content::Bluestore { finished: true, .. });
+            let served = world
+                .ceph
+                .slots
+                .values()
+                .any(|slot| slot.fsid == Some(*osd_fsid) && slot.state == SlotState::Exists);
+            (finished && served).then(|| format!("P3: {disk} was wiped, which carries the finished new OSD"))
+        }
+        Content::Bluestore { .. } | Content::FilestorePartition { .. } => {
+            let fsid = fsid_on(was);
+            let recorded = before.ledger.records.get(&osd).map(|record| record.old);
+            let original = fsid == Some(osd_migrate::sim::example::fsid(osd, 0));
+            if !original || (recorded.is_some() && recorded != fsid) {
+                return Some(format!(
+                    "P3: {disk} was wiped, which carries something else than the OSD of the record: {was:?}"
+                ));
+            }
+            let given_back = world.ceph.slots.values().any(|slot| slot.fsid == fsid);
+            given_back.then(|| format!("P3: {disk} was wiped while a slot holds its OSD"))
+        }
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
+            Some(format!("P3: {disk} was wiped, which carries {was:?}"))
+        }
+    }
+}
+
+/// P2 for the wipe: asked when its agent is made, since a frozen agent can't know better. P5: its attempt is saved.
+pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
+    let Next::Do(Act::Agent { request, .. }) = next else { return None };
+    if done.refused.is_some() {
+        return None;
+    }
+    let osd = request.osd;
+    let there = before.world.kube.node_jobs.iter().any(|job| {
+        job.record == request.record && job.attempt == request.attempt && job.task == request.task
+    });
+    let saved = before.ledger.records.get(&osd).map(|record| (record.attempt.number, record.attempt.task));
+    if !there
+        && saved.is_some()
+        && saved != Some((request.attempt, request.task))
+        && request.task == NodeTask::Rebuild
+        && !before.thaws
+    {
+        return Some(format!("P5: an agent was made for {osd} whose attempt is not the saved one"));
+    }
+    let carries_old = before.world.disk_of(request.old).is_some();
+    let at_work = before
+        .world
+        .kube
+        .node_jobs
+        .iter()
+        .find(|job| job.record == request.record && job.state != JobState::Ended && !there);
+    if let Some(job) = at_work.filter(|_| !before.thaws) {
+        return Some(format!("two agents at once for {osd}: {} is still at work", job.name));
+    }
+    if request.task != NodeTask::Rebuild || !carries_old || there {
+        return None;
+    }
+    surroundings(before, "wipe", osd).or_else(|| others_suffice(&before.world, osd, "wipe"))
+}

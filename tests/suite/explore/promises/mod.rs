@@ -1,0 +1,272 @@
+//! The promises as predicates over the world, asked of the truth and not of what the runner saw.
+
+mod in_place;
+pub(crate) mod new_osds;
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::classify::{self, Class};
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::next::Next;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::{Effect, World};
+
+use super::state::{Done, State};
+
+/// A broken promise, in words.
+pub(crate) type Broken = String;
+
+/// What must hold in every step, from `before` to `after`; `next` is what a runner did in it, if it was one's step.
+pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &State) -> Option<Broken> {
+    if let Some(Next::Do(Act::Destroy { osd, fsid: meant, .. })) = next
+        && let Some(Effect::Destroyed(_, fsid)) = done.effects.first()
+        && fsid != meant
+    {
+        return Some(format!("P6: {osd} was destroyed with {fsid} in its slot, {meant} was meant"));
+    }
+    let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
+    let by_save = next.filter(|_| done.saved).and_then(|_| record_kept(before, after));
+    let by_agent = next.and_then(|next| in_place::agent_allowed(before, next, done));
+    let by_door = next.and_then(|next| new_osds::allowed(before, next, done));
+    by_effect.or(by_save).or(by_agent).or(by_door).or_else(|| data_is_there(before, after))
+}
+
+/// Copies, or shards, without which data is lost.
+fn needed(world: &World, pool: u64) -> usize {
+    world.ceph.pools[&pool].data_chunks.unwrap_or(1) as usize
+}
+
+/// P1, P2: whoever loses a copy leaves all that is needed, and one more.
+fn others_suffice(world: &World, osd: OsdId, what: &str) -> Option<Broken> {
+    world.placements.iter().filter(|(_, placement)| placement.home.contains(&osd)).find_map(|(id, placement)| {
+        let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
+        let wanted = needed(world, placement.pool) + 1;
+        (others < wanted).then(|| {
+            format!("P2: {what} of {osd} while PG {id} has {others} complete copies elsewhere, {wanted} are needed")
+        })
+    })
+}
+
+fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> {
+    let world = &before.world;
+    match effect {
+        Effect::Stopped(osd) => in_place::stopped(before, *osd, after),
+        Effect::Destroyed(osd, fsid) => in_place::destroyed(before, *osd, *fsid),
+        Effect::Wiped { disk, was, osd, record } => match new_osds::record_of(before, record) {
+            Some(record) => new_osds::taken(before, disk, was, record),
+            None => in_place::wiped(before, disk, was, *osd),
+        },
+        Effect::Purged(osd) => {
+            // An id that ceph-volume took by mistake for another record is purged, whoever was to get it.
+            let held = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
+            let is_ours = before.ledger.records.get(osd).is_some_and(|record| {
+                let claims = world.claims.get(&(*osd, record.id.clone()));
+                held == Some(record.old)
+                    || claims.is_some_and(|claims| held.is_some_and(|fsid| claims.contains(&fsid)))
+            });
+            is_ours.then(|| format!("P4: the id of {osd} was purged, and with it its place"))
+        }
+        Effect::Claimed(osd, fsid) => {
+            let is_written = after.world.claims.values().any(|claims| claims.contains(fsid));
+            let known = is_written
+                || before.ledger.records.values().any(|r| r.claims.contains(fsid) || r.new == Some(*fsid));
+            let is_ours = before.ledger.records.contains_key(osd);
+            if !known {
+                return Some(format!("P5: {osd} was claimed for {fsid}, and nobody would know whose it is"));
+            }
+            (!is_ours && !world.ceph.slots.contains_key(osd))
+                .then(|| format!("P4: a new id, {osd}, was made"))
+        }
+        Effect::Deployed(osd, fsid) => {
+            let Some(record) = before.ledger.records.get(osd) else {
+                return new_osds::adopted(before, *osd, *fsid);
+            };
+            (record.new != Some(*fsid))
+                .then(|| format!("P5: {osd} was deployed with {fsid}, which is not in the ledger"))
+        }
+        Effect::Fence => {
+            let fence = after.world.kube.fence.as_ref();
+            let was = world.kube.fence.as_ref();
+            if was.is_some() && was.map(String::as_str) == Some("theirs") {
+                return Some("P6: somebody else's fence was taken off or written over".to_owned());
+            }
+            let recorded = fence.is_none() || fence == before.ledger.run.fence.as_ref();
+            (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
+        }
+        Effect::Restarted(osd) => new_osds::restarted(before, *osd),
+        Effect::AgentMade(_) | Effect::Small(_) => None,
+    }
+}
+
+fn domain_of(world: &World, osd: OsdId) -> Option<String> {
+    world.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
+}
+
+/// OSDs that are down for us, or will be: their Deployments stopped, or their slots given up and not served again.
+fn down_by_us(state: &State) -> BTreeSet<OsdId> {
+    let world = &state.world;
+    let stopped =
+        world.kube.daemons.iter().filter(|(_, daemon)| daemon.stopped_by.is_some()).map(|(osd, _)| *osd);
+    let open = state.ledger.records.values().filter(|record| {
+        let slot = world.ceph.slots.get(&record.osd);
+        slot.is_none_or(|slot| !slot.up && slot.fsid != Some(record.old))
+    });
+    stopped.chain(open.map(|record| record.osd)).collect()
+}
+
+fn class(world: &World, osd: OsdId) -> Class {
+    let seen = world.look(|_| Questions::default());
+    classify::class_of(osd, &seen.ceph.slots[&osd], &seen)
+}
+
+/// What the runner must do nothing under when it begins with an OSD.
+pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Broken> {
+    if before.thaws {
+        return None; // a record alone does nothing, and is withdrawn
+    }
+    let new = after.ledger.records.keys().find(|osd| !before.ledger.records.contains_key(osd))?;
+    let quarantined = before.ledger.quarantined().count();
+    let kube = &before.world.kube;
+    let why = [
+        (!policy.is_open_at(before.world.at), "outside of the window"),
+        (!policy.is_confirmed(&kube.declaration), "without confirmation"),
+        (kube.order.is_some(), "though a person paused or cancelled"),
+        (quarantined > 1, "though more OSDs failed than the budget allows"),
+    ];
+    why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("P12: {new} was begun {why}"))
+}
+
+/// No record is lost; what is closed is as it was before (P4), and nothing of ours is left (P9).
+fn record_kept(before: &State, after: &State) -> Option<Broken> {
+    let twice = new_osds::recorded_twice(after);
+    if twice.is_some() {
+        return twice;
+    }
+    for (osd, record) in &before.ledger.records {
+        let Some(now) = after.ledger.records.get(osd) else {
+            if !record.closing {
+                return Some(format!("the record of {osd} was lost"));
+            }
+            return closed(record, before);
+        };
+        // What a frozen runner saw was true; what came since shows in the cluster, and no act follows from it.
+        if now.closing && !record.closing && record.new.is_some() && !before.thaws {
+            let broken = called_done(record, before);
+            if broken.is_some() {
+                return broken;
+            }
+        }
+        if now.id != record.id {
+            return Some(format!("the record of {osd} was written over by another"));
+        }
+        if record.evidence.is_some() && now.evidence.is_none()
+            || record.stop_intended_at.is_some() && now.stop_intended_at.is_none()
+        {
+            return Some(format!("the record of {osd} forgot what can't be seen again"));
+        }
+    }
+    None
+}
+
+fn closed(record: &Record, state: &State) -> Option<Broken> {
+    let osd = record.osd;
+    let Some(slot) = state.world.ceph.slots.get(&osd) else {
+        return record.new.is_some().then(|| format!("P4: {osd} is gone"));
+    };
+    if slot.noout || slot.noin {
+        return Some(format!("P9: {osd} keeps a flag of ours"));
+    }
+    if record.new.is_none() && record.is_new() {
+        return None; // given up before anything was done
+    }
+    if record.new.is_none() {
+        let whole = slot.fsid == Some(record.old);
+        return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
+    }
+    // Out when it was recorded, or out now: somebody else decides on its reweight.
+    let meddled = !slot.is_in || record.reweight.0 == 0;
+    if record.is_new() {
+        let placed = slot.crush.as_ref().map(|item| &item.location) == Some(&record.crush.location);
+        return (!placed).then(|| format!("the new {osd} is not where it belongs: {:?}", slot.crush));
+    }
+    if slot.crush.as_ref() != Some(&record.crush) {
+        return Some(format!("P4: the place of {osd} is {:?}, it was {:?}", slot.crush, record.crush));
+    }
+    if slot.primary_affinity != record.primary_affinity || (slot.reweight != record.reweight && !meddled) {
+        return Some(format!("P4: the reweight of {osd} is {}, it was {}", slot.reweight, record.reweight));
+    }
+    if state.world.marked_new.contains(&osd) {
+        return Some(format!("P4: {osd} is still marked new: its next boot resets its reweight"));
+    }
+    None
+}
+
+/// P10: an OSD is called done when the cluster shows it.
+fn called_done(record: &Record, state: &State) -> Option<Broken> {
+    let osd = record.osd;
+    let Some(slot) = state.world.ceph.slots.get(&osd) else {
+        return Some(format!("P10: {osd} was called done, and is gone"));
+    };
+    let whole = state
+        .world
+        .placements
+        .keys()
+        .all(|pg| !state.world.up_set(pg).contains(&osd) || state.world.complete_set(pg).contains(&osd));
+    if !slot.up || !whole {
+        return Some(format!("P10: {osd} was called done before it had its data"));
+    }
+    (class(&state.world, osd) != Class::Conforming)
+        .then(|| format!("P10: {osd} was called done, and is not as wanted"))
+}
+
+/// Whatever happens: no data is gone that was there, but by what others did to disks.
+fn data_is_there(before: &State, after: &State) -> Option<Broken> {
+    after.world.placements.iter().find_map(|(id, placement)| {
+        let least = needed(&after.world, placement.pool);
+        let lost = placement.complete.len() < least && before.world.placements[id].complete.len() >= least;
+        lost.then(|| format!("data of PG {id} is lost"))
+    })
+}
+
+/// At the end of a run nothing of ours is left that nobody remembers.
+pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
+    let (kube, ledger) = (&state.world.kube, &state.ledger);
+    let known = |id: &osd_migrate::domain::inspection::RecordId| {
+        ledger.records.values().any(|record| record.id == *id)
+    };
+    if let Some(osd) = state.flags_set().into_iter().find(|osd| !ledger.records.contains_key(osd)) {
+        return Some(format!("P9: {osd} stays hushed"));
+    }
+    if kube.fence.is_some() && kube.fence.as_deref() != Some("theirs") && ledger.run.fence.is_none() {
+        return Some("P9: the CephCluster stays fenced".to_owned());
+    }
+    let left =
+        kube.kept.values().chain(kube.node_jobs.iter().map(|job| &job.record)).chain(kube.leftovers.keys());
+    if let Some(id) = left.into_iter().find(|id| !known(id)) {
+        return Some(format!("something of the closed record {id} is left behind"));
+    }
+    let marked =
+        kube.daemons.iter().find(|(_, daemon)| daemon.stopped_by.as_ref().is_some_and(|id| !known(id)));
+    if let Some((osd, _)) = marked {
+        return Some(format!("{osd} stays stopped by us, and nobody knows"));
+    }
+    let calm = |record: &&Record| {
+        let slot = state.world.ceph.slots.get(&record.osd);
+        slot.is_none_or(|slot| !slot.noout) || record.former_flags.0
+    };
+    if let Some(record) = ledger.quarantined().find(|record| !calm(record)) {
+        return Some(format!("P9: {} was left alone with noout: Ceph can't heal", record.osd));
+    }
+    if faults {
+        return None;
+    }
+    if let Some(broken) = new_osds::undisturbed(state) {
+        return Some(broken);
+    }
+    let seen = state.world.look(|_| Questions::default());
+    let not_done = classify::classify(&seen).into_iter().find(|(_, class)| *class != Class::Conforming);
+    not_done.map(|(osd, class)| format!("nothing went wrong, and {osd} is left: {class}"))
+}

@@ -1,0 +1,302 @@
+//! The promises of free disks that become OSDs, of OSDs that nothing starts, and of those that are restarted for a taint.
+
+use osd_migrate::domain::act::{Act, Deploy};
+use osd_migrate::domain::inspection::{Content, NodeTask, Proof, RecordId};
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::next::Next;
+use osd_migrate::domain::observation::{Observation, SlotState};
+use osd_migrate::domain::osd::{NodeName, OsdFsid, OsdId};
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::provision;
+use osd_migrate::sim::{Disk, Effect, World, fsid_on};
+
+use super::super::state::{Done, State};
+use super::{Broken, domain_of, in_place};
+
+/// The open record of a free disk of that name.
+pub(super) fn record_of<'a>(state: &'a State, id: &RecordId) -> Option<&'a Record> {
+    state.ledger.records.values().find(|record| record.id == *id && record.is_new())
+}
+
+/// P3: what an agent writes over for a record of a free disk carries nothing, our tombstone or its claim.
+pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) -> Option<Broken> {
+    let world = &before.world;
+    let evidence = record.evidence.as_ref()?;
+    let found = &world.disks[disk];
+    let claims = world.claims.get(&(record.osd, record.id.clone()));
+    let is_fine = match was {
+        Content::Blank => true,
+        Content::Tombstone { osd, old, record: of, .. } => {
+            let stone = Proof::Vacant { tombstone: Some((*osd, *old, of.clone())) };
+            evidence.proof == stone || (*osd, *old) == (record.osd, record.old)
+        }
+        Content::Bluestore { osd_fsid, finished, .. } => {
+            let is_served = world.ceph.slots.values().any(|slot| slot.fsid == Some(*osd_fsid));
+            claims.is_some_and(|claims| claims.contains(osd_fsid)) && !(*finished && is_served)
+        }
+        Content::FilestorePartition { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
+    };
+    let is_it = evidence.device.is_same_as(&found.identity) && found.node == record.node;
+    match (is_fine && is_it, world.is_run(found)) {
+        (true, false) => None,
+        (false, _) => Some(format!("P3: {disk} was made {}, and carries {was}", record.osd)),
+        (true, true) => Some(format!("P3: {disk} was made {} under a running daemon", record.osd)),
+    }
+}
+
+/// An OSD without a record was started: it is the one that its slot names, on its own disk, down, and nothing started it.
+pub(super) fn adopted(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
+    let world = &before.world;
+    let slot = world.ceph.slots.get(&osd);
+    let is_it = slot.is_some_and(|slot| slot.fsid == Some(fsid) && !slot.up);
+    let why = if !is_it {
+        "its slot holds another one, or is up"
+    } else if world.kube.daemons.contains_key(&osd) {
+        "a Deployment was there"
+    } else if world.disk_of(fsid).is_none() {
+        "no disk carries it"
+    } else {
+        return None;
+    };
+    Some(format!("P3: {osd} was started as {fsid}, though {why}"))
+}
+
+/// P1, P2: OSDs are restarted one after the other, and no PG stops serving for it.
+pub(super) fn restarted(before: &State, osd: OsdId) -> Option<Broken> {
+    let world = &before.world;
+    if !world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
+        return None;
+    }
+    let rolling = |(other, daemon): &(&OsdId, &osd_migrate::domain::observation::Daemon)| {
+        **other != osd && !daemon.rolled_out && domain_of(world, **other) != domain_of(world, osd)
+    };
+    if let Some((other, _)) = world.kube.daemons.iter().find(rolling) {
+        return Some(format!("P1: {osd} was restarted while {other} is, on another host"));
+    }
+    let not_clean = || lacks(world).map(|pg| format!("P2: {osd} was restarted while PG {pg} lacks a copy"));
+    in_place::goes_on_serving(world, osd).or_else(not_clean)
+}
+
+/// Of what a runner did: no Deployment written over that it had not seen, nothing begun that may not be.
+pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
+    let Next::Do(act) = next else { return None };
+    if done.refused.is_some() {
+        return None;
+    }
+    match act {
+        Act::Agent { request, .. } if request.task == NodeTask::Rebuild => {
+            begun(before, record_of(before, &request.record)?)
+        }
+        Act::Adopt(deploy) => started(before, deploy, done).or_else(|| {
+            in_the_way(before, &deploy.node).map(|why| told(before, "start", deploy.osd, why))?
+        }),
+        Act::Deploy(deploy) if deploy.fresh.is_some() => started(before, deploy, done),
+        Act::Tolerate { osd, spare: Some(_), .. } => {
+            let node = before.world.kube.daemons.get(osd)?.node.clone()?;
+            in_the_way(before, &node).and_then(|why| told(before, "restart", *osd, why))
+        }
+        _ => None,
+    }
+}
+
+fn told(before: &State, what: &str, osd: OsdId, why: &str) -> Option<Broken> {
+    // A runner that was frozen behind its looks asks again for the data alone.
+    (!before.thaws).then(|| format!("gate: {what} of {osd} while {why}"))
+}
+
+/// P3, P6: what is started is what its slot holds, and is down; no Deployment is written over that was not seen.
+fn started(before: &State, deploy: &Deploy, done: &Done) -> Option<Broken> {
+    let osd = deploy.osd;
+    let is_written = done.effects.iter().any(|effect| matches!(effect, Effect::Deployed(..)));
+    let fresh = deploy.fresh.as_ref().filter(|_| is_written)?;
+    let slot = before.world.ceph.slots.get(&osd);
+    if !slot.is_some_and(|slot| slot.fsid == Some(deploy.fsid) && !slot.up) {
+        return Some(format!(
+            "P3: {osd} was started as {}, which its slot does not hold, or is up",
+            deploy.fsid
+        ));
+    }
+    let found = before.world.kube.daemons.get(&osd)?;
+    let is_it = (found.uid.clone(), found.resource_version.clone());
+    let broken = || format!("P6: the Deployment of {osd} was written over, which somebody else wrote");
+    (fresh.replaces != Some(is_it)).then(broken)
+}
+
+/// Nothing is begun with a disk while something stands in the way, or where its owner does not want it.
+fn begun(before: &State, record: &Record) -> Option<Broken> {
+    let world = &before.world;
+    let is_made = |job: &osd_migrate::domain::observation::NodeJob| {
+        job.record == record.id && job.attempt == record.attempt.number
+    };
+    let is_begun = world.claims.contains_key(&(record.osd, record.id.clone()))
+        || world
+            .disks
+            .values()
+            .any(|disk| matches!(&disk.content, Content::Tombstone { record: of, .. } if *of == record.id))
+        || world.kube.node_jobs.iter().any(is_made);
+    if before.thaws || is_begun {
+        return None;
+    }
+    let unwanted = (!is_selected(world, &record.node)).then_some("its owner does not select the disk");
+    let unclean = lacks(world).map(|_| "a PG lacks a copy that will come back, or data moves");
+    let flag = (!world.ceph.flags.is_empty()).then_some("a flag of the cluster is set");
+    let why = in_the_way(before, &record.node).or(unwanted).or(flag).or(unclean);
+    why.map(|why| format!("gate: {} was begun while {why}", record.osd))
+}
+
+/// A PG that lacks a copy, though not for lack of OSDs; or that is not at rest. But where every OSD is up, and the mgr has not
+/// heard of the PG since: right after the boot of an OSD nobody can tell that from one that finds no OSD to lie on.
+fn lacks(world: &World) -> Option<String> {
+    let slots = world.ceph.slots.values();
+    let all_up = slots.clone().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
+    let lacks = world.placements.iter().find(|(id, placement)| {
+        let (up, size) = (world.up_set(id), u64::from(world.ceph.pools[&placement.pool].size));
+        let is_whole = up.len() as u64 == size || all_up;
+        let is_heard = !(all_up && world.lagging().contains(id));
+        is_heard && !(placement.peered && up == world.complete_set(id) && is_whole)
+    });
+    lacks.map(|(id, _)| id.to_string())
+}
+
+fn look(world: &World) -> Observation {
+    world.look(|_| Questions::default())
+}
+
+fn is_selected(world: &World, node: &NodeName) -> bool {
+    let storage = &world.kube.declaration.storage;
+    storage.selection.all == Some(true) && provision::nodes(&look(world), false).chosen.contains(node)
+}
+
+/// What nothing is begun under.
+fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
+    let (kube, ceph) = (&state.world.kube, &state.world.ceph);
+    let runs = kube.operator.as_ref().is_some_and(|operator| operator.replicas > 0 || operator.pods > 0);
+    let node = kube.nodes.get(node);
+    let why = [
+        (runs, "Rook's operator runs"),
+        (
+            kube.fence.is_some() && kube.fence != state.ledger.run.fence,
+            "somebody else fenced the CephCluster",
+        ),
+        (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
+        (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
+        (ceph.mixed_versions, "an upgrade goes on"),
+        (kube.declaration.external, "the CephCluster is external"),
+        (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
+        (node.is_none_or(|node| !node.ready), "its node is not Ready"),
+        (node.is_some_and(|node| node.cordoned), "its node is cordoned"),
+        (ceph.health.contains("MON_DOWN"), "a mon is down"),
+        (!kube.oddities.is_empty(), "Deployments can't be told apart"),
+        (kube.order.is_some(), "a person paused or cancelled"),
+        (!kube.declaration.confirmed, "the owner has not confirmed"),
+    ];
+    why.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)
+}
+
+/// No disk is in two records.
+pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
+    let mut of_new = after.ledger.records.values().filter(|record| record.is_new());
+    let device = |record: &Record| record.evidence.as_ref().map(|evidence| evidence.device.clone());
+    let is_same = |record: &Record, other: &Record| {
+        let (Some(device), Some(found)) = (device(record), device(other)) else { return false };
+        record.id != other.id && found.is_same_as(&device)
+    };
+    let twice = of_new.find_map(|record| {
+        let other = after.ledger.records.values().find(|other| is_same(record, other))?;
+        Some(format!("P3: the disk of {} is recorded for {} too", record.osd, other.osd))
+    });
+    twice.or_else(|| {
+        let served = after.ledger.records.values().filter(|record| record.is_new()).find(|record| {
+            let disk = after.world.disks.values().find(|disk| is_of(record, disk));
+            let fsid = disk.and_then(|disk| fsid_on(&disk.content));
+            let is_ours = |claims: &std::collections::BTreeSet<OsdFsid>| {
+                fsid.is_some_and(|fsid| claims.contains(&fsid))
+            };
+            let by_others =
+                after.world.claims.iter().any(|((_, id), claims)| *id != record.id && is_ours(claims));
+            by_others && after.world.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
+        });
+        served.map(|record| format!("P3: the disk of {} is recorded, and is an OSD that we made", record.osd))
+    })
+}
+
+fn is_of(record: &Record, disk: &Disk) -> bool {
+    record.node == disk.node
+        && record.evidence.as_ref().is_some_and(|evidence| evidence.device.is_same_as(&disk.identity))
+}
+
+/// At the end of a run, whatever went wrong: no id is left that nobody remembers, no disk that could have become an OSD.
+pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
+    let (world, ledger) = (&state.world, &state.ledger);
+    let ours = |osd: &OsdId, fsid: Option<OsdFsid>| {
+        let mut claims = world.claims.iter().filter(|((of, _), _)| of == osd);
+        fsid.map_or_else(
+            || claims.next().is_some(),
+            |_| world.claims.values().any(|all| fsid.is_some_and(|f| all.contains(&f))),
+        )
+    };
+    let leaked = world.ceph.slots.iter().find(|(osd, slot)| {
+        slot.state != SlotState::Exists && !ledger.records.contains_key(osd) && ours(osd, slot.fsid)
+    });
+    if let Some((osd, slot)) = leaked {
+        return Some(format!("the id {osd} leaks: {:?}, and no record speaks of it", slot.state));
+    }
+    if let Some(look) = world.kube.looks.keys().next() {
+        return Some(format!("P9: {look} is left behind"));
+    }
+    if !policy.makes_new() || !policy.is_confirmed(&world.kube.declaration) {
+        return None;
+    }
+    let is_free = |disk: &Disk| {
+        let is_ours = |content: &Content| matches!(content, Content::Tombstone { cluster, .. } if *cluster == world.ceph.fsid);
+        let is_told = ledger.nodes.get(&disk.node).is_some_and(|work| !work.problems.is_empty());
+        (disk.content == Content::Blank || is_ours(&disk.content))
+            && is_selected(world, &disk.node)
+            && !is_told
+    };
+    let free = world
+        .disks
+        .iter()
+        .find(|(_, disk)| is_free(disk) && !ledger.records.values().any(|r| is_of(r, disk)));
+    if let Some((name, _)) = free {
+        return Some(format!("{name} is free and selected, and is no OSD"));
+    }
+    let lacking = world.kube.daemons.iter().find(|(osd, daemon)| {
+        let machine = daemon.node.as_ref().and_then(|node| world.kube.nodes.get(node));
+        let add = machine.map(|machine| provision::missing_tolerations(&daemon.tolerations, machine));
+        add.is_some_and(|add| !add.is_empty()) && !ledger.records.contains_key(osd)
+    });
+    lacking.map(|(osd, _)| format!("{osd} would not start for a taint of its node"))
+}
+
+/// The same where nothing went wrong: every OSD is up and in its place, all data is whole, nothing was left alone.
+pub(super) fn undisturbed(state: &State) -> Option<Broken> {
+    let (world, ledger) = (&state.world, &state.ledger);
+    if let Some(record) = ledger.quarantined().next() {
+        return Some(format!("nothing went wrong, and {} was left alone", record.osd));
+    }
+    for (osd, slot) in &world.ceph.slots {
+        let disk = slot.fsid.and_then(|fsid| world.disk_of(fsid)).map(|(_, disk)| disk);
+        let at_home = disk.is_some_and(|disk| domain_of(world, *osd).as_ref() == Some(&disk.node.0));
+        if !(slot.up && slot.is_in && at_home) {
+            return Some(format!("nothing went wrong, and {osd} is not up, in and in its place: {slot:?}"));
+        }
+    }
+    let made = world.claims.values().flatten();
+    let served = |fsid: &&OsdFsid| world.ceph.slots.values().any(|slot| slot.fsid == Some(**fsid));
+    if let Some(fsid) = made.clone().find(|fsid| !served(fsid)) {
+        return Some(format!("nothing went wrong, and {fsid} was claimed in vain"));
+    }
+    let short = world.placements.iter().find(|(id, placement)| {
+        let whole = u64::from(world.ceph.pools[&placement.pool].size).min(hosts(world));
+        (world.complete_set(id).len() as u64) < whole
+    });
+    short.map(|(id, _)| format!("nothing went wrong, and PG {id} lacks a copy"))
+}
+
+/// Hosts that have OSDs.
+fn hosts(world: &World) -> u64 {
+    let hosts = world.ceph.slots.keys().filter_map(|osd| domain_of(world, *osd));
+    hosts.collect::<std::collections::BTreeSet<_>>().len() as u64
+}

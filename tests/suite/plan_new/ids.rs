@@ -1,0 +1,121 @@
+//! Which id a free disk gets, and what is recorded of it.
+
+use super::*;
+
+/// Without data every gate that asks for it is open.
+fn without_data(mut world: World) -> World {
+    world.ceph.pools.clear();
+    world.ceph.pgs.clear();
+    world.placements.clear();
+    world
+}
+
+/// A slot that was destroyed, its Deployment at 0.
+fn destroy(world: &mut World, osd: u32) {
+    let osd = OsdId(osd);
+    world.osd_down(osd);
+    world.osd_destroy(osd).unwrap();
+    let daemon = world.kube.daemons.get_mut(&osd).unwrap();
+    (daemon.replicas, daemon.pods) = (0, Vec::new());
+}
+
+fn purge(world: &mut World, osd: u32) {
+    world.osd_down(OsdId(osd));
+    world.osd_purge(OsdId(osd)).unwrap();
+}
+
+fn stone(world: &World, osd: u32) -> Content {
+    let (old, record) = (example::fsid(OsdId(osd), 0), RecordId("earlier-1".to_owned()));
+    Content::Tombstone { cluster: world.ceph.fsid, osd: OsdId(osd), old, record }
+}
+
+#[test]
+fn a_free_disk_gets_a_destroyed_id_of_its_host_that_was_run_there_else_the_lowest_absent_one() {
+    type Change = fn(&mut World);
+    let cases: [(&str, u32, Change); 10] = [
+        ("three OSDs", 3, |_| {}),
+        ("one was purged, with its Deployment", 1, |world| {
+            purge(world, 1);
+            world.kube.daemons.remove(&OsdId(1));
+        }),
+        ("one was purged, and its Deployment still starts what has its id", 3, |world| purge(world, 1)),
+        ("one was destroyed", 0, |world| destroy(world, 0)),
+        ("destroyed, and its pod is still there", 3, |world| {
+            let pods = world.kube.daemons[&OsdId(0)].pods.clone();
+            destroy(world, 0);
+            let daemon = world.kube.daemons.get_mut(&OsdId(0)).unwrap();
+            (daemon.replicas, daemon.pods) = (1, pods);
+        }),
+        ("destroyed, and nothing says where it was run", 3, |world| {
+            destroy(world, 0);
+            world.kube.daemons.remove(&OsdId(0));
+        }),
+        ("destroyed, and somebody holds its Deployment", 3, |world| {
+            destroy(world, 0);
+            world.kube.daemons.get_mut(&OsdId(0)).unwrap().held_by_others = Some("a label".to_owned());
+        }),
+        ("destroyed on another host", 3, |world| destroy(world, 1)),
+        ("destroyed here, and moved to another host in CRUSH", 3, |world| {
+            destroy(world, 0);
+            let item = world.ceph.slots[&OsdId(1)].crush.clone();
+            world.ceph.slots.get_mut(&OsdId(0)).unwrap().crush = item;
+        }),
+        ("two were destroyed here, and the disk is kept for the second", 1, |world| {
+            destroy(world, 0);
+            destroy(world, 1);
+            let host = world.ceph.slots[&OsdId(0)].crush.clone();
+            world.ceph.slots.get_mut(&OsdId(1)).unwrap().crush = host;
+            let node = world.kube.daemons[&OsdId(0)].node.clone();
+            world.kube.daemons.get_mut(&OsdId(1)).unwrap().node = node;
+            let stone = stone(world, 1);
+            world.disks.get_mut("disk-new").unwrap().content = stone;
+        }),
+    ];
+    for (what, expected, change) in cases {
+        let mut world = without_data(example::one_more());
+        change(&mut world);
+        assert_eq!(Run::of(world).recorded().osd, OsdId(expected), "{what}");
+    }
+}
+
+#[test]
+fn an_id_that_is_recorded_is_not_given_again() {
+    let mut world = without_data(example::one_more());
+    world.add_disk("disk-other", "h1", 6 << 30);
+    let mut run = Run::of(world);
+    let first = run.recorded();
+    let quarantine = Some(Quarantine { why: "no luck".to_owned(), since: run.world.at });
+    run.ledger = run.ledger.with(Record { quarantine, ..first.clone() });
+    let second = run.recorded();
+    assert_eq!((first.osd, second.osd), (OsdId(3), OsdId(4)));
+    assert_ne!(first.evidence.unwrap().device, second.evidence.unwrap().device);
+    assert_ne!((first.id, first.old), (second.id, second.old));
+}
+
+#[test]
+fn the_record_of_a_free_disk_holds_what_its_making_needs_and_no_agent_was_asked_for_yet() {
+    let mut run = Run::of(example::one_more());
+    let record = run.recorded();
+    assert_eq!(record.door, Door::New { initial_weight: None, on_file: false, db: None });
+    assert_eq!((record.attempt.number, record.node.0.as_str()), (0, "h1"));
+    assert_eq!(record.crush.location["host"], "h1");
+    assert_eq!(record.crush.weight.to_string(), "0.00586", "6 GiB in TiB");
+    let evidence = record.evidence.unwrap();
+    assert_eq!(evidence.proof, Proof::Vacant { tombstone: None });
+    assert_eq!(evidence.device, run.world.disks["disk-new"].identity);
+    assert!(run.world.ceph.slots.values().all(|slot| slot.fsid != Some(record.old)), "no OSD has it");
+}
+
+#[test]
+fn a_slot_that_is_filled_again_keeps_its_place_and_its_deployment_is_the_one_replaced() {
+    let mut run = Run::of(example::refill());
+    let record = run.recorded();
+    assert_eq!((record.osd, record.old), (OsdId(0), example::fsid(OsdId(0), 0)));
+    assert_eq!(Some(&record.crush), run.world.ceph.slots[&OsdId(0)].crush.as_ref());
+    let deployed = run.until(|next| matches!(next, Next::Do(Act::Deploy(_))));
+    let Next::Do(Act::Deploy(deploy)) = deployed else { panic!() };
+    let daemon = &run.world.kube.daemons[&OsdId(0)];
+    let replaces = Some((daemon.uid.clone(), daemon.resource_version.clone()));
+    assert_eq!(deploy.fresh.unwrap().replaces, replaces);
+    assert_eq!(run.finished(), []);
+}

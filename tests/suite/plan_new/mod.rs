@@ -1,0 +1,94 @@
+//! What a run does with free disks, decision by decision: which id one gets, where each node stands, who is restarted for a taint.
+
+mod ids;
+mod nodes;
+mod taints;
+
+use std::collections::BTreeSet;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::inspection::{Content, Proof, RecordId};
+use osd_migrate::domain::ledger::{Door, Ledger, NodeStatus, Quarantine, Record};
+use osd_migrate::domain::next::{Next, Saving, Wait};
+use osd_migrate::domain::observation::Observation;
+use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::domain::plan;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::{Around, Happening, World, example};
+
+/// A run over a simulated cluster, turn by turn.
+#[derive(Clone)]
+struct Run {
+    world: World,
+    ledger: Ledger,
+    policy: Policy,
+}
+
+impl Run {
+    fn of(world: World) -> Self {
+        let policy = Policy { run: "first".to_owned(), ..Policy::default() };
+        Self { world, ledger: Ledger::default(), policy }
+    }
+
+    fn seen(&self) -> Observation {
+        self.world.look(|seen| plan::questions(&self.policy, &self.ledger, seen))
+    }
+
+    fn next(&self) -> Next {
+        plan::plan(&self.policy, &self.ledger, &self.seen())
+    }
+
+    /// Goes on until something is decided of which this is true; what.
+    fn until(&mut self, is_it: impl Fn(&Next) -> bool) -> Next {
+        for _ in 0..400 {
+            let next = self.next();
+            if is_it(&next) {
+                return next;
+            }
+            match &next {
+                Next::Save { ledger, .. } => self.ledger = ledger.clone(),
+                Next::Do(act) => {
+                    self.world.act(act).unwrap();
+                }
+                Next::Wait(_) => self.time_passes(),
+                Next::Finished(_) | Next::Halt(_) => panic!("it ended: {next:?}"),
+            }
+        }
+        panic!("it goes round in circles: {:?}", self.next());
+    }
+
+    fn time_passes(&mut self) {
+        for what in self.world.progress() {
+            self.world.happen(&what);
+        }
+        self.world.happen(&Happening::Minutes(1));
+    }
+
+    fn save(&mut self, is_it: impl Fn(&Saving) -> bool) -> Ledger {
+        match self.until(|next| matches!(next, Next::Save { why, .. } if is_it(why))) {
+            Next::Save { ledger, .. } => ledger,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The record of the next free disk.
+    fn recorded(&mut self) -> Record {
+        let before: BTreeSet<OsdId> = self.ledger.records.keys().copied().collect();
+        let ledger = self.save(|why| *why == Saving::Record);
+        let record = ledger.records.values().find(|record| !before.contains(&record.osd)).unwrap().clone();
+        self.ledger = ledger;
+        record
+    }
+
+    fn status(&self, node: &str) -> Option<(NodeStatus, String)> {
+        let work = self.ledger.nodes.get(&NodeName(node.to_owned()))?;
+        Some((work.status, work.message.clone()))
+    }
+
+    fn finished(&mut self) -> Vec<(String, String)> {
+        match self.until(|next| matches!(next, Next::Finished(_))) {
+            Next::Finished(summary) => summary.problems,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Where each node stands, and what its disks become.
+
+use super::*;
+
+#[test]
+fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
+    let mut run = Run::of(example::empty());
+    let mut told = Vec::new();
+    loop {
+        let next = run.until(|next| {
+            matches!(
+                next,
+                Next::Save { why: Saving::Node { .. }, .. } | Next::Do(Act::Look { .. }) | Next::Finished(_)
+            )
+        });
+        match next {
+            Next::Save { ledger, why: Saving::Node { node, status, message, .. }, .. } => {
+                told.push(format!("{node} {} {message}", status.word()).trim().to_owned());
+                run.ledger = ledger;
+            }
+            Next::Do(act) => {
+                let Act::Look { request, .. } = &act else { panic!() };
+                assert_eq!((request.run.as_str(), request.number), ("first", 1));
+                told.push(format!("look at {}", request.node));
+                run.world.act(&act).unwrap();
+            }
+            _ => break,
+        }
+    }
+    let of_node = |node: &str| {
+        [
+            format!("{node} computingDiff"),
+            format!("look at {node}"),
+            format!("{node} orchestrating 1 disks to be made OSDs"),
+            format!("{node} completed 1 disks were made OSDs"),
+        ]
+    };
+    assert_eq!(told, ["h1", "h2", "h3"].map(of_node).concat());
+    assert_eq!(run.world.ceph.slots.len(), 3);
+}
+
+#[test]
+fn a_node_that_cannot_be_looked_at_is_left_out_and_told_and_the_others_go_on() {
+    let mut run = Run::of(example::empty());
+    for number in 1..=3 {
+        run.until(|next| matches!(next, Next::Wait(Wait::Look { node, .. }) if node.0 == "h1"));
+        let look = run.world.looks_at_work(&NodeName("h1".to_owned())).pop().unwrap();
+        assert!(look.ends_with(&format!("-{number}")), "{look}");
+        run.world.happen(&Happening::LookDies(look));
+    }
+    let problems = run.finished();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].0 == "h1" && problems[0].1.contains("3 times"), "{problems:?}");
+    assert_eq!(run.world.ceph.slots.len(), 2);
+    assert!(run.world.kube.looks.is_empty(), "they are swept");
+}
+
+#[test]
+fn the_same_run_looks_once_and_another_one_anew() {
+    let mut run = Run::of(example::one_more());
+    assert_eq!(run.finished(), []);
+    run.world.add_disk("disk-later", "h1", 6 << 30);
+    assert_eq!(run.finished(), [], "the same run has looked");
+    assert_eq!(run.world.ceph.slots.len(), 4);
+    run.policy.run = "second".to_owned();
+    assert_eq!(run.finished(), []);
+    assert_eq!(run.world.ceph.slots.len(), 5);
+    assert!(run.world.kube.looks.is_empty());
+}
+
+#[test]
+fn a_look_that_somebody_deleted_is_done_again() {
+    let mut run = Run::of(example::one_more());
+    run.save(|why| *why == Saving::Record);
+    run.world.kube.looks.clear();
+    let next = run.next();
+    assert!(matches!(&next, Next::Save { why: Saving::Node { status: NodeStatus::ComputingDiff, .. }, .. }));
+    assert_eq!(run.finished(), []);
+    assert_eq!(run.world.ceph.slots.len(), 4);
+}
+
+#[test]
+fn a_node_that_the_owner_took_out_meanwhile_gets_nothing_and_one_that_is_away_is_waited_for() {
+    let mut run = Run::of(example::one_more());
+    run.save(|why| *why == Saving::Record);
+    let mut away = run.clone();
+    run.world.happen(&Happening::Tainted(NodeName("h1".to_owned())));
+    run.finished();
+    assert_eq!(run.status("h1"), Some((NodeStatus::Completed, "nothing to do".to_owned())));
+    assert_eq!(run.world.ceph.slots.len(), 3);
+
+    away.world.happen(&Happening::Around(Around::NotReady, true));
+    assert!(matches!(away.next(), Next::Wait(Wait::Node { .. })));
+    away.world.happen(&Happening::Around(Around::NotReady, false));
+    assert_eq!(away.finished(), []);
+    assert_eq!(away.world.ceph.slots.len(), 4);
+}
+
+#[test]
+fn a_disk_that_is_not_free_after_all_is_left_as_it_is_told_and_costs_nothing() {
+    let mut run = Run::of(example::one_more());
+    run.recorded();
+    run.world.happen(&Happening::DiskFormatted("disk-new".to_owned()));
+    let problems = run.finished();
+    assert!(
+        problems.iter().any(|(_, why)| why.contains("not free after all") && why.contains("ext4")),
+        "{problems:?}"
+    );
+    assert!(matches!(run.world.disks["disk-new"].content, Content::Other { .. }));
+    assert!(run.ledger.records.is_empty());
+}
+
+#[test]
+fn an_id_that_was_given_to_another_meanwhile_is_left_to_them_and_the_disk_gets_the_next() {
+    for after_the_tombstone in [false, true] {
+        let mut run = Run::of(example::one_more());
+        assert_eq!(run.recorded().osd, OsdId(3));
+        if after_the_tombstone {
+            run.until(|next| matches!(next, Next::Wait(Wait::Agent { .. })));
+            while !matches!(run.world.disks["disk-new"].content, Content::Tombstone { .. }) {
+                let job = run.world.agents.keys().next().unwrap().clone();
+                run.world.happen(&Happening::AgentSteps(job));
+            }
+        }
+        run.world.happen(&Happening::OthersTakeId);
+        let theirs = run.world.ceph.slots[&OsdId(3)].fsid;
+        assert_eq!(run.finished(), []);
+        assert_eq!(run.world.ceph.slots[&OsdId(3)].fsid, theirs);
+        assert!(run.world.ceph.slots[&OsdId(4)].up, "{after_the_tombstone}");
+    }
+}
+
+#[test]
+fn an_osd_that_nothing_starts_is_started_before_free_disks_are_taken_and_not_while_rook_is_at_work() {
+    let mut world = example::adopt();
+    world.add_disk("disk-new", "h1", 6 << 30);
+    world.happen(&Happening::OperatorUp);
+    let mut run = Run::of(world);
+    run.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
+    run.world.happen(&Happening::OperatorDown);
+    let Next::Do(Act::Adopt(deploy)) = run.next() else { panic!("{:?}", run.next()) };
+    assert_eq!((deploy.osd, deploy.fsid), (OsdId(0), example::fsid(OsdId(0), 0)), "and not the old disk's");
+    assert_eq!(run.finished(), []);
+    assert!(run.world.ceph.slots[&OsdId(0)].up && run.world.ceph.slots[&OsdId(3)].up);
+}
+
+#[test]
+fn side_by_side_are_as_many_as_asked_for_and_on_one_host_only() {
+    for (at_once, expected) in [(0, 1), (1, 1), (2, 2), (9, 2)] {
+        let mut run = Run::of(example::empty_with(&[2, 2]));
+        run.policy.at_once = at_once;
+        run.recorded();
+        run.until(|next| matches!(next, Next::Wait(Wait::Agent { .. })));
+        let nodes: BTreeSet<_> = run.ledger.records.values().map(|record| record.node.0.as_str()).collect();
+        assert_eq!((run.ledger.records.len(), nodes), (expected, BTreeSet::from(["h1"])), "{at_once}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Taints that came later.
+
+use super::*;
+
+#[test]
+fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_get_it_at_once() {
+    let mut run = Run::of(example::tolerate());
+    let Next::Do(Act::Tolerate { osd: OsdId(0), spare: Some(_), add, .. }) = run.next() else { panic!() };
+    assert_eq!((add.len(), add[0].key.as_str()), (1, "storage"));
+    let mut down = run.clone();
+    let Next::Do(act) = run.next() else { panic!() };
+    run.world.act(&act).unwrap();
+    assert!(matches!(run.next(), Next::Wait(Wait::Gate { osd: OsdId(1), .. })), "it has not come to rest");
+    run.finished();
+
+    down.world.happen(&Happening::PersonStops(OsdId(0)));
+    down.world.happen(&Happening::GoesDown(OsdId(0)));
+    assert!(matches!(down.next(), Next::Do(Act::Tolerate { osd: OsdId(0), spare: None, .. })));
+}
+
+#[test]
+fn an_osd_that_cannot_be_restarted_now_keeps_no_disk_from_becoming_one() {
+    // Two hosts with OSDs for three copies: nothing is clean before the third has one.
+    let mut run = Run::of(example::empty());
+    run.until(|next| matches!(next, Next::Save { why: Saving::Node { node, .. }, .. } if node.0 == "h3"));
+    run.world.happen(&Happening::Tainted(NodeName("h1".to_owned())));
+    run.finished();
+    assert_eq!(run.world.ceph.slots.len(), 3);
+    assert!(
+        run.world.kube.daemons[&OsdId(0)].tolerations.iter().any(|toleration| toleration.key == "storage")
+    );
+}
+
+#[test]
+fn a_new_osd_whose_node_got_a_taint_before_it_started_gets_its_toleration() {
+    let mut run = Run::of(example::one_more());
+    run.until(|next| matches!(next, Next::Wait(Wait::Up { .. })));
+    run.world.happen(&Happening::Tainted(NodeName("h1".to_owned())));
+    run.world.kube.daemons.get_mut(&OsdId(3)).unwrap().pods.clear();
+    assert!(matches!(run.next(), Next::Do(Act::Tolerate { osd: OsdId(3), spare: None, .. })));
+    run.finished();
+    assert!(run.world.ceph.slots[&OsdId(3)].up);
+}

@@ -1,0 +1,100 @@
+//! Free disks become OSDs, once each, wherever the program dies or freezes on the way.
+
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::sim::example;
+
+use super::crash::Sweep;
+use super::freeze;
+use super::play::{Play, assert_no_leftovers, closed, ends};
+
+fn one_more() -> Play {
+    Play::over(example::one_more(), 1)
+}
+
+fn from_nothing() -> Play {
+    Play::over(example::empty(), 1)
+}
+
+/// Every disk is an OSD, up, in, in its place, and nothing of ours is left. No id was claimed but those.
+fn assert_made(play: &Play, made: &[u32]) {
+    let sim = play.sim.borrow();
+    for (osd, end) in ends(&sim) {
+        assert_eq!(end.flags, (true, true, false, false), "{osd}: up, in, no flag left");
+        assert_eq!(end.class, Class::Conforming, "{osd}");
+        let fsid = sim.world.ceph.slots[&osd].fsid.unwrap();
+        let (_, disk) = sim.world.disk_of(fsid).unwrap();
+        assert_eq!(end.crush.unwrap().location["host"], disk.node.0, "{osd}");
+    }
+    assert_eq!(
+        sim.world.disks.len(),
+        sim.world.ceph.slots.len(),
+        "a disk for each OSD, an OSD for each disk"
+    );
+    let claimed: Vec<_> = sim.world.claims.iter().map(|((osd, _), claims)| (osd.0, claims.len())).collect();
+    assert_eq!(claimed, made.iter().map(|osd| (*osd, 1)).collect::<Vec<_>>());
+    assert_eq!(closed(&sim), made.iter().copied().map(OsdId).collect::<Vec<_>>());
+    assert_no_leftovers(&sim);
+}
+
+fn one_is_made(play: &Play) {
+    assert_made(play, &[3]);
+}
+
+fn three_are_made(play: &Play) {
+    assert_made(play, &[0, 1, 2]);
+}
+
+/// What is told of one disk, from its record on.
+const ONE_DISK: [&str; 9] = [
+    "save record",
+    "save rebuild",
+    "do agent",
+    "save new",
+    "do deploy",
+    "save up",
+    "save closing",
+    "do sweep",
+    "save closed",
+];
+
+#[test]
+fn a_free_disk_becomes_an_osd_and_only_that() {
+    let play = one_more();
+    assert_eq!(play.run(), Play::finished());
+    one_is_made(&play);
+    let node = ["save computingDiff", "do look", "save orchestrating"];
+    let end = ["save completed", "do sweep-look", "finished: nothing is left to do"];
+    let expected: Vec<&str> = node.iter().chain(&ONE_DISK).chain(&end).copied().collect();
+    assert_eq!(*play.log.borrow(), expected);
+}
+
+#[test]
+fn in_an_empty_cluster_one_node_comes_after_the_other() {
+    let play = from_nothing();
+    assert_eq!(play.run(), Play::finished());
+    three_are_made(&play);
+    let (done, version) = (play.sim.borrow().done.len(), play.sim.borrow().version());
+    assert_eq!(play.run(), Play::finished());
+    assert_eq!(
+        (play.sim.borrow().done.len(), play.sim.borrow().version()),
+        (done, version),
+        "again: nothing"
+    );
+}
+
+#[test]
+fn wherever_the_program_dies_a_free_disk_becomes_one_osd() {
+    Sweep { play: one_more, check: one_is_made, ..Sweep::PLAIN }.run("one more disk", true);
+}
+
+#[test]
+fn wherever_the_program_dies_an_empty_cluster_gets_one_osd_a_disk() {
+    Sweep { play: from_nothing, check: three_are_made, ..Sweep::PLAIN }.run("from nothing", false);
+}
+
+#[test]
+fn a_runner_that_was_frozen_makes_no_osd_twice() {
+    freeze::sweep(one_more, one_is_made, freeze::BEFORE, "one more disk, frozen before");
+    freeze::sweep(one_more, one_is_made, freeze::LATE, "one more disk, frozen late");
+}
