@@ -9,6 +9,7 @@ use super::mons::{self, Slots};
 use super::query::Query;
 use super::redact::last_lines;
 use crate::domain::inspection::Capability;
+use crate::domain::osd::Mode;
 
 /// What a rebuild calls, itself or through ceph-volume.
 const TOOLS: [&str; 9] = [
@@ -21,6 +22,20 @@ const TOOLS: [&str; 9] = [
     "lsblk",
     "partx",
     "mount",
+];
+
+/// What an OSD on logical volumes needs besides.
+const LVM_TOOLS: [&str; 10] = [
+    "pvs",
+    "vgs",
+    "lvs",
+    "pvcreate",
+    "vgcreate",
+    "lvcreate",
+    "lvchange",
+    "vgchange",
+    "lvremove",
+    "cryptsetup",
 ];
 
 /// What was asked, and the answer that only the moment can give.
@@ -45,19 +60,22 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
         ceph_version: version
             .map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout)),
         raw_osd_id: help.is_ok_and(|answer| knows_osd_id(&answer.stdout)),
-        missing_tools: missing(&host.path),
+        missing_tools: missing(&host.path, &TOOLS),
         key_accepted: false,
     }
 }
 
 impl Asked {
     /// Whether a rebuild can be done here; why not, if not.
-    pub(crate) fn can_rebuild(&self) -> Result<(), NodeError> {
-        if !self.capability.missing_tools.is_empty() {
-            let tools: Vec<&str> = self.capability.missing_tools.iter().map(String::as_str).collect();
-            return Err(NodeError::Refused(format!("the image lacks {}", tools.join(", "))));
+    pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode) -> Result<(), NodeError> {
+        let mut lacks: Vec<String> = self.capability.missing_tools.iter().cloned().collect();
+        if mode == Mode::Lvm {
+            lacks.extend(missing(&host.path, &LVM_TOOLS));
         }
-        if !self.capability.raw_osd_id {
+        if !lacks.is_empty() {
+            return Err(NodeError::Refused(format!("the image lacks {}", lacks.join(", "))));
+        }
+        if mode == Mode::Raw && !self.capability.raw_osd_id {
             return Err(NodeError::Refused(format!(
                 "`ceph-volume raw prepare` knows no --osd-id in {}",
                 self.capability.ceph_version
@@ -71,9 +89,9 @@ fn knows_osd_id(help: &str) -> bool {
     help.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',')).any(|word| word == "--osd-id")
 }
 
-fn missing(path: &str) -> BTreeSet<String> {
+fn missing(path: &str, tools: &[&str]) -> BTreeSet<String> {
     let is_there = |tool: &str| path.split(':').any(|folder| Path::new(folder).join(tool).is_file());
-    TOOLS.into_iter().filter(|tool| !is_there(tool)).map(str::to_owned).collect()
+    tools.iter().filter(|tool| !is_there(tool)).map(|tool| (*tool).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -93,6 +111,6 @@ mod tests {
             std::fs::write(if n % 2 == 0 { &a } else { &b }.path().join(tool), "").unwrap();
         }
         let path = format!("{}:{}", a.path().display(), b.path().display());
-        assert_eq!(missing(&path), BTreeSet::from(["ceph".to_owned()]));
+        assert_eq!(missing(&path, &TOOLS), BTreeSet::from(["ceph".to_owned()]));
     }
 }

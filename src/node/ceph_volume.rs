@@ -1,4 +1,4 @@
-//! `ceph-volume raw prepare`, fenced by the stand-ins.
+//! `ceph-volume raw|lvm prepare`, fenced by the stand-ins.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,9 +7,9 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::command::{Group, program_named, words};
-use super::devices::Disk;
 use super::error::NodeError;
 use super::redact::last_lines;
+use super::volumes::Made;
 use super::{Host, claims, stand_in};
 use crate::domain::inspection::NodeRequest;
 
@@ -23,20 +23,47 @@ pub(crate) struct Prepared {
     pub(crate) last: String,
 }
 
-/// Prepares the disk.
+/// What ceph-volume is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Given<'a> {
+    /// A disk, for `raw prepare`.
+    Disk(&'a Path),
+    /// Volumes that are there, for `lvm prepare`.
+    Volumes(&'a Made),
+}
+
+fn args(request: &NodeRequest, given: &Given<'_>) -> Vec<String> {
+    let (mode, data) = match given {
+        Given::Disk(node) => ("raw", node.display().to_string()),
+        Given::Volumes(made) => ("lvm", made.data.clone()),
+    };
+    let mut args: Vec<String> = [mode, "prepare", "--bluestore", "--data", &data].map(str::to_owned).into();
+    args.extend(["--osd-id".to_owned(), request.osd.0.to_string()]);
+    if let Given::Volumes(made) = given {
+        args.extend(["--osd-fsid".to_owned(), made.fsid.to_string()]);
+        args.extend(made.db.iter().flat_map(|db| ["--block.db".to_owned(), db.clone()]));
+        args.extend(request.target.encrypted.then(|| "--dmcrypt".to_owned()));
+    }
+    if let Some(class) = &request.device_class {
+        args.extend(["--crush-device-class".to_owned(), class.clone()]);
+    }
+    args
+}
+
+/// Prepares the OSD.
 ///
 /// ceph-volume is not killed when this future is dropped: half-way it has the slot but no store, and another destroy would be
 /// needed; let alone it finishes, holding the lock. For the same reason its output goes to a file: writing to the
 /// pipe of a dead agent would end it. Only past `LIMIT` its group is killed; what it leaves is a claim, that a mkfs may
 /// still finish (see `lock`).
-pub(crate) async fn prepare(host: &Host, request: &NodeRequest, disk: &Disk) -> Result<Prepared, NodeError> {
+pub(crate) async fn prepare(
+    host: &Host,
+    request: &NodeRequest,
+    given: Given<'_>,
+) -> Result<Prepared, NodeError> {
     let folder = Folder::make(host)?;
     let said = folder.0.join("ceph-volume.out");
-    let mut args: Vec<String> = ["raw", "prepare", "--bluestore", "--data"].map(str::to_owned).into();
-    args.extend([disk.node.display().to_string(), "--osd-id".to_owned(), request.osd.0.to_string()]);
-    if let Some(class) = &request.device_class {
-        args.extend(["--crush-device-class".to_owned(), class.clone()]);
-    }
+    let args = args(request, &given);
     let command = words(CEPH_VOLUME, &args);
     let out = OpenOptions::new()
         .append(true)
@@ -96,5 +123,32 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::tests::request;
+
+    #[test]
+    fn the_words_of_a_prepare() {
+        let mut request = request("n1");
+        let said = |request: &NodeRequest, given: Given<'_>| words(CEPH_VOLUME, &args(request, &given));
+        let disk = Given::Disk(Path::new("/dev/sdb1"));
+        assert_eq!(said(&request, disk), "ceph-volume raw prepare --bluestore --data /dev/sdb1 --osd-id 1");
+        let fsid = request.old;
+        let mut made = Made { fsid, data: "ceph-F/osd-block-F".into(), db: None };
+        request.device_class = Some("nvme".into());
+        let line = format!(
+            "ceph-volume lvm prepare --bluestore --data ceph-F/osd-block-F --osd-id 1 --osd-fsid {fsid}"
+        );
+        assert_eq!(said(&request, Given::Volumes(&made)), format!("{line} --crush-device-class nvme"));
+        made.db = Some("ceph-g/osd-db-F".into());
+        (request.target.encrypted, request.device_class) = (true, None);
+        assert_eq!(
+            said(&request, Given::Volumes(&made)),
+            format!("{line} --block.db ceph-g/osd-db-F --dmcrypt")
+        );
     }
 }

@@ -9,6 +9,7 @@ use super::filestore::{self, DataFiles, Sharing};
 use super::label;
 use super::marks::{self, Marks};
 use super::table::{self, CEPH_DATA, Entry, Signature};
+use super::volumes;
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::OsdFsid;
 
@@ -44,7 +45,10 @@ pub(crate) async fn look(disk: &Disk, scratch: &Path, sharing: Sharing) -> Resul
         {
             partitioned(disk, &signature, scratch, sharing).await
         }
-        Marks::Signed(signature) => Ok(Look::other(described(&signature, disk), None)),
+        Marks::Signed(signature) => Ok(Look::other(
+            described(&signature, disk),
+            signature.physical_volume().and_then(volumes::fsid_of),
+        )),
         Marks::None | Marks::Data { .. } if !disk.partitions.is_empty() => {
             Ok(Look::other(described(&Signature::default(), disk), None))
         }

@@ -72,8 +72,9 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
     for name in names {
         let sys = sys_block.join(&name);
         let size_bytes = number(&sys.join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES);
-        if size_bytes == 0 {
-            continue; // an empty card reader or an unused loop
+        let is_hidden = text(&sys.join("hidden")).is_some_and(|hidden| hidden == "1");
+        if size_bytes == 0 || is_hidden {
+            continue; // an empty card reader, an unused loop, one of several paths to an NVMe
         }
         let node = dev.join(name.replace('!', "/"));
         match same_device(&sys, &node) {
@@ -207,9 +208,12 @@ fn text(path: &Path) -> Option<String> {
     filled(&fs::read_to_string(path).ok()?)
 }
 
+/// What drivers print for "none" (User-Mode Linux does) is the same on every disk, and names none.
+const NONE: &str = "(null)";
+
 fn filled(text: &str) -> Option<String> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    (!text.is_empty()).then(|| text.to_owned())
+    (!text.is_empty() && text != NONE).then(|| text.to_owned())
 }
 
 fn number(path: &Path) -> Option<u64> {
@@ -242,6 +246,8 @@ mod tests {
         assert_eq!((serial(&virtio), wwn(&virtio)), (None, None));
         put(scsi.join("device/vpd_pg80"), b"\0\x80\xff");
         assert_eq!(serial(&scsi), None, "a page cut short is no serial number");
+        put(virtio.join("serial"), b"(null)\n");
+        assert_eq!(serial(&virtio), None, "all disks without one would be the same");
     }
 
     #[test]
@@ -274,6 +280,8 @@ mod tests {
             put(sys.join(name).join("size"), size.as_bytes());
         }
         put(dev.join("sdb"), b"a plain file");
+        put(sys.join("nvme0c0n1/size"), b"9");
+        put(sys.join("nvme0c0n1/hidden"), b"1\n");
         let found = list(&sys, &dev).unwrap();
         assert!(found.disks.is_empty());
         assert_eq!(found.unseen.len(), 2, "{:?}", found.unseen);

@@ -8,6 +8,7 @@ use super::error::NodeError;
 use super::file_disk;
 use super::filestore::Sharing;
 use super::parts;
+use crate::domain::inspection::Volume;
 use crate::domain::osd::{DeviceIdentity, OsdFsid};
 
 /// A disk and what it carries.
@@ -15,6 +16,8 @@ use crate::domain::osd::{DeviceIdentity, OsdFsid};
 pub(crate) struct Found {
     pub(crate) disk: Disk,
     pub(crate) look: Look,
+    /// The logical volumes that its OSD lies on, where it is finished.
+    pub(crate) volume: Option<Volume>,
 }
 
 /// The end of a search.
@@ -47,7 +50,7 @@ pub(crate) async fn recorded(
     let mut ours = Vec::new();
     for disk in fitting {
         match content::look(&disk, &host.scratch, sharing).await {
-            Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look }),
+            Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look, volume: None }),
             Err(error) if only => return Err(error),
             // Another disk that looks alike and can't be read: what proves ours is on ours.
             Ok(_) | Err(_) => {}
@@ -62,7 +65,7 @@ pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&Found) -> bool) -> Resu
     let disk = file_disk::as_disk(host)?;
     let looked_at = disk.told();
     let look = content::look(&disk, &host.scratch, Sharing::No).await?;
-    let found = Some(Found { disk, look }).filter(is_it);
+    let found = Some(Found { disk, look, volume: None }).filter(is_it);
     Ok(one_of(found.into_iter().collect(), format!("looked at {looked_at}")))
 }
 
@@ -74,7 +77,7 @@ pub(crate) async fn carrier(host: &Host, old: OsdFsid) -> Result<Search, NodeErr
     let mut seen = Vec::new();
     for disk in all.disks {
         match content::look(&disk, &host.scratch, Sharing::WithTheDaemon).await {
-            Ok(look) if look.about == Some(old) => carriers.push(Found { disk, look }),
+            Ok(look) if look.about == Some(old) => carriers.push(Found { disk, look, volume: None }),
             Ok(_) => seen.push(disk),
             Err(error) => unseen.push(format!("{} ({error})", disk.name)),
         }

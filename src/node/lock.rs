@@ -17,6 +17,12 @@ pub(crate) struct OsdLock {
 }
 
 impl OsdLock {
+    /// The node's one lock for whoever changes volumes: LVM's own locks count within a pod only, and two OSDs may share a
+    /// volume group.
+    pub(crate) fn take_lvm(state: &Path) -> Result<Self, NodeError> {
+        Self::take_named(state, "lvm.lock")
+    }
+
     /// Takes the lock or says who is in the way; never waits.
     ///
     /// The descriptor is *not* closed on exec. The kernel keeps a flock until the last descriptor of that open file is
@@ -26,12 +32,16 @@ impl OsdLock {
     /// their limits. `ceph-osd --mkfs` itself does not inherit it (Python closes descriptors) and moves to a session of its
     /// own, so it survives even the kill of ceph-volume's group; what keeps a wipe away from it is its own exclusive open.
     pub(crate) fn take(state: &Path, osd: OsdId) -> Result<Self, NodeError> {
+        Self::take_named(state, &format!("osd-{}.lock", osd.0))
+    }
+
+    fn take_named(state: &Path, name: &str) -> Result<Self, NodeError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(state)
             .map_err(NodeError::io("create folder", state))?;
-        let path = state.join(format!("osd-{}.lock", osd.0));
+        let path = state.join(name);
         let file = OpenOptions::new()
             .read(true)
             .write(true)

@@ -1,16 +1,20 @@
 //! The node agent: the only part that touches disks. It runs once, in a privileged pod of the cluster's own Ceph image, does
-//! one task for one OSD under that OSD's lock, and reports what the disk then carries.
+//! one task for one OSD under that OSD's lock, and reports what the disk then carries; or it looks at all disks, and does no
+//! more than that.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `rebuild` | the tasks: inspect, rebuild, give back |
+//! | `look` | all disks of a node and the OSDs on them |
+//! | `rebuild`, `remake` | the tasks: inspect, rebuild, give back |
 //! | `proof` | what may be done with a disk, decided purely |
-//! | `find`, `devices`, `content` | which disk, and what is on it |
-//! | `label`, `filestore`, `table`, `tombstone` | one reader each |
-//! | `wipe` | the only writes to a disk |
+//! | `find`, `devices`, `parts`, `links`, `usage`, `file_disk` | which disk, who it is, who uses it |
+//! | `content`, `marks`, `label`, `filestore`, `table`, `tombstone` | what is on it, one reader each |
+//! | `wipe` | the only writes to a disk but those of LVM |
+//! | `volumes` | OSDs on logical volumes: made, found again, taken away |
 //! | `ceph_volume`, `stand_in`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
+//! | `query`, `command` | programs: the list of those that read, and how any is run |
 //! | `lock`, `attempts` | one agent an OSD, and in which order |
-//! | `command`, `capability`, `redact`, `error` | the rest |
+//! | `capability`, `redact`, `error` | the rest |
 
 mod attempts;
 mod capability;
@@ -34,10 +38,12 @@ mod proof;
 mod query;
 mod rebuild;
 mod redact;
+mod remake;
 pub mod stand_in;
 mod table;
 mod tombstone;
 mod usage;
+mod volumes;
 mod wipe;
 
 use std::collections::BTreeSet;
@@ -212,7 +218,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn request(node: &str) -> NodeRequest {
+    pub(crate) fn request(node: &str) -> NodeRequest {
         NodeRequest {
             record: RecordId("r".into()),
             attempt: 2,

@@ -94,8 +94,11 @@ impl Query<'_> {
 pub(crate) fn json<T: serde::de::DeserializeOwned>(answer: &Answer) -> Result<T, NodeError> {
     let text = answer.stdout.as_str();
     let starts = text.match_indices(['{', '[']).map(|(at, _)| at);
-    let mut value =
-        starts.filter(|at| text.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with('\n')));
+    // It begins a line; LVM indents it.
+    let begins = |before: &str| {
+        before.trim_end_matches(' ').is_empty() || before.trim_end_matches(' ').ends_with('\n')
+    };
+    let mut value = starts.filter(|at| text.get(..*at).is_some_and(begins));
     value.find_map(|at| serde_json::from_str(text.get(at..)?).ok()).ok_or_else(|| NodeError::Unreadable {
         subject: answer.command.clone(),
         why: "not the JSON that it should be".to_owned(),
@@ -134,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn json_is_found_behind_what_a_library_prints_and_is_never_quoted() {
         let answer = async |text: &str| run("printf", &[text], None, QUICK).await.unwrap();
-        let found: Vec<u32> = json(&answer("load failed [x]\n[1, 2]\n").await).unwrap();
+        let found: Vec<u32> = json(&answer("load failed [x]\n  [1, 2]\n").await).unwrap();
         assert_eq!(found, [1, 2]);
         let error = json::<Vec<u32>>(&answer("{\"key\": \"AQsecret\"}").await).unwrap_err();
         assert!(error.to_string().contains("not the JSON"), "{error}");

@@ -1,8 +1,10 @@
-//! What ceph-volume finds in PATH before the real `ceph`, `lvremove`, `vgremove` and `pvremove`: this binary under their names.
+//! What ceph-volume finds in PATH before the real `ceph`, and before the commands that remove and wipe volumes: this binary
+//! under their names.
 //!
 //! ceph-volume makes up the new OSD's fsid itself, and on failure purges the id and zaps volumes. So the stand-in writes down
 //! every fsid before `osd new` reaches the mons (a claim), refuses an `osd new` for any other id (a release that ignores
-//! `--osd-id` asks for a new one), and refuses to purge: a purge loses the id's CRUSH place.
+//! `--osd-id` asks for a new one), and refuses to purge: a purge loses the id's CRUSH place. Refused, ceph-volume's rollback
+//! ends there; what would come next zaps every volume of the node whose tag has that id, of whatever cluster (16.2.15).
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -22,7 +24,8 @@ pub(crate) const CLAIMS_ENV: &str = "OSD_MIGRATE_STAND_IN_CLAIMS";
 /// PATH without our folder.
 pub(crate) const REAL_PATH_ENV: &str = "OSD_MIGRATE_REAL_PATH";
 const CEPH: &str = "ceph";
-const REMOVERS: [&str; 3] = ["lvremove", "vgremove", "pvremove"];
+/// What ceph-volume's rollback destroys volumes with: before it removes one, it wipes it.
+const REMOVERS: [&str; 5] = ["lvremove", "vgremove", "pvremove", "wipefs", "dd"];
 /// Words after `osd` that only read.
 const READS: [&str; 8] = ["tree", "dump", "find", "metadata", "ls", "stat", "df", "info"];
 /// Options of `ceph` whose value is the next word.
@@ -90,7 +93,9 @@ fn pass(name: &str, args: &[OsString]) -> Result<Command, NodeError> {
         std::env::var(key).map_err(|_| NodeError::Refused(format!("{name}: called without {key}")))
     };
     if name != CEPH {
-        return Err(NodeError::Refused(format!("{name}: refused, no volume belongs to this OSD")));
+        return Err(NodeError::Refused(format!(
+            "{name}: refused, ceph-volume has nothing to take away here"
+        )));
     }
     let osd: OsdId =
         setting(OSD_ENV)?.parse().map_err(|error| NodeError::Refused(format!("{OSD_ENV}: {error}")))?;
@@ -225,6 +230,7 @@ mod tests {
     #[test]
     fn it_knows_its_names() {
         assert!(is_called_as("/tmp/x/ceph".as_ref()) && is_called_as("vgremove".as_ref()));
+        assert!(is_called_as("dd".as_ref()) && is_called_as("wipefs".as_ref()));
         assert!(!is_called_as("/osd-migrate/osd-migrate".as_ref()) && !is_called_as("".as_ref()));
     }
 }

@@ -36,6 +36,11 @@ pub(crate) struct Entry {
 }
 
 impl Signature {
+    /// The uuid of a physical volume of LVM, where it is one.
+    pub(crate) fn physical_volume(&self) -> Option<&str> {
+        self.uuid.as_deref().filter(|_| self.kind.as_deref() == Some("LVM2_member"))
+    }
+
     /// Nothing is there.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
@@ -115,5 +120,27 @@ mod tests {
         let disk = parse_signature("DEVNAME=/dev/loop13\nPTUUID=d95708fc\nPTTYPE=gpt\n");
         assert_eq!((disk.table.as_deref(), disk.kind), (Some("gpt"), None));
         assert!(parse_signature("DEVNAME=/dev/x\n").is_none());
+    }
+
+    #[test]
+    fn signatures_as_captured() {
+        macro_rules! captured {
+            ($name:literal) => {
+                parse_signature(include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/tests/suite/fixtures/inventory/blkid-",
+                    $name,
+                    ".txt"
+                )))
+            };
+        }
+        assert!(captured!("blank").is_none() && captured!("partition-blank").is_none());
+        assert_eq!(captured!("ext4").kind.as_deref(), Some("ext4"));
+        assert_eq!(captured!("luks").kind.as_deref(), Some("crypto_LUKS"));
+        assert_eq!(captured!("partition-bluestore").kind.as_deref(), Some("ceph_bluestore"));
+        assert_eq!(captured!("gpt").table.as_deref(), Some("gpt"));
+        let volume = captured!("lvm-member");
+        assert_eq!(volume.physical_volume(), Some("Ao5qUn-V1bQ-Uleu-Foce-fHoD-miwx-vHL2lB"));
+        assert_eq!(captured!("luks").physical_volume(), None);
     }
 }

@@ -1,21 +1,26 @@
 use super::*;
 
-/// 16.2.15; loop0 blank, loop1 ext4, loop6 and loop9 data without a signature (`tests/suite/fixtures/inventory`).
-const INVENTORY: &str = r#"[
-    {"path": "/dev/loop0", "sys_api": {"type": "loop", "size": 6442450944.0}, "ceph_device": false, "lsm_data": {},
-     "available": true, "rejected_reasons": [], "device_id": "", "lvs": []},
-    {"path": "/dev/loop1", "available": false, "rejected_reasons": ["Has a FileSystem"], "lvs": []},
-    {"path": "/dev/loop3", "available": false, "rejected_reasons": ["Has a FileSystem", "Has BlueStore device label"]},
-    {"path": "/dev/loop4p1", "available": false, "rejected_reasons": []}
-]"#;
+macro_rules! captured {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/fixtures/inventory/", $name))
+    };
+}
 
 #[test]
 fn what_the_inventory_rejects_is_told_in_one_order() {
-    let found = rejected(serde_json::from_str(INVENTORY).unwrap());
+    let found = rejected(serde_json::from_str(captured!("inventory.json")).unwrap());
     let of = |path: &str| found.get(Path::new(path)).map(|reasons| reasons.join(", "));
-    assert_eq!(of("/dev/loop0"), None);
+    // loop6 and loop9 hold data without a signature, which it does not see.
+    for free in ["/dev/loop0", "/dev/loop6", "/dev/loop9"] {
+        assert_eq!(of(free), None, "{free}");
+    }
     assert_eq!(of("/dev/loop3").as_deref(), Some("Has BlueStore device label, Has a FileSystem"));
-    assert_eq!(not_known_better("loop4p1", &found[Path::new("/dev/loop4p1")]), ["it gives no reason"]);
+    assert_eq!(of("/dev/loop4p1").as_deref(), Some("Has BlueStore device label, Has a FileSystem"));
+    assert_eq!(of("/dev/loop10").as_deref(), Some("read-only"));
+    let with_volumes = rejected(serde_json::from_str(captured!("inventory_lvm.json")).unwrap());
+    let reasons = "Has a FileSystem, Insufficient space (<10 extents) on vgs, LVM detected";
+    assert_eq!(with_volumes[Path::new("/dev/ubdb")].join(", "), reasons);
+    assert_eq!(not_known_better("loop4p1", &[]), ["it gives no reason"]);
 }
 
 #[test]
@@ -36,14 +41,15 @@ fn only_reasons_that_we_know_better_are_left_out() {
 
 #[test]
 fn raw_list_counts_only_with_the_main_device() {
-    let text = r#"{
-        "0bd0d481-3b3e-4947-9302-6f06dfc19f48": {"ceph_fsid": "16108ab4-999c-488c-a986-058b70eb790e",
-            "device": "/dev/loop4p1", "osd_id": 0, "osd_uuid": "0bd0d481-3b3e-4947-9302-6f06dfc19f48", "type": "bluestore"},
-        "88888888-8888-4888-8888-888888888888": {"device_db": "/dev/loop3",
-            "osd_uuid": "88888888-8888-4888-8888-888888888888"}
-    }"#;
-    let found = with_main_device(serde_json::from_str(text).unwrap());
-    assert_eq!(found, BTreeSet::from(["0bd0d481-3b3e-4947-9302-6f06dfc19f48".parse().unwrap()]));
+    let of = |text: &str| with_main_device(serde_json::from_str(text).unwrap());
+    let fsid = |text: &str| text.parse::<OsdFsid>().unwrap();
+    let ours = fsid("0bd0d481-3b3e-4947-9302-6f06dfc19f48");
+    assert_eq!(of(captured!("raw-list.json")), [ours, fsid("88888888-8888-4888-8888-888888888888")].into());
+    assert_eq!(of(captured!("raw-list-partition.json")), [ours].into());
+    assert_eq!(of(captured!("raw-list-blank.json")), [].into());
+    let db_alone = r#"{"88888888-8888-4888-8888-888888888888": {"device_db": "/dev/loop3",
+        "osd_uuid": "88888888-8888-4888-8888-888888888888"}}"#;
+    assert_eq!(of(db_alone), [].into());
 }
 
 const LVM: &str = r#"{
@@ -72,5 +78,18 @@ fn the_volumes_of_an_osd_are_put_together_by_its_fsid() {
     assert_eq!(found[0].db_path.as_deref(), Some("/dev/dbvg/db1"));
     assert!(found[0].is_on(Path::new("/dev/ubdb")) && found[0].is_on(Path::new("/dev/ubdc")));
     assert!(found[1].store.is_filestore() && !found[1].is_on(Path::new("/dev/ubdb")));
-    assert!(assembled(serde_json::from_str("{}").unwrap()).is_empty());
+    assert!(assembled(serde_json::from_str(captured!("lvm-list-none.json")).unwrap()).is_empty());
+}
+
+#[test]
+fn a_metadata_disk_that_two_share_is_on_both() {
+    let found = assembled(serde_json::from_str(captured!("lvm_list.json")).unwrap());
+    let of = |osd: u32| found.iter().find(|found| found.osd == OsdId(osd)).unwrap();
+    for osd in [10, 11] {
+        assert!(of(osd).is_on(Path::new("/dev/ubdg")) && !of(osd).encrypted);
+        assert_eq!(of(osd).db_disk.as_deref(), Some("ubdg"));
+        assert!(of(osd).block_path.as_deref().is_some_and(|path| path.starts_with("/dev/ceph-")));
+    }
+    assert!(of(20).encrypted && of(20).is_on(Path::new("/dev/ubdc")));
+    assert!(!format!("{found:?}").contains("lockbox"));
 }

@@ -6,6 +6,7 @@ use super::super::devices::Disk;
 use super::super::label::Label;
 use super::super::marks::Marks;
 use super::super::table::Signature;
+use super::super::volumes;
 use super::said::{LvmOsd, not_known_better};
 use crate::domain::inventory::{DiskState, Rejection};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
@@ -92,7 +93,13 @@ fn ours(facts: &Facts, known: &Known) -> Option<(OsdFsid, Option<OsdId>)> {
         let ours = facts.filestore.filter(|(_, _, cluster)| *cluster == known.cluster);
         ours.map(|(fsid, osd, _)| (fsid, Some(osd)))
     };
-    by_label.or_else(volume).or_else(filestore)
+    // One that ceph-volume has not tagged yet.
+    let begun = || {
+        let Ok(Marks::Signed(signature)) = &facts.marks else { return None };
+        let fsid = signature.physical_volume().and_then(volumes::fsid_of)?;
+        known.ours.get(&fsid).map(|osd| (fsid, *osd))
+    };
+    by_label.or_else(volume).or_else(filestore).or_else(begun)
 }
 
 /// Why a disk's content keeps it from being free.

@@ -202,6 +202,20 @@ fn ours_is_what_names_our_cluster_or_an_osd_that_is_known_to_be_ours() {
 }
 
 #[test]
+fn a_volume_that_was_only_begun_is_ours_by_its_uuid() {
+    let begun = |uuid: &str| {
+        facts(Marks::Signed(Signature {
+            kind: Some("LVM2_member".to_owned()),
+            uuid: Some(uuid.to_owned()),
+            ..Signature::default()
+        }))
+    };
+    let ours = begun("000000-0000-0000-0000-0000-0000-000007");
+    assert_eq!(judge(&ours, &known()), DiskState::Ours { fsid: fsid(7), osd: Some(OsdId(7)) });
+    assert_eq!(why(&begun("000000-0000-0000-0000-0000-0000-000008")), "a physical volume of LVM");
+}
+
+#[test]
 fn our_tombstone_is_told_unless_somebody_uses_the_disk() {
     let mut left = facts(stone(1));
     left.disk.partitions = vec![part()];

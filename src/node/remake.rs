@@ -1,0 +1,175 @@
+//! From a disk that was found to the OSD on it: prove, wipe, prepare. Nothing here is done but what the disk still needs.
+
+use super::capability::Asked;
+use super::ceph_volume::{self, Given};
+use super::command::{QUICK, run};
+use super::content;
+use super::devices::Disk;
+use super::error::NodeError;
+use super::file_disk::{self, Attached};
+use super::filestore::Sharing;
+use super::find::Found;
+use super::lock::OsdLock;
+use super::mons::{self, Slots};
+use super::proof::{self, Verdict};
+use super::rebuild::claimed;
+use super::tombstone::Tombstone;
+use super::wipe::ExclusiveDisk;
+use super::{Host, Steps, volumes};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
+use crate::domain::osd::{Mode, OsdFsid};
+
+/// What is to be done, and where.
+pub(crate) struct Order<'a> {
+    pub(crate) request: &'a NodeRequest,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) host: &'a Host,
+    pub(crate) steps: &'a Steps,
+}
+
+/// Does what the disk still needs; what ceph-volume said, if it ran.
+pub(crate) async fn make(
+    order: &Order<'_>,
+    found: &Found,
+    asked: &Asked,
+) -> Result<Option<String>, NodeError> {
+    let &Order { request, evidence, host, .. } = order;
+    let verdict = proof::verdict(request, evidence, &claimed(request, host)?, &found.look);
+    match &verdict {
+        Verdict::Done if request.on_file => return file_disk::detach(host).await.map(|()| None),
+        Verdict::Done => return Ok(None),
+        Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
+        Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
+    }
+    asked.can_rebuild(host, request.target.mode)?;
+    if let Ok(slots) = &asked.slots {
+        slot_may_be_taken(slots, request)?; // asked again when the disk is ours alone
+    }
+    let said = match request.target.mode {
+        Mode::Raw if request.on_file => on_file(order, &verdict).await?,
+        Mode::Raw => {
+            wipe(order, &found.disk, &verdict, None).await?;
+            prepare(order, Given::Disk(&found.disk.node)).await?
+        }
+        Mode::Lvm => on_volumes(order, found, &verdict).await?,
+    };
+    Ok(Some(said))
+}
+
+async fn on_file(order: &Order<'_>, verdict: &Verdict) -> Result<String, NodeError> {
+    let attached = Attached::attach(order.host).await?;
+    let work = async {
+        wipe(order, &attached.disk, verdict, None).await?;
+        prepare(order, Given::Disk(&attached.disk.node)).await
+    };
+    let said = work.await;
+    drop(attached);
+    let detached = file_disk::detach(order.host).await;
+    said.and_then(|said| detached.map(|()| said))
+}
+
+async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
+    let &Order { request, host, steps, .. } = order;
+    // To the end: two that change one volume group at a time would lose what the first has written.
+    let _lock = OsdLock::take_lvm(&host.state)?;
+    // An unfinished store of a claim: what is on the disk is called by it.
+    let unfinished = match &found.look.content {
+        Content::Bluestore { osd_fsid, finished: false, .. } if *verdict == Verdict::WipeOurs => {
+            Some(*osd_fsid)
+        }
+        Content::Bluestore { .. }
+        | Content::FilestorePartition { .. }
+        | Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Other { .. }
+        | Content::NotFound { .. } => None,
+    };
+    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    let clear = volumes::clear_away(host, request, unfinished, &found.disk);
+    let disk = steps.time("clear", clear).await?;
+    wipe(order, &disk, verdict, unfinished).await?;
+    let made = steps.time("volumes", volumes::make(host, request, &disk)).await?;
+    let said = prepare(order, Given::Volumes(&made)).await?;
+    steps.time("seal", volumes::seal(request, made.fsid)).await?;
+    Ok(said)
+}
+
+/// From the exclusive open to the last zero.
+async fn wipe(
+    order: &Order<'_>,
+    disk: &Disk,
+    verdict: &Verdict,
+    unfinished: Option<OsdFsid>,
+) -> Result<(), NodeError> {
+    let &Order { request, host, steps, .. } = order;
+    #[cfg(feature = "drill")]
+    crate::drill::hold_agent(&host.state, "open");
+    // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
+    let exclusive = steps.time("open", ExclusiveDisk::open(disk)).await?;
+    steps.time("prove", prove(order, disk, verdict, unfinished)).await?;
+    #[cfg(feature = "drill")]
+    crate::drill::hold_agent(&host.state, "wipe");
+    let wipe = async {
+        exclusive.bury(&Tombstone::of(request)).await?;
+        exclusive.clear(disk, &host.sys_block, &host.dev).await
+    };
+    steps.time("wipe", wipe).await?;
+    drop(exclusive); // the last write of ours is done; mkfs opens it exclusively itself
+    steps.time("settle", settle()).await;
+    Ok(())
+}
+
+async fn prepare(order: &Order<'_>, given: Given<'_>) -> Result<String, NodeError> {
+    let prepare = ceph_volume::prepare(order.host, order.request, given);
+    let prepared = order.steps.time("prepare", prepare).await?;
+    Ok(format!("ceph-volume ended with {}: {}", prepared.status, prepared.last))
+}
+
+/// Lets the host's udevd see what is gone: ceph-volume asks lsblk, and lsblk asks udevd's memory. Where there is none, or it
+/// is slow, prepare goes on all the same and says what is in its way.
+async fn settle() {
+    run("udevadm", &["settle", "--timeout=10"], None, QUICK).await.ok();
+}
+
+/// Reads everything again that allows the wipe, the disk being ours alone. `unfinished`: the claim by which its physical volume
+/// was called, whose volumes are closed now.
+async fn prove(
+    order: &Order<'_>,
+    disk: &Disk,
+    verdict: &Verdict,
+    unfinished: Option<OsdFsid>,
+) -> Result<(), NodeError> {
+    let &Order { request, evidence, host, .. } = order;
+    // An agent that was frozen for an hour must not wipe an OSD that was given back meanwhile.
+    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    proof::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
+    match (verdict, &evidence.proof) {
+        (Verdict::WipeOld, Proof::FilestorePartition { .. }) => {
+            let (entries, fs_uuid) = content::partition_uuids(disk).await?;
+            proof::same_partitions(&evidence.proof, &entries, fs_uuid.as_deref()).map_err(NodeError::Refused)
+        }
+        (
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Done | Verdict::Refuse(_),
+            _,
+        ) => {
+            // Its bytes, and what the kernel has put on it or found in it since.
+            let disk = disk.again(&host.sys_block, &host.dev)?;
+            let now = content::look(&disk, &host.scratch, Sharing::No).await?;
+            let claimed = claimed(request, host)?;
+            let is_same = match unfinished {
+                Some(fsid) => now.about == Some(fsid) && claimed.contains(&fsid),
+                None => proof::verdict(request, evidence, &claimed, &now) == *verdict,
+            };
+            if is_same && disk.holders.is_empty() && !disk.read_only {
+                return Ok(());
+            }
+            // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides anew.
+            Err(NodeError::NotDone(format!("the disk changed meanwhile: {}", now.content)))
+        }
+    }
+}
+
+fn slot_may_be_taken(slots: &Slots, request: &NodeRequest) -> Result<(), NodeError> {
+    let status = slots.get(&request.osd).map(String::as_str);
+    proof::slot_may_be_taken(request, status).map_err(NodeError::Refused)
+}

@@ -1,0 +1,144 @@
+//! Makes the volumes of a new OSD, and takes those of one that was never finished away.
+
+use std::collections::BTreeSet;
+
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::super::marks::{self, Marks};
+use super::super::{Host, claims, find, usage};
+use super::lvm::{self, Change, Lv};
+use super::{block, cluster_tag, database, fsid_tag, group, osd_tag, pv_uuid};
+use crate::domain::guard::{Guard, holds};
+use crate::domain::inspection::NodeRequest;
+use crate::domain::osd::{ClusterFsid, DbDevice, OsdFsid};
+
+/// What ceph-volume is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// The new OSD.
+    pub(crate) fsid: OsdFsid,
+    /// `VG/LV`
+    pub(crate) data: String,
+    /// The same of its database.
+    pub(crate) db: Option<String>,
+}
+
+/// Makes them on a disk that is proven and wiped. The fsid is a claim before anything is called by it. The shared part comes
+/// first: where it fails, the disk still carries its tombstone.
+pub(crate) async fn make(host: &Host, request: &NodeRequest, disk: &Disk) -> Result<Made, NodeError> {
+    let fsid = OsdFsid::new(uuid::Uuid::new_v4())
+        .ok_or_else(|| NodeError::NotDone("a random uuid was all zeros".to_owned()))?;
+    claims::add(&claims::path(&host.state, request.osd, &request.record), fsid)?;
+    let tags = [osd_tag(request.osd), fsid_tag(fsid), cluster_tag(request.cluster)];
+    let db = match &request.db {
+        None => None,
+        Some(db) => {
+            let group = shared_group(host, db, request.cluster).await?;
+            let name = database(fsid);
+            Change::LvCreate { group: &group, name: &name, tags: &tags, size_mib: db.size_mib }
+                .done()
+                .await?;
+            Some(format!("{group}/{name}"))
+        }
+    };
+    let (group, name) = (group(fsid), block(fsid));
+    Change::PvCreate { device: &disk.node, uuid: &pv_uuid(fsid) }.done().await?;
+    Change::VgCreate { name: &group, tags: &tags, device: &disk.node }.done().await?;
+    Change::LvCreate { group: &group, name: &name, tags: &tags, size_mib: None }.done().await?;
+    Ok(Made { fsid, data: format!("{group}/{name}"), db })
+}
+
+/// The volume group on the disk that holds databases: made where nothing is on the disk, used where it is this cluster's.
+async fn shared_group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<String, NodeError> {
+    let disks = find::list(host).await?.disks;
+    let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
+    let (Some(disk), None) = (fitting.next(), fitting.next()) else {
+        return Err(NodeError::Refused(format!(
+            "none, or more than one, of the disks is {}, for the database",
+            db.identity.stable_name()
+        )));
+    };
+    let refused = |what: &str| NodeError::Refused(format!("{}, for the database: {what}", disk.told()));
+    let mine = cluster_tag(cluster);
+    let found = marks::of(&disk).await?;
+    if !matches!(&found, Marks::Signed(signature) if signature.physical_volume().is_some()) {
+        let disk = disk.again(&host.sys_block, &host.dev)?;
+        let is_unused = disk.holders.is_empty() && disk.partitions.is_empty() && !disk.read_only;
+        let is_free = is_unused && found == Marks::None && !usage::is_held_by_somebody(&disk).await?;
+        if !holds(Guard::VacantDisk, is_free) {
+            return Err(refused("neither free nor a volume group of this cluster"));
+        }
+        let name = format!("ceph-{}", uuid::Uuid::new_v4());
+        Change::VgCreate { name: &name, tags: &[mine], device: &disk.node }.done().await?;
+        return Ok(name);
+    }
+    let Some(group) = lvm::group_on(&disk.node).await? else {
+        return Err(refused("a physical volume of no volume group; see `pvs`, `pvremove`"));
+    };
+    let all = lvm::volumes().await?;
+    let mut there = all.iter().filter(|lv| lv.group == group.name).peekable();
+    // Ours has ceph-volume's tags only while its OSD is prepared.
+    let is_ours = |lv: &Lv| lv.cluster == Some(cluster) || lv.tags.contains(&mine);
+    let is_of_cluster = there.peek().is_some() && there.all(is_ours);
+    let is_for_data = group.tags.iter().any(|tag| tag.starts_with("osd-migrate.osd="));
+    if !is_for_data && (group.tags.contains(&mine) || is_of_cluster) {
+        return Ok(group.name);
+    }
+    Err(refused(&format!("volume group {} is not of this cluster alone", group.name)))
+}
+
+/// Takes away what keeps the disk of an unfinished OSD of ours from being wiped, and what it left elsewhere: its mappings and
+/// nodes, and the volumes of its database. `on_disk` is the claim that the disk's physical volume is called by.
+pub(crate) async fn clear_away(
+    host: &Host,
+    request: &NodeRequest,
+    on_disk: Option<OsdFsid>,
+    disk: &Disk,
+) -> Result<Disk, NodeError> {
+    let claimed = claims::read(&claims::path(&host.state, request.osd, &request.record))?;
+    let all = lvm::volumes().await?;
+    if let Some(fsid) = on_disk {
+        let there: Vec<&Lv> = all.iter().filter(|lv| lv.group == group(fsid)).collect();
+        if let Some(other) = there.iter().find(|lv| lv.name != block(fsid)) {
+            return Err(NodeError::Refused(format!(
+                "{} is in a volume group of ours, and not ours",
+                other.named()
+            )));
+        }
+        for lv in &there {
+            close(lv).await?;
+        }
+        if lvm::tags_of(&group(fsid)).await?.is_some() {
+            Change::Deactivate { group: &group(fsid) }.done().await?;
+        }
+    }
+    for lv in all.iter().filter(|lv| is_database_of(lv, request, &claimed)) {
+        close(lv).await?;
+        Change::LvRemove { lv: &lv.named() }.done().await?;
+    }
+    disk.again(&host.sys_block, &host.dev)
+}
+
+/// After ceph-volume: what the label says is written down, then the mappings are closed, so that the OSD's first start opens
+/// them with the key that the mons have. ceph-volume ignores how `luksFormat` ends; with a mapping left open, a key that
+/// opens nothing would be noticed at the next reboot.
+pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), NodeError> {
+    super::look(request, fsid).await?;
+    for lv in lvm::volumes().await?.iter().filter(|lv| lv.tags.contains(&fsid_tag(fsid))) {
+        close(lv).await?;
+    }
+    Ok(())
+}
+
+/// Made for this OSD under one of its claims, and no main volume.
+fn is_database_of(lv: &Lv, request: &NodeRequest, claimed: &BTreeSet<OsdFsid>) -> bool {
+    let is_one = |fsid: &OsdFsid| lv.name == database(*fsid) && lv.tags.contains(&fsid_tag(*fsid));
+    lv.tags.contains(&osd_tag(request.osd)) && claimed.iter().any(is_one)
+}
+
+async fn close(lv: &Lv) -> Result<(), NodeError> {
+    if lv.mapping().exists() {
+        Change::CryptClose { mapping: &lv.uuid }.done().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! What is in the volumes of an OSD that an agent of ours made, or began to make.
+
+use std::path::Path;
+
+use super::super::command::{QUICK, blocking};
+use super::super::content::Look;
+use super::super::error::NodeError;
+use super::super::label::{self, Label};
+use super::super::table;
+use super::lvm::{self, Change, Lv};
+use super::{FINISHED, block, fsid_tag, group};
+use crate::domain::inspection::{Content, NodeRequest, Volume};
+use crate::domain::osd::OsdFsid;
+
+/// A label's own bytes.
+const LABEL: u64 = 4096;
+
+/// Looks at the OSD `fsid`, a claim, in the volumes that are called by it. An error where they can't be read: not to be
+/// readable is not to be unfinished.
+pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, Option<Volume>), NodeError> {
+    let all = lvm::volumes().await?;
+    let main = all.iter().find(|lv| lv.group == group(fsid) && lv.name == block(fsid));
+    let Some(main) = main else {
+        return Ok((unfinished(fsid), None)); // only its group was made, or not even that
+    };
+    if !main.path().exists() {
+        Change::Activate { lv: &main.named() }.done().await?;
+    }
+    let Some(label) = label_in(main, request, fsid).await? else {
+        return Ok((unfinished(fsid), None));
+    };
+    if label.osd_fsid != fsid {
+        let what = format!("a volume for OSD {fsid} that carries OSD {}", label.osd_fsid);
+        return Ok((Look { content: Content::Other { what }, proof: None, about: Some(fsid) }, None));
+    }
+    let db = all.iter().find(|lv| lv.group != main.group && lv.tags.contains(&fsid_tag(fsid)));
+    let volume = Volume {
+        block_path: main.path().display().to_string(),
+        db_path: db.map(|db| db.path().display().to_string()),
+    };
+    Ok((Look { content: label.into_content(), proof: None, about: Some(fsid) }, Some(volume)))
+}
+
+/// Nothing finished has been told of it to anybody.
+fn unfinished(fsid: OsdFsid) -> Look {
+    let content = Content::Bluestore {
+        osd_fsid: fsid,
+        whoami: None,
+        cluster: None,
+        finished: false,
+        activatable: false,
+    };
+    Look { content, proof: None, about: Some(fsid) }
+}
+
+/// The label in a volume, or within its encryption. That a label was finished is written down on the group before it is told
+/// to anybody, since a mapping that is closed shows none: no mark, never told, never deployed.
+async fn label_in(lv: &Lv, request: &NodeRequest, fsid: OsdFsid) -> Result<Option<Label>, NodeError> {
+    if let Some(label) = label_on(&lv.path()).await? {
+        return Ok(Some(label));
+    }
+    if table::signature(&lv.path()).await?.kind.as_deref() != Some("crypto_LUKS") {
+        return Ok(None);
+    }
+    let is_marked = lvm::tags_of(&lv.group).await?.unwrap_or_default().iter().any(|tag| tag == FINISHED);
+    let label = if lv.mapping().exists() { label_on(&lv.mapping()).await? } else { None };
+    match label {
+        Some(label) => {
+            if label.finished && !is_marked {
+                Change::VgTag { name: &lv.group, tag: FINISHED }.done().await?;
+            }
+            Ok(Some(label))
+        }
+        None if is_marked => Ok(Some(Label {
+            osd_fsid: fsid,
+            whoami: Some(request.osd),
+            cluster: Some(request.cluster),
+            finished: true,
+            activatable: true,
+            part: "main".to_owned(),
+        })),
+        None => Ok(None),
+    }
+}
+
+async fn label_on(node: &Path) -> Result<Option<Label>, NodeError> {
+    let path = node.to_owned();
+    let read = move || label::places(&path, 0, LABEL);
+    if blocking("read", node.display().to_string(), QUICK, read).await?.is_empty() {
+        return Ok(None);
+    }
+    label::read(node).await.map(Some)
+}
