@@ -4,10 +4,11 @@ use crate::domain::act::{Act, Spare};
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Next, Wait};
-use crate::domain::observation::{Daemon, Observation};
+use crate::domain::observation::{Daemon, Observation, SlotState};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision;
+use crate::domain::step::MAX_RESTARTS;
 use crate::domain::storage::Toleration;
 
 /// The OSD of which `ok-to-stop` must be known.
@@ -18,7 +19,7 @@ pub(super) fn asks(ledger: &Ledger, seen: &Observation) -> Option<OsdId> {
 /// The next OSD that needs a toleration. One that is up restarts with it, so all gates of a stop are asked; one that is down
 /// gets it at once.
 pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let (osd, daemon, node, add) = candidate(ledger, seen)?;
+    let Some((osd, daemon, node, add)) = candidate(ledger, seen) else { return coming_back(ledger, seen) };
     let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
     let gates = [
         gate::begin(policy, ledger, seen),
@@ -39,6 +40,22 @@ pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Opti
         add,
         spare: is_up.then_some(Spare::AllClean),
     }))
+}
+
+/// The last one that was restarted is seen to be back before anything is called finished. One whose pod fails again and again,
+/// or that is none of ours to wait for, is not waited for.
+fn coming_back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let is_it = |(osd, daemon): &(&OsdId, &Daemon)| {
+        let node = daemon.node.as_ref().and_then(|name| seen.kube.nodes.get(name));
+        let is_tainted = node.is_some_and(|node| !provision::missing_tolerations(&[], node).is_empty());
+        let serves =
+            seen.ceph.slots.get(osd).is_some_and(|slot| slot.is_in && slot.state == SlotState::Exists);
+        let starts = daemon.replicas > 0 && daemon.pods.iter().all(|pod| pod.restarts < MAX_RESTARTS);
+        is_tainted && serves && starts && !daemon.rolled_out && !ledger.records.contains_key(osd)
+    };
+    let (osd, daemon) = seen.kube.daemons.iter().find(is_it)?;
+    let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
+    Some(Next::Wait(Wait::Up { osd: *osd, trouble }))
 }
 
 type Candidate<'a> = (OsdId, &'a Daemon, &'a NodeName, Vec<Toleration>);

@@ -11,6 +11,15 @@ fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_ge
     let Next::Do(act) = run.next() else { panic!() };
     run.world.act(&act).unwrap();
     assert!(matches!(run.next(), Next::Wait(Wait::Gate { osd: OsdId(1), .. })), "it has not come to rest");
+    let Next::Do(last) = run.until(|next| matches!(next, Next::Do(Act::Tolerate { osd: OsdId(1), .. })))
+    else {
+        panic!()
+    };
+    run.world.act(&last).unwrap();
+    assert!(
+        matches!(run.next(), Next::Wait(Wait::Up { osd: OsdId(1), .. })),
+        "the last one is seen to be back"
+    );
     run.finished();
 
     down.world.happen(&Happening::PersonStops(OsdId(0)));
