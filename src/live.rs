@@ -207,9 +207,12 @@ impl Live {
         spare: Option<&Spare>,
     ) -> Result<(), Failure> {
         let seen = self.look_at_ceph().await?;
-        if seen.slots.get(&osd).is_some_and(|slot| slot.up) {
-            let refused = |why: String| passing(format!("{osd} was not given tolerations: {why}"));
-            // Also where it was down when this was decided.
+        let is_up = seen.slots.get(&osd).is_some_and(|slot| slot.up);
+        let refused = |why: String| passing(format!("{osd} was not given tolerations: {why}"));
+        if !expect::to_tolerate(is_up, spare.is_some()) {
+            return Err(refused("it came up since it was looked at".to_owned()));
+        }
+        if is_up {
             expect::spare(spare.unwrap_or(&Spare::AllClean), &seen)
                 .map_err(|why| refused(why.to_string()))?;
             let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;

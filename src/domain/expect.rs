@@ -58,6 +58,12 @@ pub fn to_start(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| holds(Guard::StartExpects, !slot.up && slot.fsid == Some(fsid)))
 }
 
+/// An OSD's Deployment may be changed, so that its pod is made anew: the OSD is down, or was up when that was decided. Else
+/// nothing of what a restart needs was asked.
+pub fn to_tolerate(is_up: bool, was_up: bool) -> bool {
+    holds(Guard::TolerateExpects, !is_up || was_up)
+}
+
 /// The record is still open: the Deployment is kept for it, or stopped for it.
 pub fn open_record(kept: Option<&RecordId>, stopped_by: Option<&RecordId>, record: &RecordId) -> bool {
     holds(Guard::RecordOpen, kept == Some(record) || stopped_by == Some(record))

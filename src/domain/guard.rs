@@ -127,6 +127,8 @@ guards! {
     DeployReplaces,
     /// Deploy of a new OSD, Adopt: the slot holds the fsid that is meant, and is down.
     StartExpects,
+    /// Tolerate: an OSD that was down when it was decided is down.
+    TolerateExpects,
     /// Stop: all PGs are clean, asked again right before.
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.

@@ -71,8 +71,8 @@ impl World {
             }
             Act::SweepLook { name, uid } => self.sweep_look(name, uid),
             Act::Adopt(deploy) => self.deploy_fresh(deploy, None),
-            Act::Tolerate { osd, deployment, resource_version, add, .. } => {
-                self.tolerate(*osd, (deployment, resource_version), add)
+            Act::Tolerate { osd, deployment, resource_version, add, spare } => {
+                self.tolerate(*osd, (deployment, resource_version), add, spare.is_some())
             }
             Act::Sweep { osd, record } => {
                 self.sweep(*osd, record);

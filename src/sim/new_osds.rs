@@ -160,9 +160,19 @@ impl World {
     }
 
     /// The pod template changes: the old pod ends, the new one starts (strategy Recreate).
-    pub(super) fn tolerate(&mut self, osd: OsdId, version: (&str, &str), add: &[Toleration]) -> Done {
+    pub(super) fn tolerate(
+        &mut self,
+        osd: OsdId,
+        version: (&str, &str),
+        add: &[Toleration],
+        was_up: bool,
+    ) -> Done {
         use crate::domain::expect;
-        if self.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
+        let is_up = self.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
+        if !expect::to_tolerate(is_up, was_up) {
+            return Err("it came up since it was looked at".to_owned());
+        }
+        if is_up {
             if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
                 return Err("ok-to-stop refuses".to_owned());
             }

@@ -38,6 +38,12 @@ fn behind_new(world: &World) -> Vec<Happening> {
     menu
 }
 
+/// The second to be restarted dies, and comes back while a runner is frozen.
+fn second_dies(world: &World) -> Vec<Happening> {
+    let is_up = |osd: &OsdId| world.ceph.slots[osd].up;
+    [super::PARTNER].into_iter().filter(is_up).map(Happening::Dies).collect()
+}
+
 /// Where mutants of the door of new OSDs are sought.
 fn searches_of_new() -> Vec<Search> {
     let new = Search::new;
@@ -45,6 +51,7 @@ fn searches_of_new() -> Vec<Search> {
     vec![
         new("an OSD that nothing starts", example::adopt, nothing, (0, 0, 0)),
         new("taints that came later", example::tolerate, nothing, (0, 0, 0)),
+        new("taints that came later, a freeze and a death", example::tolerate, second_dies, (1, 1, 0)),
         new("one more disk, a fault", example::one_more, new_osds::everything, (1, 0, 0)),
         late("one more disk, a late freeze and a fault", example::one_more, behind_new, (1, 1, 0)),
         late("a slot is filled again, a late freeze and a fault", example::refill, behind_new, (1, 1, 0)),
@@ -130,6 +137,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::AgentExpected | Guard::BegunIsFinished => "one more disk, a late freeze and a fault",
         Guard::DeployReplaces => "a slot is filled again, a late freeze and a fault",
         Guard::AdoptsItsOwn => "an OSD that nothing starts",
+        Guard::TolerateExpects => "taints that came later, a freeze and a death",
         Guard::RolledOutFirst => "taints that came later",
         _ => "two copies",
     }
