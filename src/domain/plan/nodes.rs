@@ -79,7 +79,9 @@ impl<'a> Walk<'a> {
                 work.status != NodeStatus::Completed && work.run == look.run && work.look == look.number
             })
         };
-        let is_over = |look: &Look| matches!(look.state, None | Some(JobState::Ended));
+        // What has reported only reads no more; its pod ends a moment later.
+        let is_over =
+            |look: &Look| look.report.is_some() || matches!(look.state, None | Some(JobState::Ended));
         let is_old = |look: &Look| {
             !look.run.starts_with(OF_PLAN) || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
         };
