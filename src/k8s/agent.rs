@@ -45,18 +45,7 @@ impl K8s {
         let name = job_name(agent.request);
         let &Agent { request, image, data_dir, host_network, placement, own, .. } = agent;
         let osd_pod = self.osd_pod_template(request.osd, &request.node, placement).await?;
-        let maps = self.kind::<ConfigMap>();
-        let (report, is_new) = match maps.create(&name, &typed(&name, report(request))?).await {
-            Ok(report) => (report, true),
-            Err(K8sError::AlreadyExists(_)) => (maps.get(&name).await?, false),
-            Err(error) => return Err(error),
-        };
-        // Looked after the report was made: who closes the record meanwhile either finds the report, and with it goes what
-        // it owns, also what is made later; or has saved already.
-        if let Err(late) = self.expect_ledger().await {
-            let back = if is_new { self.take_back(&report).await } else { Ok(()) };
-            return back.and(Err(late));
-        }
+        let report = self.make_report(&name, report(request)).await?;
         let uid = report.metadata.uid.unwrap_or_default();
         let key = typed(&name, secret(request, agent.bootstrap_key, &uid))?;
         there_already(self.kind::<Secret>().create(&name, &key).await)?;
@@ -71,6 +60,24 @@ impl K8s {
         });
         let jobs = self.untyped(&ApiResource::erase::<Job>(&()));
         there_already(jobs.create(&name, &typed::<DynamicObject>(&name, job)?).await)
+    }
+
+    /// Makes the empty ConfigMap that an agent or a look reports to; one that is there already stays.
+    ///
+    /// The ledger is looked at after it was made: who closes the record meanwhile either finds the report, and with it goes
+    /// what it owns, also what is made later; or has saved already, and what was just made is taken back.
+    pub(super) async fn make_report(&self, name: &str, report: Value) -> Result<ConfigMap, K8sError> {
+        let maps = self.kind::<ConfigMap>();
+        let (report, is_new) = match maps.create(name, &typed(name, report)?).await {
+            Ok(report) => (report, true),
+            Err(K8sError::AlreadyExists(_)) => (maps.get(name).await?, false),
+            Err(error) => return Err(error),
+        };
+        if let Err(late) = self.expect_ledger().await {
+            let back = if is_new { self.take_back(&report).await } else { Ok(()) };
+            return back.and(Err(late));
+        }
+        Ok(report)
     }
 
     /// Deletes the ConfigMap that was just made.

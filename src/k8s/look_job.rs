@@ -39,17 +39,7 @@ impl K8s {
     /// Makes the empty report of a look, and its Job; what is there already stays. No Secret: it asks Ceph nothing.
     pub async fn create_look(&self, look: &LookJob<'_>) -> Result<(), K8sError> {
         let name = look_name(look.request);
-        let maps = self.kind::<ConfigMap>();
-        let (report, is_new) = match maps.create(&name, &typed(&name, report(look.request))?).await {
-            Ok(report) => (report, true),
-            Err(K8sError::AlreadyExists(_)) => (maps.get(&name).await?, false),
-            Err(error) => return Err(error),
-        };
-        // As for an agent: made first and looked after, so that a runner which was frozen leaves nothing behind.
-        if let Err(late) = self.expect_ledger().await {
-            let back = if is_new { self.take_back(&report).await } else { Ok(()) };
-            return back.and(Err(late));
-        }
+        let report = self.make_report(&name, report(look.request)).await?;
         let job = build(look, &report.metadata.uid.unwrap_or_default());
         let jobs = self.untyped(&ApiResource::erase::<Job>(&()));
         there_already(jobs.create(&name, &typed::<DynamicObject>(&name, job)?).await)
