@@ -13,6 +13,7 @@ use crate::domain::osd::{ClusterFsid, OsdId};
 
 mod auth;
 mod command;
+mod config_key_ls;
 mod destroy;
 mod error;
 mod flags;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::osd_crush_dump::Crush;
 use super::osd_dump::OsdMap;
-use super::{Ceph, CephError, health, osd_crush_dump, osd_df, osd_metadata, osd_stat, pg_dump, versions};
+use super::{
+    Ceph, CephError, config_key_ls, health, osd_crush_dump, osd_df, osd_metadata, osd_stat, pg_dump, versions,
+};
 use crate::domain::observation::{self, Metadata, Pg};
 use crate::domain::osd::{OsdId, PgId};
 
@@ -16,14 +18,18 @@ impl Ceph {
     /// are asked for the OSDs that it matters for.
     pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
         let (map, crush) = self.osd_map_with_crush().await?;
-        let (metadata, health, mixed_versions, used, pgs) = tokio::try_join!(
+        let (metadata, health, mixed_versions, used, pgs, encrypted) = tokio::try_join!(
             self.read(osd_metadata::command(), osd_metadata::parse),
             self.read(health::command(), health::parse),
             self.read(versions::command(), versions::parse),
             self.read(osd_df::command(), osd_df::parse),
             self.read(pg_dump::command(), pg_dump::parse),
+            self.read(config_key_ls::command(), config_key_ls::parse),
         )?;
-        let seen = join(map, crush, metadata, &used, pgs);
+        let mut seen = join(map, crush, metadata, &used, pgs);
+        for slot in seen.slots.values_mut() {
+            slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
+        }
         Ok(observation::Ceph { health, mixed_versions, ..seen })
     }
 

@@ -123,6 +123,7 @@ fn slot(entry: &OsdEntry) -> Slot {
         down_at: entry.down_at,
         noout: has("noout"),
         noin: has("noin"),
+        dmcrypt_key: false,
         crush: None,
         metadata: None,
         used_bytes: None,

@@ -27,6 +27,8 @@ struct Entry {
     ceph_version: String,
     bluestore_bdev_dev_node: Option<String>,
     bluestore_bdev_partition_path: Option<String>,
+    /// `blk` or `file`
+    bluestore_bdev_access_mode: Option<String>,
     backend_filestore_dev_node: Option<String>,
     backend_filestore_partition_path: Option<String>,
     bluefs_dedicated_db: Option<String>,
@@ -60,6 +62,7 @@ fn metadata(entry: Entry) -> Option<Metadata> {
         dedicated_db: entry.bluefs_dedicated_db.as_deref() == Some("1"),
         dedicated_wal: entry.bluefs_dedicated_wal.as_deref() == Some("1"),
         device_mapper,
+        on_file: entry.bluestore_bdev_access_mode.as_deref() == Some("file"),
     })
 }
 

@@ -3,13 +3,15 @@
 //! The request travels in the environment of the node Job, the report in a ConfigMap. Neither holds a secret: labels of
 //! devices hold keys, so only the fields named here leave the node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::osd::{ClusterFsid, DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId};
+use super::osd::{
+    ClusterFsid, DbDevice, DeviceIdentity, Kind, Layout, NodeName, ObjectStore, OsdFsid, OsdId, Role,
+};
 
 /// Names one migration of one OSD, in the ledger, on the Deployment and on everything made for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub enum NodeTask {
     Rebuild,
     /// The disk carries a finished OSD whose slot was destroyed behind it: `osd new` with that fsid and the disk's own key.
     GiveBack,
+    /// The OSD was made anew on another device and is clean: its old directory goes, proven once more.
+    Clear,
 }
 
 impl fmt::Display for NodeTask {
@@ -40,6 +44,7 @@ impl fmt::Display for NodeTask {
             Self::Inspect => "inspect",
             Self::Rebuild => "rebuild",
             Self::GiveBack => "give-back",
+            Self::Clear => "clear",
         })
     }
 }
@@ -75,6 +80,18 @@ pub struct NodeRequest {
     /// The device that its database goes to, where it is another.
     #[serde(default)]
     pub db: Option<DbDevice>,
+    /// The old OSD lies in a directory of the host, and is to be made anew elsewhere.
+    #[serde(default)]
+    pub directory: Option<Directory>,
+}
+
+/// An OSD in a directory, and the free device that its id is made anew on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Directory {
+    /// Path on the host, as its Deployment mounts it.
+    pub path: String,
+    /// The device.
+    pub onto: DeviceIdentity,
 }
 
 /// What an agent found and did. The last thing it writes.
@@ -163,13 +180,15 @@ pub enum Content {
         /// The label holds `osd_key`: ceph-volume can activate it. Not so for one made by hand with a keyring file.
         activatable: bool,
     },
-    /// ceph-disk's Filestore: a GPT data partition with a file system, a journal partition.
-    FilestorePartition {
-        /// file `fsid`
+    /// An OSD that does not begin with a BlueStore label: on partitions, on volumes, encrypted, or in a directory.
+    Osd {
+        /// in which way it was made
+        made: Kind,
+        /// who it is, by what its kind has of it: files, tags, label
         osd_fsid: OsdFsid,
-        /// file `whoami`
+        /// its id
         whoami: OsdId,
-        /// file `ceph_fsid`
+        /// its cluster
         cluster: ClusterFsid,
     },
     /// Ours: written before the first wiping write.
@@ -205,8 +224,8 @@ impl fmt::Display for Content {
                 write!(f, "{how} of OSD {osd_fsid}")?;
                 whoami.map_or(Ok(()), |id| write!(f, " ({id})"))
             }
-            Self::FilestorePartition { osd_fsid, whoami, .. } => {
-                write!(f, "a Filestore of OSD {osd_fsid} ({whoami})")
+            Self::Osd { made, osd_fsid, whoami, .. } => {
+                write!(f, "{made} of OSD {osd_fsid} ({whoami})")
             }
             Self::Tombstone { osd, old, record, .. } => {
                 write!(f, "a tombstone for {osd}, old OSD {old}, record {record}")
@@ -227,6 +246,33 @@ pub struct Evidence {
     pub proof: Proof,
     /// Bytes that the new OSD may use.
     pub usable_bytes: u64,
+    /// Parts of the old OSD on other devices: cleared when its data is, their neighbours untouched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Piece>,
+}
+
+/// A part of an OSD on a device that is not the one that is made anew.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Piece {
+    /// What it is for.
+    pub role: Role,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where a part of an OSD lies.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// A whole disk, or a partition (`DeviceIdentity::is_partition`).
+    Device(DeviceIdentity),
+    /// A logical volume.
+    Volume {
+        /// `VG/LV`, for people and commands
+        name: String,
+        /// uuid of the volume, which counts
+        uuid: String,
+    },
 }
 
 /// The proof by kind of OSD.
@@ -244,14 +290,61 @@ pub enum Proof {
         /// The label holds the OSD's key, so ceph-volume made it; made by hand where it does not.
         activatable: bool,
     },
-    /// Partition and file system uuids, and the files in it.
-    FilestorePartition {
-        /// unique partition guid of the data partition
-        data_part_uuid: String,
-        /// uuid of the file system on it
-        fs_uuid: String,
-        /// unique partition guid of the journal partition, as the data partition's `journal_uuid` names it
-        journal_part_uuid: String,
+    /// Partitions that are all there is on the disk; the file system on the one for `data`, and the files in it, or the label
+    /// on the one for `block`.
+    Partitions {
+        /// in which way it was made
+        made: Kind,
+        /// unique partition guids on this disk, by what they are for
+        parts: BTreeMap<Role, String>,
+        /// uuid of the file system on the data partition, where there is one
+        fs_uuid: Option<String>,
+        /// file `fsid`, label `osd_uuid`
+        osd_fsid: OsdFsid,
+        /// file or label `whoami`
+        whoami: OsdId,
+        /// file or label `ceph_fsid`
+        cluster: ClusterFsid,
+    },
+    /// A logical volume, by its tags (`ceph-volume lvm`).
+    Volume {
+        /// in which way it was made
+        made: Kind,
+        /// uuid of the volume group
+        group: String,
+        /// uuid of the volume
+        volume: String,
+        /// `VG/LV`
+        name: String,
+        /// Nothing else is in the group, and the group is on this disk alone: the disk can be made anew. Else only the volume.
+        alone: bool,
+        /// uuid of the LUKS header in the volume, where it is encrypted; recorded while its label can be read
+        luks: Option<String>,
+        /// tag `ceph.osd_fsid`
+        osd_fsid: OsdFsid,
+        /// tag `ceph.osd_id`
+        whoami: OsdId,
+        /// tag `ceph.cluster_fsid`
+        cluster: ClusterFsid,
+    },
+    /// `ceph-volume raw --dmcrypt`: the header, recorded while the mapping was open and the label could be read.
+    Luks {
+        /// uuid of the header
+        header: String,
+        /// label `osd_uuid`
+        osd_fsid: OsdFsid,
+        /// label `whoami`
+        whoami: OsdId,
+        /// label `ceph_fsid`
+        cluster: ClusterFsid,
+    },
+    /// A directory of the host: `device` is another one, free, that its id is made anew on. The directory is removed when the
+    /// new OSD is clean.
+    Directory {
+        /// in which way it was made
+        made: Kind,
+        /// canonical path on the host
+        path: String,
         /// file `fsid`
         osd_fsid: OsdFsid,
         /// file `whoami`
@@ -272,9 +365,23 @@ impl Proof {
     pub fn names(&self) -> Option<(OsdFsid, OsdId, ClusterFsid)> {
         match self {
             Self::BluestoreLabel { osd_fsid, whoami, cluster, .. }
-            | Self::FilestorePartition { osd_fsid, whoami, cluster, .. } => {
-                Some((*osd_fsid, *whoami, *cluster))
+            | Self::Partitions { osd_fsid, whoami, cluster, .. }
+            | Self::Volume { osd_fsid, whoami, cluster, .. }
+            | Self::Luks { osd_fsid, whoami, cluster, .. }
+            | Self::Directory { osd_fsid, whoami, cluster, .. } => Some((*osd_fsid, *whoami, *cluster)),
+            Self::Vacant { .. } => None,
+        }
+    }
+
+    /// In which way the OSD was made that it proves to be there.
+    pub fn made(&self) -> Option<Kind> {
+        match self {
+            Self::BluestoreLabel { activatable: true, .. } => Some(Kind::Raw),
+            Self::BluestoreLabel { activatable: false, .. } => Some(Kind::BluestoreByHand),
+            Self::Partitions { made, .. } | Self::Volume { made, .. } | Self::Directory { made, .. } => {
+                Some(*made)
             }
+            Self::Luks { .. } => Some(Kind::RawCrypt),
             Self::Vacant { .. } => None,
         }
     }
@@ -287,6 +394,10 @@ pub struct Capability {
     pub ceph_version: String,
     /// `ceph-volume raw prepare` knows `--osd-id` (16.2.15, 17.2.7, 18.2.1 and later).
     pub raw_osd_id: bool,
+    /// Object stores that `ceph-volume raw prepare` and `lvm prepare` can make: each a flag (`--bluestore`), or a choice of
+    /// `--objectstore`.
+    #[serde(default)]
+    pub stores: BTreeSet<ObjectStore>,
     /// Tools that the rebuild needs and the image lacks.
     pub missing_tools: BTreeSet<String>,
     /// The bootstrap-osd key was accepted by the mons.

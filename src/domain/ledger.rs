@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::classify::Class;
 use super::inspection::{Evidence, NodeTask, RecordId};
-use super::osd::{CrushItem, DbDevice, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::osd::{
+    CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
+};
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
 ///
@@ -71,6 +73,14 @@ pub enum Door {
     /// It is there: destroyed and made anew on its own disk.
     #[default]
     InPlace,
+    /// It lies in a directory of the host: its id is made anew on a free device of its node, and the directory goes when the new
+    /// one is clean.
+    Directory {
+        /// The directory, as its Deployment mounts it.
+        path: String,
+        /// The free device.
+        onto: DeviceIdentity,
+    },
     /// A free disk becomes an OSD: its id is absent, or its slot was left destroyed.
     New {
         /// CRUSH weight to begin with, where the owner declares one; else by size.

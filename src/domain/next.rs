@@ -103,6 +103,7 @@ impl Saving {
             Self::Attempt { task: NodeTask::Inspect, .. } => "inspect",
             Self::Attempt { task: NodeTask::Rebuild, .. } => "rebuild",
             Self::Attempt { task: NodeTask::GiveBack, .. } => "give-back",
+            Self::Attempt { task: NodeTask::Clear, .. } => "clear",
             Self::Proof => "proof",
             Self::Stop => "stop",
             Self::PgsGone { .. } => "pgs-gone",

@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 
 use super::inspection::{NodeReport, NodeTask, RecordId};
 use super::inventory::LookReport;
-use super::osd::{ClusterFsid, CrushItem, Epoch, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::osd::{
+    ClusterFsid, CrushItem, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Upmap, Weight,
+};
 use super::policy::Declaration;
 use super::storage::{Taint, Toleration};
 
@@ -107,6 +109,8 @@ pub struct Slot {
     pub metadata: Option<Metadata>,
     /// Bytes used on it (`osd df`), where the mgr knows.
     pub used_bytes: Option<u64>,
+    /// The mons keep a dm-crypt key for its fsid (`config-key ls`: `dm-crypt/osd/<fsid>/luks`): `ceph-volume lvm --dmcrypt` made it.
+    pub dmcrypt_key: bool,
 }
 
 /// What an OSD said of itself at its last boot (`ceph osd metadata`).
@@ -130,6 +134,8 @@ pub struct Metadata {
     pub dedicated_wal: bool,
     /// The block device is a device-mapper one (`bluestore_bdev_dev_node` or backing path is `dm-N`): LVM or dm-crypt.
     pub device_mapper: bool,
+    /// BlueStore's block is a file (`bluestore_bdev_access_mode` is `file`).
+    pub on_file: bool,
 }
 
 /// A placement group's statistics (`pg dump pgs`).
@@ -251,6 +257,13 @@ pub struct Daemon {
     pub image: String,
     /// It activates the OSD by ceph-volume: an init container `activate`, or env `ROOK_CV_MODE`, `ROOK_BLOCK_PATH` or `ROOK_LV_PATH`.
     pub activates: bool,
+    /// ceph-volume's mode, where it says one: env `ROOK_CV_MODE`, or `ROOK_LV_PATH`, which means lvm.
+    pub mode: Option<Mode>,
+    /// It mounts a device on the data folder: Rook 1.2's `filestore-device --source-path`, or a script that names a device.
+    pub mounts_device: bool,
+    /// Folder of the host that is the OSD's data folder, or lies above it: `--osd-data` seen through its hostPath volumes; none
+    /// where ceph-volume activates it.
+    pub data_dir: Option<String>,
     /// It is backed by a PersistentVolumeClaim (label `ceph.rook.io/pvc`, env `ROOK_PVC_BACKED_OSD`).
     pub pvc_backed: bool,
     /// Label `ceph.rook.io/do-not-reconcile` or a replacement annotation of Rook's is on it: text for people.

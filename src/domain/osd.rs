@@ -208,6 +208,102 @@ impl fmt::Display for Mode {
     }
 }
 
+/// In which way an OSD was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Filestore in a directory of the host's file system (Rook 1.2's `directories`).
+    FilestoreDirectory,
+    /// Filestore on a partition: ceph-disk's data and journal, or Rook 1.2's `ROOK-OSD<id>-FS-DATA`.
+    FilestorePartition,
+    /// Filestore on a logical volume (`ceph-volume lvm prepare --filestore`).
+    FilestoreLvm,
+    /// BlueStore in files of a directory (Rook 1.2's `directories`).
+    BluestoreDirectory,
+    /// BlueStore on ceph-disk's partitions, or on Rook 1.2's (`ROOK-OSD<id>-BLOCK`).
+    BluestorePartition,
+    /// BlueStore on a whole device or partition, made without ceph-volume.
+    BluestoreByHand,
+    /// `ceph-volume raw`
+    Raw,
+    /// `ceph-volume raw --dmcrypt`: taken over, never made, since no mon keeps its key.
+    RawCrypt,
+    /// `ceph-volume lvm`
+    Lvm,
+    /// `ceph-volume lvm --dmcrypt`
+    LvmCrypt,
+}
+
+impl Kind {
+    /// Made in a way that is no longer made: migrated whatever is wanted.
+    pub fn is_legacy(self) -> bool {
+        match self {
+            Self::FilestoreDirectory
+            | Self::FilestorePartition
+            | Self::FilestoreLvm
+            | Self::BluestoreDirectory
+            | Self::BluestorePartition
+            | Self::BluestoreByHand => true,
+            Self::Raw | Self::RawCrypt | Self::Lvm | Self::LvmCrypt => false,
+        }
+    }
+
+    /// It has no device of its own: its id is made anew on another.
+    pub fn in_directory(self) -> bool {
+        matches!(self, Self::FilestoreDirectory | Self::BluestoreDirectory)
+    }
+
+    /// Its data is encrypted at rest.
+    pub fn is_encrypted(self) -> bool {
+        matches!(self, Self::RawCrypt | Self::LvmCrypt)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FilestoreDirectory => "Filestore in a directory",
+            Self::FilestorePartition => "Filestore on partitions",
+            Self::FilestoreLvm => "Filestore on LVM",
+            Self::BluestoreDirectory => "BlueStore in a directory",
+            Self::BluestorePartition => "BlueStore on partitions of ceph-disk or Rook 1.2",
+            Self::BluestoreByHand => "BlueStore made by hand",
+            Self::Raw => "BlueStore raw",
+            Self::RawCrypt => "BlueStore raw, encrypted",
+            Self::Lvm => "BlueStore on LVM",
+            Self::LvmCrypt => "BlueStore on LVM, encrypted",
+        })
+    }
+}
+
+/// What a part of an OSD is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Filestore's files, or the small file system beside BlueStore that says who the OSD is.
+    Data,
+    /// BlueStore's main device.
+    Block,
+    /// BlueStore's database.
+    Db,
+    /// BlueStore's write-ahead log.
+    Wal,
+    /// Filestore's journal.
+    Journal,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Data => "data",
+            Self::Block => "block",
+            Self::Db => "block.db",
+            Self::Wal => "block.wal",
+            Self::Journal => "journal",
+        })
+    }
+}
+
 /// How an OSD is, or is to be, laid on its devices.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Layout {

@@ -63,8 +63,8 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
-            let migrates = matches!(class, Class::Legacy(_));
-            let target = classify::target(&seen.kube.declaration).ok().filter(|_| migrates);
+            let migrates = class.migrates().is_some();
+            let target = classify::target_of(osd, seen).filter(|_| migrates);
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
             Line {
                 osd,

@@ -435,7 +435,7 @@ pub fn attempt_report<'a>(record: &Record, seen: &'a Observation) -> Option<&'a 
 /// The fsid that the device's label names.
 pub fn label_fsid(report: &NodeReport) -> Option<OsdFsid> {
     match &report.inspection.as_ref()?.content {
-        Content::Bluestore { osd_fsid, .. } | Content::FilestorePartition { osd_fsid, .. } => Some(*osd_fsid),
+        Content::Bluestore { osd_fsid, .. } | Content::Osd { osd_fsid, .. } => Some(*osd_fsid),
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
     }
 }
@@ -444,7 +444,7 @@ pub fn label_fsid(report: &NodeReport) -> Option<OsdFsid> {
 pub fn label_id(report: &NodeReport) -> Option<OsdId> {
     match &report.inspection.as_ref()?.content {
         Content::Bluestore { whoami, .. } => *whoami,
-        Content::FilestorePartition { whoami, .. } => Some(*whoami),
+        Content::Osd { whoami, .. } => Some(*whoami),
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
     }
 }
@@ -458,7 +458,7 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
     };
     match &inspection.content {
         Content::Bluestore { cluster: Some(named), .. }
-        | Content::FilestorePartition { cluster: named, .. }
+        | Content::Osd { cluster: named, .. }
         | Content::Tombstone { cluster: named, .. }
             if *named != cluster =>
         {
@@ -476,9 +476,7 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         {
             DiskFact::Old
         }
-        Content::FilestorePartition { osd_fsid, whoami, .. }
-            if *osd_fsid == record.old && *whoami == record.osd =>
-        {
+        Content::Osd { osd_fsid, whoami, .. } if *osd_fsid == record.old && *whoami == record.osd => {
             DiskFact::Old
         }
         Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
@@ -486,7 +484,7 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         }
         content if record.is_new() && is_vacant(record, content) => DiskFact::Blank,
         Content::Bluestore { .. }
-        | Content::FilestorePartition { .. }
+        | Content::Osd { .. }
         | Content::Tombstone { .. }
         | Content::Blank
         | Content::Other { .. }
@@ -551,7 +549,9 @@ fn conforms(record: &Record, slot: &Slot) -> bool {
     slot.metadata.as_ref().is_some_and(|metadata| {
         let device = record.evidence.as_ref().map(|evidence| &evidence.device);
         let (on_partition, has_db) = match &record.door {
-            Door::InPlace => (false, false),
+            Door::InPlace | Door::Directory { .. } => {
+                (device.is_some_and(DeviceIdentity::is_partition), false)
+            }
             Door::New { db, .. } => (device.is_some_and(DeviceIdentity::is_partition), db.is_some()),
         };
         metadata.store == record.target.store

@@ -32,10 +32,6 @@ pub struct Declaration {
     pub removes_out_osds: bool,
     /// `spec.network.provider` is `host`
     pub host_network: bool,
-    /// `spec.storage.config.encryptedDevice`, cluster wide, is `"true"`
-    pub encrypted: bool,
-    /// A metadata device, database or wal size, or several OSDs per device are asked for somewhere under `spec.storage`: sentences for people.
-    pub unsupported: Vec<String>,
     /// What `spec.storage` and `spec.placement` say of new OSDs.
     pub storage: Storage,
     /// `spec.disruptionManagement.pgHealthyRegex`: with it Rook decides which PG states are healthy. It is read, and not

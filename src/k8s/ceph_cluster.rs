@@ -10,7 +10,7 @@ use crate::domain::expect;
 use crate::domain::osd::ObjectStore;
 use crate::domain::policy::Declaration;
 
-use self::storage::{is_true, unsupported};
+use self::storage::is_true;
 use super::kind::Kind;
 use super::{K8s, K8sError};
 
@@ -139,7 +139,6 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
     }
     let uid = cluster.metadata.uid.clone().ok_or_else(|| missing("it has no uid"))?;
     let store = text("/storage/store/type");
-    let declared = spec.get("storage").cloned().unwrap_or_default();
     let regex = text("/disruptionManagement/pgHealthyRegex");
     Ok(Declaration {
         name,
@@ -157,8 +156,6 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         removes_out_osds: yes("/removeOSDsIfOutAndSafeToRemove"),
         // Before Rook 1.1 `hostNetwork: true` said it.
         host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
-        encrypted: declared.pointer("/config/encryptedDevice").is_some_and(is_true),
-        unsupported: unsupported(&declared),
         storage: storage::declared(&spec),
         pg_healthy_regex: (!regex.is_empty()).then_some(regex),
     })
@@ -190,8 +187,7 @@ mod tests {
         assert_eq!(found.data_dir, "/var/lib/rook");
         assert_eq!(found.image, "quay.io/ceph/ceph:v16.2.15");
         assert_eq!(found.api_version, "ceph.rook.io/v1");
-        assert!(!found.confirmed && !found.external && !found.encrypted && !found.host_network);
-        assert_eq!(found.unsupported, Vec::<String>::new());
+        assert!(!found.confirmed && !found.external && !found.host_network);
         assert_eq!(found.pg_healthy_regex, None);
     }
 
@@ -202,28 +198,6 @@ mod tests {
         assert!(with(json!({"store": {"updateStore": "yes-really-update-store"}})));
         assert!(!with(json!({"migration": {"confirmation": "yes"}})));
         assert!(!with(json!({"store": {"updateStore": "yes-really-migrate-osds"}})));
-    }
-
-    #[test]
-    fn what_can_not_be_made_is_found_wherever_it_is_asked_for() {
-        let spec = json!({"dataDirHostPath": "/r", "storage": {
-            "config": {"metadataDevice": "nvme0n1", "encryptedDevice": "true"},
-            "nodes": [{"name": "h1", "config": {"osdsPerDevice": 2, "encryptedDevice": "false"},
-                "devices": [{"name": "sdb", "config": {"walSizeMB": "64"}}, {"fullpath": "/dev/disk/by-id/x"}]}],
-            "storageClassDeviceSets": [{"name": "set1", "encrypted": true}],
-        }});
-        let found = declared(&spec);
-        assert!(found.encrypted);
-        assert_eq!(
-            found.unsupported,
-            [
-                "spec.storage.config: metadataDevice is nvme0n1",
-                "spec.storage.nodes[h1].config: osdsPerDevice is 2",
-                "spec.storage.nodes[h1].devices[sdb].config: walSizeMB is 64",
-                "spec.storage.nodes[h1].config: encryptedDevice differs from spec.storage.config",
-                "spec.storage.storageClassDeviceSets[set1]: OSDs on PersistentVolumeClaims, encrypted",
-            ]
-        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
 use super::ceph_cluster::FENCE;
 use super::names::STOPPED;
-use super::tolerations;
+use super::{daemon_data, tolerations};
 
 const POD_SPEC: &str = "/spec/template/spec";
 
@@ -49,6 +49,9 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         node: text(deployment, "/spec/template/spec/nodeName").map(|n| NodeName(n.to_owned())),
         image: osd_container(deployment).and_then(|c| field(c, "image")).unwrap_or_default().to_owned(),
         activates,
+        mode: daemon_data::mode(deployment),
+        mounts_device: daemon_data::mounts_device(deployment),
+        data_dir: daemon_data::data_dir(deployment).filter(|_| !activates),
         pvc_backed: label("ceph.rook.io/pvc").is_some()
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
         held_by_others: held_by_others(deployment),
@@ -160,6 +163,10 @@ fn all_containers(deployment: &Value) -> impl Iterator<Item = &Value> {
 
 fn containers<'a>(deployment: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     deployment.pointer(POD_SPEC).and_then(|s| s.get(key)).and_then(Value::as_array).into_iter().flatten()
+}
+
+pub(super) fn volumes(deployment: &Value) -> impl Iterator<Item = &Value> {
+    containers(deployment, "volumes")
 }
 
 fn field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {

@@ -7,6 +7,7 @@ mod agent_pod;
 mod ceph_cluster;
 mod control_map;
 mod daemon;
+mod daemon_data;
 mod declared_osd;
 mod deploy_osd;
 mod error;

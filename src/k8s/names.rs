@@ -122,7 +122,7 @@ pub fn kept_name(osd: OsdId) -> String {
 
 /// The task that a label names.
 pub(super) fn task(text: &str) -> Option<NodeTask> {
-    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::GiveBack]
+    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::GiveBack, NodeTask::Clear]
         .into_iter()
         .find(|task| task.to_string() == text)
 }

@@ -9,7 +9,7 @@ use super::mons::{self, Slots};
 use super::query::Query;
 use super::redact::last_lines;
 use crate::domain::inspection::Capability;
-use crate::domain::osd::Mode;
+use crate::domain::osd::{Mode, ObjectStore};
 
 /// What a rebuild calls, itself or through ceph-volume.
 const TOOLS: [&str; 9] = [
@@ -59,7 +59,8 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
     Capability {
         ceph_version: version
             .map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout)),
-        raw_osd_id: help.is_ok_and(|answer| knows_osd_id(&answer.stdout)),
+        raw_osd_id: help.as_ref().is_ok_and(|answer| knows_osd_id(&answer.stdout)),
+        stores: help.map(|answer| stores(&answer.stdout)).unwrap_or_default(),
         missing_tools: missing(&host.path, &TOOLS),
         key_accepted: false,
     }
@@ -87,6 +88,20 @@ impl Asked {
 
 fn knows_osd_id(help: &str) -> bool {
     help.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',')).any(|word| word == "--osd-id")
+}
+
+/// The stores by their flags (`--bluestore`, up to 18.2), or by the choices of `--objectstore` (20.2).
+fn stores(help: &str) -> BTreeSet<ObjectStore> {
+    let is_split = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | '|' | '{' | '}');
+    let words: Vec<&str> = help.split(is_split).filter(|word| !word.is_empty()).collect();
+    let flags = words.iter().filter_map(|word| word.strip_prefix("--")).filter(|flag| flag.contains("store"));
+    let after = words.iter().skip_while(|word| **word != "--objectstore").skip(1);
+    let choices = after.copied().take_while(|word| word.ends_with("store"));
+    flags
+        .chain(choices)
+        .filter(|name| *name != "objectstore")
+        .map(|name| ObjectStore(name.to_owned()))
+        .collect()
 }
 
 fn missing(path: &str, tools: &[&str]) -> BTreeSet<String> {

@@ -10,8 +10,8 @@ use super::label;
 use super::marks::{self, Marks};
 use super::table::{self, CEPH_DATA, Entry, Signature};
 use super::volumes;
-use crate::domain::inspection::{Content, Proof};
-use crate::domain::osd::OsdFsid;
+use crate::domain::inspection::{Content, Piece, Proof};
+use crate::domain::osd::{Kind, OsdFsid, Role};
 
 /// One look at a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +21,18 @@ pub(crate) struct Look {
     pub(crate) proof: Option<Proof>,
     /// The OSD that it belongs to in any way, also where `content` is `Other`.
     pub(crate) about: Option<OsdFsid>,
+    /// Parts of that OSD on other devices.
+    pub(crate) beside: Vec<Piece>,
 }
 
 impl Look {
+    /// Without a proof.
+    pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
+        Self { content, proof: None, about, beside: Vec::new() }
+    }
+
     fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
-        Self { content: Content::Other { what: what.into() }, proof: None, about }
+        Self::plain(Content::Other { what: what.into() }, about)
     }
 }
 
@@ -33,7 +40,8 @@ impl Look {
 pub(crate) async fn look(disk: &Disk, scratch: &Path, sharing: Sharing) -> Result<Look, NodeError> {
     match marks::of(disk).await? {
         Marks::Tombstone(stone) => {
-            Ok(Look { about: Some(stone.old), content: stone.into_content(), proof: None })
+            let about = Some(stone.old);
+            Ok(Look::plain(stone.into_content(), about))
         }
         Marks::Label => labelled(disk).await,
         Marks::LabelCopy(place) => {
@@ -52,7 +60,7 @@ pub(crate) async fn look(disk: &Disk, scratch: &Path, sharing: Sharing) -> Resul
         Marks::None | Marks::Data { .. } if !disk.partitions.is_empty() => {
             Ok(Look::other(described(&Signature::default(), disk), None))
         }
-        Marks::None => Ok(Look { content: Content::Blank, proof: None, about: None }),
+        Marks::None => Ok(Look::plain(Content::Blank, None)),
         Marks::Data { .. } => Ok(Look::other("no signature, but its first or last MiB is not zero", None)),
     }
 }
@@ -80,7 +88,7 @@ async fn labelled(disk: &Disk) -> Result<Look, NodeError> {
         }),
         (true | false, _, _) => None,
     };
-    Ok(Look { content: label.into_content(), proof, about })
+    Ok(Look { proof, ..Look::plain(label.into_content(), about) })
 }
 
 async fn partitioned(
@@ -149,22 +157,12 @@ fn filestore_proof(entries: &[Entry], data: &Entry, fs_uuid: String, files: &Dat
         let what = format!("Filestore of {who}, and {} partitions that are not its own", entries.len() - 2);
         return Look::other(what, about);
     }
-    Look {
-        content: Content::FilestorePartition {
-            osd_fsid: files.osd_fsid,
-            whoami: files.whoami,
-            cluster: files.cluster,
-        },
-        proof: Some(Proof::FilestorePartition {
-            data_part_uuid: data.part_uuid.clone(),
-            fs_uuid,
-            journal_part_uuid: journal.clone(),
-            osd_fsid: files.osd_fsid,
-            whoami: files.whoami,
-            cluster: files.cluster,
-        }),
-        about,
-    }
+    let (made, osd_fsid, whoami, cluster) =
+        (Kind::FilestorePartition, files.osd_fsid, files.whoami, files.cluster);
+    let parts = [(Role::Data, data.part_uuid.clone()), (Role::Journal, journal.clone())].into();
+    let fs_uuid = Some(fs_uuid);
+    let proof = Some(Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster });
+    Look { proof, ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) }
 }
 
 /// The partitions and the file system's uuid, read again without a mount: what can be compared while the disk is held open
@@ -258,10 +256,8 @@ mod tests {
     #[test]
     fn data_and_its_own_journal_are_a_proof() {
         let look = filestore_proof(&entries(), &entries()[0], "fs".into(), &files());
-        assert!(matches!(look.content, Content::FilestorePartition { .. }));
-        assert!(
-            matches!(look.proof, Some(Proof::FilestorePartition { ref data_part_uuid, .. }) if data_part_uuid == "d")
-        );
+        assert!(matches!(look.content, Content::Osd { .. }));
+        assert!(matches!(look.proof, Some(Proof::Partitions { ref parts, .. }) if parts[&Role::Data] == "d"));
     }
 
     #[test]

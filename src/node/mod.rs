@@ -124,6 +124,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
                 NodeTask::Inspect => rebuild::inspect(request, host, &steps).await,
                 NodeTask::Rebuild => rebuild::rebuild(request, host, &steps).await,
                 NodeTask::GiveBack => rebuild::give_back(request, host, &steps).await,
+                NodeTask::Clear => rebuild::clear(request),
             };
             (Some(lock), outcome)
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::content::Look;
-use super::table::{CEPH_DATA, Entry};
+use super::table::Entry;
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof, RecordId};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, OsdId};
@@ -50,13 +50,13 @@ pub(crate) fn verdict(
         Content::Tombstone { .. }
         | Content::Blank
         | Content::Bluestore { .. }
-        | Content::FilestorePartition { .. }
+        | Content::Osd { .. }
         | Content::Other { .. }
             if let Proof::Vacant { tombstone } = &evidence.proof =>
         {
             vacant(request, tombstone.as_ref(), look)
         }
-        Content::Bluestore { .. } | Content::FilestorePartition { .. } => match &look.proof {
+        Content::Bluestore { .. } | Content::Osd { .. } => match &look.proof {
             Some(seen) => match old_is_proven(request, evidence, seen) {
                 Ok(()) => Verdict::WipeOld,
                 Err(why) => Verdict::Refuse(why),
@@ -84,7 +84,7 @@ fn vacant(request: &NodeRequest, tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
         Content::Tombstone { .. }
         | Content::Blank
         | Content::Bluestore { .. }
-        | Content::FilestorePartition { .. }
+        | Content::Osd { .. }
         | Content::Other { .. }
         | Content::NotFound { .. } => None,
     };
@@ -152,20 +152,26 @@ pub(crate) fn same_partitions(
     fs_uuid: Option<&str>,
 ) -> Result<(), String> {
     match recorded {
-        Proof::BluestoreLabel { .. } => Err("expected a BlueStore label, found partitions".to_owned()),
-        Proof::Vacant { .. } => Err("expected a free disk, found partitions".to_owned()),
-        Proof::FilestorePartition { data_part_uuid, fs_uuid: recorded_fs, journal_part_uuid, .. } => {
+        Proof::Partitions { parts, fs_uuid: recorded_fs, .. } => {
             let mut differences = Differences::default();
-            let data = entries.iter().find(|entry| entry.type_guid == CEPH_DATA);
-            let journal = entries.iter().find(|entry| entry.type_guid != CEPH_DATA);
-            let uuid =
-                |entry: Option<&Entry>| entry.map_or("none".to_owned(), |entry| entry.part_uuid.clone());
-            differences.note("number of partitions", &2, &entries.len());
-            differences.note("data partition", data_part_uuid, &uuid(data));
-            differences.note("journal partition", journal_part_uuid, &uuid(journal));
-            differences.note("file system", recorded_fs.as_str(), fs_uuid.unwrap_or("none"));
+            differences.note("number of partitions", &parts.len(), &entries.len());
+            for (role, uuid) in parts {
+                let found = entries.iter().find(|entry| entry.part_uuid == *uuid);
+                let found = found.map_or("none", |entry| entry.part_uuid.as_str());
+                differences.note(&format!("partition for {role}"), uuid.as_str(), found);
+            }
+            differences.note(
+                "file system",
+                recorded_fs.as_deref().unwrap_or("none"),
+                fs_uuid.unwrap_or("none"),
+            );
             differences.into_result()
         }
+        Proof::BluestoreLabel { .. }
+        | Proof::Volume { .. }
+        | Proof::Luks { .. }
+        | Proof::Directory { .. }
+        | Proof::Vacant { .. } => Err(format!("expected {}, found partitions", kind(recorded))),
     }
 }
 
@@ -186,12 +192,13 @@ impl Differences {
             self.note("cluster on the disk", &recorded.2, &seen.2);
         }
         let (recorded, seen) = (marks(expected), marks(found));
-        if recorded.len() == seen.len() {
+        let same_kind = expected.made().is_some() && expected.made() == found.made();
+        if same_kind && recorded.len() == seen.len() {
             for ((what, recorded), (_, seen)) in recorded.iter().zip(&seen) {
                 self.note(what, recorded.as_str(), seen.as_str());
             }
         } else {
-            self.note("kind", kind(expected), kind(found));
+            self.note("kind", &kind(expected), &kind(found));
         }
     }
 
@@ -201,24 +208,30 @@ impl Differences {
 }
 
 /// What a proof of its kind has besides the names; the kinds have different numbers of them.
-fn marks(proof: &Proof) -> Vec<(&'static str, String)> {
+fn marks(proof: &Proof) -> Vec<(String, String)> {
+    let told = |what: &str, value: &str| (what.to_owned(), value.to_owned());
     match proof {
-        Proof::BluestoreLabel { activatable, .. } => vec![("key in the label", activatable.to_string())],
-        Proof::FilestorePartition { data_part_uuid, fs_uuid, journal_part_uuid, .. } => vec![
-            ("data partition", data_part_uuid.clone()),
-            ("file system", fs_uuid.clone()),
-            ("journal partition", journal_part_uuid.clone()),
+        Proof::BluestoreLabel { activatable, .. } => {
+            vec![told("key in the label", &activatable.to_string())]
+        }
+        Proof::Partitions { parts, fs_uuid, .. } => {
+            let parts = parts.iter().map(|(role, uuid)| (format!("partition for {role}"), uuid.clone()));
+            let fs = told("file system", fs_uuid.as_deref().unwrap_or("none"));
+            parts.chain([fs]).collect()
+        }
+        Proof::Volume { group, volume, luks, .. } => vec![
+            told("volume group", group),
+            told("volume", volume),
+            told("LUKS header", luks.as_deref().unwrap_or("none")),
         ],
+        Proof::Luks { header, .. } => vec![told("LUKS header", header)],
+        Proof::Directory { path, .. } => vec![told("directory", path)],
         Proof::Vacant { .. } => Vec::new(),
     }
 }
 
-fn kind(proof: &Proof) -> &'static str {
-    match proof {
-        Proof::BluestoreLabel { .. } => "a BlueStore label",
-        Proof::FilestorePartition { .. } => "Filestore partitions",
-        Proof::Vacant { .. } => "a free disk",
-    }
+fn kind(proof: &Proof) -> String {
+    proof.made().map_or_else(|| "a free disk".to_owned(), |made| made.to_string())
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn bluestore(
         _ => None,
     };
     let content = Content::Bluestore { osd_fsid, whoami, cluster: in_cluster, finished, activatable };
-    Look { content, proof, about: Some(osd_fsid) }
+    Look { proof, ..Look::plain(content, Some(osd_fsid)) }
 }
 
 fn decided(look: &Look) -> Verdict {
@@ -141,14 +141,14 @@ fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
         Content::Other { what: "a signature of xfs".into() },
         Content::NotFound { looked_at: "looked at no disk".into() },
     ] {
-        assert!(matches!(decided(&Look { content, proof: None, about: None }), Verdict::Refuse(_)));
+        assert!(matches!(decided(&Look::plain(content, None)), Verdict::Refuse(_)));
     }
 }
 
 #[test]
 fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
     let stone = |id: u32, old: u8, record: &str| (OsdId(id), fsid(old), RecordId(record.into()));
-    let look = |content: Content| Look { content, proof: None, about: None };
+    let look = |content: Content| Look::plain(content, None);
     let buried = |of: u8, (osd, old, record): (OsdId, OsdFsid, RecordId)| {
         look(Content::Tombstone { cluster: cluster(of), osd, old, record })
     };

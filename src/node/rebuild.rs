@@ -12,7 +12,7 @@ use super::find::{self, Found, Search};
 use super::proof::{self, Verdict};
 use super::remake::{self, Order};
 use super::{Host, Steps, claims, label, mons, volumes};
-use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Proof};
+use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Piece, Proof};
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
 
 /// What an agent saw last, and why it did not do its task.
@@ -80,6 +80,12 @@ pub(crate) async fn give_back(request: &NodeRequest, host: &Host, steps: &Steps)
         outcome.error = steps.time("give-back", hand_back(request, host)).await.err();
     }
     outcome
+}
+
+/// Removes the old OSD's directory.
+pub(crate) fn clear(request: &NodeRequest) -> Outcome {
+    let why = format!("directories are not removed yet: {}", request.osd);
+    Outcome { inspection: None, error: Some(NodeError::Refused(why)) }
 }
 
 async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
@@ -188,8 +194,10 @@ fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspectio
     match search {
         Search::One(found) => {
             let Found { disk, look, volume } = *found;
-            let evidence =
-                look.proof.filter(|_| look.about == Some(request.old)).map(|proof| evidence(disk, proof));
+            let evidence = look
+                .proof
+                .filter(|_| look.about == Some(request.old))
+                .map(|proof| evidence(disk, proof, look.beside));
             Inspection { content: look.content, evidence, capability, volume }
         }
         Search::None(looked_at) => {
@@ -204,6 +212,6 @@ fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspectio
     }
 }
 
-fn evidence(disk: Disk, proof: Proof) -> Evidence {
-    Evidence { usable_bytes: disk.identity.size_bytes, device: disk.identity, proof }
+fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>) -> Evidence {
+    Evidence { usable_bytes: disk.identity.size_bytes, device: disk.identity, proof, beside }
 }

@@ -78,7 +78,7 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
             Some(*osd_fsid)
         }
         Content::Bluestore { .. }
-        | Content::FilestorePartition { .. }
+        | Content::Osd { .. }
         | Content::Tombstone { .. }
         | Content::Blank
         | Content::Other { .. }
@@ -144,7 +144,7 @@ async fn prove(
     slot_may_be_taken(&mons::slots(host).await?, request)?;
     proof::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
     match (verdict, &evidence.proof) {
-        (Verdict::WipeOld, Proof::FilestorePartition { .. }) => {
+        (Verdict::WipeOld, Proof::Partitions { .. }) => {
             let (entries, fs_uuid) = content::partition_uuids(disk).await?;
             proof::same_partitions(&evidence.proof, &entries, fs_uuid.as_deref()).map_err(NodeError::Refused)
         }

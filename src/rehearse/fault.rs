@@ -79,7 +79,7 @@ pub fn parse(words: &str) -> Result<Asked, String> {
 /// OSDs that are to be migrated.
 pub fn legacy(world: &World) -> Vec<OsdId> {
     let classes = classify::classify(&world.look(|_| Questions::default()));
-    classes.into_iter().filter(|(_, class)| matches!(class, Class::Legacy(_))).map(|(osd, _)| osd).collect()
+    classes.into_iter().filter(|(_, class)| class.migrates().is_some()).map(|(osd, _)| osd).collect()
 }
 
 impl Asked {

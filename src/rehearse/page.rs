@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Rehearsal;
 use super::story::{line, size, time};
-use crate::domain::classify::{self, Class, Legacy};
+use crate::domain::classify::{self, Class};
 use crate::domain::next::Summary;
 use crate::domain::observation::Slot;
 use crate::domain::osd::OsdId;
@@ -96,8 +96,7 @@ fn rows(rehearsal: &Rehearsal) -> Vec<Row> {
 
 fn layout(class: Option<&Class>, slot: &Slot) -> String {
     match class {
-        Some(Class::Legacy(Legacy::FilestorePartition)) => "Filestore".to_owned(),
-        Some(Class::Legacy(Legacy::BluestoreByHand)) => "BlueStore by hand".to_owned(),
+        Some(class @ (Class::Legacy(_) | Class::Mismatched(_))) => class.to_string(),
         Some(Class::Conforming) if slot.up => "BlueStore raw".to_owned(),
         Some(Class::Conforming) => "BlueStore raw, down".to_owned(),
         Some(Class::Vacant | Class::Refused(_)) | None => "not in service".to_owned(),

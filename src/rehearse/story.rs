@@ -202,6 +202,7 @@ fn done(act: &Act) -> String {
                 NodeTask::Inspect => format!("{osd}: a node Job looks at its disk"),
                 NodeTask::Rebuild => format!("{osd}: a node Job proves, wipes and prepares its disk"),
                 NodeTask::GiveBack => format!("{osd}: a node Job gives the slot its new OSD back"),
+                NodeTask::Clear => format!("{osd}: a node Job removes its old directory"),
             }
         }
         Act::Fence { .. } => "Rook is told to leave the CephCluster alone (do-not-reconcile)".to_owned(),

@@ -9,7 +9,7 @@ use crate::domain::inspection::{
     Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeRequest, NodeTask,
 };
 use crate::domain::observation::{JobState, NodeJob, SlotState};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{ObjectStore, OsdFsid, OsdId};
 use crate::node::{Look, Verdict, same_device, verdict};
 
 /// An agent's process.
@@ -101,6 +101,7 @@ pub(super) fn able() -> Capability {
         ceph_version: "ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)"
             .to_owned(),
         raw_osd_id: true,
+        stores: [ObjectStore::bluestore()].into(),
         missing_tools: BTreeSet::new(),
         key_accepted: true,
     }
@@ -419,7 +420,7 @@ impl World {
         let evidence =
             found.filter(|(_, disk)| fsid_on(&disk.content) == Some(request.old)).and_then(|(_, disk)| {
                 let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
-                Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes })
+                Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes, beside: Vec::new() })
             });
         Inspection { content, evidence, capability: able(), volume: None }
     }
@@ -441,12 +442,13 @@ impl World {
         let about = match &disk.content {
             Content::Tombstone { old, .. } => Some(*old),
             content @ (Content::Bluestore { .. }
-            | Content::FilestorePartition { .. }
+            | Content::Osd { .. }
             | Content::Blank
             | Content::Other { .. }
             | Content::NotFound { .. }) => fsid_on(content),
         };
-        let look = Look { content: disk.content.clone(), proof: disk.proof.clone(), about };
+        let look =
+            Look { content: disk.content.clone(), proof: disk.proof.clone(), about, beside: Vec::new() };
         verdict(request, evidence, &self.claims_written(request), &look)
     }
 

@@ -64,7 +64,7 @@ impl World {
         let (_, disk) = self.disk_of(fsid)?;
         let finished = match &disk.content {
             Content::Bluestore { finished, .. } => *finished,
-            Content::FilestorePartition { .. } => true,
+            Content::Osd { .. } => true,
             Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
                 false
             }
@@ -137,7 +137,7 @@ impl World {
     fn boot(&mut self, osd: OsdId) {
         let Some(fsid) = self.can_boot(osd) else { return };
         let Some((_, disk)) = self.disk_of(fsid) else { return };
-        let is_filestore = matches!(disk.content, Content::FilestorePartition { .. });
+        let is_filestore = matches!(disk.content, Content::Osd { .. });
         let store = ObjectStore(if is_filestore { "filestore" } else { "bluestore" }.to_owned());
         let metadata = Metadata {
             store,
@@ -154,6 +154,7 @@ impl World {
             dedicated_db: false,
             dedicated_wal: false,
             device_mapper: false,
+            on_file: false,
         };
         let node = disk.node.clone();
         if !self.osd_boot(osd, fsid) {
@@ -285,7 +286,7 @@ impl World {
             Happening::PersonGivesBack(osd) => {
                 let whose = |disk: &super::Disk| match &disk.content {
                     Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(*osd),
-                    Content::FilestorePartition { whoami, .. } => whoami == osd,
+                    Content::Osd { whoami, .. } => whoami == osd,
                     Content::Bluestore { .. }
                     | Content::Tombstone { .. }
                     | Content::Blank

@@ -8,8 +8,10 @@ use uuid::Uuid;
 use super::{Disk, Placement, World};
 use crate::domain::inspection::{Content, Proof, RecordId};
 use crate::domain::observation::{Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Slot, SlotState};
+use crate::domain::osd::Kind as Made;
 use crate::domain::osd::{
-    ClusterFsid, CrushItem, DeviceIdentity, Epoch, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Role,
+    Weight,
 };
 use crate::domain::policy::Declaration;
 
@@ -256,11 +258,13 @@ impl World {
                 Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: !by_hand },
             ),
             Kind::Filestore => (
-                Content::FilestorePartition { osd_fsid, whoami, cluster },
-                Proof::FilestorePartition {
-                    data_part_uuid: format!("data-{}", osd.0),
-                    fs_uuid: format!("fs-{}", osd.0),
-                    journal_part_uuid: format!("journal-{}", osd.0),
+                Content::Osd { made: Made::FilestorePartition, osd_fsid, whoami, cluster },
+                Proof::Partitions {
+                    made: Made::FilestorePartition,
+                    parts: [(Role::Data, "data"), (Role::Journal, "journal")]
+                        .map(|(role, name)| (role, format!("{name}-{}", osd.0)))
+                        .into(),
+                    fs_uuid: Some(format!("fs-{}", osd.0)),
                     osd_fsid,
                     whoami,
                     cluster,
@@ -289,6 +293,7 @@ impl World {
             dedicated_db: false,
             dedicated_wal: false,
             device_mapper: false,
+            on_file: false,
         };
         self.ceph.slots.insert(
             osd,
@@ -303,6 +308,7 @@ impl World {
                 down_at: Epoch(0),
                 noout: false,
                 noin: false,
+                dmcrypt_key: false,
                 crush: Some(CrushItem {
                     location: [("root", "default"), ("host", host)]
                         .map(|(kind, name)| (kind.to_owned(), name.to_owned()))
@@ -315,11 +321,11 @@ impl World {
             },
         );
         self.ceph.auth.insert(osd, true);
-        self.kube.daemons.insert(osd, daemon(osd, &node, (kind == Kind::Raw).then_some(osd_fsid)));
+        self.kube.daemons.insert(osd, daemon(osd, &node, (kind == Kind::Raw).then_some(osd_fsid), filestore));
     }
 }
 
-fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
+fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>, mounts_device: bool) -> Daemon {
     Daemon {
         name: format!("rook-ceph-osd-{}", osd.0),
         uid: format!("uid-{}-1", osd.0),
@@ -330,6 +336,9 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         node: Some(node.clone()),
         image: "ceph:v16.2.15".to_owned(),
         activates: fsid.is_some(),
+        mode: fsid.map(|_| Mode::Raw),
+        mounts_device,
+        data_dir: None,
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
@@ -357,8 +366,6 @@ fn kube() -> Kube {
             external: false,
             removes_out_osds: false,
             host_network: false,
-            encrypted: false,
-            unsupported: Vec::new(),
             storage: crate::domain::storage::Storage::default(),
             pg_healthy_regex: None,
         },

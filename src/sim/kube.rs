@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::World;
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
 use crate::domain::observation::{Daemon, JobState, NodeJob, Pod};
-use crate::domain::osd::{NodeName, OsdFsid, OsdId};
+use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 
 /// Name of a node Job, as `k8s::names` makes it.
 pub(super) fn job_name(record: &RecordId, osd: OsdId, task: NodeTask, attempt: u32) -> String {
@@ -60,6 +60,9 @@ impl World {
             node: Some(node.clone()),
             image: old.as_ref().map(|old| old.image.clone()).unwrap_or_default(),
             activates,
+            mode: activates.then_some(Mode::Raw),
+            mounts_device: !activates && old.as_ref().is_some_and(|old| old.mounts_device),
+            data_dir: None,
             pvc_backed: false,
             held_by_others: None,
             tolerations: self.kube.declaration.storage.placement.tolerations.clone(),

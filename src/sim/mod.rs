@@ -147,7 +147,7 @@ impl World {
 /// The OSD whose store a content is.
 pub fn fsid_on(content: &Content) -> Option<OsdFsid> {
     match content {
-        Content::Bluestore { osd_fsid, .. } | Content::FilestorePartition { osd_fsid, .. } => Some(*osd_fsid),
+        Content::Bluestore { osd_fsid, .. } | Content::Osd { osd_fsid, .. } => Some(*osd_fsid),
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
     }
 }

@@ -240,6 +240,7 @@ fn fresh_slot(fsid: OsdFsid) -> Slot {
         down_at: Epoch(0),
         noout: false,
         noin: false,
+        dmcrypt_key: false,
         crush: None,
         metadata: None,
         used_bytes: None,

@@ -131,9 +131,7 @@ impl World {
             Content::Bluestore { cluster, .. } => {
                 DiskState::Rejected { why: Rejection::ForeignCeph { cluster: *cluster } }
             }
-            Content::FilestorePartition { .. } => {
-                DiskState::Rejected { why: Rejection::Partitioned { count: 2 } }
-            }
+            Content::Osd { .. } => DiskState::Rejected { why: Rejection::Partitioned { count: 2 } },
             Content::Tombstone { .. } | Content::Other { .. } | Content::NotFound { .. } => {
                 signature("something")
             }

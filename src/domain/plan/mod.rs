@@ -41,7 +41,7 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
     let mut found: Vec<_> = classify::classify(seen)
         .into_iter()
         .filter(|(osd, class)| {
-            matches!(class, Class::Legacy(_)) && policy.selects(*osd) && !ledger.records.contains_key(osd)
+            class.migrates().is_some() && policy.selects(*osd) && !ledger.records.contains_key(osd)
         })
         .collect();
     found.sort_by_key(|(osd, _)| (host_of(*osd, seen), *osd));
@@ -229,7 +229,7 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
-        && classify::target(&seen.kube.declaration).as_ref() == Ok(&record.target)
+        && classify::target_of(record.osd, seen).as_ref() == Some(&record.target)
 }
 
 /// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
@@ -318,7 +318,7 @@ fn end(ledger: &Ledger, seen: &Observation, last: Next) -> Next {
 
 fn place_of(osd: OsdId, seen: &Observation) -> Option<(NodeName, Layout)> {
     let node = seen.kube.daemons.get(&osd)?.node.clone()?;
-    Some((node, classify::target(&seen.kube.declaration).ok()?))
+    Some((node, classify::target_of(osd, seen)?))
 }
 
 /// Records the OSD: everything that can't be seen again, before anything is done to it (P5).

@@ -50,6 +50,7 @@ pub(super) fn record(
             device: vacancy.device.clone(),
             proof: Proof::Vacant { tombstone: vacancy.tombstone.clone() },
             usable_bytes: vacancy.device.size_bytes,
+            beside: Vec::new(),
         }),
         pgs: std::collections::BTreeSet::new(),
         stop_intended_at: None,

@@ -14,6 +14,7 @@ use super::inspection::RecordId;
 use super::inventory::{DiskSeen, NodeInventory};
 use super::observation::Observation;
 use super::osd::{DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId, Weight};
+use super::storage::DeviceConfig;
 
 pub use location::location;
 pub use placement::{Nodes, nodes};
@@ -94,6 +95,17 @@ pub struct Processed {
     pub disks: Vec<(DiskSeen, Verdict)>,
     /// What the owner asked for and does not get: sentences for people that name node and device.
     pub problems: Vec<String>,
+}
+
+/// What is declared for an OSD that is there: that of its node, and of its device where it is named. `devices` are the kernel
+/// names of its disks, as its owner may name them.
+pub fn config_of(node: &NodeName, devices: &[String], seen: &Observation) -> DeviceConfig {
+    let wanted = wanted::on(node, seen);
+    let named = wanted.named().iter().find(|named| {
+        let name = named.name.strip_prefix("/dev/").unwrap_or(&named.name);
+        devices.iter().any(|device| device == name)
+    });
+    wanted::of_device(named, &wanted.config)
 }
 
 /// What the disks of a node become.

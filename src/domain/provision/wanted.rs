@@ -36,6 +36,16 @@ pub(super) struct Wanted<'a> {
     pub(super) void: Vec<String>,
 }
 
+impl<'a> Wanted<'a> {
+    /// The devices that are named; none where they are chosen otherwise.
+    pub(super) fn named(&self) -> &'a [NamedDevice] {
+        match self.choice {
+            Choice::Named(devices) => devices,
+            Choice::Nothing | Choice::Filter(_) | Choice::PathFilter(_) | Choice::All => &[],
+        }
+    }
+}
+
 /// The node's entry in `nodes[]`, the first one that means it: by its label `kubernetes.io/hostname` or by its name
 /// (pkg/operator/k8sutil/node.go, `rookNodeMatchesKubernetesNode`, v1.20.6).
 fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> {

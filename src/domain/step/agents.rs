@@ -5,7 +5,7 @@ use crate::domain::act::Act;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::{NodeProblem, NodeReport, NodeRequest, NodeTask};
+use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::ledger::{Attempt, Door, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob};
@@ -103,6 +103,10 @@ impl<'a> Step<'a> {
             return self
                 .quarantine(format!("`ceph-volume raw prepare` of {} knows no --osd-id", can.ceph_version));
         }
+        let store = &self.record.target.store;
+        if !can.stores.contains(store) {
+            return self.quarantine(format!("ceph-volume of {} can't make {store}", can.ceph_version));
+        }
         if !can.key_accepted {
             return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
         }
@@ -193,7 +197,7 @@ impl<'a> Step<'a> {
             // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
-                NodeTask::Rebuild | NodeTask::GiveBack => 0,
+                NodeTask::Rebuild | NodeTask::GiveBack | NodeTask::Clear => 0,
             },
             Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
             Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
@@ -230,8 +234,12 @@ impl<'a> Step<'a> {
         let record = self.record;
         let declared = &self.seen.kube.declaration;
         let (on_file, db) = match &record.door {
-            Door::InPlace => (false, None),
+            Door::InPlace | Door::Directory { .. } => (false, None),
             Door::New { on_file, db, .. } => (*on_file, db.clone()),
+        };
+        let directory = match &record.door {
+            Door::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
+            Door::InPlace | Door::New { .. } => None,
         };
         let agent = Act::Agent {
             request: NodeRequest {
@@ -248,6 +256,7 @@ impl<'a> Step<'a> {
                 device_class: record.crush.device_class.clone(),
                 on_file,
                 db,
+                directory,
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),
@@ -258,6 +267,7 @@ impl<'a> Step<'a> {
         match task {
             NodeTask::Inspect => Next::Do(agent),
             NodeTask::Rebuild | NodeTask::GiveBack => self.fenced(agent),
+            NodeTask::Clear => Next::Do(agent),
         }
     }
 }

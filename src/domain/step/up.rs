@@ -39,7 +39,7 @@ impl Step<'_> {
             return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
         };
         let (initial_weight, on_file) = match &record.door {
-            Door::InPlace => (None, false),
+            Door::InPlace | Door::Directory { .. } => (None, false),
             Door::New { initial_weight, on_file, .. } => (*initial_weight, *on_file),
         };
         let there = self.seen.kube.daemons.get(&osd);
@@ -195,9 +195,11 @@ impl Step<'_> {
 fn block_path(record: &Record, device: &DeviceIdentity, volume: Option<&Volume>) -> Option<String> {
     match &record.door {
         Door::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
-        Door::InPlace | Door::New { .. } if record.target.mode == Mode::Lvm => {
+        Door::InPlace | Door::Directory { .. } | Door::New { .. } if record.target.mode == Mode::Lvm => {
             volume.map(|v| v.block_path.clone())
         }
-        Door::InPlace | Door::New { .. } => Some(format!("/dev/disk/by-id/{}", device.by_id.first()?)),
+        Door::InPlace | Door::Directory { .. } | Door::New { .. } => {
+            Some(format!("/dev/disk/by-id/{}", device.by_id.first()?))
+        }
     }
 }

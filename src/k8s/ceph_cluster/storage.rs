@@ -1,7 +1,5 @@
 //! `spec.storage` and `spec.placement` of a CephCluster.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::domain::osd::Weight;
@@ -193,66 +191,8 @@ fn scalar(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What is asked for somewhere under `spec.storage` that osd-migrate can't make: sentences for people, in order.
-pub(super) fn unsupported(storage: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    configs(storage, "spec.storage", &mut found);
-    for node in items(storage, "nodes") {
-        let at = format!("spec.storage.nodes[{}]", scalar(node.get("name").unwrap_or(&Value::Null)));
-        configs(node, &at, &mut found);
-        if node.pointer("/config/encryptedDevice").is_some_and(is_true) != is_encrypted_everywhere(storage)
-            && node.pointer("/config/encryptedDevice").is_some()
-        {
-            found.push(format!("{at}.config: encryptedDevice differs from spec.storage.config"));
-        }
-    }
-    for set in items(storage, "storageClassDeviceSets") {
-        let name = scalar(set.get("name").unwrap_or(&Value::Null));
-        let mut sentence =
-            format!("spec.storage.storageClassDeviceSets[{name}]: OSDs on PersistentVolumeClaims");
-        if set.get("encrypted").is_some_and(is_true) {
-            let _written = write!(sentence, ", encrypted");
-        }
-        found.push(sentence);
-    }
-    found
-}
-
-fn is_encrypted_everywhere(storage: &Value) -> bool {
-    storage.pointer("/config/encryptedDevice").is_some_and(is_true)
-}
-
 fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
-}
-
-/// Looks into `config` of a node or of the whole storage, and into that of each device there.
-fn configs(holder: &Value, at: &str, found: &mut Vec<String>) {
-    config(holder, at, found);
-    for device in items(holder, "devices") {
-        let name = device.get("fullpath").or_else(|| device.get("name")).map(scalar).unwrap_or_default();
-        let at = format!("{at}.devices[{name}]");
-        config(device, &at, found);
-        if device.pointer("/config/encryptedDevice").is_some() {
-            found.push(format!("{at}.config: encryptedDevice for one device"));
-        }
-    }
-}
-
-fn config(holder: &Value, at: &str, found: &mut Vec<String>) {
-    let Some(config) = holder.get("config").and_then(Value::as_object) else { return };
-    for (key, value) in config {
-        let value = scalar(value);
-        let asks = match key.as_str() {
-            "metadataDevice" => !value.is_empty(),
-            "databaseSizeMB" | "walSizeMB" => !value.is_empty() && value != "0",
-            "osdsPerDevice" => !value.is_empty() && value != "1",
-            _ => false,
-        };
-        if asks {
-            found.push(format!("{at}.config: {key} is {value}"));
-        }
-    }
 }
 
 #[cfg(test)]

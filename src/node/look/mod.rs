@@ -153,7 +153,7 @@ async fn facts_of(disk: Disk, mounts: &Mounts, host: &Host) -> Result<Facts, Nod
 
 async fn filestore(disk: &Disk, host: &Host) -> Option<(OsdFsid, OsdId, ClusterFsid)> {
     let look = content::look(disk, &host.scratch, Sharing::WithTheDaemon).await.ok()?;
-    if let Content::FilestorePartition { osd_fsid, whoami, cluster } = look.content {
+    if let Content::Osd { osd_fsid, whoami, cluster, .. } = look.content {
         return Some((osd_fsid, whoami, cluster));
     }
     None

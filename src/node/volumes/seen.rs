@@ -31,14 +31,14 @@ pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, 
     };
     if label.osd_fsid != fsid {
         let what = format!("a volume for OSD {fsid} that carries OSD {}", label.osd_fsid);
-        return Ok((Look { content: Content::Other { what }, proof: None, about: Some(fsid) }, None));
+        return Ok((Look::plain(Content::Other { what }, Some(fsid)), None));
     }
     let db = all.iter().find(|lv| lv.group != main.group && lv.tags.contains(&fsid_tag(fsid)));
     let volume = Volume {
         block_path: main.path().display().to_string(),
         db_path: db.map(|db| db.path().display().to_string()),
     };
-    Ok((Look { content: label.into_content(), proof: None, about: Some(fsid) }, Some(volume)))
+    Ok((Look::plain(label.into_content(), Some(fsid)), Some(volume)))
 }
 
 /// Nothing finished has been told of it to anybody.
@@ -50,7 +50,7 @@ fn unfinished(fsid: OsdFsid) -> Look {
         finished: false,
         activatable: false,
     };
-    Look { content, proof: None, about: Some(fsid) }
+    Look::plain(content, Some(fsid))
 }
 
 /// The label in a volume, or within its encryption. That a label was finished is written down on the group before it is told

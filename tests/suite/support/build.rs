@@ -112,7 +112,7 @@ pub(crate) fn evidence(osd: OsdId) -> Evidence {
 /// What is on the device of an untouched OSD.
 pub(crate) fn old_content(osd: OsdId) -> Content {
     if osd == FILESTORE {
-        Content::FilestorePartition { osd_fsid: old(osd), whoami: osd, cluster: cluster() }
+        Content::Osd { osd_fsid: old(osd), whoami: osd, cluster: cluster() }
     } else {
         label(old(osd), osd, true)
     }

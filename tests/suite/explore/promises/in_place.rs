@@ -168,7 +168,7 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
                 .any(|slot| slot.fsid == Some(*osd_fsid) && slot.state == SlotState::Exists);
             (finished && served).then(|| format!("P3: {disk} was wiped, which carries the finished new OSD"))
         }
-        Content::Bluestore { .. } | Content::FilestorePartition { .. } => {
+        Content::Bluestore { .. } | Content::Osd { .. } => {
             let fsid = fsid_on(was);
             let recorded = before.ledger.records.get(&osd).map(|record| record.old);
             let original = fsid == Some(osd_migrate::sim::example::fsid(osd, 0));

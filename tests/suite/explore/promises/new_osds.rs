@@ -35,7 +35,7 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
             let is_served = world.ceph.slots.values().any(|slot| slot.fsid == Some(*osd_fsid));
             claims.is_some_and(|claims| claims.contains(osd_fsid)) && !(*finished && is_served)
         }
-        Content::FilestorePartition { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
+        Content::Osd { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
     };
     let is_it = evidence.device.is_same_as(&found.identity) && found.node == record.node;
     match (is_fine && is_it, world.is_run(found)) {

@@ -1,14 +1,18 @@
 //! What each OSD is, measured against what its owner declared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::inspection::Proof;
 use super::observation::{Daemon, Metadata, Observation, Slot, SlotState};
-use super::osd::{Layout, Mode, OsdId};
-use super::policy::Declaration;
+use super::osd::{Kind, Layout, ObjectStore, OsdId};
+
+mod kind;
+mod target;
+
+use target::target;
 
 /// What an OSD is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,21 +21,34 @@ pub enum Class {
     /// As wanted.
     Conforming,
     /// Made in a way that is no longer made.
-    Legacy(Legacy),
+    Legacy(Kind),
+    /// Made as OSDs are made today, and not as its owner wants it.
+    Mismatched(Mismatch),
     /// No OSD yet: a free disk that is to become one.
     Vacant,
     /// Left alone, with the reason.
     Refused(Refusal),
 }
 
-/// Kinds of legacy OSDs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// What an OSD is, and what of it is not as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// In which way it was made.
+    pub made: Kind,
+    /// What is to be otherwise; at least one.
+    pub differs: BTreeSet<Difference>,
+}
+
+/// What of an OSD is not as wanted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Legacy {
-    /// Filestore on ceph-disk's partitions: data and journal.
-    FilestorePartition,
-    /// BlueStore on a whole device, made without ceph-volume.
-    BluestoreByHand,
+pub enum Difference {
+    /// Another object store is wanted: from, to.
+    Store(ObjectStore, ObjectStore),
+    /// It is to be encrypted.
+    ToBeEncrypted,
+    /// It is encrypted, and is not to be.
+    ToBePlain,
 }
 
 /// Why an OSD is left alone.
@@ -58,12 +75,20 @@ pub enum Refusal {
     NoWayBack,
 }
 
-impl fmt::Display for Legacy {
+impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FilestorePartition => "Filestore on ceph-disk partitions",
-            Self::BluestoreByHand => "BlueStore made by hand",
-        })
+        match self {
+            Self::Store(from, to) => write!(f, "store {from}, wanted {to}"),
+            Self::ToBeEncrypted => f.write_str("not encrypted, wanted encrypted"),
+            Self::ToBePlain => f.write_str("encrypted, wanted plain"),
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let differs: Vec<String> = self.differs.iter().map(Difference::to_string).collect();
+        write!(f, "{}: {}", self.made, differs.join("; "))
     }
 }
 
@@ -94,6 +119,7 @@ impl fmt::Display for Class {
         match self {
             Self::Conforming => f.write_str("as wanted"),
             Self::Legacy(kind) => kind.fmt(f),
+            Self::Mismatched(mismatch) => mismatch.fmt(f),
             Self::Vacant => f.write_str("a free disk"),
             Self::Refused(why) => why.fmt(f),
         }
@@ -101,29 +127,24 @@ impl fmt::Display for Class {
 }
 
 impl Class {
+    /// In which way an OSD was made that is to be migrated; none where it is not.
+    pub fn migrates(&self) -> Option<Kind> {
+        match self {
+            Self::Legacy(made) | Self::Mismatched(Mismatch { made, .. }) => Some(*made),
+            Self::Conforming | Self::Vacant | Self::Refused(_) => None,
+        }
+    }
+
     /// One word for the table.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Conforming => "Conforming",
             Self::Legacy(_) => "Legacy",
+            Self::Mismatched(_) => "Mismatched",
             Self::Vacant => "Vacant",
             Self::Refused(_) => "Refused",
         }
     }
-}
-
-/// The layout that the owner wants of an OSD on a whole device.
-///
-/// Raw is what Rook itself chooses from 1.4 on for a whole disk without encryption, db, wal or several OSDs
-/// (`design.md` section 3); the rest needs lvm.
-pub fn target(declaration: &Declaration) -> Result<Layout, Refusal> {
-    if declaration.encrypted {
-        return Err(Refusal::NotBuiltYet("a target with encryption".to_owned()));
-    }
-    if let Some(what) = declaration.unsupported.first() {
-        return Err(Refusal::NotBuiltYet(format!("a target with {what}")));
-    }
-    Ok(Layout { store: declaration.store.clone(), mode: Mode::Raw, encrypted: false })
 }
 
 /// The class of every OSD in the osdmap.
@@ -134,9 +155,15 @@ pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
 /// The class of one OSD.
 pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
     match facts_of(osd, slot, seen) {
-        Ok((metadata, daemon)) => class_of_running(metadata, daemon, &seen.kube.declaration),
+        Ok((metadata, daemon)) => class_of_running(slot, metadata, daemon, seen),
         Err(refusal) => Class::Refused(refusal),
     }
+}
+
+/// What an OSD is to become, where that can be told.
+pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
+    let (metadata, daemon) = facts_of(osd, seen.ceph.slots.get(&osd)?, seen).ok()?;
+    target(metadata, daemon, seen).ok()
 }
 
 /// What must be known before an OSD can be judged at all.
@@ -162,17 +189,21 @@ fn facts_of<'a>(
     Ok((metadata, daemon))
 }
 
-fn class_of_running(metadata: &Metadata, daemon: &Daemon, declaration: &Declaration) -> Class {
+fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> Class {
     let not_yet = |what: &str| Class::Refused(Refusal::NotBuiltYet(what.to_owned()));
     if daemon.pvc_backed {
         return not_yet("an OSD on a PersistentVolumeClaim");
     }
-    let kind = match kind_of(metadata, daemon) {
-        Kind::Filestore => Legacy::FilestorePartition,
-        Kind::ByHand => Legacy::BluestoreByHand,
-        Kind::Raw => return class_of_raw(metadata, declaration),
-        Kind::NotBuilt(what) => return not_yet(what),
+    let Some(made) = kind::of(slot, metadata, daemon) else {
+        return not_yet("an object store other than BlueStore and Filestore");
     };
+    let wanted = target(metadata, daemon, seen);
+    if !made.is_legacy() {
+        match wanted.as_ref().map(|layout| differences(made, metadata, layout)) {
+            Ok(differs) if differs.is_empty() => return Class::Conforming,
+            Ok(_) | Err(_) => {}
+        }
+    }
     // What stands in the way of migrating it; one that conforms already has nothing to refuse.
     if let Some(what) = &daemon.held_by_others {
         return Class::Refused(Refusal::HeldByOthers(what.clone()));
@@ -180,76 +211,44 @@ fn class_of_running(metadata: &Metadata, daemon: &Daemon, declaration: &Declarat
     if !keeps_ids(&metadata.ceph_version) {
         return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
     }
-    match target(declaration) {
-        Ok(layout) if goes_back(metadata, &layout) => Class::Refused(Refusal::NoWayBack),
-        Ok(layout) if layout.store.0 == "bluestore" => Class::Legacy(kind),
-        Ok(layout) => not_yet(&format!("a target with store {}", layout.store)),
-        Err(refusal) => Class::Refused(refusal),
-    }
-}
-
-/// How an OSD lies on its devices, by what it said at its last boot and by how it is started.
-enum Kind {
-    Filestore,
-    ByHand,
-    Raw,
-    NotBuilt(&'static str),
-}
-
-fn kind_of(metadata: &Metadata, daemon: &Daemon) -> Kind {
-    if metadata.store.is_filestore() {
-        return match (metadata.device_mapper, metadata.on_partition) {
-            (true, _) => Kind::NotBuilt("Filestore on LVM"),
-            (false, true) => Kind::Filestore,
-            (false, false) => Kind::NotBuilt("Filestore in a directory"),
-        };
-    }
-    if !matches!(metadata.store.0.as_str(), "bluestore" | "bluestore-rdr") {
-        return Kind::NotBuilt("an object store other than BlueStore and Filestore");
-    }
-    if metadata.device_mapper {
-        return Kind::NotBuilt("BlueStore on LVM or dm-crypt");
-    }
-    if metadata.dedicated_db || metadata.dedicated_wal {
-        return Kind::NotBuilt("BlueStore with a db or wal device of its own");
-    }
-    match (daemon.activates, metadata.on_partition) {
-        (true, _) => Kind::Raw,
-        (false, false) => Kind::ByHand,
-        (false, true) => Kind::NotBuilt("BlueStore on ceph-disk partitions"),
-    }
-}
-
-fn goes_back(metadata: &Metadata, target: &Layout) -> bool {
-    metadata.store.0 == "bluestore-rdr" && target.store.0 == "bluestore"
-}
-
-fn class_of_raw(metadata: &Metadata, declaration: &Declaration) -> Class {
-    match target(declaration) {
-        Ok(layout) if layout.store == metadata.store => Class::Conforming,
-        Ok(layout) if goes_back(metadata, &layout) => Class::Refused(Refusal::NoWayBack),
-        Ok(layout) => {
-            Class::Refused(Refusal::NotBuiltYet(format!("from {} to {}", metadata.store, layout.store)))
+    match wanted {
+        Ok(layout) if metadata.store.0 == "bluestore-rdr" && layout.store.0 == "bluestore" => {
+            Class::Refused(Refusal::NoWayBack)
         }
+        Ok(_) if made.is_legacy() => Class::Legacy(made),
+        Ok(layout) => Class::Mismatched(Mismatch { made, differs: differences(made, metadata, &layout) }),
         Err(refusal) => Class::Refused(refusal),
     }
+}
+
+/// What of an OSD that was made in one of today's ways is not as wanted. Whether it is raw or on LVM is not asked: Rook starts
+/// both, and nobody's data is moved for it.
+fn differences(made: Kind, metadata: &Metadata, wanted: &Layout) -> BTreeSet<Difference> {
+    let store = (metadata.store != wanted.store)
+        .then(|| Difference::Store(metadata.store.clone(), wanted.store.clone()));
+    let encryption = match (made.is_encrypted(), wanted.encrypted) {
+        (false, true) => Some(Difference::ToBeEncrypted),
+        (true, false) => Some(Difference::ToBePlain),
+        (true, true) | (false, false) => None,
+    };
+    store.into_iter().chain(encryption).collect()
 }
 
 /// Whether what was read on the device contradicts the class that daemon and Deployment suggested: labels are hints, the
 /// device decides.
 pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
-    match (class, proof) {
-        (Class::Legacy(Legacy::FilestorePartition), Proof::FilestorePartition { .. })
-        | (Class::Legacy(Legacy::BluestoreByHand), Proof::BluestoreLabel { activatable: false, .. }) => None,
-        (Class::Legacy(Legacy::BluestoreByHand), Proof::BluestoreLabel { activatable: true, .. }) => Some(
+    let (Some(taken_for), Some(found)) = (class.migrates(), proof.made()) else {
+        return Some("there is nothing to migrate".to_owned());
+    };
+    match (taken_for, found) {
+        (taken_for, found) if taken_for == found => None,
+        // Whether a partition is one of ceph-disk's or of somebody's hand, only its table tells.
+        (Kind::BluestorePartition, Kind::BluestoreByHand) | (Kind::BluestoreByHand, Kind::BluestorePartition) => None,
+        (Kind::BluestoreByHand, Kind::Raw) => Some(
             "its Deployment looks as if made by hand, but ceph-volume made its device: it needs a new Deployment, not a new store"
                 .to_owned(),
         ),
-        (Class::Legacy(kind), Proof::BluestoreLabel { .. } | Proof::FilestorePartition { .. }) => {
-            Some(format!("it was taken for {kind}, its device says otherwise"))
-        }
-        (Class::Conforming | Class::Vacant | Class::Refused(_), Proof::BluestoreLabel { .. } | Proof::FilestorePartition { .. })
-        | (_, Proof::Vacant { .. }) => Some("there is nothing to migrate".to_owned()),
+        (taken_for, found) => Some(format!("it was taken for {taken_for}, its device says {found}")),
     }
 }
 

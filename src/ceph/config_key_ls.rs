@@ -1,0 +1,32 @@
+//! `ceph config-key ls`: of which OSDs the mons keep a dm-crypt key. Names only; the keys are never read.
+
+use std::collections::BTreeSet;
+
+use super::command::Command;
+use crate::domain::osd::OsdFsid;
+
+pub(super) fn command() -> Command {
+    Command::mon("config-key ls")
+}
+
+/// `ceph-volume lvm --dmcrypt` puts it to `dm-crypt/osd/<fsid>/luks` (`osd new` with a `dmcrypt_key`, 16.2.15), `osd destroy` takes
+/// it away.
+pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<OsdFsid>> {
+    let names: Vec<String> = serde_json::from_slice(answer)?;
+    let fsid = |name: &String| name.strip_prefix("dm-crypt/osd/")?.strip_suffix("/luks")?.parse().ok();
+    Ok(names.iter().filter_map(fsid).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_keys_of_osds_count() {
+        let answer = br#"["config-history/1/", "dm-crypt/osd/500fff8e-39ff-4d5f-a72f-3cd43f874c6b/luks", "dm-crypt/osd/x/luks",
+            "mgr/devicehealth/last_scrape"]"#;
+        let fsids: Vec<String> = parse(answer).unwrap().iter().map(OsdFsid::to_string).collect();
+        assert_eq!(fsids, ["500fff8e-39ff-4d5f-a72f-3cd43f874c6b"]);
+        assert!(parse(b"[]").unwrap().is_empty());
+    }
+}

@@ -1,0 +1,31 @@
+//! What an OSD that is there is to become: what its owner declares for its node and its device.
+
+use super::Refusal;
+use crate::domain::observation::{Daemon, Metadata, Observation};
+use crate::domain::osd::{Layout, Mode};
+use crate::domain::provision;
+
+/// The layout that the owner wants of an OSD.
+///
+/// Raw is what Rook itself chooses from 1.4 on for a whole disk or partition without encryption, db, wal or several OSDs
+/// (`design.md` section 3); the rest needs lvm.
+pub(super) fn target(metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> Result<Layout, Refusal> {
+    let store = seen.kube.declaration.store.clone();
+    let config = match &daemon.node {
+        Some(node) => provision::config_of(node, &metadata.devices, seen),
+        None => seen.kube.declaration.storage.config.clone(),
+    };
+    let not_yet = |what: String| Err(Refusal::NotBuiltYet(what));
+    if let Some(why) = config.unreadable.first() {
+        return not_yet(why.clone());
+    }
+    if let Some(count) = config.osds_per_device.filter(|count| *count > 1) {
+        return not_yet(format!("a target with {count} OSDs on a device (osdsPerDevice)"));
+    }
+    if let Some(device) = config.metadata_device.filter(|name| !name.is_empty()) {
+        return not_yet(format!("a target with its database on another device (metadataDevice {device})"));
+    }
+    let encrypted = config.encrypted == Some(true);
+    let mode = if encrypted { Mode::Lvm } else { Mode::Raw };
+    Ok(Layout { store, mode, encrypted })
+}
