@@ -156,6 +156,7 @@ mod tests {
                 capability: Capability {
                     ceph_version: "ceph version 16.2.15".into(),
                     raw_osd_id: true,
+                    stores: [].into(),
                     missing_tools: [].into(),
                     key_accepted: false,
                 },

@@ -19,6 +19,7 @@ pub(crate) fn request() -> NodeRequest {
         device_class: Some("hdd".to_owned()),
         on_file: false,
         db: None,
+        directory: None,
     }
 }
 

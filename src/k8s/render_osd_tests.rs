@@ -40,8 +40,6 @@ pub(crate) fn declaration() -> Declaration {
         external: false,
         removes_out_osds: false,
         host_network: false,
-        encrypted: false,
-        unsupported: Vec::new(),
         storage: Storage::default(),
         pg_healthy_regex: None,
     }

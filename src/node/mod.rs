@@ -234,6 +234,7 @@ pub(crate) mod tests {
             device_class: None,
             on_file: false,
             db: None,
+            directory: None,
         }
     }
 

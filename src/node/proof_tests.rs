@@ -1,6 +1,7 @@
+use super::super::table::CEPH_DATA;
 use super::*;
 use crate::domain::inspection::{NodeTask, RecordId};
-use crate::domain::osd::{ClusterFsid, Layout, Mode, NodeName, ObjectStore, OsdId};
+use crate::domain::osd::{ClusterFsid, Kind, Layout, Mode, NodeName, ObjectStore, OsdId, Role};
 
 fn fsid(n: u8) -> OsdFsid {
     format!("00000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
@@ -24,10 +25,10 @@ fn label(osd_fsid: OsdFsid) -> Proof {
 }
 
 fn filestore() -> Proof {
-    Proof::FilestorePartition {
-        data_part_uuid: "d".into(),
-        fs_uuid: "f".into(),
-        journal_part_uuid: "j".into(),
+    Proof::Partitions {
+        made: Kind::FilestorePartition,
+        parts: [(Role::Data, "d".to_owned()), (Role::Journal, "j".to_owned())].into(),
+        fs_uuid: Some("f".into()),
         osd_fsid: fsid(1),
         whoami: OsdId(1),
         cluster: cluster(1),
@@ -49,11 +50,12 @@ fn request() -> NodeRequest {
         device_class: None,
         on_file: false,
         db: None,
+        directory: None,
     }
 }
 
 fn evidence(proof: Proof) -> Evidence {
-    Evidence { device: device(), proof, usable_bytes: 1000 }
+    Evidence { device: device(), proof, usable_bytes: 1000, beside: Vec::new() }
 }
 
 fn bluestore(
@@ -128,6 +130,7 @@ fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
             old: fsid(old),
             record: RecordId(record.into()),
         },
+        beside: Vec::new(),
         proof: None,
         about: None,
     };

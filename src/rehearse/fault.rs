@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use chrono::TimeDelta;
 
-use crate::domain::classify::{self, Class};
+use crate::domain::classify;
 use crate::domain::observation::SlotState;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;

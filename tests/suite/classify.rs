@@ -1,11 +1,13 @@
 //! Each class and each refusal, from the small world with one thing changed.
 
-use osd_migrate::domain::classify::{self, Class, Legacy, Refusal};
+use osd_migrate::domain::classify::{self, Class, Difference, Mismatch, Refusal};
 use osd_migrate::domain::inspection::Proof;
 use osd_migrate::domain::observation::SlotState;
-use osd_migrate::domain::osd::{Layout, NodeName, ObjectStore, OsdId};
+use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId};
 
-use crate::support::build::{BY_HAND, FILESTORE, MODE, World, evidence, metadata};
+use osd_migrate::domain::storage::DeviceConfig;
+
+use crate::support::build::{BY_HAND, FILESTORE, MODE, World, encrypted, evidence, metadata};
 
 const RAW: OsdId = OsdId(5);
 
@@ -33,8 +35,8 @@ fn the_small_world_has_two_legacy_osds_and_four_as_wanted() {
     assert_eq!(classes.len(), 6);
     for (osd, class) in classes {
         let expected = match osd {
-            BY_HAND => Class::Legacy(Legacy::BluestoreByHand),
-            FILESTORE => Class::Legacy(Legacy::FilestorePartition),
+            BY_HAND => Class::Legacy(Kind::BluestoreByHand),
+            FILESTORE => Class::Legacy(Kind::FilestorePartition),
             _ => Class::Conforming,
         };
         assert_eq!(class, expected, "{osd}");
@@ -56,51 +58,97 @@ fn a_slot_that_nobody_runs_is_refused_with_what_is_missing() {
 }
 
 #[test]
-fn sources_that_this_version_does_not_take_are_named() {
-    for (osd, change, what) in [
-        (BY_HAND, (|w| w.daemon(BY_HAND).pvc_backed = true) as fn(&mut World), "PersistentVolumeClaim"),
-        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().device_mapper = true, "LVM or dm-crypt"),
-        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().dedicated_db = true, "db or wal"),
-        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().dedicated_wal = true, "db or wal"),
-        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().on_partition = true, "ceph-disk partitions"),
+fn each_way_in_which_an_osd_was_made_is_told_apart() {
+    type Change = fn(&mut World);
+    let cases: [(OsdId, Change, Kind); 9] = [
+        (FILESTORE, |_| {}, Kind::FilestorePartition),
+        // The directory lies on a partition of the system's disk: what counts is that nothing is mounted for it.
+        (FILESTORE, |w| w.daemon(FILESTORE).mounts_device = false, Kind::FilestoreDirectory),
         (
             FILESTORE,
-            |w| w.slot(FILESTORE).metadata.as_mut().unwrap().device_mapper = true,
-            "Filestore on LVM",
+            |w| {
+                w.daemon(FILESTORE).activates = true;
+                w.slot(FILESTORE).metadata.as_mut().unwrap().device_mapper = true;
+            },
+            Kind::FilestoreLvm,
         ),
-        (FILESTORE, |w| w.slot(FILESTORE).metadata.as_mut().unwrap().on_partition = false, "directory"),
-    ] {
-        let said = not_built(osd, change);
-        assert!(said.contains(what), "{said}");
+        (BY_HAND, |_| {}, Kind::BluestoreByHand),
+        (
+            BY_HAND,
+            |w| w.slot(BY_HAND).metadata.as_mut().unwrap().on_partition = true,
+            Kind::BluestorePartition,
+        ),
+        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().on_file = true, Kind::BluestoreDirectory),
+        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().dedicated_db = true, Kind::BluestoreByHand),
+        // A system on LVM, and a directory of it.
+        (
+            FILESTORE,
+            |w| {
+                w.daemon(FILESTORE).mounts_device = false;
+                w.slot(FILESTORE).metadata.as_mut().unwrap().device_mapper = true;
+            },
+            Kind::FilestoreDirectory,
+        ),
+        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().dedicated_wal = true, Kind::BluestoreByHand),
+    ];
+    for (osd, change, kind) in cases {
+        assert_eq!(class_of(&World::new().with(change), osd), Class::Legacy(kind));
     }
 }
 
-/// A directory OSD shows the system disk in `devices`: it must never be taken for a whole device.
+/// Rook starts both, and nobody's data is moved for it.
 #[test]
-fn a_filestore_in_a_directory_is_not_taken_for_a_device() {
-    assert!(
-        not_built(FILESTORE, |w| {
-            let metadata = w.slot(FILESTORE).metadata.as_mut().unwrap();
-            metadata.on_partition = false;
-            metadata.devices = vec!["sda".to_owned()];
-        })
-        .contains("directory")
-    );
+fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
+    let on_lvm = |w: &mut World| {
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(RAW).mode = Some(Mode::Lvm);
+    };
+    assert_eq!(class_of(&World::new().with(on_lvm), RAW), Class::Conforming);
 }
 
 #[test]
-fn targets_that_this_version_does_not_make_are_named() {
-    assert!(not_built(BY_HAND, |w| w.seen.kube.declaration.encrypted = true).contains("encryption"));
+fn what_is_not_as_wanted_is_named() {
+    let mismatch = |change: fn(&mut World)| match class_of(&World::new().with(change), RAW) {
+        Class::Mismatched(mismatch) => mismatch,
+        other => panic!("{other:?}"),
+    };
+    let plain_to_encrypted = mismatch(|w| w.seen.kube.declaration.storage = encrypted());
+    let expected = Mismatch { made: Kind::Raw, differs: [Difference::ToBeEncrypted].into() };
+    assert_eq!(plain_to_encrypted, expected);
+    let to_plain = mismatch(|w| {
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.slot(RAW).dmcrypt_key = true;
+    });
+    assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
+    let both = mismatch(|w| {
+        w.seen.kube.declaration.storage = encrypted();
+        w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());
+    });
+    assert_eq!(both.differs.len(), 2);
+    assert!(both.to_string().contains("store bluestore, wanted bluestore-rdr"), "{both}");
+}
+
+#[test]
+fn the_raw_kind_with_encryption_is_known_by_its_deployment() {
+    let world = World::new().with(|w| {
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(RAW).mode = Some(Mode::Raw);
+    });
+    let class = class_of(&world, RAW);
+    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+}
+
+#[test]
+fn sources_and_targets_that_this_version_does_not_take_are_named() {
+    assert!(not_built(BY_HAND, |w| w.daemon(BY_HAND).pvc_backed = true).contains("PersistentVolumeClaim"));
+    let config =
+        |w: &mut World, change: fn(&mut DeviceConfig)| change(&mut w.seen.kube.declaration.storage.config);
+    let with_db = |w: &mut World| config(w, |c| c.metadata_device = Some("nvme0n1".to_owned()));
+    assert!(not_built(BY_HAND, with_db).contains("metadataDevice nvme0n1"));
+    assert!(not_built(RAW, |w| config(w, |c| c.osds_per_device = Some(2))).contains("osdsPerDevice"));
     assert!(
-        not_built(BY_HAND, |w| w.seen.kube.declaration.unsupported.push("a metadata device".to_owned()))
-            .contains("a metadata device")
+        not_built(RAW, |w| config(w, |c| c.unreadable = vec!["x is no number".to_owned()])).contains("x is")
     );
-    assert!(
-        not_built(BY_HAND, |w| w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()))
-            .contains("bluestore-rdr")
-    );
-    // One that is as wanted but for encryption is not called conforming.
-    assert!(not_built(RAW, |w| w.seen.kube.declaration.encrypted = true).contains("encryption"));
 }
 
 #[test]
@@ -146,14 +194,14 @@ fn a_store_that_nobody_here_knows_is_not_migrated() {
 
 #[test]
 fn the_target_is_raw_of_the_declared_store() {
-    let target = classify::target(&World::new().seen.kube.declaration);
-    assert_eq!(target, Ok(Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false }));
+    let target = classify::target_of(BY_HAND, &World::new().seen);
+    assert_eq!(target, Some(Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false }));
 }
 
 #[test]
 fn the_device_has_the_last_word_about_the_class() {
-    let by_hand = Class::Legacy(Legacy::BluestoreByHand);
-    let filestore = Class::Legacy(Legacy::FilestorePartition);
+    let by_hand = Class::Legacy(Kind::BluestoreByHand);
+    let filestore = Class::Legacy(Kind::FilestorePartition);
     let label = evidence(BY_HAND).proof;
     let partition = evidence(FILESTORE).proof;
     let Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. } = label.clone() else { panic!() };
@@ -188,8 +236,12 @@ fn every_class_and_refusal_has_words_for_a_person() {
     ];
     let classes = [
         Class::Conforming,
-        Class::Legacy(Legacy::BluestoreByHand),
-        Class::Legacy(Legacy::FilestorePartition),
+        Class::Legacy(Kind::BluestoreByHand),
+        Class::Legacy(Kind::FilestorePartition),
+        Class::Mismatched(Mismatch {
+            made: Kind::Raw,
+            differs: [Difference::ToBeEncrypted, Difference::ToBePlain].into(),
+        }),
     ];
     for class in refusals.into_iter().map(Class::Refused).chain(classes) {
         assert!(class.to_string().len() > 8, "{class:?}");

@@ -73,10 +73,15 @@ fn a_proof_that_names_another_osd_or_cluster_proves_nothing() {
             let world = World::recorded(osd).report_with(osd, |r| {
                 match &mut r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().proof {
                     Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. }
-                    | Proof::FilestorePartition { osd_fsid, whoami, cluster, .. } => {
+                    | Proof::Partitions { osd_fsid, whoami, cluster, .. } => {
                         change(osd_fsid, whoami, cluster);
                     }
-                    Proof::Vacant { .. } => unreachable!("neither is a free disk"),
+                    Proof::Volume { .. }
+                    | Proof::Luks { .. }
+                    | Proof::Directory { .. }
+                    | Proof::Vacant { .. } => {
+                        unreachable!("neither is made so")
+                    }
                 }
             });
             let next = world.plan();

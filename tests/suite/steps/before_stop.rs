@@ -11,7 +11,7 @@ fn before_stop_a_withdrawn_wish_gives_the_record_up() {
         |w| w.seen.kube.declaration.confirmed = false,
         |w| w.policy.select = [FILESTORE].into(),
         |w| w.policy.skip = [OSD].into(),
-        |w| w.seen.kube.declaration.encrypted = true,
+        |w| w.seen.kube.declaration.storage = encrypted(),
         |w| w.daemon(OSD).activates = true,
         |w| w.daemon(OSD).held_by_others = Some("Rook replaces it".to_owned()),
     ];

@@ -20,8 +20,8 @@ use osd_migrate::domain::osd::{ClusterFsid, Epoch, NodeName, OsdFsid, OsdId, PgI
 use osd_migrate::domain::plan;
 
 use crate::support::build::{
-    BY_HAND, FILESTORE, GIB, POOL, World, claim, foreign, label, members, metadata, old, old_content, pg_id,
-    quarantine, states, tombstone, word,
+    BY_HAND, FILESTORE, GIB, POOL, World, claim, encrypted, foreign, label, members, metadata, old,
+    old_content, pg_id, quarantine, states, tombstone, word,
 };
 use crate::support::check;
 

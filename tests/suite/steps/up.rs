@@ -178,7 +178,7 @@ fn an_osd_that_came_up_as_something_else_is_left_alone() {
 
 #[test]
 fn settled_is_judged_by_the_record_and_not_by_todays_declaration() {
-    let world = World::filled(OSD).with(|w| w.seen.kube.declaration.encrypted = true);
+    let world = World::filled(OSD).with(|w| w.seen.kube.declaration.storage = encrypted());
     assert_eq!(word(&world.plan()), Some("closing"));
 }
 

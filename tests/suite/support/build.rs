@@ -20,10 +20,12 @@ use osd_migrate::domain::observation::{
     Slot, SlotState,
 };
 use osd_migrate::domain::osd::{
-    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Kind, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId,
+    Role, Weight,
 };
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::{Declaration, Policy};
+use osd_migrate::domain::storage::{DeviceConfig, Storage};
 
 /// OSDs of the small world.
 pub(crate) const OSDS: u32 = 6;
@@ -95,10 +97,11 @@ pub(crate) fn identity(osd: OsdId) -> DeviceIdentity {
 pub(crate) fn evidence(osd: OsdId) -> Evidence {
     let (osd_fsid, whoami, cluster) = (old(osd), osd, cluster());
     let proof = if osd == FILESTORE {
-        Proof::FilestorePartition {
-            data_part_uuid: "11111111-aaaa".to_owned(),
-            fs_uuid: "22222222-bbbb".to_owned(),
-            journal_part_uuid: "33333333-cccc".to_owned(),
+        let parts = [(Role::Data, "11111111-aaaa"), (Role::Journal, "33333333-cccc")];
+        Proof::Partitions {
+            made: Kind::FilestorePartition,
+            parts: parts.map(|(role, uuid)| (role, uuid.to_owned())).into(),
+            fs_uuid: Some("22222222-bbbb".to_owned()),
             osd_fsid,
             whoami,
             cluster,
@@ -106,13 +109,13 @@ pub(crate) fn evidence(osd: OsdId) -> Evidence {
     } else {
         Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: false }
     };
-    Evidence { device: identity(osd), proof, usable_bytes: 6 * GIB }
+    Evidence { device: identity(osd), proof, usable_bytes: 6 * GIB, beside: Vec::new() }
 }
 
 /// What is on the device of an untouched OSD.
 pub(crate) fn old_content(osd: OsdId) -> Content {
     if osd == FILESTORE {
-        Content::Osd { osd_fsid: old(osd), whoami: osd, cluster: cluster() }
+        Content::Osd { made: Kind::FilestorePartition, osd_fsid: old(osd), whoami: osd, cluster: cluster() }
     } else {
         label(old(osd), osd, true)
     }
@@ -132,6 +135,7 @@ pub(crate) fn able() -> Capability {
     Capability {
         ceph_version: "ceph version 16.2.15 pacific".to_owned(),
         raw_osd_id: true,
+        stores: [ObjectStore::bluestore()].into(),
         missing_tools: BTreeSet::new(),
         key_accepted: true,
     }
@@ -153,6 +157,7 @@ pub(crate) fn metadata(store: &str, osd: OsdId, on_partition: bool) -> Metadata 
         dedicated_db: false,
         dedicated_wal: false,
         device_mapper: false,
+        on_file: false,
     }
 }
 
@@ -187,6 +192,7 @@ fn slot(osd: OsdId) -> Slot {
             metadata("bluestore", osd, false)
         }),
         used_bytes: Some(GIB),
+        dmcrypt_key: false,
     }
 }
 
@@ -202,6 +208,9 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         node: Some(node_of(osd)),
         image: "ceph:16".to_owned(),
         activates: !legacy,
+        mode: (!legacy).then_some(MODE),
+        mounts_device: osd == FILESTORE,
+        data_dir: None,
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
@@ -236,11 +245,15 @@ pub(crate) fn declaration() -> Declaration {
         external: false,
         removes_out_osds: false,
         host_network: false,
-        encrypted: false,
-        unsupported: Vec::new(),
-        storage: osd_migrate::domain::storage::Storage::default(),
+        storage: Storage { all_nodes: true, ..Storage::default() },
         pg_healthy_regex: None,
     }
+}
+
+/// A declaration that wants OSDs encrypted.
+pub(crate) fn encrypted() -> Storage {
+    let config = DeviceConfig { encrypted: Some(true), ..DeviceConfig::default() };
+    Storage { all_nodes: true, config, ..Storage::default() }
 }
 
 pub(crate) fn observation() -> Observation {
