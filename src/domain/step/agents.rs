@@ -263,11 +263,10 @@ impl<'a> Step<'a> {
             spare: (task == NodeTask::Rebuild && self.facts.disk == DiskFact::Old)
                 .then(|| self.only_lacking()),
         };
-        // A look changes nothing: nobody needs to be kept away for it.
+        // A look changes nothing, and an old directory is nobody's: nobody needs to be kept away.
         match task {
-            NodeTask::Inspect => Next::Do(agent),
             NodeTask::Rebuild | NodeTask::GiveBack => self.fenced(agent),
-            NodeTask::Clear => Next::Do(agent),
+            NodeTask::Inspect | NodeTask::Clear => Next::Do(agent),
         }
     }
 }
