@@ -64,9 +64,9 @@ mkfs() { # ID HOST DATA KIND
   store=$(store_of "$4")
   case $4 in
     bluestore-dir) # three sparse files; the links block, block.db and block.wal to them come from these settings
-      more=(--bluestore-block-path "$3/bluestore-block" --bluestore-block-size 4G --bluestore-block-create true
-        --bluestore-block-db-path "$3/bluestore-db" --bluestore-block-db-size 1G --bluestore-block-db-create true
-        --bluestore-block-wal-path "$3/bluestore-wal" --bluestore-block-wal-size 576M --bluestore-block-wal-create true) ;;
+      more=(--bluestore-block-path "$3/bluestore-block" --bluestore-block-size $((4 << 30)) --bluestore-block-create true
+        --bluestore-block-db-path "$3/bluestore-db" --bluestore-block-db-size $((1 << 30)) --bluestore-block-db-create true
+        --bluestore-block-wal-path "$3/bluestore-wal" --bluestore-block-wal-size $((576 << 20)) --bluestore-block-wal-create true) ;;
   esac
   [ "$store" = filestore ] || on "$2" bash -c 'echo bluestore > "$1/type"' - "$3"
   on "$2" chown -R ceph:ceph "$3/" &&

@@ -62,6 +62,8 @@ def scheme_of(disks, osds):
                 | {key: details[key] for key in ("partitionUuid", "sizeMB", "offsetMB")}
                 for osd, kind, details in found
             ]}
+    for entry in entries.values():
+        entry["partitions"] = dict(sorted(entry["partitions"].items()))
     return {"metadata": metadata, "entries": [entries[osd] for osd in sorted(entries)]} if entries else None
 
 
