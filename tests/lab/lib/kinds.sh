@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # The kinds of OSDs: which disks, partitions and directories each has. stores.sh puts the stores on them, osd_deployments.sh
 # makes what runs them. Facts that name a place (part, block, db, wal, journal) hold it as the data directory's link does.
-KINDS="raw raw-part raw-db bluestore-dev bluestore-dev-db bluestore-hand-part bluestore-dir bluestore-part bluestore-part-db
-  filestore-dir filestore-part filestore-ext4 filestore-journal rook-part rook-part-db rook-filestore"
+KINDS="raw raw-part raw-db bluestore-dev bluestore-dev-db bluestore-hand-part bluestore-dir bluestore-part bluestore-part-db"
+KINDS+=" filestore-dir filestore-part filestore-ext4 filestore-journal rook-part rook-part-db rook-filestore"
 LEGACY_DATA=/var/lib/rook # Rook <= 1.2 kept OSD data at <dataDirHostPath>/osd<id>
 STORAGE=/var/storage      # and of `directories[].path` P at P/osd<id>; here every P is below this
 PARTUUID=/dev/disk/by-partuuid
@@ -16,7 +16,7 @@ SHARED_BYSTANDER=9 # on a disk that OSDs share; on an OSD's own disk it is numbe
 host_of_osd() { echo "h$(($1 % 3 + 1))"; }
 newuuid() { cat /proc/sys/kernel/random/uuid; }
 store_of() { case $1 in filestore-* | rook-filestore) echo filestore ;; *) echo bluestore ;; esac } # KIND
-is_kind() { case " ${KINDS//$'\n'/ } " in *" $1 "*) ;; *) false ;; esac }
+is_kind() { case " $KINDS " in *" $1 "*) ;; *) false ;; esac }
 
 # The disks, with their partitions, one after the other and before any store: while a table is re-read its partitions come
 # and go, and ceph-volume on that host, which looks at every device, dies of a file in /sys that vanishes under it.

@@ -10,7 +10,7 @@ kind_of() { # ID: as LAYOUT says
 check_layout() {
   local e
   for e in ${LAYOUT//,/ }; do
-    [[ $e =~ ^[0-9]+= ]] && is_kind "${e#*=}" || usage "not a layout: '$e' (ID=KIND, with a kind of ${KINDS//$'\n'/})"
+    [[ $e =~ ^[0-9]+= ]] && is_kind "${e#*=}" || usage "not a layout: '$e' (ID=KIND; kinds: $KINDS)"
     [ "${e%%=*}" -lt "$OSDS" ] || usage "the layout names osd.${e%%=*}, but there are $OSDS OSDs"
   done
 }
