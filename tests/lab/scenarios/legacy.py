@@ -1,0 +1,142 @@
+"""Every legacy kind of OSD: rows (kind, release) that share a bring-up, each OSD migrated by the Job to what the CephCluster asks
+for, objects compared afterwards. What lies beside an OSD stays as it is, byte for byte; what was a part of it is cleared.
+`make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster."""
+import os
+
+from .new_osds import seconds
+
+RUN = ["run", "--confirm", "yes-really-migrate-osds"]
+# osd.N is on host N % 3 + 1. Those in directories lie on one host, so that they share its free disks.
+MIXED = ["filestore-ext4", "filestore-dir", "bluestore-part-db", "filestore-journal", "bluestore-dir", "rook-part-db",
+         "bluestore-dev-db", "bluestore-hand-part", "raw"]  # fmt: skip
+REST = ["filestore-part", "bluestore-part", "rook-part", "rook-filestore", "bluestore-dev", "filestore-journal", "raw-part", "raw-db",
+        "bluestore-part-db"]  # fmt: skip
+BLUESTORE = ["bluestore-part", "bluestore-dir", "bluestore-part-db", "rook-part", "rook-part-db", "bluestore-dev", "bluestore-dev-db",
+             "bluestore-hand-part", "raw"]  # fmt: skip
+HALF = ["filestore-part", "filestore-dir", "bluestore-dev", "filestore-ext4", "raw", "raw"]
+# (release, release of the OSDs where it is another, kinds)
+MATRIX = [("16.2.15", None, MIXED), ("16.2.15", None, REST), ("18.2", None, BLUESTORE), ("20.2", None, BLUESTORE), ("18.2", "16.2.15", HALF)]
+FREE = "free"  # disks that are selected, for what lies in directories
+# CRUSH weights are TiB; the lab's disks have 6 GiB.
+WEIGHT_OF_A_DISK = 6 / 1024
+
+
+def run(world):
+    for row in MATRIX if world.full else MATRIX[:1]:
+        bring_up(world, *row)
+        if row != MATRIX[-1] and world.full:
+            left = world.down()
+            assert not left, f"the lab left behind: {left}"
+
+
+def bring_up(world, release, osd_release, kinds):
+    world.say(f"Ceph {release}{f' with OSDs of {osd_release}' if osd_release else ''}: {', '.join(kinds)}")
+    layout = ",".join(f"{osd}={kind}" for osd, kind in enumerate(kinds))
+    world.up(layout=layout, osds=len(kinds), release=release, osd_release=osd_release)
+    world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{FREE}-")
+    osds = {osd: facts(world, osd) for osd in range(len(kinds))}
+    legacy = [osd for osd, kind in enumerate(kinds) if not kind.startswith("raw")]
+    world.lab("write", "200")
+    world.adorn()
+    before, fsids, bystanders = world.shape(), world.fsids(), digests(world, osds)
+    epoch = world.epoch()
+    migrate(world, osds, legacy)
+    expect(world, osds, legacy, before, fsids)
+    assert digests(world, osds) == bystanders, "a neighbour was written to"
+    world.expect_calm(epoch)
+    figures(world, osds, release, osd_release)
+
+
+def facts(world, osd):
+    with open(os.path.join(world.folder(), "osd", str(osd)), encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+
+
+def digests(world, osds):
+    """Of what is nobody's part: neighbouring partitions, and the disks of OSDs that are as wanted are told by their fsids."""
+    found = {}
+    for osd in osds.values():
+        if osd.get("bystander"):
+            found[osd["bystander"]] = world.lab("digest", *osd["bystander"].split()).stdout.split()[0]
+    return found
+
+
+def migrate(world, osds, legacy):
+    """All of them in one Job. Of OSDs in directories one is left without a disk first, and told so by name; a disk is put in, and
+    the next run does the rest."""
+    homeless = [osd for osd in legacy if osds[osd]["kind"].endswith("-dir")]
+    for osd in homeless[1:]:
+        world.lab("disk", osds[osd]["host"], f"{FREE}-{osd}")
+    log = finished(world, "plan", ["plan"], 60)
+    print(log[log.find("OSD") :], flush=True)
+    log = finished(world, "first", RUN, 60 + 60 * len(legacy))
+    stores = world.stores()
+    if not homeless:
+        return
+    waits = [osd for osd in homeless if osds[osd]["dir"] and world.fsids()[osd] == osds[osd]["uuid"]]
+    assert len(waits) == 1, f"without a disk: {waits}, stores {stores}"
+    host = osds[waits[0]]["host"]
+    sentence = next((line for line in log.splitlines() if f"osd.{waits[0]}" in line and "disk" in line and host in line), None)
+    assert sentence, f"nobody was told that osd.{waits[0]} needs a disk:\n{log[-2000:]}"
+    world.say(f"without a disk: {sentence.split(' ', 1)[-1]}")
+    world.lab("disk", host, f"{FREE}-{waits[0]}")
+    finished(world, "second", RUN, 120)
+
+
+def finished(world, name, args, limit):
+    world.start(name, args)
+    result = world.wait_for(name, limit)
+    log = world.log(name)
+    assert result == ("Complete", 0), (name, result, log[-6000:])
+    return log
+
+
+def expect(world, osds, legacy, before, fsids):
+    world.lab("wait-clean", "120")
+    world.lab("verify")
+    world.expect_nothing_left()
+    stores = world.stores()
+    assert stores == dict.fromkeys(stores, "bluestore"), stores
+    changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
+    assert changed == set(legacy), f"made anew: {sorted(changed)}, legacy: {legacy}"
+    after = world.shape()
+    moved = {f"osd.{osd}" for osd in legacy if osds[osd]["kind"].endswith("-dir")}
+    assert weightless(after, moved) == weightless(before, moved), f"the cluster changed its shape:\n{before}\n{after}"
+    for _, name, _, weight, _ in after["tree"]:
+        assert name not in moved or abs(weight - WEIGHT_OF_A_DISK) < 0.0002, f"{name} weighs {weight}"
+    for osd in legacy:
+        cleared(world, osd, osds[osd])
+
+
+def weightless(shape, moved):
+    """Without the weights of those whose size has changed."""
+    tree = [(*node[:3], None if node[1] in moved else node[3], node[4]) for node in shape["tree"]]
+    return {**shape, "tree": tree}
+
+
+def cleared(world, osd, facts_):
+    """Nothing of the old OSD is left to be taken for one: its parts on other devices, its directory."""
+    host = facts_["host"]
+    for part in ["db", "wal", "journal"]:
+        device = facts_.get(part, "")
+        if not device.startswith("/dev/") or not lies_elsewhere(facts_, part):
+            continue
+        head = world.lab("on", host, "bash", "-c", 'head -c 1M "$1" | tr -d "\\0" | wc -c', "-", device).stdout.strip()
+        assert head == "0", f"{part} of osd.{osd} on {device} was not cleared"
+    if facts_["kind"].endswith("-dir"):
+        gone = world.lab("on", host, "test", "-e", facts_["dir"], check=False).returncode
+        assert gone, f"{facts_['dir']} of osd.{osd} is still there"
+
+
+def lies_elsewhere(facts_, part):
+    """On another disk than the one that was made anew."""
+    return facts_["kind"].endswith(("-db", "-journal")) and part in ("db", "wal", "journal")
+
+
+def figures(world, osds, release, osd_release):
+    for record in world.closed():
+        stages = seconds(record)
+        kind = osds[record["osd"]]["kind"]
+        words = ", ".join(f"{name} {took:.1f}" for name, took in stages.items())
+        on = f"{release}/{osd_release}" if osd_release else release
+        print(f"    {on} | {kind} | osd.{record['osd']} | {sum(stages.values()):.1f} s | {words}", flush=True)
