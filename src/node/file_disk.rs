@@ -9,12 +9,13 @@ use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, fcntl_lock, flock, makedev, mknodat};
 use rustix::io::Errno;
 
 use super::Host;
-use super::command::{QUICK, run};
+use super::command::{QUICK, blocking, run};
 use super::devices::{self, Disk, NO_DEVICE};
 use super::error::NodeError;
 use super::query::Query;
@@ -27,6 +28,9 @@ const FILE: &str = "osd-on-file.img";
 const NAME: &str = "osd-on-file";
 /// The kernel's major number of loop devices.
 const LOOPS: u32 = 7;
+/// So often, this far apart, a loop that was just made is looked for: five seconds, within `QUICK`.
+const TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// Its size.
 pub(crate) const BYTES: u64 = 10 << 30;
 
@@ -101,7 +105,8 @@ impl Attached {
             }
         };
         let name = node.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        let number = devices::same_device(&host.sys_block.join(&name), &node)
+        let number = shown(host.sys_block.join(&name), node.clone())
+            .await?
             .map_err(|why| NodeError::Refused(format!("{}: {why}", path.display())))?;
         Ok(Self { disk: disk(name, node, number), _file: file })
     }
@@ -116,6 +121,23 @@ pub(crate) async fn detach(host: &Host) -> Result<(), NodeError> {
         }
     }
     Ok(())
+}
+
+/// Waits until the kernel's folder shows the loop as its node says. Where the node is itself a container, somebody may have to
+/// put it there first.
+async fn shown(sys: PathBuf, node: PathBuf) -> Result<Result<(u32, u32), String>, NodeError> {
+    blocking("look at", node.display().to_string(), QUICK, move || Ok(shown_patiently(&sys, &node))).await
+}
+
+#[expect(clippy::disallowed_methods, reason = "on a thread that may wait")]
+fn shown_patiently(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
+    for _ in 1..TRIES {
+        if let Ok(number) = devices::same_device(sys, node) {
+            return Ok(number);
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    devices::same_device(sys, node)
 }
 
 fn make(path: &Path) -> Result<File, NodeError> {

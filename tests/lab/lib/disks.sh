@@ -2,6 +2,7 @@
 # Disks: loop devices on sparse files, listed in $DIR/disks as HOST NAME /dev/loopN. There is no udevd on a host (its kernel
 # events would reach all hosts alike), so a watcher does its part, and this kernel has no partition table parser, so
 # `reread` does the kernel's.
+ON_FILE=osd-migrate/osd-on-file.img # below a host's dataDirHostPath: the disk of TEST_ENVIRONMENT_OSD_STORE_ON_FILE
 DISK_GIB=6 # ceph-volume calls less than 5 GB "insufficient space"
 
 new_disk() { # HOST NAME GIB -> /dev/loopN
@@ -28,6 +29,14 @@ reread() { # /dev/loopN: make the kernel's partitions what the table says. Only 
   while read -r n start size; do addpart "$1" "$n" "$start" "$size"; done < <(comm -13 <(echo "$have") <(echo "$want") | grep .)
 }
 
+file_loops() { # HOST -> loopN, of the file for tests: its agents make them, so they are in no list
+  local f="$DIR/h/$1/rook/$ON_FILE" l inode
+  [ -e "$f" ] || return 0
+  while read -r l inode; do
+    [ "$inode" != "$(stat -c %i "$f")" ] || echo "${l#/dev/}"
+  done < <(losetup -n -l -O NAME,BACK-INO)
+}
+
 sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
   local h=$1 on_host name l k part dev p
   ! is_uml "$h" || return 0 # it has a udevd
@@ -40,7 +49,7 @@ sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
     for part in "/sys/block/$k" "/sys/block/$k/$k"p*; do
       { read -r dev < "$part/dev"; } 2> /dev/null && echo "${part##*/} $k ${dev%:*} ${dev#*:} $name"
     done
-  done < "$DIR/disks" | nsenter -t "$p" -m -p bash "$SRC/lib/sync_dev.sh"
+  done < <(cat "$DIR/disks"; file_loops "$h" | sed "s,.*,$h on-file /dev/&,") | nsenter -t "$p" -m -p bash "$SRC/lib/sync_dev.sh"
   exec 9>&-
 }
 
@@ -60,8 +69,13 @@ watch_disks() {
         now[$h]+=" ${part##*/}:$a:$b:$c"
       done
     done 2> /dev/null < "$DIR/disks"
-    for h in "${!now[@]}"; do
-      [ "${seen[$h]:-}" = "${now[$h]}" ] || { sync_dev "$h"; seen[$h]=${now[$h]}; }
+    for h in $NODES; do # whose a loop of the file is, sync_dev finds out
+      if [ -e "$DIR/h/$h/rook/$ON_FILE" ]; then
+        for part in /sys/block/loop*/loop/backing_file; do
+          { read -r a < "$part"; } 2> /dev/null && [[ $a = *"${ON_FILE##*/}" ]] && now[$h]+=" $part"
+        done
+      fi
+      [ "${seen[$h]:-}" = "${now[$h]:-}" ] || { sync_dev "$h"; seen[$h]=${now[$h]:-}; }
     done
     read -rt 0.5 -u "$idle" || true
   done
@@ -127,9 +141,12 @@ cmd_digest() { # NAME [PART]: SHA-256 of a disk or of a partition, as it is on t
 }
 
 detach_disks() { # only loops on files of this lab; a mount that is just going away may hold one for a moment
-  local l f left
+  local l f h left
   for _ in {1..50}; do
     left=0
+    for h in $NODES; do
+      for l in $(file_loops "$h"); do left=1; losetup -d "/dev/$l" 2> /dev/null; done
+    done
     while read -r l f; do
       case $f in "$DIR/img/"*) ;; *) continue ;; esac
       left=1

@@ -1,4 +1,5 @@
 """What can be killed, and a run that is killed again and again at given moments, a Job after the other, until one ends."""
+import collections
 import time
 
 # What a phase looks like in the milestones: waiting phases begin with the save before them.
@@ -8,10 +9,11 @@ BEGINS = {"stopping": "stop", "rebuilding": "rebuild", "settling": "new", "inspe
 def spread(world, moments, prefix="killed", args=None):
     """Starts the run and kills at each moment (OSD, phase, seconds into it, kind) until it is finished, which it must be in
     the end. Returns how many kills and how many Jobs that took."""
+    before = closings(world)
     job, jobs, kills = world.start(f"{prefix}-1", args), 1, 0
     for osd, phase, delay, kind in moments:
         name = "a node" if osd is None else f"osd.{osd}"
-        seen = await_phase(world, job, osd, phase, name)
+        seen = await_phase(world, job, osd, phase, name, before)
         time.sleep(delay)
         KINDS[kind](world, job)
         kills += 1
@@ -31,11 +33,16 @@ def spread(world, moments, prefix="killed", args=None):
     return kills, jobs
 
 
-def await_phase(world, job, osd, phase, name):
+def closings(world):
+    """How often each OSD was closed so far."""
+    return collections.Counter(entry["osd"] for entry in world.closed())
+
+
+def await_phase(world, job, osd, phase, name, before):
     limit, looks = 240 * world.patience, 0
     end = time.monotonic() + limit
     while time.monotonic() < end:
-        seen = reached(world, osd, phase)
+        seen = reached(world, osd, phase, before)
         if seen:
             return seen
         looks += 1
@@ -45,14 +52,14 @@ def await_phase(world, job, osd, phase, name):
     raise AssertionError(f"waited {limit} s in vain for {name} to reach {phase}")
 
 
-def reached(world, osd, phase):
+def reached(world, osd, phase, before):
     if phase == "look":  # before there is a record all that is made is a look at a node's disks
         return any(job["metadata"]["name"].startswith("osd-migrate-") for job in world.get("jobs")["items"])
     word = BEGINS.get(phase, phase)
     record = world.records().get(osd)
     if record and any(done == word for done, _ in record["milestones"]):
         return "open"
-    if not record and any(entry["osd"] == osd for entry in world.closed()):
+    if not record and closings(world)[osd] > before[osd]:
         return "closed"
     return None
 

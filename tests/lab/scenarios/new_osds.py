@@ -96,4 +96,5 @@ def figures(world, alone):
         if record["door"]["door"] == "new":
             stages = seconds(record)
             world.say(f"osd.{record['osd']} on {record['node']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
-    world.say(f"ceph-volume raw prepare alone, on the host: {alone:.1f} s")
+    if alone is not None:
+        world.say(f"ceph-volume raw prepare alone, on the host: {alone:.1f} s")

@@ -1,6 +1,7 @@
 """New OSDs, from an empty cluster: mon and mgr, no OSD. Disks that a filter selects become OSDs, with runner, agents and
-kubelets killed at seeded moments; what is not free stays as it is, byte for byte. Then one disk more, devices by name, a
-partition, an OSD that others made, a node that left. With --full also a taint that came later, and an OSD on a file."""
+kubelets killed at seeded moments; what is not free stays as it is, byte for byte. Then one disk more. With --full also a
+slot that is filled again, two at once, devices by name, a partition, an OSD that others made, a node that left, a taint that
+came later, and an OSD on a file."""
 import json
 import random
 import re
@@ -38,9 +39,12 @@ def run(world):
     world.lab("wait-clean", "60")
     world.lab("write", "200")
     one_disk_more(world, places, untouched)
-    alone = by_hand(world, places)
-    weights = by_name(world, places, untouched)
+    alone = None
     if world.full:
+        filled_again(world, places, untouched)
+        two_at_once(world, places, untouched)
+        alone = by_hand(world, places)
+        weights = by_name(world, places, untouched)
         taint(world, places, weights)
         on_file(world, places, weights, untouched)
     new_osds.figures(world, alone)
@@ -144,6 +148,43 @@ def one_disk_more(world, places, untouched):
     new = world.written()[len(written) :]
     assert not new, f"a run with nothing to do wrote to Ceph: {new}"
     world.say("one disk more: one OSD more, all objects equal; once more: nothing to do, not one write to Ceph")
+
+
+def filled_again(world, places, untouched):
+    """A person destroyed an OSD and put a new disk in: its slot is filled first, killed on the way."""
+    found = new_osds.expect(world, places, ZONES)
+    host, path = places[-1]
+    osd = found[(host, path)]
+    world.kubectl("scale", "deployment", f"rook-ceph-osd-{osd}", "--replicas=0")
+    world.until(f"osd.{osd} to be down", 60, lambda: not next(o for o in world.ceph("osd", "dump")["osds"] if o["osd"] == osd)["up"])
+    world.kubectl("wait", "--for=delete", "pod", "-l", f"ceph-osd-id={osd}", "--timeout=60s")
+    world.lab("ceph", "osd", "destroy", str(osd), "--yes-i-really-mean-it")
+    world.lab("on", host, "blkdiscard", "-f", path)
+    moments = [(osd, "rebuilding", 3, "agent"), (osd, "new", 1, "runner process")]
+    kills.spread(world, moments, "again", ["provision", *CONFIRMED])
+    assert new_osds.expect(world, places, ZONES) == found, "the ids moved"
+    settled(world, ["h1", "h2", "h3"], untouched)
+    world.lab("wait-clean", "60")
+    world.lab("verify")
+    world.say(f"a destroyed slot was filled again: osd.{osd}, killed twice on the way")
+
+
+def two_at_once(world, places, untouched):
+    """--at-once 2: two disks of one host side by side, killed while both are in flight."""
+    for disk in ["new-2c", "new-2d"]:
+        world.lab("disk", "h2", disk)
+    first = len(places)
+    moments = [(first + 1, "rebuild", 2, "runner process"), (first, "new", 1, "agent")]
+    kills.spread(world, moments, "two", ["provision", "--at-once", "2", *CONFIRMED])
+    places += [("h2", by_id("new-2c")), ("h2", by_id("new-2d"))]
+    new_osds.expect(world, places, ZONES)
+    settled(world, ["h1", "h2", "h3"], untouched)
+    began = {record["osd"]: dict(record["milestones"]) for record in world.closed()}
+    side_by_side = began[first + 1]["record"] < began[first]["closing"]
+    assert side_by_side, f"one after the other: {began[first]}, {began[first + 1]}"
+    world.lab("wait-clean", "60")
+    world.lab("verify")
+    world.say("two at once on h2: both there, side by side, killed on the way")
 
 
 def by_hand(world, places):
