@@ -16,10 +16,15 @@ pub(super) fn taint(taint: &api::Taint) -> Taint {
     }
 }
 
-/// Tolerations of a pod spec or a placement, as they are on the wire.
+/// Tolerations of a pod spec or a placement, as they are on the wire. (The schema of `placement` lets bare YAML numbers and
+/// booleans through.)
 pub(super) fn parse(list: Option<&Value>) -> Vec<Toleration> {
     let one = |toleration: &Value| {
-        let text = |key: &str| toleration.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| match toleration.get(key) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
         Toleration {
             key: text("key"),
             operator: text("operator"),

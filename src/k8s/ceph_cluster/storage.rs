@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::domain::osd::Weight;
 use crate::domain::storage::{
     DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Storage, StorageNode,
-    Toleration,
 };
+use crate::k8s::tolerations;
 
 /// What is said of new OSDs. Keys and kinds: pkg/apis/ceph.rook.io/v1/types.go (`StorageScopeSpec`, `Node`, `Selection`, `Device`) and
 /// pkg/operator/ceph/cluster/osd/config/config.go (`ToStoreConfig`), Rook v1.20.6.
@@ -130,9 +130,9 @@ fn placement(spec: &Value, storage: &Value) -> Placement {
         (Some(all), None) => at_least_one(all),
         (None, None) => Vec::new(),
     };
-    let mut tolerations: Vec<Toleration> = items(osd, "tolerations").map(toleration).collect();
+    let mut tolerations = tolerations::parse(osd.get("tolerations"));
     if !osd_alone {
-        tolerations.extend(items(all, "tolerations").map(toleration));
+        tolerations.extend(tolerations::parse(all.get("tolerations")));
     }
     Placement { terms, tolerations }
 }
@@ -168,17 +168,6 @@ fn requirement(requirement: &Value) -> Requirement {
         key: text(requirement, "key").unwrap_or_default(),
         operator: text(requirement, "operator").unwrap_or_default(),
         values: items(requirement, "values").map(scalar).collect(),
-    }
-}
-
-fn toleration(toleration: &Value) -> Toleration {
-    let text = |key: &str| text(toleration, key).unwrap_or_default();
-    Toleration {
-        key: text("key"),
-        operator: text("operator"),
-        value: text("value"),
-        effect: text("effect"),
-        seconds: toleration.get("tolerationSeconds").and_then(Value::as_i64),
     }
 }
 
