@@ -17,15 +17,15 @@ new_disk() { # HOST NAME GIB -> /dev/loopN
   echo "$l"
 }
 
-reread() { # /dev/loopN: make the kernel's partitions what the table says, if they are not
-  # (`partx -u` takes even right ones away for a moment, and gives them another minor number)
-  local k=${1#/dev/} p have want
+reread() { # /dev/loopN: make the kernel's partitions what the table says. Only what differs is touched: `partx -u` takes
+  # away for a moment, and gives another minor number, to partitions that are right, and stops at a gap in their numbers.
+  local k=${1#/dev/} p have want n start size
   have=$(for p in "/sys/block/$k/$k"p*; do
     [ -e "$p/start" ] && echo "${p##*p} $(cat "$p/start") $(cat "$p/size")"
   done | sort)
   want=$(partx -g -r -o NR,START,SECTORS "$1" 2> /dev/null | awk '{print $1, $2, $3}' | sort)
-  [ "$have" = "$want" ] && return
-  if [ -n "$want" ]; then partx -u "$1" > /dev/null 2>&1; else partx -d "$1" > /dev/null 2>&1; fi
+  while read -r n _; do delpart "$1" "$n"; done < <(comm -23 <(echo "$have") <(echo "$want") | grep .)
+  while read -r n start size; do addpart "$1" "$n" "$start" "$size"; done < <(comm -13 <(echo "$have") <(echo "$want") | grep .)
 }
 
 sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
@@ -114,6 +114,16 @@ cmd_partition() { # NAME GIB...: a GPT with partitions of these sizes on a disk 
   reread "$l"
   sync_dev "$host"
   for ((gib = 1; gib <= n; gib++)); do echo "${l}p$gib"; done
+}
+
+cmd_digest() { # NAME [PART]: SHA-256 of a disk or of a partition, as it is on the disk and not in somebody's cache
+  local host l dev
+  [ $# -ge 1 ] && [ $# -le 2 ] || usage "digest NAME [PART]"
+  read -r host _ l < <(awk -v n="$1" '$2 == n' "$DIR/disks")
+  [ -n "${l:-}" ] || die "no host has a disk $1"
+  dev=$l${2:+p$2}
+  on "$host" bash -c 'set -e -o pipefail; blockdev --flushbufs "$1"; blockdev --flushbufs "$2"
+    dd if="$2" bs=1M iflag=direct status=none | sha256sum | cut -d" " -f1' - "$l" "$dev" || die "$dev could not be read"
 }
 
 detach_disks() { # only loops on files of this lab; a mount that is just going away may hold one for a moment

@@ -10,7 +10,7 @@ kind_of() { # ID: as LAYOUT says
 check_layout() {
   local e
   for e in ${LAYOUT//,/ }; do
-    [[ $e =~ ^[0-9]+=(raw|bluestore-dev|filestore-part)$ ]] || usage "not a layout: '$e' (ID=raw, ID=bluestore-dev or ID=filestore-part)"
+    [[ $e =~ ^[0-9]+= ]] && is_kind "${e#*=}" || usage "not a layout: '$e' (ID=KIND; kinds: $KINDS)"
     [ "${e%%=*}" -lt "$OSDS" ] || usage "the layout names osd.${e%%=*}, but there are $OSDS OSDs"
   done
 }
