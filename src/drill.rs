@@ -8,6 +8,7 @@
 //! | `late-<act>` | the same act, past the look at the ledger with which each begins |
 //! | `open` | the agent, having found the disk and what it carries, before it has the disk for itself |
 //! | `wipe` | the agent, the disk its own and proven once more, before the first write |
+//! | `pieces` | the agent, its tombstone written, before the OSD's parts on other devices are cleared |
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

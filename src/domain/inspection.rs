@@ -94,6 +94,17 @@ pub struct Directory {
     pub onto: DeviceIdentity,
 }
 
+impl Directory {
+    /// The directory that it lies in, and its name there; none where the path is no plain absolute one, or lies directly below
+    /// the root: what is mounted for the agent is the parent, and that is never the whole host.
+    pub fn parent_and_name(&self) -> Option<(&str, &str)> {
+        let (parent, name) = self.path.rsplit_once('/')?;
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+        let mut parents = parent.strip_prefix('/')?.split('/');
+        (parents.all(is_plain) && is_plain(name)).then_some((parent, name))
+    }
+}
+
 /// What an agent found and did. The last thing it writes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeReport {

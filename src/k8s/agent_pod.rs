@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::osd::NodeName;
+use crate::node::PARENT;
 
 use super::whoami::Own;
 
@@ -36,6 +37,16 @@ pub(super) struct AgentPod<'a> {
     pub(super) ask: (&'a str, String),
     /// Secret with its keyring, where it needs one.
     pub(super) key_secret: Option<&'a str>,
+    /// The host's folder that holds the directory that it is asked about, where it is.
+    pub(super) parent: Option<Parent<'a>>,
+}
+
+/// A folder of the host.
+#[derive(Clone, Copy)]
+pub(super) struct Parent<'a> {
+    pub(super) path: &'a str,
+    /// Only the agent that removes the directory may write there.
+    pub(super) read_only: bool,
 }
 
 /// The ConfigMap of that name owns it: it goes when that goes.
@@ -138,6 +149,10 @@ fn agent(pod: &AgentPod<'_>) -> Value {
             json!({"name": "bootstrap-key", "mountPath": "/var/lib/ceph/bootstrap-osd", "readOnly": true}),
         );
     }
+    if let Some(parent) = pod.parent {
+        // With what is mounted below it, so that the agent sees mount points; what is mounted later stays out of its way.
+        mounts.push(json!({"name": "parent", "mountPath": PARENT, "readOnly": parent.read_only}));
+    }
     json!({
         "name": "agent",
         "image": pod.image,
@@ -166,6 +181,11 @@ fn volumes(pod: &AgentPod<'_>) -> Value {
     ];
     if let Some(secret) = pod.key_secret {
         volumes.push(json!({"name": "bootstrap-key", "secret": {"secretName": secret, "defaultMode": 256}}));
+    }
+    if let Some(parent) = pod.parent {
+        // Gone with all that was in it, it is made again, empty: else the agent could not start to say so.
+        let path = json!({"path": parent.path, "type": "DirectoryOrCreate"});
+        volumes.push(json!({"name": "parent", "hostPath": path}));
     }
     Value::Array(volumes)
 }

@@ -7,11 +7,11 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use crate::domain::inspection::{NodeReport, NodeRequest, NodeTask, RecordId};
+use crate::domain::inspection::{Directory, NodeReport, NodeRequest, NodeTask, RecordId};
 use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::osd::OsdId;
 
-use super::agent_pod::{self, AgentPod};
+use super::agent_pod::{self, AgentPod, Parent};
 use super::job_state::{self, JobFacts, PodFacts};
 use super::names::{ATTEMPT, OSD, Part, RECORD, TASK, attempt_labels, job_name, task};
 use super::whoami::Own;
@@ -42,6 +42,8 @@ pub(super) struct Blueprint<'a> {
 pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
     let &Blueprint { request, image, data_dir, host_network, own, osd_pod, report_uid } = blueprint;
     let name = job_name(request);
+    let directory = request.directory.as_ref().and_then(Directory::parent_and_name);
+    let parent = directory.map(|(path, _)| Parent { path, read_only: request.task != NodeTask::Clear });
     let pod = AgentPod {
         node: &request.node,
         image,
@@ -53,6 +55,7 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
         part: "agent",
         ask: ("OSD_MIGRATE_REQUEST", serde_json::to_string(request).unwrap_or_default()),
         key_secret: Some(&name),
+        parent,
     };
     let annotations = json!({RECORD: request.record.0});
     agent_pod::job(&pod, &attempt_labels(Part::NodeJob, request), &annotations, report_uid)

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::domain::osd::{Layout, Mode, NodeName, ObjectStore};
+use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
 
 use super::*;
 
@@ -36,11 +36,15 @@ pub(crate) fn own() -> Own {
 }
 
 fn built() -> Value {
+    built_of(&request())
+}
+
+fn built_of(request: &NodeRequest) -> Value {
     let osd_pod = json!({"tolerations": [{"key": "storage", "operator": "Exists"}],
         "priorityClassName": "system-node-critical", "imagePullSecrets": [{"name": "ceph-pull"}, {"name": "pull"}]});
-    let (request, own) = (request(), own());
+    let own = own();
     build(&Blueprint {
-        request: &request,
+        request,
         image: "ceph:16.2.15",
         data_dir: "/var/lib/rook/",
         host_network: true,
@@ -70,6 +74,34 @@ fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
     assert!(!job.to_string().contains("mountPropagation"));
     assert!(job.to_string().contains(r#"{"name":"DM_DISABLE_UDEV","value":"1"}"#));
     assert!(job.to_string().contains("/var/lib/rook/osd-migrate"));
+}
+
+#[test]
+fn the_folder_of_an_osds_directory_is_mounted_and_writable_only_for_its_removal() {
+    let onto = DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 };
+    let of = |task, path: &str| {
+        let directory = Some(Directory { path: path.to_owned(), onto: onto.clone() });
+        built_of(&NodeRequest { task, directory, ..request() })
+    };
+    let by_name = |job: &Value, list: &str| {
+        let list = job.pointer(&format!("/spec/template/spec/{list}")).unwrap().as_array().unwrap().clone();
+        list.into_iter().find(|item| item["name"] == "parent")
+    };
+    for (task, read_only) in [(NodeTask::Inspect, true), (NodeTask::Rebuild, true), (NodeTask::Clear, false)]
+    {
+        let job = of(task, "/srv/storage/osd3");
+        let volume = by_name(&job, "volumes").unwrap();
+        assert_eq!(volume["hostPath"], json!({"path": "/srv/storage", "type": "DirectoryOrCreate"}));
+        let mount = by_name(&job, "containers/0/volumeMounts").unwrap();
+        assert_eq!(
+            (&mount["mountPath"], &mount["readOnly"]),
+            (&json!(crate::node::PARENT), &json!(read_only))
+        );
+        assert!(!job.to_string().contains("mountPropagation"));
+    }
+    for job in [of(NodeTask::Clear, "/osd3"), of(NodeTask::Clear, "/srv/../osd3"), built()] {
+        assert_eq!(by_name(&job, "volumes"), None, "never the whole host");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::content::{self, Look};
 use super::devices::{self, Disk, Disks, SECTOR_BYTES};
 use super::error::NodeError;
 use super::file_disk;
-use super::filestore::Sharing;
+use super::legacy::{self, Reading, Sharing};
 use super::parts;
 use crate::domain::inspection::Volume;
 use crate::domain::osd::{DeviceIdentity, OsdFsid};
@@ -36,7 +36,7 @@ pub(crate) enum Search {
 pub(crate) async fn recorded(
     host: &Host,
     identity: &DeviceIdentity,
-    sharing: Sharing,
+    reading: Reading<'_>,
     is_ours: impl Fn(&Look) -> bool,
 ) -> Result<Search, NodeError> {
     let mut all = list(host).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn recorded(
     let only = fitting.len() == 1;
     let mut ours = Vec::new();
     for disk in fitting {
-        match content::look(&disk, &host.scratch, sharing).await {
+        match content::look(&disk, reading).await {
             Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look, volume: None }),
             Err(error) if only => return Err(error),
             // Another disk that looks alike and can't be read: what proves ours is on ours.
@@ -64,25 +64,56 @@ pub(crate) async fn recorded(
 pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&Found) -> bool) -> Result<Search, NodeError> {
     let disk = file_disk::as_disk(host)?;
     let looked_at = disk.told();
-    let look = content::look(&disk, &host.scratch, Sharing::No).await?;
+    let look =
+        content::look(&disk, Reading { scratch: &host.scratch, sharing: Sharing::No, whom: None }).await?;
     let found = Some(Found { disk, look, volume: None }).filter(is_it);
     Ok(one_of(found.into_iter().collect(), format!("looked at {looked_at}")))
 }
 
-/// The disk that carries the OSD `old`, in any way.
+/// The disk that carries the OSD `old`, in any way; or the partition that does, of a disk that is not its own.
 pub(crate) async fn carrier(host: &Host, old: OsdFsid) -> Result<Search, NodeError> {
     let all = list(host).await?;
     let mut unseen = all.unseen;
     let mut carriers = Vec::new();
     let mut seen = Vec::new();
+    let reading = Reading { scratch: &host.scratch, sharing: Sharing::WithTheDaemon, whom: Some(old) };
     for disk in all.disks {
-        match content::look(&disk, &host.scratch, Sharing::WithTheDaemon).await {
+        match content::look(&disk, reading).await {
             Ok(look) if look.about == Some(old) => carriers.push(Found { disk, look, volume: None }),
-            Ok(_) => seen.push(disk),
+            Ok(_) => {
+                carriers.extend(on_partitions(host, &disk, reading, &mut unseen).await?);
+                seen.push(disk);
+            }
             Err(error) => unseen.push(format!("{} ({error})", disk.name)),
         }
     }
     Ok(one_of(carriers, told(&seen, &unseen)))
+}
+
+/// The partitions of a disk that carry the OSD each for itself.
+async fn on_partitions(
+    host: &Host,
+    disk: &Disk,
+    reading: Reading<'_>,
+    unseen: &mut Vec<String>,
+) -> Result<Vec<Found>, NodeError> {
+    let mut found = Vec::new();
+    for disk in parts::of(disk, &host.sys_block, &host.dev).await?.disks {
+        match legacy::label_at(&disk.node).await {
+            Ok(fsid) if fsid.is_none() || fsid != reading.whom => continue,
+            Ok(_) => {}
+            Err(error) => {
+                unseen.push(format!("{} ({error})", disk.name));
+                continue;
+            }
+        }
+        match content::look(&disk, reading).await {
+            Ok(look) if look.about == reading.whom => found.push(Found { disk, look, volume: None }),
+            Ok(_) => {}
+            Err(error) => unseen.push(format!("{} ({error})", disk.name)),
+        }
+    }
+    Ok(found)
 }
 
 /// The partitions of that size on all disks, instead of the disks.

@@ -12,12 +12,14 @@ use serde::de::DeserializeOwned;
 use super::error::NodeError;
 use super::query::Query;
 use crate::domain::inspection::Content;
-use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId, Role};
 
 /// Where labels may lie: at the start, and since Tentacle copies at these places (`bdev_label_multi`).
 pub(crate) const PLACES: [u64; 5] = [0, 1 << 30, 10 << 30, 100 << 30, 1000 << 30];
 /// How a label begins.
 const MAGIC: &[u8; 23] = b"bluestore block device\n";
+/// Digits and dashes of a uuid.
+const UUID: usize = 36;
 
 /// What a label says, without its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,16 @@ impl Label {
     pub(crate) fn into_content(self) -> Content {
         let Self { osd_fsid, whoami, cluster, finished, activatable, part: _ } = self;
         Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
+    }
+
+    /// What the device is for.
+    pub(crate) fn role(&self) -> Option<Role> {
+        match self.part.as_str() {
+            "main" => Some(Role::Block),
+            "bluefs db" => Some(Role::Db),
+            "bluefs wal" => Some(Role::Wal),
+            _ => None,
+        }
     }
 }
 
@@ -61,6 +73,19 @@ pub(crate) fn places(node: &Path, from: u64, length: u64) -> Result<Vec<u64>, No
         }
     }
     Ok(found)
+}
+
+/// The OSD that a device begins with the label of: the uuid stands in plain text behind the magic words.
+pub(crate) fn fsid_at_head(node: &Path) -> Result<Option<OsdFsid>, NodeError> {
+    let file = File::open(node).map_err(NodeError::io("open", node))?;
+    let mut head = [0; MAGIC.len() + UUID];
+    match file.read_exact_at(&mut head, 0) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(NodeError::io("read", node)(error)),
+    }
+    let uuid = head.strip_prefix(MAGIC).and_then(|rest| std::str::from_utf8(rest).ok());
+    Ok(uuid.and_then(|uuid| uuid.parse().ok()))
 }
 
 /// The label of a device that has one.
@@ -179,6 +204,27 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_an_osd_with_database_and_log_as_captured() {
+        macro_rules! captured {
+            ($name:literal) => {
+                label(include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/tests/suite/fixtures/legacy/16.2.15/readers/label-",
+                    $name,
+                    ".json"
+                )))
+            };
+        }
+        let (block, db, wal) = (captured!("block"), captured!("db"), captured!("wal"));
+        assert_eq!((block.role(), block.whoami), (Some(Role::Block), Some(OsdId(7))));
+        assert!(block.finished && !block.activatable);
+        for (label, role) in [(db, Role::Db), (wal, Role::Wal)] {
+            assert_eq!((label.role(), label.osd_fsid), (Some(role), block.osd_fsid));
+            assert_eq!((label.whoami, label.cluster, label.finished), (None, None, false));
+        }
+    }
+
+    #[test]
     fn one_made_by_hand_has_no_key_and_one_cut_short_is_not_finished() {
         assert!(!label(&BY_CEPH_VOLUME.replace("osd_key", "other")).activatable);
         assert!(!label(&BY_CEPH_VOLUME.replace("\"ready\": \"ready\",", "")).finished);
@@ -195,6 +241,19 @@ mod tests {
         assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("500fff8e-39ff", "00000000-0000")).is_some());
         assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("500fff8e-", "")).is_none());
         assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("\"3\"", "\"x\"")).unwrap().into_label("x").is_err());
+    }
+
+    #[test]
+    fn whose_label_it_is_stands_in_plain_text_at_its_head() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(fsid_at_head(image.path()).unwrap(), None, "too short");
+        image.as_file().set_len(4096).unwrap();
+        assert_eq!(fsid_at_head(image.path()).unwrap(), None);
+        image.as_file().write_all_at(MAGIC, 0).unwrap();
+        assert_eq!(fsid_at_head(image.path()).unwrap(), None, "cut short");
+        image.as_file().write_all_at(b"500fff8e-39ff-4d5f-a72f-3cd43f874c6b\n", MAGIC.len() as u64).unwrap();
+        let fsid = fsid_at_head(image.path()).unwrap().unwrap();
+        assert_eq!(fsid.to_string(), "500fff8e-39ff-4d5f-a72f-3cd43f874c6b");
     }
 
     #[test]

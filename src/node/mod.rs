@@ -8,7 +8,8 @@
 //! | `rebuild`, `remake` | the tasks: inspect, rebuild, give back |
 //! | `proof` | what may be done with a disk, decided purely |
 //! | `find`, `devices`, `parts`, `links`, `usage`, `file_disk` | which disk, who it is, who uses it |
-//! | `content`, `marks`, `label`, `filestore`, `table`, `tombstone` | what is on it, one reader each |
+//! | `content`, `marks`, `label`, `table`, `tombstone` | what is on it, one reader each |
+//! | `legacy` | OSDs on partitions, with parts on other devices, in directories |
 //! | `wipe` | the only writes to a disk but those of LVM |
 //! | `volumes` | OSDs on logical volumes: made, found again, taken away |
 //! | `ceph_volume`, `stand_in`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
@@ -25,9 +26,9 @@ mod content;
 mod devices;
 mod error;
 mod file_disk;
-mod filestore;
 mod find;
 mod label;
+mod legacy;
 mod links;
 mod lock;
 mod look;
@@ -67,6 +68,9 @@ use crate::domain::osd::NodeName;
 use lock::OsdLock;
 use rebuild::Outcome;
 
+/// Where the agent's pod has the folder that holds an OSD's directory.
+pub const PARENT: &str = "/mnt/osd-migrate-directory";
+
 /// The place an agent runs in. Paths are settings so that tests can have others.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -86,6 +90,8 @@ pub struct Host {
     pub ceph_conf: PathBuf,
     /// Keyring of client.bootstrap-osd, where ceph-volume looks for it.
     pub keyring: PathBuf,
+    /// What the host's folder is mounted on that holds the directory of the request, where there is one.
+    pub parent: PathBuf,
     /// For mount points and the stand-ins; may go with the pod.
     pub scratch: PathBuf,
     /// This binary, for the stand-ins.
@@ -106,6 +112,7 @@ impl Host {
             state: "/var/lib/osd-migrate".into(),
             ceph_conf: "/etc/ceph/ceph.conf".into(),
             keyring: "/var/lib/ceph/bootstrap-osd/ceph.keyring".into(),
+            parent: PARENT.into(),
             scratch: "/tmp".into(),
             binary: std::env::current_exe()?,
             path,
@@ -124,7 +131,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
                 NodeTask::Inspect => rebuild::inspect(request, host, &steps).await,
                 NodeTask::Rebuild => rebuild::rebuild(request, host, &steps).await,
                 NodeTask::GiveBack => rebuild::give_back(request, host, &steps).await,
-                NodeTask::Clear => rebuild::clear(request),
+                NodeTask::Clear => rebuild::clear(request, host, &steps).await,
             };
             (Some(lock), outcome)
         }
@@ -213,6 +220,7 @@ pub(crate) mod tests {
             state: root.join("state"),
             ceph_conf: root.join("etc/ceph.conf"),
             keyring: root.join("keyring"),
+            parent: root.join("parent"),
             scratch: root.join("tmp"),
             binary: "/proc/self/exe".into(),
             path: String::new(),

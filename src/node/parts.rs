@@ -10,7 +10,7 @@ use super::table::{self, Entry};
 use crate::domain::osd::DeviceIdentity;
 
 /// How the wwn of a partition begins (`DeviceIdentity::is_partition`): its unique id in the table survives every wipe.
-const PART_UUID: &str = "partuuid-";
+pub(crate) const PART_UUID: &str = "partuuid-";
 
 /// The partitions of a disk that the kernel knows. One that the table on the disk does not show just there has no unique id:
 /// its node may lead to other bytes.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::content::Look;
-use super::table::Entry;
+use super::legacy::Reread;
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof, RecordId};
-use crate::domain::osd::{DeviceIdentity, OsdFsid, OsdId};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, Place, Proof, RecordId};
+use crate::domain::osd::{DeviceIdentity, OsdFsid, OsdId, Role};
 
 /// What a rebuild may do with the disk it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,16 @@ pub(crate) fn verdict(
             if let Proof::Vacant { tombstone } = &evidence.proof =>
         {
             vacant(request, tombstone.as_ref(), look)
+        }
+        // The old OSD lies elsewhere, in its directory; this device was chosen because it was blank.
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::Osd { .. }
+        | Content::Other { .. }
+            if matches!(evidence.proof, Proof::Directory { .. }) =>
+        {
+            vacant(request, None, look)
         }
         Content::Bluestore { .. } | Content::Osd { .. } => match &look.proof {
             Some(seen) => match old_is_proven(request, evidence, seen) {
@@ -145,33 +155,89 @@ pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> R
     Err(format!("expected the disk {recorded:?}, found {seen:?}"))
 }
 
-/// The part of a Filestore proof that can be read while the disk is held exclusively.
-pub(crate) fn same_partitions(
-    recorded: &Proof,
-    entries: &[Entry],
-    fs_uuid: Option<&str>,
-) -> Result<(), String> {
-    match recorded {
-        Proof::Partitions { parts, fs_uuid: recorded_fs, .. } => {
-            let mut differences = Differences::default();
-            differences.note("number of partitions", &parts.len(), &entries.len());
-            for (role, uuid) in parts {
-                let found = entries.iter().find(|entry| entry.part_uuid == *uuid);
-                let found = found.map_or("none", |entry| entry.part_uuid.as_str());
-                differences.note(&format!("partition for {role}"), uuid.as_str(), found);
-            }
-            differences.note(
-                "file system",
-                recorded_fs.as_deref().unwrap_or("none"),
-                fs_uuid.unwrap_or("none"),
-            );
-            differences.into_result()
+/// The part of a proof by partitions that can be read while the disk is held exclusively.
+pub(crate) fn same_partitions(recorded: &Proof, seen: &Reread) -> Result<(), String> {
+    let Proof::Partitions { parts, fs_uuid, osd_fsid, .. } = recorded else {
+        return Err(format!("expected {}, found partitions", kind(recorded)));
+    };
+    let mut differences = Differences::default();
+    differences.note("number of partitions", &parts.len(), &seen.entries.len());
+    for (role, uuid) in parts {
+        let found = seen.entries.iter().find(|entry| entry.part_uuid == *uuid);
+        let found = found.map_or("none", |entry| entry.part_uuid.as_str());
+        differences.note(&format!("partition for {role}"), uuid.as_str(), found);
+        if matches!(role, Role::Block | Role::Db | Role::Wal) {
+            let found = seen.labels.get(uuid).map_or_else(|| "none".to_owned(), OsdFsid::to_string);
+            differences.note(&format!("OSD in the label of {role}"), &osd_fsid.to_string(), &found);
         }
-        Proof::BluestoreLabel { .. }
-        | Proof::Volume { .. }
-        | Proof::Luks { .. }
-        | Proof::Directory { .. }
-        | Proof::Vacant { .. } => Err(format!("expected {}, found partitions", kind(recorded))),
+    }
+    let or_none = |uuid: &Option<String>| uuid.clone().unwrap_or_else(|| "none".to_owned());
+    differences.note("file system", &or_none(fs_uuid), &or_none(&seen.fs_uuid));
+    differences.into_result()
+}
+
+/// What a device carries on which a piece of the old OSD was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PieceSeen {
+    /// The piece, by its own mark.
+    Old,
+    /// Nothing: it was cleared.
+    Blank,
+    /// Anything else, in words.
+    Other(String),
+    /// No device of the node is the recorded one.
+    Missing,
+}
+
+impl Display for PieceSeen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Old => f.write_str("the old OSD"),
+            Self::Blank => f.write_str("nothing"),
+            Self::Other(what) => f.write_str(what),
+            Self::Missing => f.write_str("no such device"),
+        }
+    }
+}
+
+/// Whether a recorded piece is to be cleared. While the old OSD is whole, one that is not as recorded stops everything; once its
+/// data is gone, what others have put in its place since is theirs.
+pub(crate) fn piece_is_to_be_cleared(
+    piece: &Piece,
+    verdict: &Verdict,
+    seen: &PieceSeen,
+) -> Result<bool, String> {
+    match (seen, verdict) {
+        (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs) => Ok(true),
+        (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs)
+        | (PieceSeen::Other(_) | PieceSeen::Missing, Verdict::WipeOurs) => Ok(false),
+        (_, _) => {
+            Err(format!("its {} on {}: expected the old OSD, found {seen}", piece.role, place(&piece.place)))
+        }
+    }
+}
+
+/// Every piece that is there must be recorded: what is not would be left behind as nobody's.
+pub(crate) fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
+    let same = |a: &Piece, b: &Piece| match (&a.place, &b.place) {
+        (Place::Device(recorded), Place::Device(seen)) => a.role == b.role && recorded.is_same_as(seen),
+        (Place::Volume { uuid: recorded, .. }, Place::Volume { uuid: seen, .. }) => {
+            a.role == b.role && recorded == seen
+        }
+        (Place::Device(_), Place::Volume { .. }) | (Place::Volume { .. }, Place::Device(_)) => false,
+    };
+    match seen.iter().find(|seen| !recorded.iter().any(|recorded| same(recorded, seen))) {
+        Some(other) => {
+            Err(format!("its {} is on {}, which is not recorded", other.role, place(&other.place)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn place(place: &Place) -> String {
+    match place {
+        Place::Device(identity) => identity.stable_name(),
+        Place::Volume { name, .. } => name.clone(),
     }
 }
 

@@ -1,7 +1,9 @@
+use super::super::legacy::tests::entry;
 use super::super::table::CEPH_DATA;
 use super::*;
 use crate::domain::inspection::{NodeTask, RecordId};
-use crate::domain::osd::{ClusterFsid, Kind, Layout, Mode, NodeName, ObjectStore, OsdId, Role};
+use crate::domain::osd::{ClusterFsid, Kind, Layout, Mode, NodeName, ObjectStore};
+use crate::node::table::Entry;
 
 fn fsid(n: u8) -> OsdFsid {
     format!("00000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
@@ -130,9 +132,7 @@ fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
             old: fsid(old),
             record: RecordId(record.into()),
         },
-        beside: Vec::new(),
-        proof: None,
-        about: None,
+        ..Look::plain(Content::Blank, None)
     };
     assert_eq!(decided(&stone(1, 1, 1, "r2")), Verdict::WipeOurs);
     assert_eq!(decided(&stone(1, 1, 1, "r1")), Verdict::WipeOurs, "an earlier record of the same OSD");
@@ -204,22 +204,119 @@ fn an_id_that_is_nobodys_is_taken_only_for_a_free_disk() {
 
 #[test]
 fn under_the_exclusive_open_the_partitions_are_compared_again() {
-    let entry = |index, type_guid: &str, part_uuid: &str| Entry {
-        index,
-        start: 1,
-        sectors: 1,
-        type_guid: type_guid.into(),
-        part_uuid: part_uuid.into(),
+    let seen = |entries: &[Entry], fs_uuid: Option<&str>| Reread {
+        entries: entries.to_vec(),
+        fs_uuid: fs_uuid.map(str::to_owned),
+        labels: [].into(),
     };
-    let right = [entry(1, CEPH_DATA, "d"), entry(2, "x", "j")];
-    assert_eq!(same_partitions(&filestore(), &right, Some("f")), Ok(()));
-    let other_journal = [entry(1, CEPH_DATA, "d"), entry(2, "x", "k")];
-    let more = [right[0].clone(), right[1].clone(), entry(3, "x", "l")];
-    assert!(same_partitions(&filestore(), &right, Some("g")).unwrap_err().contains("expected f, found g"));
-    assert!(same_partitions(&filestore(), &right, None).is_err());
-    assert!(same_partitions(&filestore(), &other_journal, Some("f")).is_err());
-    assert!(same_partitions(&filestore(), &more, Some("f")).is_err());
-    assert!(same_partitions(&label(fsid(1)), &right, Some("f")).is_err());
+    let right = [entry(1, CEPH_DATA, "d", ""), entry(2, "x", "j", "")];
+    assert_eq!(same_partitions(&filestore(), &seen(&right, Some("f"))), Ok(()));
+    let other_journal = [right[0].clone(), entry(2, "x", "k", "")];
+    let more = [right[0].clone(), right[1].clone(), entry(3, "x", "l", "")];
+    let why = same_partitions(&filestore(), &seen(&right, Some("g"))).unwrap_err();
+    assert_eq!(why, "file system: expected f, found g");
+    for other in [seen(&right, None), seen(&other_journal, Some("f")), seen(&more, Some("f"))] {
+        assert!(same_partitions(&filestore(), &other).is_err(), "{other:?}");
+    }
+    assert!(same_partitions(&label(fsid(1)), &seen(&right, Some("f"))).is_err());
+}
+
+#[test]
+fn under_the_exclusive_open_every_label_must_still_be_the_old_osds() {
+    let parts = [(Role::Block, "b".to_owned()), (Role::Db, "e".to_owned())];
+    let recorded = Proof::Partitions {
+        made: Kind::BluestorePartition,
+        parts: parts.into(),
+        fs_uuid: None,
+        osd_fsid: fsid(1),
+        whoami: OsdId(1),
+        cluster: cluster(1),
+    };
+    let seen = |labels: &[(&str, OsdFsid)]| Reread {
+        entries: vec![entry(1, "x", "b", ""), entry(2, "x", "e", "")],
+        fs_uuid: None,
+        labels: labels.iter().map(|(uuid, fsid)| ((*uuid).to_owned(), *fsid)).collect(),
+    };
+    assert_eq!(same_partitions(&recorded, &seen(&[("b", fsid(1)), ("e", fsid(1))])), Ok(()));
+    let why = same_partitions(&recorded, &seen(&[("b", fsid(1))])).unwrap_err();
+    assert!(
+        why.starts_with("OSD in the label of block.db: expected") && why.ends_with("found none"),
+        "{why}"
+    );
+    assert!(same_partitions(&recorded, &seen(&[("b", fsid(2)), ("e", fsid(1))])).is_err());
+}
+
+fn piece(role: Role, part: &str) -> Piece {
+    let identity =
+        DeviceIdentity { by_id: [].into(), serial: None, wwn: Some(part.to_owned()), size_bytes: 7 };
+    Piece { role, place: Place::Device(identity) }
+}
+
+#[test]
+fn a_piece_that_is_not_as_recorded_stops_a_wipe_of_the_old_and_none_after_it() {
+    let other = || PieceSeen::Other("a signature of xfs".to_owned());
+    let decided =
+        |verdict: Verdict, seen: PieceSeen| piece_is_to_be_cleared(&piece(Role::Db, "p"), &verdict, &seen);
+    for (verdict, seen, cleared) in [
+        (Verdict::WipeOld, PieceSeen::Old, true),
+        (Verdict::WipeOld, PieceSeen::Blank, false),
+        (Verdict::WipeOurs, PieceSeen::Old, true),
+        (Verdict::WipeOurs, PieceSeen::Blank, false),
+        (Verdict::WipeOurs, other(), false),
+        (Verdict::WipeOurs, PieceSeen::Missing, false),
+    ] {
+        assert_eq!(decided(verdict, seen), Ok(cleared));
+    }
+    let why = decided(Verdict::WipeOld, other()).unwrap_err();
+    assert!(why.contains("block.db") && why.ends_with("found a signature of xfs"), "{why}");
+    assert!(decided(Verdict::WipeOld, PieceSeen::Missing).unwrap_err().contains("no such device"));
+    for verdict in [Verdict::Done, Verdict::TakeFree, Verdict::Refuse(String::new())] {
+        assert!(decided(verdict, PieceSeen::Old).is_err(), "nothing is cleared but for a wipe");
+    }
+}
+
+#[test]
+fn a_piece_that_was_not_recorded_is_named() {
+    let recorded = [piece(Role::Db, "p"), piece(Role::Wal, "q")];
+    assert_eq!(pieces_are_recorded(&recorded, &recorded[1..]), Ok(()));
+    for other in [piece(Role::Db, "q"), piece(Role::Wal, "p"), piece(Role::Journal, "p")] {
+        let why = pieces_are_recorded(&recorded, std::slice::from_ref(&other)).unwrap_err();
+        assert!(why.starts_with(&format!("its {} is on", other.role)), "{why}");
+    }
+}
+
+#[test]
+fn the_device_for_an_osd_in_a_directory_must_be_blank_and_its_slot_destroyed() {
+    let directory = Proof::Directory {
+        made: Kind::FilestoreDirectory,
+        path: "/srv/a/osd1".into(),
+        osd_fsid: fsid(1),
+        whoami: OsdId(1),
+        cluster: cluster(1),
+    };
+    let evidence = evidence(directory);
+    let decided = |seen: &Look| verdict(&request(), &evidence, &BTreeSet::from([fsid(7)]), seen);
+    let stone = |old: u8| Content::Tombstone {
+        cluster: cluster(1),
+        osd: OsdId(1),
+        old: fsid(old),
+        record: RecordId("r".into()),
+    };
+    assert_eq!(decided(&Look::plain(Content::Blank, None)), Verdict::TakeFree);
+    assert_eq!(decided(&Look::plain(stone(1), None)), Verdict::WipeOurs);
+    assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
+    assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
+    for other in [
+        Look::plain(stone(2), None),
+        Look::other("a signature of xfs", None),
+        bluestore(fsid(1), Some(1), Some(1), true, false),
+        Look::plain(Content::NotFound { looked_at: "looked at no disk".into() }, None),
+    ] {
+        assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
+    }
+    let request = NodeRequest { evidence: Some(evidence), ..request() };
+    assert_eq!(slot_may_be_taken(&request, Some("destroyed")), Ok(()));
+    assert!(slot_may_be_taken(&request, None).is_err(), "it has an id, which must be kept");
 }
 
 #[test]

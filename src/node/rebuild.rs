@@ -7,12 +7,12 @@ use super::capability::{self, Asked};
 use super::content::Look;
 use super::devices::Disk;
 use super::error::NodeError;
-use super::filestore::Sharing;
 use super::find::{self, Found, Search};
+use super::legacy::{Reading, Sharing, directory, pieces};
 use super::proof::{self, Verdict};
 use super::remake::{self, Order};
 use super::{Host, Steps, claims, label, mons, volumes};
-use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Piece, Proof};
+use crate::domain::inspection::{Content, Directory, Evidence, Inspection, NodeRequest, Piece, Proof};
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
 
 /// What an agent saw last, and why it did not do its task.
@@ -24,20 +24,66 @@ pub(crate) struct Outcome {
 /// Read only: what carries the OSD, its proof, and what the image can do.
 pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let search = async {
-        match &request.evidence {
-            Some(evidence) => recorded(request, evidence, host, Sharing::WithTheDaemon).await,
-            None if request.on_file => {
-                find::on_file(host, |found| found.look.about == Some(request.old)).await
-            }
-            None => find::carrier(host, request.old).await,
+        let mut search = search(request, host).await?;
+        if let Search::One(found) = &mut search
+            && found.look.about == Some(request.old)
+        {
+            found.look = pieces::complete(host, &found.disk, found.look.clone()).await?;
         }
+        Ok::<_, NodeError>(search)
     };
     let (search, asked) =
         tokio::join!(steps.time("look", search), steps.time("capability", capability::ask(host)));
-    match search {
-        Ok(search) => Outcome { inspection: Some(inspection(request, search, &asked)), error: None },
-        Err(error) => Outcome { inspection: None, error: Some(error) },
+    let mut inspection = match search {
+        Ok(search) => inspection(request, search, &asked),
+        Err(error) => return Outcome { inspection: None, error: Some(error) },
+    };
+    let error = match &request.directory {
+        Some(directory) => {
+            let proof = steps.time("directory", directory::prove(request, host)).await;
+            add_directory(&mut inspection, directory, proof, request.evidence.is_some())
+        }
+        None => None,
+    };
+    Outcome { inspection: Some(inspection), error }
+}
+
+/// The OSD in a directory and the blank device for it are one proof. Once it is recorded, the device alone says how far the
+/// rebuild is: what has become of the directory is then no error.
+fn add_directory(
+    inspection: &mut Inspection,
+    directory: &Directory,
+    proof: Result<Proof, NodeError>,
+    is_recorded: bool,
+) -> Option<NodeError> {
+    match proof {
+        Ok(proof) if inspection.content == Content::Blank => {
+            let (device, beside) = (directory.onto.clone(), Vec::new());
+            let usable_bytes = device.size_bytes;
+            inspection.evidence = Some(Evidence { device, proof, usable_bytes, beside });
+            None
+        }
+        Ok(_) => None,
+        Err(why) => (!is_recorded).then_some(why),
     }
+}
+
+async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError> {
+    if let Some(evidence) = &request.evidence {
+        return recorded(request, evidence, host, Sharing::WithTheDaemon).await;
+    }
+    if let Some(directory) = &request.directory {
+        let reading = reading(request, host, Sharing::WithTheDaemon);
+        return find::recorded(host, &directory.onto, reading, |look| look.content == Content::Blank).await;
+    }
+    if request.on_file {
+        return find::on_file(host, |found| found.look.about == Some(request.old)).await;
+    }
+    find::carrier(host, request.old).await
+}
+
+fn reading<'a>(request: &NodeRequest, host: &'a Host, sharing: Sharing) -> Reading<'a> {
+    Reading { scratch: &host.scratch, sharing, whom: Some(request.old) }
 }
 
 /// Makes the recorded disk carry the new OSD.
@@ -83,9 +129,9 @@ pub(crate) async fn give_back(request: &NodeRequest, host: &Host, steps: &Steps)
 }
 
 /// Removes the old OSD's directory.
-pub(crate) fn clear(request: &NodeRequest) -> Outcome {
-    let why = format!("directories are not removed yet: {}", request.osd);
-    Outcome { inspection: None, error: Some(NodeError::Refused(why)) }
+pub(crate) async fn clear(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
+    let error = steps.time("remove", directory::clear(request, host)).await.err();
+    Outcome { inspection: None, error }
 }
 
 async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
@@ -168,13 +214,14 @@ async fn recorded(
         let is_it = |found: &Found| proof::same_device(&evidence.device, &found.disk.identity).is_ok();
         return find::on_file(host, is_it).await;
     }
-    let mut search = find::recorded(host, &evidence.device, sharing, |look| {
-        match proof::verdict(request, evidence, &claimed, look) {
+    let mut search =
+        find::recorded(host, &evidence.device, reading(request, host, sharing), |look| match proof::verdict(
+            request, evidence, &claimed, look,
+        ) {
             Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Refuse(_) => volumes_of(request, &claimed, look).is_some(),
-        }
-    })
-    .await?;
+        })
+        .await?;
     if let Search::One(found) = &mut search
         && let Some(fsid) = volumes_of(request, &claimed, &found.look)
     {

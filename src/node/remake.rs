@@ -7,8 +7,8 @@ use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::file_disk::{self, Attached};
-use super::filestore::Sharing;
 use super::find::Found;
+use super::legacy::{self, Reading, Sharing, pieces};
 use super::lock::OsdLock;
 use super::mons::{self, Slots};
 use super::proof::{self, Verdict};
@@ -40,6 +40,13 @@ pub(crate) async fn make(
         Verdict::Done => return Ok(None),
         Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
         Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
+    }
+    if verdict == Verdict::WipeOld {
+        let look = pieces::complete(host, &found.disk, found.look.clone()).await?;
+        if look.proof.is_none() {
+            return Err(NodeError::Refused(format!("{}: {}", found.disk.told(), look.content)));
+        }
+        proof::pieces_are_recorded(&evidence.beside, &look.beside).map_err(NodeError::Refused)?;
     }
     asked.can_rebuild(host, request.target.mode)?;
     if let Ok(slots) = &asked.slots {
@@ -107,10 +114,16 @@ async fn wipe(
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
     let exclusive = steps.time("open", ExclusiveDisk::open(disk)).await?;
     steps.time("prove", prove(order, disk, verdict, unfinished)).await?;
+    let pieces = pieces::take(host, order.evidence, request.old, verdict).await?;
     #[cfg(feature = "drill")]
     crate::drill::hold_agent(&host.state, "wipe");
     let wipe = async {
         exclusive.bury(&Tombstone::of(request)).await?;
+        #[cfg(feature = "drill")]
+        crate::drill::hold_agent(&host.state, "pieces");
+        for piece in pieces {
+            piece.clear().await?;
+        }
         exclusive.clear(disk, &host.sys_block, &host.dev).await
     };
     steps.time("wipe", wipe).await?;
@@ -144,9 +157,9 @@ async fn prove(
     slot_may_be_taken(&mons::slots(host).await?, request)?;
     proof::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
     match (verdict, &evidence.proof) {
-        (Verdict::WipeOld, Proof::Partitions { .. }) => {
-            let (entries, fs_uuid) = content::partition_uuids(disk).await?;
-            proof::same_partitions(&evidence.proof, &entries, fs_uuid.as_deref()).map_err(NodeError::Refused)
+        (Verdict::WipeOld, Proof::Partitions { parts, .. }) => {
+            let seen = legacy::reread(disk, parts).await?;
+            proof::same_partitions(&evidence.proof, &seen).map_err(NodeError::Refused)
         }
         (
             Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Done | Verdict::Refuse(_),
@@ -154,7 +167,8 @@ async fn prove(
         ) => {
             // Its bytes, and what the kernel has put on it or found in it since.
             let disk = disk.again(&host.sys_block, &host.dev)?;
-            let now = content::look(&disk, &host.scratch, Sharing::No).await?;
+            let reading = Reading { scratch: &host.scratch, sharing: Sharing::No, whom: Some(request.old) };
+            let now = content::look(&disk, reading).await?;
             let claimed = claimed(request, host)?;
             let is_same = match unfinished {
                 Some(fsid) => now.about == Some(fsid) && claimed.contains(&fsid),

@@ -33,6 +33,15 @@ pub(crate) struct Entry {
     pub(crate) sectors: u64,
     pub(crate) type_guid: String,
     pub(crate) part_uuid: String,
+    /// Its name in a GPT: for people, and for what Rook up to 1.2 made.
+    pub(crate) name: String,
+}
+
+impl Entry {
+    /// As a sentence names it.
+    pub(crate) fn told(&self) -> String {
+        if self.name.is_empty() { self.index.to_string() } else { format!("{} ({})", self.index, self.name) }
+    }
 }
 
 impl Signature {
@@ -86,11 +95,32 @@ fn parse_entries(text: &str) -> Option<Vec<Entry>> {
                 // The table of a DOS disk may lack either; such a partition is only counted.
                 type_guid: words.next().unwrap_or_default().to_ascii_lowercase(),
                 part_uuid: words.next().unwrap_or_default().to_ascii_lowercase(),
+                name: words.next().map(unescaped).unwrap_or_default(),
             })
         })
         .collect::<Option<Vec<_>>>()?;
     entries.sort();
     Some(entries)
+}
+
+/// `ceph\x20data`: raw output has no blank within a word.
+fn unescaped(word: &str) -> String {
+    let mut parts = word.split("\\x");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (digits, part.get(2..)) {
+            (Some(byte), Some(rest)) => {
+                text.push(char::from(byte));
+                text.push_str(rest);
+            }
+            (None, _) | (_, None) => {
+                text.push_str("\\x");
+                text.push_str(part);
+            }
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -108,6 +138,16 @@ mod tests {
         assert_eq!((entries[1].index, entries[1].start, entries[1].sectors), (2, 2048, 1_048_576));
         assert_eq!(parse_entries("what is this\n"), None);
         assert_eq!(parse_entries("1 2048 4096 0x83\n").unwrap()[0].part_uuid, "");
+    }
+
+    #[test]
+    fn names_are_read_as_they_were_given() {
+        let text = "1 2048 10240 0fc63daf-8483-4772-8e79-3d69d8477de4 bbff53fb-b02d-4a0f-ba7e-1adf0cc67cc8 ROOK-OSD2-BLOCK\n\
+                    3 16384 4096 0fc63daf-8483-4772-8e79-3d69d8477de4 19c30f86-703a-4a2e-a89e-d086cfdbbd79 \n\
+                    9 12288 4096 0fc63daf-8483-4772-8e79-3d69d8477de4 f2544e29-3fa0-4b10-8e53-fc9d43ecc6e0 somebody's\\x20data\n";
+        let told: Vec<String> = parse_entries(text).unwrap().iter().map(Entry::told).collect();
+        assert_eq!(told, ["1 (ROOK-OSD2-BLOCK)", "3", "9 (somebody's data)"]);
+        assert_eq!(unescaped("a\\x2"), "a\\x2");
     }
 
     #[test]

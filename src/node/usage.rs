@@ -1,9 +1,11 @@
 //! Who uses a device, beside what lies on it: mounts and swap. What the kernel tells of it in /proc and /sys; no device is
 //! opened but by `is_held`.
 
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -74,6 +76,26 @@ fn parse(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(line).collect()
 }
 
+/// Where something is mounted, as this process sees it.
+pub(crate) fn mount_points(proc: &Path) -> Result<Vec<PathBuf>, NodeError> {
+    let path = proc.join("self/mountinfo");
+    let text = fs::read_to_string(&path).map_err(NodeError::io("read", &path))?;
+    Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(unescaped).collect())
+}
+
+/// `\040`: the kernel writes blanks and its like in a path as three octal digits.
+fn unescaped(path: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let octal = after.get(..3).filter(|_| *first == b'\\');
+        let byte = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { after.get(3..).unwrap_or_default() } else { after };
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
 /// Whether anybody has a device exclusively: a mount, device-mapper, an OSD, a mkfs. It is opened for reading, exclusively,
 /// for an instant, which writes nothing; but in that instant nobody else gets it. So only one on which nothing is may be
 /// asked: nobody will want to start or mount it just then.
@@ -141,6 +163,18 @@ mod tests {
         assert_eq!(at("sdd", (8, 48)).as_deref(), Some("swap"));
         assert_eq!(at("sdf", (8, 80)), None);
         assert_eq!(at("vda", (254, 0)).as_deref(), Some(OUT_OF_SIGHT));
+    }
+
+    #[test]
+    fn mount_points_are_read_as_they_are_called() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("self")).unwrap();
+        let mounts = "40 22 8:16 / /my\\040data\\134x rw,relatime shared:1 - ext4 /dev/sdb rw\n\
+                      41 22 8:16 /a /b rw - ext4 /dev/sdb rw\n";
+        fs::write(root.path().join("self/mountinfo"), mounts).unwrap();
+        let found = mount_points(root.path()).unwrap();
+        assert_eq!(found, [Path::new("/my data\\x"), Path::new("/b")]);
+        assert!(mount_points(&root.path().join("none")).is_err());
     }
 
     #[test]

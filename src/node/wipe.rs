@@ -97,6 +97,20 @@ impl ExclusiveDisk {
         self.forget_partitions(disk, sys_block, dev).await
     }
 
+    /// Zeroes a piece of an OSD: both of its ends, and last the block with the mark by which it is recognised. Nothing outside of
+    /// it is touched, and no table is read again.
+    pub(crate) async fn clear_within(&self) -> Result<(), NodeError> {
+        let ranges = within(self.size);
+        let (file, node) = (Arc::clone(&self.file), self.node.clone());
+        blocking("wipe", node.display().to_string(), WRITE_LIMIT, move || {
+            for range in ranges {
+                zero(&file, &node, &[range])?; // each on the disk before the next
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// `partx -d` reaches the kernel's partitions one by one; re-reading the table would need the disk to be closed, and does
     /// nothing where the kernel has no parser for it.
     async fn forget_partitions(&self, disk: &Disk, sys_block: &Path, dev: &Path) -> Result<(), NodeError> {
@@ -173,6 +187,14 @@ fn plan(size: u64, partitions: &[Range<u64>]) -> Vec<Range<u64>> {
     plan
 }
 
+/// What is zeroed of a piece of `size` bytes, in this order: the mark, which is in the first block, last.
+fn within(size: u64) -> Vec<Range<u64>> {
+    let mark = LABEL.min(size);
+    let mut ranges = vec![mark..HEAD.min(size), size.saturating_sub(TAIL).max(mark)..size, 0..mark];
+    ranges.retain(|range| !range.is_empty());
+    ranges
+}
+
 fn zero(file: &File, node: &Path, ranges: &[Range<u64>]) -> Result<(), NodeError> {
     let zeros = vec![0; PIECE];
     for range in ranges {
@@ -224,6 +246,14 @@ mod tests {
         assert_eq!(plan(1 << 20, &[]).first(), Some(&(512..1 << 20)));
         assert_eq!(plan(0, &[]), []);
         assert_eq!(plan(GIB + 100, &[]).last(), Some(&(GIB - TAIL + 100..GIB + 100)));
+    }
+
+    #[test]
+    fn a_piece_loses_both_ends_and_its_mark_last() {
+        assert_eq!(within(GIB), [4096..HEAD, GIB - TAIL..GIB, 0..4096]);
+        assert_eq!(within(10 << 20), [4096..10 << 20, 6 << 20..10 << 20, 0..4096]);
+        assert_eq!(within(4096), [0..4096]);
+        assert_eq!(within(0), []);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
-use super::filestore::Sharing;
 use super::label::Label;
+use super::legacy::{Reading, Sharing};
 use super::marks::{self, Marks};
 use super::usage::Mounts;
 use super::{Host, Steps, capability, claims, file_disk, find, label, now, parts, usage};
@@ -152,7 +152,8 @@ async fn facts_of(disk: Disk, mounts: &Mounts, host: &Host) -> Result<Facts, Nod
 }
 
 async fn filestore(disk: &Disk, host: &Host) -> Option<(OsdFsid, OsdId, ClusterFsid)> {
-    let look = content::look(disk, &host.scratch, Sharing::WithTheDaemon).await.ok()?;
+    let reading = Reading { scratch: &host.scratch, sharing: Sharing::WithTheDaemon, whom: None };
+    let look = content::look(disk, reading).await.ok()?;
     if let Content::Osd { osd_fsid, whoami, cluster, .. } = look.content {
         return Some((osd_fsid, whoami, cluster));
     }

@@ -6,12 +6,7 @@ use std::path::{Path, PathBuf};
 use super::state::{Facts, Known};
 use super::{Seen, read_label};
 use crate::domain::inventory::OsdSeen;
-use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
-
-/// Description of an OSD's main device in its label.
-const MAIN: &str = "main";
-const DB: &str = "bluefs db";
-const WAL: &str = "bluefs wal";
+use crate::domain::osd::{Mode, ObjectStore, OsdFsid, Role};
 
 /// Devices with a BlueStore label, for `raw list`.
 pub(super) fn labelled(all: &[Seen]) -> Vec<PathBuf> {
@@ -46,14 +41,15 @@ pub(super) fn on(all: &[Seen], known: &Known, startable: Option<&BTreeSet<OsdFsi
 
 /// An OSD that a device carries itself. One whose label names no id or no cluster is not one yet.
 fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>) -> Option<OsdSeen> {
-    let label = read_label(facts).filter(|label| label.part == MAIN)?;
-    let of_it = |part: &str| {
+    let label = read_label(facts).filter(|label| label.role() == Some(Role::Block))?;
+    let of_it = |role: Role| {
         let is_it = |other: &&&Facts| {
-            read_label(other).is_some_and(|other| other.osd_fsid == label.osd_fsid && other.part == part)
+            read_label(other)
+                .is_some_and(|other| other.osd_fsid == label.osd_fsid && other.role() == Some(role))
         };
         devices.iter().find(is_it)
     };
-    let path_of = |part: &str| of_it(part).map(|device| stable_path(device).0);
+    let path_of = |role: Role| of_it(role).map(|device| stable_path(device).0);
     let (block_path, is_stable) = stable_path(facts);
     let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));
     Some(OsdSeen {
@@ -65,9 +61,9 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         encrypted: false,
         block_path,
         activatable: label.finished && label.activatable && is_stable && is_listed,
-        db_path: path_of(DB),
-        wal_path: path_of(WAL),
-        db_disk: of_it(DB).map(|device| device.disk.name.clone()),
+        db_path: path_of(Role::Db),
+        wal_path: path_of(Role::Wal),
+        db_disk: of_it(Role::Db).map(|device| device.disk.name.clone()),
     })
 }
 

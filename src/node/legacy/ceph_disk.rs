@@ -1,0 +1,255 @@
+//! OSDs with a data partition: Filestore's own, of ceph-disk or of Rook up to 1.2 (`ROOK-OSD<id>-FS-DATA`), and the small one
+//! that ceph-disk made for a BlueStore.
+
+use std::collections::BTreeMap;
+
+use super::super::command::{QUICK, blocking};
+use super::super::content::Look;
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::super::table::{self, CEPH_DATA, Entry};
+use super::files::{self, DataFiles, Lies};
+use super::{Named, Reading, Table, node_of, on_whole_disk, rook};
+use crate::domain::osd::{Kind, Role};
+
+/// A data partition that was read.
+#[derive(Debug)]
+struct Data<'a> {
+    entry: &'a Entry,
+    fs_uuid: String,
+    files: DataFiles,
+}
+
+/// The OSD of a data partition on the disk. Of several that which is asked for counts, else the first: the disk is shared, and
+/// says so.
+pub(super) async fn look(
+    disk: &Disk,
+    entries: &[Entry],
+    reading: Reading<'_>,
+) -> Result<Option<Look>, NodeError> {
+    let mut chosen: Option<Data<'_>> = None;
+    for entry in entries.iter().filter(|entry| is_data(entry)) {
+        let data = match read(disk, entry, reading).await? {
+            Ok(data) => data,
+            Err(what) => return Ok(Some(Look::other(what, None))),
+        };
+        if chosen.is_none() || reading.whom == Some(data.files.osd_fsid) {
+            chosen = Some(data);
+        }
+    }
+    let Some(data) = chosen else { return Ok(None) };
+    let table = Table::read(disk, entries).await?;
+    Ok(Some(if data.files.is_filestore() { filestore(&table, &data) } else { bluestore(&table, &data) }))
+}
+
+fn is_data(entry: &Entry) -> bool {
+    entry.type_guid == CEPH_DATA || rook::part(&entry.name).is_some_and(|(_, role)| role == Role::Data)
+}
+
+async fn read<'a>(
+    disk: &Disk,
+    entry: &'a Entry,
+    reading: Reading<'_>,
+) -> Result<Result<Data<'a>, String>, NodeError> {
+    let Some(node) = node_of(disk, entry) else {
+        return Ok(Err(format!("an OSD's data partition {} that the kernel does not know", entry.told())));
+    };
+    let on_it = table::signature(&node).await?;
+    let (Some(kind), Some(fs_uuid)) = (on_it.kind, on_it.uuid) else {
+        return Ok(Err(format!("an OSD's data partition {} without a file system", entry.told())));
+    };
+    let (scratch, sharing) = (reading.scratch.to_owned(), reading.sharing);
+    let told = node.display().to_string();
+    let files = blocking("read", told, QUICK, move || files::read(&node, &kind, &scratch, sharing)).await?;
+    Ok(Ok(Data { entry, fs_uuid, files }))
+}
+
+/// Data, and the journal beside it, in it, or on another disk.
+fn filestore(table: &Table<'_>, data: &Data<'_>) -> Look {
+    let files = &data.files;
+    let other =
+        |what: String| Look::other(format!("Filestore of {} {what}", files.told()), Some(files.osd_fsid));
+    let mut parts = BTreeMap::from([(Role::Data, data.entry.part_uuid.clone())]);
+    let mut elsewhere = BTreeMap::new();
+    match &files.journal {
+        Lies::Here => {}
+        Lies::Partition(uuid) if *uuid == data.entry.part_uuid => {
+            return other("whose journal is said to be its data partition".to_owned());
+        }
+        Lies::Partition(uuid) => {
+            let here = table.entries.iter().any(|entry| entry.part_uuid == *uuid);
+            if here {
+                parts.insert(Role::Journal, uuid.clone());
+            } else {
+                elsewhere.insert(Role::Journal, Some(uuid.clone()));
+            }
+        }
+        Lies::At(place) => {
+            return other(format!("whose journal is {place}, a name that may lead elsewhere at any time"));
+        }
+        Lies::Nowhere => return other("whose journal is neither in it nor named by it".to_owned()),
+    }
+    let look = whole(Kind::FilestorePartition, table, data, parts);
+    Look { elsewhere, ..look }
+}
+
+/// The small data partition, and the one with the label; database and log by their own labels.
+fn bluestore(table: &Table<'_>, data: &Data<'_>) -> Look {
+    let files = &data.files;
+    let about = Some(files.osd_fsid);
+    let other = |what: String| Look::other(format!("BlueStore of {} {what}", files.told()), about);
+    let Lies::Partition(block) = &files.block else {
+        return other("whose block partition is not named by its guid".to_owned());
+    };
+    match table.labels.get(block) {
+        Some(label)
+            if label.role() == Some(Role::Block)
+                && label.finished
+                && (label.osd_fsid, label.whoami, label.cluster)
+                    == (files.osd_fsid, Some(files.whoami), Some(files.cluster)) => {}
+        Some(label) => {
+            let (finished, id) = (label.finished, label.whoami.map(|id| id.to_string()));
+            return other(format!(
+                "whose block partition has the label `{}` of OSD {} ({}){}",
+                label.part,
+                label.osd_fsid,
+                id.as_deref().unwrap_or("no id"),
+                if finished { "" } else { ", not finished" }
+            ));
+        }
+        None => return other(format!("whose block partition {block} is not on its disk, or has no label")),
+    }
+    let mut parts = match table.beside_block(files.osd_fsid) {
+        Ok(parts) => parts,
+        Err(why) => return other(why),
+    };
+    let mut elsewhere = BTreeMap::new();
+    for role in [Role::Db, Role::Wal] {
+        match (files.part(role), parts.get(&role)) {
+            (Lies::Partition(named), Some(found)) if named != found => {
+                return other(format!("whose {role} is said to be {named}, and its label is on {found}"));
+            }
+            (Lies::Partition(named), None) => {
+                elsewhere.insert(role, Some(named.clone()));
+            }
+            (Lies::At(_), None) => {
+                elsewhere.insert(role, None);
+            }
+            (Lies::Partition(_) | Lies::At(_), Some(_)) | (Lies::Nowhere, _) => {}
+            (Lies::Here, _) => return other(format!("whose {role} is a file")),
+        }
+    }
+    parts.insert(Role::Data, data.entry.part_uuid.clone());
+    parts.insert(Role::Block, block.clone());
+    Look { elsewhere, ..whole(Kind::BluestorePartition, table, data, parts) }
+}
+
+fn whole(made: Kind, table: &Table<'_>, data: &Data<'_>, parts: BTreeMap<Role, String>) -> Look {
+    let DataFiles { osd_fsid, whoami, cluster, .. } = data.files;
+    on_whole_disk(made, Named { osd_fsid, whoami, cluster }, table, parts, Some(data.fs_uuid.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::label::Label;
+    use super::super::tests::{OSD, OTHER, cluster, entry, label, labels, proven, refused};
+    use super::*;
+    use crate::domain::osd::OsdId;
+
+    const JOURNAL: &str = "45b0969e-9b03-4f30-b4c6-b4b80ceff106";
+    const BLOCK: &str = "cafecafe-9b03-4f30-b4c6-b4b80ceff106";
+
+    fn files(store: &str) -> DataFiles {
+        DataFiles {
+            osd_fsid: OSD.parse().unwrap(),
+            whoami: OsdId(1),
+            cluster: cluster(),
+            store: Some(store.to_owned()),
+            journal: Lies::Nowhere,
+            block: Lies::Nowhere,
+            db: Lies::Nowhere,
+            wal: Lies::Nowhere,
+        }
+    }
+
+    fn on(uuid: &str) -> Lies {
+        Lies::Partition(uuid.to_owned())
+    }
+
+    fn seen(entries: &[Entry], of: &[(&str, Label)], files: DataFiles) -> Look {
+        let table = Table { entries, labels: labels(of) };
+        let data = Data { entry: &entries[0], fs_uuid: "fs".to_owned(), files };
+        if data.files.is_filestore() { filestore(&table, &data) } else { bluestore(&table, &data) }
+    }
+
+    #[test]
+    fn filestore_with_its_journal_beside_it_in_it_or_elsewhere() {
+        let both = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, JOURNAL, "j", "ceph journal")];
+        let look = seen(&both, &[], DataFiles { journal: on("j"), ..files("filestore") });
+        assert_eq!(proven(&look).unwrap(), [(Role::Data, "d"), (Role::Journal, "j")]);
+        assert!(look.elsewhere.is_empty());
+        let look = seen(&both[..1], &[], DataFiles { journal: Lies::Here, store: None, ..files("") });
+        assert_eq!(proven(&look).unwrap(), [(Role::Data, "d")]);
+        let look = seen(&both[..1], &[], DataFiles { journal: on("k"), ..files("filestore") });
+        assert_eq!(proven(&look).unwrap(), [(Role::Data, "d")]);
+        assert_eq!(look.elsewhere, [(Role::Journal, Some("k".to_owned()))].into());
+    }
+
+    #[test]
+    fn a_filestore_that_is_not_all_of_its_disk_or_whose_journal_is_unclear_is_no_proof() {
+        let both = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, JOURNAL, "j", "ceph journal")];
+        let of = |journal| DataFiles { journal, ..files("filestore") };
+        let why = refused(&seen(&both, &[], of(on("k"))));
+        assert!(why.ends_with("partitions that are not its own: 2 (ceph journal)"), "{why}");
+        assert!(refused(&seen(&both, &[], of(on("d")))).contains("its data partition"));
+        assert!(refused(&seen(&both[..1], &[], of(Lies::Nowhere))).contains("neither in it nor named"));
+        let why = refused(&seen(&both[..1], &[], of(Lies::At("/dev/sdc1".to_owned()))));
+        assert!(why.contains("/dev/sdc1"), "{why}");
+    }
+
+    #[test]
+    fn bluestore_is_data_and_block_and_its_database_wherever_it_is() {
+        let all = [
+            entry(1, CEPH_DATA, "d", "ceph data"),
+            entry(2, BLOCK, "b", "ceph block"),
+            entry(3, "x", "e", "ceph block.db"),
+            entry(4, "x", "w", "ceph block.wal"),
+        ];
+        let main = ("b", label(OSD, "main"));
+        let (db, wal) = (("e", label(OSD, "bluefs db")), ("w", label(OSD, "bluefs wal")));
+        let of = || DataFiles { block: on("b"), ..files("bluestore") };
+        let alone = seen(&all[..2], std::slice::from_ref(&main), of());
+        assert_eq!(proven(&alone).unwrap(), [(Role::Data, "d"), (Role::Block, "b")]);
+        let here = [main.clone(), db, wal];
+        let look = seen(&all, &here, DataFiles { db: on("e"), wal: on("w"), ..of() });
+        let parts = [(Role::Data, "d"), (Role::Block, "b"), (Role::Db, "e"), (Role::Wal, "w")];
+        assert_eq!(proven(&look).unwrap(), parts);
+        assert!(look.elsewhere.is_empty());
+        let look = seen(&all[..2], std::slice::from_ref(&main), DataFiles { db: on("z"), ..of() });
+        assert_eq!(look.elsewhere, [(Role::Db, Some("z".to_owned()))].into());
+        let link = DataFiles { wal: Lies::At("/dev/sdc".to_owned()), ..of() };
+        let look = seen(&all[..2], std::slice::from_ref(&main), link);
+        assert_eq!(look.elsewhere, [(Role::Wal, None)].into());
+    }
+
+    #[test]
+    fn bluestore_without_its_own_finished_label_or_with_a_foreign_part_is_no_proof() {
+        let all = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, BLOCK, "b", "ceph block")];
+        let of = || DataFiles { block: on("b"), ..files("bluestore") };
+        let with = |label: Label| refused(&seen(&all, &[("b", label)], of()));
+        let main = label(OSD, "main");
+        assert!(refused(&seen(&all, &[], of())).contains("has no label"));
+        assert!(with(label(OTHER, "main")).contains(OTHER));
+        assert!(with(label(OSD, "bluefs db")).contains("`bluefs db`"));
+        assert!(with(Label { finished: false, ..main.clone() }).contains("not finished"));
+        assert!(with(Label { whoami: Some(OsdId(2)), ..main.clone() }).contains("osd.2"));
+        assert!(refused(&seen(&all, &[("b", main.clone())], files("bluestore"))).contains("not named"));
+        let third = [all[0].clone(), all[1].clone(), entry(3, "x", "e", "ceph block.db")];
+        let foreign = [("b", main.clone()), ("e", label(OTHER, "bluefs db"))];
+        let why = refused(&seen(&third, &foreign, of()));
+        assert!(why.ends_with("not its own: 3 (ceph block.db)"), "{why}");
+        let mine = [("b", main), ("e", label(OSD, "bluefs db"))];
+        let why = refused(&seen(&third, &mine, DataFiles { db: on("z"), ..of() }));
+        assert!(why.contains("said to be z"), "{why}");
+    }
+}

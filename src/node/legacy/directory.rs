@@ -1,0 +1,329 @@
+//! An OSD in a directory of the host (Rook's `directories`, up to 1.2): proven by its small files, and removed when its id lives
+//! on another device. The disk under it is the host's own: nothing but the directory is ever touched.
+//!
+//! The agent's pod sees the directory through its parent, which the kubelet has mounted for it as it has for the OSD: what links
+//! lead to the parent is the same for both. Below it no link is followed, and no mount point is crossed.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, fcntl_lock, fstat, fsync, open, openat, statat,
+    unlinkat,
+};
+use rustix::io::Errno;
+
+use super::super::command::{QUICK, blocking};
+use super::super::error::NodeError;
+use super::super::{Host, label, usage};
+use super::files::{self, DataFiles, Lies};
+use crate::domain::inspection::{NodeRequest, Proof};
+use crate::domain::osd::{Kind, OsdFsid, Role};
+
+/// The files by which it is recognised, in the order in which they go: to the last, what is left is known to be this OSD's.
+const NAMES: [&str; 4] = ["type", "ceph_fsid", "whoami", "fsid"];
+/// A file system with tens of millions of objects is emptied for hours.
+const REMOVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Reads who the OSD in the request's directory is. `Refused` where it can't be told, or the directory is no plain one.
+pub(crate) async fn prove(request: &NodeRequest, host: &Host) -> Result<Proof, NodeError> {
+    let place = Place::of(request, host)?;
+    let told = place.path.clone();
+    blocking("read", told, QUICK, move || {
+        let root = place.open()?.ok_or_else(|| place.refused("there is none"))?;
+        // What is deeper is looked at before it is removed: there may be millions of files, and their OSD is at work.
+        place.is_one_file_system(&root, false)?;
+        place.proof(&root)
+    })
+    .await
+}
+
+/// Removes the directory, proven once more to be the old OSD's. One that is gone is done; one that was half removed is finished.
+pub(crate) async fn clear(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
+    let place = Place::of(request, host)?;
+    let wanted = Wanted::of(request);
+    blocking("remove", place.path.clone(), REMOVAL, move || {
+        let Some(root) = place.open()? else { return Ok(()) };
+        place.is_wanted(&root, &wanted)?;
+        place.is_unused(&root)?;
+        place.is_one_file_system(&root, true)?;
+        place.remove(&root)
+    })
+    .await
+}
+
+/// Who must be in it.
+struct Wanted {
+    osd_fsid: OsdFsid,
+    /// By name, what each of the files must hold that is still there.
+    files: [(&'static str, String); 3],
+}
+
+impl Wanted {
+    fn of(request: &NodeRequest) -> Self {
+        let files = [
+            ("fsid", request.old.to_string()),
+            ("whoami", request.osd.0.to_string()),
+            ("ceph_fsid", request.cluster.to_string()),
+        ];
+        Self { osd_fsid: request.old, files }
+    }
+}
+
+/// Where the directory is.
+struct Place {
+    /// On the host.
+    path: String,
+    /// Its parent, as the pod has it.
+    parent: PathBuf,
+    name: String,
+    proc: PathBuf,
+}
+
+impl Place {
+    fn of(request: &NodeRequest, host: &Host) -> Result<Self, NodeError> {
+        let directory = request
+            .directory
+            .as_ref()
+            .ok_or_else(|| NodeError::Refused("the request names no directory".to_owned()))?;
+        let Some((_, name)) = directory.parent_and_name() else {
+            let why = format!("{}: not the plain path of a directory below another one", directory.path);
+            return Err(NodeError::Refused(why));
+        };
+        let (parent, proc) = (host.parent.clone(), host.proc.clone());
+        Ok(Self { path: directory.path.clone(), parent, name: name.to_owned(), proc })
+    }
+
+    fn refused(&self, why: &str) -> NodeError {
+        NodeError::Refused(format!("directory {}: {why}", self.path))
+    }
+
+    fn in_pod(&self) -> PathBuf {
+        self.parent.join(&self.name)
+    }
+
+    /// The directory itself: no link to one, no mount point. None where there is nothing of that name.
+    fn open(&self) -> Result<Option<OwnedFd>, NodeError> {
+        let parent = self.open_parent()?;
+        let root = match openat(&parent, &self.name, FOLDER, Mode::empty()) {
+            Ok(root) => root,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(self.refused("a link, or no directory")),
+            Err(errno) => return Err(NodeError::io("open", &self.path)(errno)),
+        };
+        let at = self.in_pod();
+        if let Some(mount) = usage::mount_points(&self.proc)?.into_iter().find(|place| place.starts_with(&at))
+        {
+            let below = mount.strip_prefix(&at).unwrap_or(&mount).display().to_string();
+            let where_ = if below.is_empty() { "it".to_owned() } else { format!("its {below}") };
+            return Err(self.refused(&format!("{where_} is a mount point")));
+        }
+        if device(&parent, &self.path)? != device(&root, &self.path)? {
+            return Err(self.refused("a file system of its own"));
+        }
+        Ok(Some(root))
+    }
+
+    fn open_parent(&self) -> Result<OwnedFd, NodeError> {
+        open(&self.parent, FOLDER, Mode::empty()).map_err(NodeError::io("open the parent of", &self.path))
+    }
+
+    fn proof(&self, root: &OwnedFd) -> Result<Proof, NodeError> {
+        let files = files::of_root(root, self.path.as_ref())?;
+        let made = self.kind(&files)?;
+        let DataFiles { osd_fsid, whoami, cluster, .. } = files;
+        Ok(Proof::Directory { made, path: self.path.clone(), osd_fsid, whoami, cluster })
+    }
+
+    /// The kind, where all parts of the OSD are in the directory.
+    fn kind(&self, files: &DataFiles) -> Result<Kind, NodeError> {
+        match files.store.as_deref() {
+            Some("filestore") | None => {
+                self.is_inside(files, Role::Journal)?;
+                Ok(Kind::FilestoreDirectory)
+            }
+            Some("bluestore") => {
+                for role in [Role::Block, Role::Db, Role::Wal] {
+                    let is_there = *files.part(role) != Lies::Nowhere;
+                    if role == Role::Block || is_there {
+                        let file = self.is_inside(files, role)?;
+                        let fsid = label::fsid_at_head(&self.in_pod().join(&file))?;
+                        if fsid != Some(files.osd_fsid) {
+                            let other = fsid.map_or("no OSD".to_owned(), |fsid| format!("OSD {fsid}"));
+                            return Err(self.refused(&format!("the label of {role} in {file} names {other}")));
+                        }
+                    }
+                }
+                Ok(Kind::BluestoreDirectory)
+            }
+            Some(other) => Err(self.refused(&format!("its object store is {other}"))),
+        }
+    }
+
+    /// The name of a part's file, which must be in the directory.
+    fn is_inside(&self, files: &DataFiles, role: Role) -> Result<String, NodeError> {
+        let name = match role {
+            Role::Data | Role::Block => "block",
+            Role::Journal => "journal",
+            Role::Db => "block.db",
+            Role::Wal => "block.wal",
+        };
+        let file = match files.part(role) {
+            Lies::Here => Some(name.to_owned()),
+            Lies::At(target) => {
+                let below = target.strip_prefix(&self.path).and_then(|rest| rest.strip_prefix('/'));
+                below.or(Some(target)).filter(|file| !file.contains('/')).map(str::to_owned)
+            }
+            Lies::Nowhere | Lies::Partition(_) => None,
+        };
+        let is_file = |file: &String| {
+            std::fs::symlink_metadata(self.in_pod().join(file)).is_ok_and(|meta| meta.is_file())
+        };
+        file.filter(is_file).ok_or_else(|| self.refused(&format!("its {role} is no file in it")))
+    }
+
+    /// The old OSD's, or what is left of it: then only the names are there, each right, the last to go among them.
+    fn is_wanted(&self, root: &OwnedFd, wanted: &Wanted) -> Result<(), NodeError> {
+        let mut there = 0;
+        for (name, expected) in &wanted.files {
+            let Some(found) = files::text_of(root, name, self.path.as_ref())? else { continue };
+            if found.to_ascii_lowercase() != *expected {
+                return Err(self.refused(&format!("its {name}: expected {expected}, found {found}")));
+            }
+            there += 1;
+        }
+        if there == wanted.files.len() {
+            return Ok(());
+        }
+        let left = children(root, &self.path)?;
+        let is_left = |name: &&str| left.iter().any(|(child, _)| child.as_bytes() == name.as_bytes());
+        let last = NAMES.last().filter(|name| is_left(name));
+        let names_alone = left.len() == NAMES.iter().filter(|name| is_left(name)).count();
+        if names_alone && (last.is_some() || left.is_empty()) {
+            return Ok(());
+        }
+        Err(self.refused(&format!("not all of it says that it is OSD {}'s", wanted.osd_fsid)))
+    }
+
+    /// No directory in it, or deep below it, is of another file system: Filestore made subvolumes where it lay on btrfs.
+    fn is_one_file_system(&self, root: &OwnedFd, deep: bool) -> Result<(), NodeError> {
+        match other_file_system(root, device(root, &self.path)?, deep, &self.path)? {
+            Some(path) => Err(NodeError::Refused(format!("{path} is on another file system"))),
+            None => Ok(()),
+        }
+    }
+
+    /// An OSD that runs has its `fsid` locked, whatever its store is.
+    fn is_unused(&self, root: &OwnedFd) -> Result<(), NodeError> {
+        let path = self.in_pod().join("fsid");
+        let file =
+            match openat(root, "fsid", OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+                Ok(file) => file,
+                Err(Errno::NOENT) => return Ok(()),
+                Err(errno) => return Err(NodeError::io("open", &path)(errno)),
+            };
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(()),
+            Err(Errno::ACCESS | Errno::AGAIN) => Err(self.refused("in use: does its OSD still run?")),
+            Err(errno) => Err(NodeError::io("lock", &path)(errno)),
+        }
+    }
+
+    /// Everything below it, then the names, then itself; each on the disk before the next.
+    fn remove(&self, root: &OwnedFd) -> Result<(), NodeError> {
+        let io = |operation| NodeError::io(operation, &self.path);
+        let device = device(root, &self.path)?;
+        for (name, kind) in children(root, &self.path)? {
+            if !NAMES.iter().any(|kept| kept.as_bytes() == name.as_bytes()) {
+                remove_child(root, &name, kind, device, &self.path)?;
+            }
+        }
+        fsync(root).map_err(io("fsync"))?;
+        for name in NAMES {
+            match unlinkat(root, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(NodeError::io("remove", self.in_pod().join(name))(errno)),
+            }
+            fsync(root).map_err(io("fsync"))?;
+        }
+        let parent = self.open_parent()?;
+        unlinkat(&parent, &self.name, AtFlags::REMOVEDIR).map_err(io("remove"))?;
+        fsync(&parent).map_err(io("fsync"))
+    }
+}
+
+/// For opening a directory, whatever leads to it being no link.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn device(folder: &impl AsFd, path: &str) -> Result<u64, NodeError> {
+    fstat(folder).map(|stat| stat.st_dev).map_err(NodeError::io("stat", path))
+}
+
+/// Names and kinds in a directory, all read before any goes.
+fn children(folder: &OwnedFd, path: &str) -> Result<Vec<(CString, FileType)>, NodeError> {
+    let entries = Dir::read_from(folder).map_err(NodeError::io("list", path))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(NodeError::io("list", path))?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            found.push((entry.file_name().to_owned(), entry.file_type()));
+        }
+    }
+    Ok(found)
+}
+
+/// Some file systems do not tell kinds where they list names.
+fn kind_of(folder: &OwnedFd, name: &CString, listed: FileType, path: &str) -> Result<FileType, NodeError> {
+    if listed != FileType::Unknown {
+        return Ok(listed);
+    }
+    let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(NodeError::io("stat", path))?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// The first directory below that is on another file system.
+fn other_file_system(folder: &OwnedFd, on: u64, deep: bool, path: &str) -> Result<Option<String>, NodeError> {
+    for (name, kind) in children(folder, path)? {
+        let path = format!("{path}/{}", name.to_string_lossy());
+        if kind_of(folder, &name, kind, &path)? != FileType::Directory {
+            continue;
+        }
+        let below = openat(folder, &name, FOLDER, Mode::empty()).map_err(NodeError::io("open", &path))?;
+        if device(&below, &path)? != on {
+            return Ok(Some(path));
+        }
+        if deep && let Some(found) = other_file_system(&below, on, deep, &path)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn remove_child(
+    folder: &OwnedFd,
+    name: &CString,
+    kind: FileType,
+    on: u64,
+    path: &str,
+) -> Result<(), NodeError> {
+    let path = format!("{path}/{}", name.to_string_lossy());
+    let io = |operation| NodeError::io(operation, &path);
+    let kind = kind_of(folder, name, kind, &path)?;
+    if kind != FileType::Directory {
+        return unlinkat(folder, name, AtFlags::empty()).map_err(io("remove"));
+    }
+    let below = openat(folder, name, FOLDER, Mode::empty()).map_err(io("open"))?;
+    if device(&below, &path)? != on {
+        return Err(NodeError::Refused(format!("{path} is on another file system")));
+    }
+    for (name, kind) in children(&below, &path)? {
+        remove_child(&below, &name, kind, on, &path)?;
+    }
+    unlinkat(folder, name, AtFlags::REMOVEDIR).map_err(io("remove"))
+}
+
+#[cfg(test)]
+#[path = "directory_tests.rs"]
+mod tests;

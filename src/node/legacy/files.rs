@@ -1,0 +1,280 @@
+//! The small files at the root of an OSD's data: who it is, and where its other parts are. They lie on a data partition (of
+//! ceph-disk, or Rook's `FS-DATA`), or in a directory of the host.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use super::super::error::NodeError;
+use crate::domain::osd::{ClusterFsid, NotAnFsid, NotAnOsd, OsdFsid, OsdId, Role};
+
+/// Where links to partitions lead that are to survive a reboot.
+const BY_PARTUUID: &str = "/dev/disk/by-partuuid/";
+
+/// What the files say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DataFiles {
+    pub(crate) osd_fsid: OsdFsid,
+    pub(crate) whoami: OsdId,
+    pub(crate) cluster: ClusterFsid,
+    /// `bluestore` on the small data partition of a BlueStore OSD; Jewel and before wrote no `type`.
+    pub(crate) store: Option<String>,
+    pub(crate) journal: Lies,
+    pub(crate) block: Lies,
+    pub(crate) db: Lies,
+    pub(crate) wal: Lies,
+}
+
+impl DataFiles {
+    /// Of an OSD that is kept in files.
+    pub(crate) fn is_filestore(&self) -> bool {
+        self.store.as_deref().is_none_or(|store| store == "filestore")
+    }
+
+    /// Where a part of it lies.
+    pub(crate) fn part(&self, role: Role) -> &Lies {
+        match role {
+            Role::Data => &Lies::Here,
+            Role::Journal => &self.journal,
+            Role::Block => &self.block,
+            Role::Db => &self.db,
+            Role::Wal => &self.wal,
+        }
+    }
+
+    /// How messages name the OSD.
+    pub(crate) fn told(&self) -> String {
+        format!("OSD {} ({})", self.osd_fsid, self.whoami)
+    }
+}
+
+/// Where a part of an OSD lies, by what is beside the small files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Lies {
+    /// There is none.
+    Nowhere,
+    /// It is a file just there.
+    Here,
+    /// On the partition with this unique guid.
+    Partition(String),
+    /// A link leads there, and no file names a partition.
+    At(String),
+}
+
+/// May a file system that is mounted elsewhere be read?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// At an inspection: the OSD still runs.
+    WithTheDaemon,
+    /// Before a wipe: whoever has it mounted is in the way.
+    No,
+}
+
+/// Reads the files of a data partition with file system `kind`.
+///
+/// The file system is mounted without replaying its journal, so reading changes nothing on the disk. The mount is taken out of
+/// the tree as soon as its root is open: what is left of it is one descriptor, so it can't outlive this process, however
+/// that ends, and keep the disk busy for the next.
+///
+/// The kernel refuses (EBUSY) a read-only mount of what is mounted for writing elsewhere, in whatever mount namespace. Only
+/// with `Sharing::WithTheDaemon` the mount is then repeated for writing: it shares the one that is there (no journal to replay,
+/// its options stay) and nothing is written through it: files are opened for reading, without access times.
+pub(crate) fn read(
+    node: &Path,
+    kind: &str,
+    scratch: &Path,
+    sharing: Sharing,
+) -> Result<DataFiles, NodeError> {
+    let no_replay = match kind {
+        "xfs" => c"norecovery",
+        "ext4" => c"noload",
+        other => {
+            return Err(NodeError::Refused(format!("{} carries {other}, not xfs or ext4", node.display())));
+        }
+    };
+    let place = tempfile_dir(scratch)?;
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
+    let mounted = match mount(node, &*place.0, kind, quiet | MountFlags::RDONLY, no_replay) {
+        Err(Errno::BUSY) if sharing == Sharing::WithTheDaemon => mount(node, &*place.0, kind, quiet, None),
+        other => other,
+    };
+    match mounted {
+        Ok(()) => {}
+        Err(Errno::BUSY) => {
+            return Err(NodeError::Refused(format!(
+                "{} is in use: mounted, or open exclusively",
+                node.display()
+            )));
+        }
+        Err(errno) => return Err(NodeError::io("mount", node)(errno)),
+    }
+    let root = open(&*place.0, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    // Lazily: it goes when `root` is closed. Also when opening failed.
+    unmount(&*place.0, UnmountFlags::DETACH).map_err(NodeError::io("unmount", &place.0))?;
+    let root = root.map_err(NodeError::io("open the root of", node))?;
+    of_root(&root, node)
+}
+
+/// Reads the files of an open directory; `subject` is its path, for messages.
+pub(crate) fn of_root(root: &impl AsFd, subject: &Path) -> Result<DataFiles, NodeError> {
+    parse(
+        subject,
+        |name| text_of(root, name, subject),
+        |name| match readlinkat(root, name, Vec::new()) {
+            Ok(target) => Ok(Beside::Link(target.to_string_lossy().into_owned())),
+            Err(Errno::NOENT) => Ok(Beside::Nothing),
+            Err(Errno::INVAL) => Ok(Beside::File), // no link
+            Err(errno) => Err(NodeError::io("read the link", subject.join(name))(errno)),
+        },
+    )
+}
+
+/// What a small file holds, without the line break; none where there is no such file.
+pub(crate) fn text_of(root: &impl AsFd, name: &str, subject: &Path) -> Result<Option<String>, NodeError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match openat(root, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(NodeError::io("open", subject.join(name))(errno)),
+    };
+    let mut text = String::new();
+    file.take(4096).read_to_string(&mut text).map_err(NodeError::io("read", subject.join(name)))?;
+    Ok(Some(text.trim().to_owned()))
+}
+
+/// What lies beside the files under the name of a part.
+enum Beside {
+    Nothing,
+    File,
+    Link(String),
+}
+
+fn parse(
+    subject: &Path,
+    told: impl Fn(&str) -> Result<Option<String>, NodeError>,
+    beside: impl Fn(&str) -> Result<Beside, NodeError>,
+) -> Result<DataFiles, NodeError> {
+    let must = |name: &'static str| -> Result<String, NodeError> {
+        told(name)?.ok_or_else(|| NodeError::Unreadable {
+            subject: format!("the data at {}", subject.display()),
+            why: format!("no file `{name}`: no OSD's data"),
+        })
+    };
+    let wrong = |name: &'static str, why: String| NodeError::Unreadable {
+        subject: format!("file `{name}` at {}", subject.display()),
+        why,
+    };
+    // ceph-disk writes the partition's guid beside the link; Rook has the link alone.
+    let lies = |name: &str| -> Result<Lies, NodeError> {
+        if let Some(uuid) = told(&format!("{name}_uuid"))?.filter(|uuid| !uuid.is_empty()) {
+            return Ok(Lies::Partition(uuid.to_ascii_lowercase()));
+        }
+        Ok(match beside(name)? {
+            Beside::Nothing => Lies::Nowhere,
+            Beside::File => Lies::Here,
+            Beside::Link(target) => match target.strip_prefix(BY_PARTUUID) {
+                Some(uuid) => Lies::Partition(uuid.to_ascii_lowercase()),
+                None => Lies::At(target),
+            },
+        })
+    };
+    Ok(DataFiles {
+        osd_fsid: must("fsid")?.parse().map_err(|error: NotAnFsid| wrong("fsid", error.to_string()))?,
+        whoami: must("whoami")?.parse().map_err(|error: NotAnOsd| wrong("whoami", error.to_string()))?,
+        cluster: must("ceph_fsid")?
+            .parse()
+            .map_err(|error: NotAnFsid| wrong("ceph_fsid", error.to_string()))?,
+        store: told("type")?,
+        journal: lies("journal")?,
+        block: lies("block")?,
+        db: lies("block.db")?,
+        wal: lies("block.wal")?,
+    })
+}
+
+/// A folder of our own, removed when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir(&self.0).ok();
+    }
+}
+
+fn tempfile_dir(scratch: &Path) -> Result<Folder, NodeError> {
+    let path = scratch.join(format!("mount-{}", uuid::Uuid::new_v4()));
+    std::fs::create_dir_all(&path).map_err(NodeError::io("create folder", &path))?;
+    Ok(Folder(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const PART: &str = "f76b1738-2c9a-4244-8217-3604b053e471";
+
+    /// Read as they lie in a folder.
+    fn read_from(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<DataFiles, NodeError> {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("fsid", "7bcafb1e-936a-4173-8093-4789e2f5cb9f"),
+            ("whoami", "1"),
+            ("ceph_fsid", "5f382147-dc61-408c-ad68-8e6a2e37590b"),
+        ]
+        .iter()
+        .chain(files)
+        {
+            match *text {
+                "(none)" => std::fs::remove_file(root.path().join(name)).unwrap(),
+                text => std::fs::write(root.path().join(name), format!("{text}\n")).unwrap(),
+            }
+        }
+        for (name, target) in links {
+            symlink(target, root.path().join(name)).unwrap();
+        }
+        of_root(&File::open(root.path()).unwrap(), Path::new("/dev/x1"))
+    }
+
+    #[test]
+    fn the_files_of_ceph_disk() {
+        let upper = PART.to_ascii_uppercase();
+        let read = read_from(&[("journal_uuid", &upper)], &[("journal", "/dev/sdb2")]).unwrap();
+        assert_eq!((read.whoami, read.store.as_deref()), (OsdId(1), None));
+        assert!(read.is_filestore());
+        assert_eq!(read.journal, Lies::Partition(PART.to_owned()));
+        let files =
+            [("type", "bluestore"), ("block_uuid", PART), ("block.db_uuid", "d"), ("block.wal_uuid", "w")];
+        let read = read_from(&files, &[]).unwrap();
+        assert!(!read.is_filestore());
+        let named = |uuid: &str| Lies::Partition(uuid.to_owned());
+        assert_eq!((read.block, read.db, read.wal), (named(PART), named("d"), named("w")));
+        assert_eq!(read.journal, Lies::Nowhere);
+    }
+
+    #[test]
+    fn a_link_tells_where_no_file_does() {
+        let by_uuid = format!("/dev/disk/by-partuuid/{PART}");
+        let read =
+            read_from(&[("journal", "bytes")], &[("block", &by_uuid), ("block.db", "/dev/sdc")]).unwrap();
+        assert_eq!(read.journal, Lies::Here);
+        assert_eq!(read.block, Lies::Partition(PART.to_owned()));
+        assert_eq!(read.db, Lies::At("/dev/sdc".to_owned()));
+    }
+
+    #[test]
+    fn a_missing_or_wrong_file_is_named() {
+        let without = read_from(&[("whoami", "(none)")], &[]);
+        assert!(without.unwrap_err().to_string().contains("`whoami`"));
+        let nil = read_from(&[("fsid", "")], &[]);
+        assert!(nil.unwrap_err().to_string().contains("file `fsid` at /dev/x1"));
+        let link = read_from(&[("fsid", "(none)")], &[("fsid", "whoami")]);
+        assert!(link.unwrap_err().to_string().contains("/dev/x1/fsid"), "a link is not followed");
+    }
+}

@@ -1,0 +1,233 @@
+//! OSDs as they were made before ceph-volume: on partitions of ceph-disk or of Rook up to 1.2, with parts on other devices, in
+//! directories. What proves each kind: `docs/legacy.md`.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `files` | the small files at the root of an OSD's data |
+//! | `ceph_disk` | a data partition, and what lies beside it on its disk |
+//! | `rook` | Rook's own partitions of a BlueStore |
+//! | `journal` | the head of Filestore's journal |
+//! | `pieces` | parts on other devices: found, proven, cleared |
+//! | `directory` | an OSD in a directory: proven, removed |
+
+mod ceph_disk;
+pub(crate) mod directory;
+mod files;
+mod journal;
+pub(crate) mod pieces;
+mod rook;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::command::{QUICK, blocking};
+use super::content::Look;
+use super::devices::Disk;
+use super::error::NodeError;
+use super::label::{self, Label};
+use super::table::{self, Entry};
+use crate::domain::inspection::{Content, Proof};
+use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
+
+pub(crate) use files::Sharing;
+
+/// Whom a disk is asked for, and how it may be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// For mount points.
+    pub(crate) scratch: &'a Path,
+    pub(crate) sharing: Sharing,
+    /// The OSD that is looked for, where a disk may carry several.
+    pub(crate) whom: Option<OsdFsid>,
+}
+
+/// The OSD on the partitions of a disk; none where they are no such OSD's.
+pub(crate) async fn look(disk: &Disk, reading: Reading<'_>) -> Result<Option<Look>, NodeError> {
+    let entries = table::entries(&disk.node).await?;
+    if let Some(what) = disagreement(disk, &entries) {
+        return Ok(Some(Look::other(what, None)));
+    }
+    if let Some(look) = ceph_disk::look(disk, &entries, reading).await? {
+        return Ok(Some(look));
+    }
+    rook::look(disk, &entries, reading).await
+}
+
+/// A disk's table, and the labels that its partitions begin with.
+#[derive(Debug)]
+struct Table<'a> {
+    entries: &'a [Entry],
+    /// By unique guid.
+    labels: BTreeMap<String, Label>,
+}
+
+impl<'a> Table<'a> {
+    async fn read(disk: &Disk, entries: &'a [Entry]) -> Result<Self, NodeError> {
+        let mut labels = BTreeMap::new();
+        for entry in entries {
+            let Some(node) = node_of(disk, entry) else { continue };
+            if label_at(&node).await?.is_some() {
+                labels.insert(entry.part_uuid.clone(), label::read(&node).await?);
+            }
+        }
+        Ok(Self { entries, labels })
+    }
+
+    /// The partitions with a label of this OSD, but for its main one; a sentence where two are for one thing.
+    fn beside_block(&self, osd_fsid: OsdFsid) -> Result<BTreeMap<Role, String>, String> {
+        let mut parts = BTreeMap::new();
+        for (uuid, label) in self.labels.iter().filter(|(_, label)| label.osd_fsid == osd_fsid) {
+            let role = label.role().filter(|role| *role != Role::Block);
+            if let Some(role) = role
+                && parts.insert(role, uuid.clone()).is_some()
+            {
+                return Err(format!("two partitions are its {role}"));
+            }
+        }
+        Ok(parts)
+    }
+
+    /// The partitions that are none of these.
+    fn others(&self, parts: &BTreeMap<Role, String>) -> Vec<String> {
+        let is_other = |entry: &&Entry| !parts.values().any(|uuid| *uuid == entry.part_uuid);
+        self.entries.iter().filter(is_other).map(Entry::told).collect()
+    }
+}
+
+/// Who an OSD is.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    osd_fsid: OsdFsid,
+    whoami: OsdId,
+    cluster: ClusterFsid,
+}
+
+/// The whole disk is this OSD's, or the disk is left alone: what is done with it is done with all of it.
+fn on_whole_disk(
+    made: Kind,
+    named: Named,
+    table: &Table<'_>,
+    parts: BTreeMap<Role, String>,
+    fs_uuid: Option<String>,
+) -> Look {
+    let Named { osd_fsid, whoami, cluster } = named;
+    let about = Some(osd_fsid);
+    let others = table.others(&parts);
+    if !others.is_empty() {
+        let others = others.join(", ");
+        let what =
+            format!("{made} of OSD {osd_fsid} ({whoami}), and partitions that are not its own: {others}");
+        return Look::other(what, about);
+    }
+    let proof = Some(Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster });
+    Look { proof, ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) }
+}
+
+/// What of a proof by partitions can be read while the disk is held open exclusively, which keeps it from being mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reread {
+    pub(crate) entries: Vec<Entry>,
+    /// Of the file system on the data partition.
+    pub(crate) fs_uuid: Option<String>,
+    /// Whose label a partition begins with, by its unique guid.
+    pub(crate) labels: BTreeMap<String, OsdFsid>,
+}
+
+/// Reads it again.
+pub(crate) async fn reread(disk: &Disk, parts: &BTreeMap<Role, String>) -> Result<Reread, NodeError> {
+    let entries = table::entries(&disk.node).await?;
+    if let Some(what) = disagreement(disk, &entries) {
+        return Err(NodeError::Refused(format!("{}: {what}", disk.told())));
+    }
+    let mut read = Reread { entries, fs_uuid: None, labels: BTreeMap::new() };
+    for entry in &read.entries {
+        let Some(node) = node_of(disk, entry) else { continue };
+        if parts.get(&Role::Data) == Some(&entry.part_uuid) {
+            read.fs_uuid = table::signature(&node).await?.uuid;
+        } else if let Some(fsid) = label_at(&node).await? {
+            read.labels.insert(entry.part_uuid.clone(), fsid);
+        }
+    }
+    Ok(read)
+}
+
+/// The table on the disk and the kernel's partitions must be the same: else a node leads to other bytes than the table says.
+fn disagreement(disk: &Disk, entries: &[Entry]) -> Option<String> {
+    let on_disk: Vec<_> = entries.iter().map(|entry| (entry.index, entry.start, entry.sectors)).collect();
+    let in_kernel: Vec<_> =
+        disk.partitions.iter().map(|part| (part.index, part.start, part.sectors)).collect();
+    (on_disk != in_kernel).then(|| {
+        format!(
+            "a partition table with {} partitions of which the kernel knows others, {} (try `partx -u {}`)",
+            on_disk.len(),
+            in_kernel.len(),
+            disk.node.display()
+        )
+    })
+}
+
+fn node_of(disk: &Disk, entry: &Entry) -> Option<PathBuf> {
+    disk.partitions.iter().find(|part| part.index == entry.index).map(|part| part.node.clone())
+}
+
+/// The OSD whose label a device begins with.
+pub(crate) async fn label_at(node: &Path) -> Result<Option<OsdFsid>, NodeError> {
+    let path = node.to_owned();
+    blocking("read", node.display().to_string(), QUICK, move || label::fsid_at_head(&path)).await
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(super) const OSD: &str = "7bcafb1e-936a-4173-8093-4789e2f5cb9f";
+    pub(super) const OTHER: &str = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b";
+    const CLUSTER: &str = "5f382147-dc61-408c-ad68-8e6a2e37590b";
+
+    pub(crate) fn entry(index: u32, type_guid: &str, part_uuid: &str, name: &str) -> Entry {
+        let (start, sectors) = (u64::from(index) * 2048, 2048);
+        let owned = str::to_owned;
+        Entry {
+            index,
+            start,
+            sectors,
+            type_guid: owned(type_guid),
+            part_uuid: owned(part_uuid),
+            name: owned(name),
+        }
+    }
+
+    /// A label of osd.1; those of db and wal devices name neither id nor cluster.
+    pub(super) fn label(osd_fsid: &str, part: &str) -> Label {
+        let main = part == "main";
+        Label {
+            osd_fsid: osd_fsid.parse().unwrap(),
+            whoami: main.then_some(OsdId(1)),
+            cluster: main.then(|| CLUSTER.parse().unwrap()),
+            finished: main,
+            activatable: false,
+            part: part.to_owned(),
+        }
+    }
+
+    pub(super) fn labels(of: &[(&str, Label)]) -> BTreeMap<String, Label> {
+        of.iter().map(|(uuid, label)| ((*uuid).to_owned(), label.clone())).collect()
+    }
+
+    pub(super) fn cluster() -> ClusterFsid {
+        CLUSTER.parse().unwrap()
+    }
+
+    /// The parts that a look proves, by what they are for.
+    pub(super) fn proven(look: &Look) -> Option<Vec<(Role, &str)>> {
+        let Some(Proof::Partitions { parts, .. }) = &look.proof else { return None };
+        Some(parts.iter().map(|(role, uuid)| (*role, uuid.as_str())).collect())
+    }
+
+    /// Why it proves nothing, though it is known to be about the OSD.
+    pub(super) fn refused(look: &Look) -> String {
+        assert_eq!((&look.proof, look.about), (&None, Some(OSD.parse().unwrap())), "{:?}", look.content);
+        let Content::Other { what } = &look.content else { panic!("{:?}", look.content) };
+        what.clone()
+    }
+}

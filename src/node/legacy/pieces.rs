@@ -1,0 +1,227 @@
+//! Parts of an OSD on devices that are not the one that is made anew: Filestore's journal, BlueStore's database and log, on
+//! whole disks or on partitions that lie between other OSDs' partitions.
+//!
+//! Each is proven by its own mark, when the OSD is inspected and once more when it is open exclusively. All of them are proven
+//! before anything is wiped; then the tombstone is written on the main device, then they are cleared, within their own bytes:
+//! no table is touched or read again, so nothing of a neighbour moves.
+
+use super::super::command::{QUICK, blocking};
+use super::super::content::Look;
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::super::marks::{self, Marks};
+use super::super::parts::PART_UUID;
+use super::super::proof::{self, PieceSeen, Verdict};
+use super::super::wipe::ExclusiveDisk;
+use super::super::{Host, find, label, parts};
+use super::{journal, label_at};
+use crate::domain::inspection::{Evidence, Piece, Place};
+use crate::domain::osd::{OsdFsid, Role};
+
+/// The look at a main device with the OSD's parts on other devices; without a proof where one of them can't be told.
+pub(crate) async fn complete(host: &Host, main: &Disk, look: Look) -> Result<Look, NodeError> {
+    let (Some(_), Some(osd_fsid)) = (&look.proof, look.about) else { return Ok(look) };
+    let devices = devices(host).await?;
+    let found = match found(&devices, main, osd_fsid, &look).await? {
+        Ok(found) => found,
+        Err(why) => {
+            return Ok(Look::other(format!("{}, {why}", look.content), look.about));
+        }
+    };
+    Ok(Look { beside: found, ..look })
+}
+
+/// A piece that is this agent's alone, and proven.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    disk: ExclusiveDisk,
+}
+
+impl Taken {
+    /// Takes everything away by which it is recognised, the mark itself last: what a crash leaves is still known to be the
+    /// old OSD's.
+    pub(crate) async fn clear(&self) -> Result<(), NodeError> {
+        self.disk.clear_within().await
+    }
+}
+
+/// Opens and proves all of an OSD's pieces that are still to be cleared.
+pub(crate) async fn take(
+    host: &Host,
+    evidence: &Evidence,
+    old: OsdFsid,
+    verdict: &Verdict,
+) -> Result<Vec<Taken>, NodeError> {
+    if evidence.beside.is_empty() {
+        return Ok(Vec::new());
+    }
+    take_of(&devices(host).await?, &evidence.beside, old, verdict).await
+}
+
+async fn take_of(
+    devices: &[Disk],
+    pieces: &[Piece],
+    old: OsdFsid,
+    verdict: &Verdict,
+) -> Result<Vec<Taken>, NodeError> {
+    let mut taken = Vec::new();
+    for piece in pieces {
+        let (seen, disk) = find_again(devices, piece, old).await?;
+        if !proof::piece_is_to_be_cleared(piece, verdict, &seen).map_err(NodeError::Refused)? {
+            continue;
+        }
+        let Some(disk) = disk else { continue };
+        let exclusive = ExclusiveDisk::open(disk).await?;
+        // Nobody else has it from here on: what is read now stays.
+        let now = read(disk, piece.role, old).await?;
+        if proof::piece_is_to_be_cleared(piece, verdict, &now).map_err(NodeError::Refused)? {
+            taken.push(Taken { disk: exclusive });
+        }
+    }
+    Ok(taken)
+}
+
+/// All disks of the node and their partitions.
+async fn devices(host: &Host) -> Result<Vec<Disk>, NodeError> {
+    let mut all = Vec::new();
+    for disk in find::list(host).await?.disks {
+        let parts = parts::of(&disk, &host.sys_block, &host.dev).await?;
+        all.push(disk);
+        all.extend(parts.disks);
+    }
+    Ok(all)
+}
+
+/// The parts of an OSD on the devices that are not its main one; a sentence where they are not clear.
+async fn found(
+    devices: &[Disk],
+    main: &Disk,
+    osd_fsid: OsdFsid,
+    look: &Look,
+) -> Result<Result<Vec<Piece>, String>, NodeError> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for disk in devices.iter().filter(|disk| !is_within(main, disk)) {
+        let role = match role_of(disk, osd_fsid, look).await? {
+            Ok(Some(role)) => role,
+            Ok(None) => continue,
+            Err(why) => return Ok(Err(why)),
+        };
+        let identity = &disk.identity;
+        if identity.by_id.is_empty() && identity.wwn.is_none() && identity.serial.is_none() {
+            return Ok(Err(format!(
+                "and its {role} is on {}, which has no name that stays the same",
+                disk.told()
+            )));
+        }
+        if pieces.iter().any(|piece| piece.role == role) {
+            return Ok(Err(format!("and more than one device is its {role}")));
+        }
+        pieces.push(Piece { role, place: Place::Device(identity.clone()) });
+    }
+    let missing = look.elsewhere.iter().find(|(role, _)| !pieces.iter().any(|piece| piece.role == **role));
+    if let Some((role, uuid)) = missing {
+        let named = uuid.as_ref().map(|uuid| format!(", the partition {uuid}")).unwrap_or_default();
+        return Ok(Err(format!("and no device of the node proves to be its {role}{named}")));
+    }
+    pieces.sort();
+    Ok(Ok(pieces))
+}
+
+/// The main device itself, or a partition of the disk that is made anew as a whole.
+fn is_within(main: &Disk, disk: &Disk) -> bool {
+    disk.name == main.name || (main.parent.is_none() && disk.parent.as_ref() == Some(&main.name))
+}
+
+/// What a device is to the OSD, if anything.
+async fn role_of(
+    disk: &Disk,
+    osd_fsid: OsdFsid,
+    look: &Look,
+) -> Result<Result<Option<Role>, String>, NodeError> {
+    let is_named = |uuid: &str| disk.identity.wwn.as_deref() == Some(&format!("{PART_UUID}{uuid}"));
+    let named = look.elsewhere.iter().find(|(_, uuid)| uuid.as_deref().is_some_and(is_named));
+    if let Some((Role::Journal, _)) = named {
+        return Ok(match read(disk, Role::Journal, osd_fsid).await? {
+            PieceSeen::Old => Ok(Some(Role::Journal)),
+            other => Err(format!("and its journal partition {} carries {other}", disk.told())),
+        });
+    }
+    // One that can't be read is no running OSD's.
+    if label_at(&disk.node).await.ok().flatten() != Some(osd_fsid) {
+        return Ok(named.map_or(Ok(None), |(role, _)| {
+            Err(format!("and its partition {} for {role} carries no label of it", disk.told()))
+        }));
+    }
+    let label = label::read(&disk.node).await?;
+    Ok(match (label.role(), named) {
+        (Some(role @ (Role::Db | Role::Wal)), None) => match look.elsewhere.get(&role) {
+            Some(Some(uuid)) => Err(format!("and {} is its {role}, though it names {uuid}", disk.told())),
+            Some(None) | None => Ok(Some(role)),
+        },
+        (Some(role @ (Role::Db | Role::Wal)), Some((named, _))) if role == *named => Ok(Some(role)),
+        (Some(_) | None, _) => Err(format!("and {} carries its `{}`, too", disk.told(), label.part)),
+    })
+}
+
+/// The device of a recorded piece, and what it carries now. Of several that fit, the one with the mark.
+async fn find_again<'a>(
+    devices: &'a [Disk],
+    piece: &Piece,
+    old: OsdFsid,
+) -> Result<(PieceSeen, Option<&'a Disk>), NodeError> {
+    let identity = match &piece.place {
+        Place::Device(identity) => identity,
+        Place::Volume { name, .. } => {
+            return Err(NodeError::Refused(format!(
+                "the {} is volume {name}: not handled here yet",
+                piece.role
+            )));
+        }
+    };
+    let mut last = (PieceSeen::Missing, None);
+    for disk in devices.iter().filter(|disk| identity.is_same_as(&disk.identity)) {
+        let seen = read(disk, piece.role, old).await?;
+        if seen == PieceSeen::Old || last.0 == PieceSeen::Missing {
+            last = (seen, Some(disk));
+        } else if last.0 != PieceSeen::Old {
+            last.0 = PieceSeen::Other("one of several devices that look alike".to_owned());
+        }
+    }
+    Ok(last)
+}
+
+/// What a device carries that is, or was, a piece of the old OSD.
+async fn read(disk: &Disk, role: Role, old: OsdFsid) -> Result<PieceSeen, NodeError> {
+    if role == Role::Journal {
+        let node = disk.node.clone();
+        let head = move || journal::fsid_at_head(&node);
+        match blocking("read", disk.told(), QUICK, head).await? {
+            Some(fsid) if fsid == old => return Ok(PieceSeen::Old),
+            Some(other) => return Ok(PieceSeen::Other(format!("the journal of OSD {other}"))),
+            None => {}
+        }
+    }
+    Ok(match marks::of(disk).await? {
+        Marks::None if disk.partitions.is_empty() => PieceSeen::Blank,
+        Marks::Label => {
+            let label = label::read(&disk.node).await?;
+            if role != Role::Journal && (label.osd_fsid, label.role()) == (old, Some(role)) {
+                PieceSeen::Old
+            } else {
+                PieceSeen::Other(format!("`{}` of OSD {}", label.part, label.osd_fsid))
+            }
+        }
+        Marks::Tombstone(stone) => PieceSeen::Other(stone.into_content().to_string()),
+        Marks::Signed(signature) => PieceSeen::Other(format!(
+            "a signature of {}",
+            signature.kind.or(signature.table).as_deref().unwrap_or("several kinds")
+        )),
+        Marks::LabelCopy(place) => PieceSeen::Other(format!("a copy of a BlueStore label at byte {place}")),
+        Marks::Data { .. } => PieceSeen::Other("data without a signature".to_owned()),
+        Marks::None => PieceSeen::Other("partitions".to_owned()),
+    })
+}
+
+#[cfg(test)]
+#[path = "pieces_tests.rs"]
+mod tests;
