@@ -37,7 +37,7 @@ start_controller() { # NAME ARGS...; with the default limits of requests a secon
 
 start_container_runtime() { # NODE: needs no API server
   if is_uml "$1"; then start_uml_runtime; return; fi
-  local h=$1 b="$DIR/h/$1" c r=io.containerd.snapshotter.v1.overlayfs/snapshots
+  local h=$1 b="$DIR/h/$1" c r=$SNAPSHOTS
   # Its root is a copy of the one in the cache: data bases for real, blobs as hard links (a copy on another file system), and
   # the unpacked layers, ten thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
   (cd "$CACHE/ctrd" && find . -path "./$r/*/*" -prune -o -type d -print) | while read -r c; do mkdir -p "$b/containerd/$c"; done

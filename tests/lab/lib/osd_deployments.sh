@@ -16,7 +16,7 @@ deploy_osds() {
   owner=$(K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata.uid}') || die "no CephCluster"
   for id in $(osds); do
     render "$SRC/manifests/osd-$(fact "$id" kind).yaml" "ID=$id" "HOST=$(fact "$id" host)" "DISK=$(fact "$id" disk)" "UUID=$(fact "$id" uuid)" \
-      "PART=$(fact "$id" part)" "FSID=$FSID" "IMAGE=$CEPH_IMAGE" "OWNER=$owner"
+      "PART=$(fact "$id" part)" "FSID=$FSID" "IMAGE=$OSD_IMAGE" "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$owner"
     echo ---
   done > "$DIR/osd-deployments.yaml"
   K apply -f "$DIR/osd-deployments.yaml" >> "$DIR/log/apply.log" 2>&1 || { tail -5 "$DIR/log/apply.log" >&2; die "OSD Deployments could not be made"; }
