@@ -2,8 +2,7 @@
 # The Ceph cluster but for its OSDs: mon.a and mgr.x, native on host adm. Python scripts in py/ talk to it through librados,
 # which is hundreds of times cheaper than the ceph command.
 PGS=32
-# shellcheck disable=SC2046
-rados_py() { on adm $(in_release adm) /usr/bin/python3 "$SRC/py/$1.py" "${@:2}"; } # SCRIPT ARGS...
+rados_py() { on adm in-release /usr/bin/python3 "$SRC/py/$1.py" "${@:2}"; } # SCRIPT ARGS...
 
 start_ceph() {
   local e="$DIR/h/adm/etc-ceph" h log="$DIR/log/mon.log"

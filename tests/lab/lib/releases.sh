@@ -2,6 +2,7 @@
 # Which Ceph a lab is of. RELEASE is that of mon, mgr, the ceph command and the tool's image; OSD_RELEASE that of the OSDs and of
 # all that runs natively on the nodes. Where they differ the cluster is half-upgraded. 16.2.15 is this machine's own; of another
 # release the hosts get the tree of its image (release_tree.sh), and what is named ceph there is found before the machine's own.
+# What needs its librados, as the scripts in py/, is run by the host's command in-release.
 NATIVE_RELEASE=16.2.15
 RELEASE=$NATIVE_RELEASE OSD_RELEASE=
 CEPH_PACKAGES=ceph-osd,ceph-common,ceph-mon,ceph-mgr,python3-rados,lvm2,udev,gdisk,xfsprogs,cryptsetup-bin,procps,iproute2,util-linux,curl,ca-certificates
@@ -41,13 +42,12 @@ mon_release_settings() {
 }
 
 give_release() { # HOST: what is named ceph there becomes that of the release
-  local release=$OSD_RELEASE lower
-  case $1 in
-    adm) release=$RELEASE ;;
-    cp) return 0 ;;
-  esac
-  [ "$release" != $NATIVE_RELEASE ] || return 0
+  local release=$OSD_RELEASE lower bin="$DIR/h/$1/bin"
+  [ "$1" != adm ] || release=$RELEASE
+  if [ "$1" = cp ] || [ "$release" = $NATIVE_RELEASE ]; then
+    mkdir "$bin" && install -m 755 /dev/stdin "$bin/in-release" <<< $'#!/bin/bash\nexec "$@"'
+    return
+  fi
   lower=$(sed "s,[^ ]*,$CACHE/ctrd/$SNAPSHOTS/&/fs,g; s/ /:/g" "$CACHE/ctrd/.made-$release") || return 1
   on "$1" bash "$SRC/lib/release_tree.sh" "$DIR/h/$1" "$lower"
 }
-in_release() { [ ! -e "$DIR/h/$1/bin/in-release" ] || echo "$DIR/h/$1/bin/in-release"; } # HOST: a prefix for commands there
