@@ -71,7 +71,7 @@ build_containerd_root() { # RELEASE...
 }
 
 import_images() { # ROOT NAME...
-  local root=$1 tmp pid i before
+  local root=$1 tmp pid i layers
   shift
   tmp=$(mktemp -d)
   containerd_config "$tmp" "$root" > "$tmp/config.toml"
@@ -79,15 +79,32 @@ import_images() { # ROOT NAME...
   pid=$!
   poll 100 0.1 ctr -a "$tmp/containerd.sock" version > /dev/null 2>&1 || die "containerd did not start (see $CACHE/ctrd.log)"
   for i; do
-    before=$(layers_in "$root")
     ctr -a "$tmp/containerd.sock" -n k8s.io images import "$CACHE/img/$i.tar" >> "$CACHE/ctrd.log" 2>&1 ||
       { kill $pid; die "import of $i failed (see $CACHE/ctrd.log)"; }
     # the archive is in the containerd root now; only the digests are needed later
     rm -f "$CACHE/img/$i.tar"
-    [ "$i" = pause ] || layers_in "$root" | grep -vxF -e "${before:-none}" | paste -sd' ' > "$root/.made-${i#ceph-}"
+    [ "$i" != pause ] || continue
+    layers=$(layers_of "$CACHE/img/$i.json" ctr -a "$tmp/containerd.sock" -n k8s.io snapshots) && [ -n "$layers" ] ||
+      { kill $pid; die "the layers of $i are not where they should be"; }
+    echo "$layers" > "$root/.made-${i#ceph-}"
   done
   kill $pid
   wait $pid 2>/dev/null
   rm -rf "$tmp"
+  # what layers_of made is forgotten by containerd, but its directory would be taken away minutes later
+  rmdir "$root/$SNAPSHOTS"/*/fs 2> /dev/null
+  rmdir "$root/$SNAPSHOTS"/* 2> /dev/null
+  true
 }
-layers_in() { find "$1/$SNAPSHOTS" -mindepth 1 -maxdepth 1 -name '[0-9]*' -printf '%f\n' 2> /dev/null | sort -rn; } # ROOT
+layers_of() { # IMAGE.json CTR...: the directories that a container of it would get, the uppermost first
+  local d chain=
+  for d in $(jq -r '.layers[].digest' "$1"); do
+    chain=${chain:+sha256:$(printf '%s %s' "$chain" "$d" | sha256sum | cut -d' ' -f1)}
+    chain=${chain:-$d}
+  done
+  shift
+  "$@" rm lab-tree > /dev/null 2>&1 # of a build that was cut short
+  "$@" view lab-tree "$chain" > /dev/null || return 1
+  "$@" mounts / lab-tree | grep -oE 'snapshots/[0-9]+/fs' | cut -d/ -f2 | paste -sd' '
+  "$@" rm lab-tree
+}
