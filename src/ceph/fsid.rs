@@ -20,11 +20,20 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<ClusterFsid> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::osd_dump;
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
     #[test]
     fn the_fsid_is_read() {
-        let fsid = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/fsid.json")).unwrap();
-        assert_eq!(fsid.to_string(), "6a94672f-2736-4a1b-b5c8-51c0e08ed0de");
+        let fsid = |release| parse(&answer(release, "fsid")).unwrap();
+        assert_eq!(fsid("16.2.15").to_string(), "6a94672f-2736-4a1b-b5c8-51c0e08ed0de");
+        for release in RELEASES {
+            assert_eq!(
+                fsid(release),
+                osd_dump::parse(&answer(release, "osd-dump")).unwrap().fsid,
+                "{release}"
+            );
+        }
     }
 }

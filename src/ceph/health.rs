@@ -23,13 +23,18 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<String>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
     #[test]
     fn codes_that_are_raised_are_read() {
-        let fine = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/health.json")).unwrap();
-        assert!(fine.is_empty(), "{fine:?}");
-        let down = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/health.down.json")).unwrap();
-        assert!(down.contains("OSD_DOWN") && down.contains("OSD_FLAGS"), "{down:?}");
+        for release in RELEASES {
+            let fine = parse(&answer(release, "health")).unwrap();
+            // Debian's 18.2.7 can't load most modules of the mgr; there the code is muted.
+            let muted = if release == "18.2.7" { vec!["MGR_MODULE_DEPENDENCY"] } else { vec![] };
+            assert!(fine.iter().eq(muted), "{release}: {fine:?}");
+            let down = parse(&answer(release, "health.down")).unwrap();
+            assert!(down.contains("OSD_DOWN") && down.contains("OSD_FLAGS"), "{release}: {down:?}");
+        }
     }
 }

@@ -31,6 +31,8 @@ mod osd_stat;
 mod pg_dump;
 mod purge_stray;
 mod restore_crush;
+#[cfg(test)]
+mod samples;
 mod secret;
 mod versions;
 

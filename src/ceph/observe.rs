@@ -83,13 +83,12 @@ fn join(
 
 #[cfg(test)]
 mod tests {
-    use super::super::osd_dump;
+    use super::super::{osd_dump, samples};
     use super::*;
 
     #[test]
     fn slots_and_pools_are_completed_from_the_other_answers() {
-        let metadata = include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-metadata.json");
-        let metadata = osd_metadata::parse(metadata).unwrap();
+        let metadata = osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap();
         let used = BTreeMap::from([(OsdId(1), 4096)]);
         let (map, crush) = (osd_dump::tests::fine(), osd_crush_dump::tests::fine());
         let seen = join(map, crush, metadata, &used, BTreeMap::new());

@@ -45,16 +45,17 @@ impl Ceph {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::answer;
     use super::*;
 
     #[test]
     fn the_verdict_is_in_the_json() {
-        let no =
-            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.no.json")).unwrap();
-        assert_eq!(no, OkToStop { ok: false, bad_pgs: 33 });
-        let yes =
-            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-ok-to-stop.json")).unwrap();
-        assert_eq!(yes, OkToStop { ok: true, bad_pgs: 0 });
+        for (release, bad_pgs) in [("16.2.15", 33), ("18.2.7", 32), ("20.2.4", 27)] {
+            let no = parse(&answer(release, "osd-ok-to-stop.no")).unwrap();
+            assert_eq!(no, OkToStop { ok: false, bad_pgs }, "{release}");
+            let yes = parse(&answer(release, "osd-ok-to-stop")).unwrap();
+            assert_eq!(yes, OkToStop { ok: true, bad_pgs: 0 }, "{release}");
+        }
     }
 
     #[test]

@@ -128,42 +128,41 @@ fn failure_domains(answer: &Answer) -> BTreeMap<i64, String> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
-    macro_rules! sample {
-        ($name:literal) => {
-            parse(include_bytes!(concat!(
-                "../../tests/suite/fixtures/ceph/16.2.15/osd-crush-dump",
-                $name,
-                ".json"
-            )))
-            .unwrap()
-        };
+    fn sample(release: &str, state: &str) -> Crush {
+        parse(&answer(release, &format!("osd-crush-dump{state}"))).unwrap()
     }
 
     pub(crate) fn fine() -> Crush {
-        sample!("")
+        sample("16.2.15", "")
     }
 
     #[test]
     fn an_osd_lies_once_and_not_in_shadow_trees() {
-        let crush = fine();
-        assert_eq!(crush.items.len(), 4);
         let place = [("root", "default"), ("host", "h2")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         let expected =
             CrushItem { location: place.into(), weight: Weight::ONE, device_class: Some("hdd".to_owned()) };
-        assert_eq!(crush.items[&OsdId(1)], expected);
+        for release in RELEASES {
+            let crush = sample(release, "");
+            assert_eq!((crush.items.len(), &crush.items[&OsdId(1)]), (4, &expected), "{release}");
+        }
     }
 
     #[test]
     fn after_a_purge_the_item_is_gone() {
-        assert!(!sample!(".purged").items.contains_key(&OsdId(1)));
+        for release in RELEASES {
+            assert!(!sample(release, ".purged").items.contains_key(&OsdId(1)), "{release}");
+        }
     }
 
     #[test]
     fn a_rule_spreads_over_hosts() {
         let hosts = BTreeMap::from([(0, "host".to_owned()), (1, "host".to_owned())]);
-        assert_eq!(sample!(".ec-hole").failure_domains, hosts);
+        for release in RELEASES {
+            assert_eq!(sample(release, ".ec-hole").failure_domains, hosts, "{release}");
+        }
     }
 
     #[test]

@@ -35,20 +35,26 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
     #[test]
     fn used_bytes_are_read_also_of_a_stopped_osd() {
-        let fine = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-df.json")).unwrap();
-        assert_eq!((fine.len(), fine[&OsdId(1)]), (4, 145_556 * 1024));
-        let down = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-df.down.json")).unwrap();
-        assert_eq!(down[&OsdId(1)], 145_740 * 1024);
+        for (release, up, stopped) in
+            [("16.2.15", 145_556, 145_740), ("18.2.7", 27_008, 27_064), ("20.2.4", 27_520, 27_576)]
+        {
+            let fine = parse(&answer(release, "osd-df")).unwrap();
+            assert_eq!((fine.len(), fine[&OsdId(1)]), (4, up * 1024), "{release}");
+            let down = parse(&answer(release, "osd-df.down")).unwrap();
+            assert_eq!(down[&OsdId(1)], stopped * 1024, "{release}");
+        }
     }
 
     #[test]
     fn an_osd_the_mgr_knows_nothing_of_has_no_number() {
-        let renewed =
-            parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-df.renewed.json")).unwrap();
-        assert!(!renewed.contains_key(&OsdId(1)));
+        for release in RELEASES {
+            let renewed = parse(&answer(release, "osd-df.renewed")).unwrap();
+            assert!(renewed.len() == 3 && !renewed.contains_key(&OsdId(1)), "{release}: {renewed:?}");
+        }
     }
 }

@@ -175,17 +175,15 @@ pub(super) fn describe(slot: Option<&Slot>) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
-    macro_rules! sample {
-        ($name:literal) => {
-            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/osd-dump", $name, ".json")))
-                .unwrap()
-        };
+    fn sample(release: &str, state: &str) -> OsdMap {
+        parse(&answer(release, &format!("osd-dump{state}"))).unwrap()
     }
 
     pub(crate) fn fine() -> OsdMap {
-        sample!("")
+        sample("16.2.15", "")
     }
 
     fn osd_1(map: &OsdMap) -> &Slot {
@@ -194,85 +192,111 @@ pub(super) mod tests {
 
     #[test]
     fn a_map_where_all_is_well() {
-        let map = fine();
-        assert_eq!((map.epoch, map.nearfull_ratio), (Epoch(15), 8500));
-        assert_eq!(map.fsid.to_string(), "6a94672f-2736-4a1b-b5c8-51c0e08ed0de");
-        assert!(map.flags.contains("sortbitwise"));
-        assert_eq!(map.slots.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3].map(OsdId));
-        let slot = osd_1(&map);
-        assert_eq!((slot.state, slot.up, slot.is_in), (SlotState::Exists, true, true));
-        assert_eq!(
-            (slot.reweight, slot.primary_affinity, slot.up_from),
-            (Weight::ONE, Weight::ONE, Epoch(6))
-        );
-        assert!(slot.fsid.is_some() && !slot.noout && !slot.noin);
-        let pool = &map.pools[&2];
-        assert_eq!((pool.name.as_str(), pool.pg_num, pool.size, pool.min_size), ("labpool", 32, 3, 2));
-        assert_eq!((pool.data_chunks, map.rules[&2]), (None, 0));
+        for (release, epoch, up_from, pool) in
+            [("16.2.15", 15, 6, 2), ("18.2.7", 22, 16, 1), ("20.2.4", 27, 20, 1)]
+        {
+            let map = sample(release, "");
+            assert_eq!((map.epoch, map.nearfull_ratio), (Epoch(epoch), 8500));
+            assert!(map.flags.contains("sortbitwise"));
+            assert_eq!(map.slots.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3].map(OsdId));
+            let slot = osd_1(&map);
+            assert_eq!((slot.state, slot.up, slot.is_in), (SlotState::Exists, true, true));
+            assert_eq!(
+                (slot.reweight, slot.primary_affinity, slot.up_from),
+                (Weight::ONE, Weight::ONE, Epoch(up_from))
+            );
+            assert!(slot.fsid.is_some() && !slot.noout && !slot.noin);
+            assert_eq!(map.rules[&pool], 0);
+            let pool = &map.pools[&pool];
+            assert_eq!((pool.name.as_str(), pool.pg_num, pool.size, pool.min_size), ("labpool", 32, 3, 2));
+            assert_eq!(pool.data_chunks, None);
+        }
     }
 
     #[test]
     fn flags_reweight_affinity_and_upmaps_are_seen() {
-        let map = sample!(".marked");
-        let slot = osd_1(&map);
-        assert!(slot.noout && slot.noin && slot.up);
-        assert_eq!((slot.reweight, slot.primary_affinity), (Weight(58982), Weight(0x8000)));
-        let moved = |pg: &str| Upmap { pg: PgId(pg.to_owned()), mappings: vec![(OsdId(0), OsdId(3))] };
-        assert_eq!(map.upmaps, [moved("2.8"), moved("2.c")]);
+        for (release, pgs) in
+            [("16.2.15", ["2.8", "2.c"]), ("18.2.7", ["1.1e", "1.1f"]), ("20.2.4", ["1.1e", "1.1f"])]
+        {
+            let map = sample(release, ".marked");
+            let slot = osd_1(&map);
+            assert!(slot.noout && slot.noin && slot.up, "{release}");
+            assert_eq!((slot.reweight, slot.primary_affinity), (Weight(58982), Weight(0x8000)), "{release}");
+            let moved = |pg: &str| Upmap { pg: PgId(pg.to_owned()), mappings: vec![(OsdId(0), OsdId(3))] };
+            assert_eq!(map.upmaps, pgs.map(moved), "{release}");
+        }
     }
 
     #[test]
     fn a_slot_goes_from_down_to_destroyed_to_new_and_keeps_what_it_has() {
-        let down = sample!(".down");
-        assert_eq!(
-            (osd_1(&down).state, osd_1(&down).up, osd_1(&down).down_at),
-            (SlotState::Exists, false, Epoch(23))
-        );
-        for destroyed in [sample!(".destroyed"), sample!(".destroyed-new")] {
-            let slot = osd_1(&destroyed);
-            assert_eq!((slot.state, slot.fsid, slot.reweight), (SlotState::Destroyed, None, Weight(58982)));
-            assert!(slot.noout && slot.is_in);
+        for (release, down_at) in [("16.2.15", 23), ("18.2.7", 29), ("20.2.4", 34)] {
+            let down = sample(release, ".down");
+            assert_eq!(
+                (osd_1(&down).state, osd_1(&down).up, osd_1(&down).down_at),
+                (SlotState::Exists, false, Epoch(down_at))
+            );
+            for destroyed in [sample(release, ".destroyed"), sample(release, ".destroyed-new")] {
+                let slot = osd_1(&destroyed);
+                assert_eq!(
+                    (slot.state, slot.fsid, slot.reweight),
+                    (SlotState::Destroyed, None, Weight(58982))
+                );
+                assert!(slot.noout && slot.is_in, "{release}");
+            }
+            let new = sample(release, ".new");
+            assert_eq!(osd_1(&new).state, SlotState::New, "{release}");
+            assert_eq!(osd_1(&new).fsid, "11111111-2222-4333-8444-555555555555".parse().ok());
         }
-        let new = sample!(".new");
-        assert_eq!(osd_1(&new).state, SlotState::New);
-        assert_eq!(osd_1(&new).fsid, "11111111-2222-4333-8444-555555555555".parse().ok());
     }
 
     #[test]
     fn a_purge_leaves_no_slot_and_a_new_claim_starts_from_nothing() {
-        assert!(!sample!(".purged").slots.contains_key(&OsdId(1)));
-        let map = sample!(".renewed");
-        let slot = osd_1(&map);
-        assert_eq!((slot.state, slot.reweight, slot.noout), (SlotState::New, Weight::ONE, false));
-        assert_eq!((slot.up_from, slot.down_at), (Epoch(0), Epoch(0)));
+        for release in RELEASES {
+            assert!(!sample(release, ".purged").slots.contains_key(&OsdId(1)), "{release}");
+            let map = sample(release, ".renewed");
+            let slot = osd_1(&map);
+            assert_eq!((slot.state, slot.reweight, slot.noout), (SlotState::New, Weight::ONE, false));
+            assert_eq!((slot.up_from, slot.down_at), (Epoch(0), Epoch(0)), "{release}");
+        }
     }
 
     #[test]
     fn a_claimed_slot_that_was_reweighted_is_still_new() {
-        let map = sample!(".reweighted");
-        assert_eq!((osd_1(&map).state, osd_1(&map).reweight), (SlotState::New, Weight(58982)));
+        for release in RELEASES {
+            let map = sample(release, ".reweighted");
+            assert_eq!(
+                (osd_1(&map).state, osd_1(&map).reweight),
+                (SlotState::New, Weight(58982)),
+                "{release}"
+            );
+        }
     }
 
     #[test]
     fn an_osd_that_came_up_under_noin_is_not_new_though_it_is_marked_so() {
-        let map = sample!(".up-under-noin");
-        assert_eq!((osd_1(&map).state, osd_1(&map).up), (SlotState::Exists, true));
-        assert_eq!(map.marked_new, [OsdId(1)].into());
+        for release in RELEASES {
+            let map = sample(release, ".up-under-noin");
+            assert_eq!((osd_1(&map).state, osd_1(&map).up), (SlotState::Exists, true), "{release}");
+            assert_eq!(map.marked_new, [OsdId(1)].into(), "{release}");
+        }
         assert!(fine().marked_new.is_empty());
     }
 
     #[test]
     fn an_erasure_coded_pool_says_its_k() {
-        let map = sample!(".ec-hole");
-        assert_eq!(
-            (map.pools[&3].data_chunks, map.pools[&3].size, map.pools[&2].data_chunks),
-            (Some(2), 3, None)
-        );
+        for (release, coded) in [("16.2.15", 3), ("18.2.7", 2), ("20.2.4", 3)] {
+            let map = sample(release, ".ec-hole");
+            let (coded, other) = (&map.pools[&coded], &map.pools[&1]);
+            assert_eq!((coded.data_chunks, coded.size, other.data_chunks), (Some(2), 3, None), "{release}");
+        }
     }
 
     #[test]
     fn a_slot_is_described_for_people() {
         assert_eq!(describe(None), "no such id");
-        assert_eq!(describe(sample!(".destroyed").slots.get(&OsdId(1))), "destroyed, down, no fsid");
+        assert_eq!(
+            describe(sample("16.2.15", ".destroyed").slots.get(&OsdId(1))),
+            "destroyed, down, no fsid"
+        );
     }
 }

@@ -83,17 +83,22 @@ fn last_part(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
     #[test]
     fn a_whole_disk_is_no_partition_though_ceph_calls_it_one() {
-        let all = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-metadata.json")).unwrap();
-        let whole = &all[&OsdId(0)];
-        assert_eq!((whole.store.0.as_str(), whole.hostname.as_str()), ("bluestore", "h1"));
-        assert!(!whole.on_partition && !whole.device_mapper && !whole.dedicated_db && !whole.dedicated_wal);
-        assert_eq!(whole.devices, ["loop0"]);
-        assert!(whole.ceph_version.starts_with("ceph version 16.2.15 ("));
-        let partition = &all[&OsdId(1)];
+        for (release, device) in RELEASES.into_iter().zip(["loop0", "loop12", "loop0"]) {
+            let all = parse(&answer(release, "osd-metadata")).unwrap();
+            let whole = &all[&OsdId(0)];
+            assert_eq!((whole.store.0.as_str(), whole.hostname.as_str()), ("bluestore", "h1"));
+            assert!(
+                !whole.on_partition && !whole.device_mapper && !whole.dedicated_db && !whole.dedicated_wal
+            );
+            assert_eq!(whole.devices, [device]);
+            assert!(whole.ceph_version.starts_with(&format!("ceph version {release} (")));
+        }
+        let partition = &parse(&answer("16.2.15", "osd-metadata")).unwrap()[&OsdId(1)];
         assert!(partition.store.is_filestore() && partition.on_partition && !partition.device_mapper);
     }
 

@@ -20,11 +20,13 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Epoch> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::answer;
     use super::*;
 
     #[test]
     fn the_epoch_is_read() {
-        let epoch = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-stat.json")).unwrap();
-        assert_eq!(epoch, Epoch(15));
+        for (release, epoch) in [("16.2.15", 15), ("18.2.7", 22), ("20.2.4", 27)] {
+            assert_eq!(parse(&answer(release, "osd-stat")).unwrap(), Epoch(epoch), "{release}");
+        }
     }
 }

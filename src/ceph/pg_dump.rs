@@ -75,16 +75,11 @@ fn osds(set: Vec<u32>) -> BTreeSet<OsdId> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::answer;
     use super::*;
 
-    macro_rules! sample {
-        ($name:literal) => {
-            parse(include_bytes!(concat!("../../tests/suite/fixtures/ceph/16.2.15/pg-dump", $name, ".json")))
-                .unwrap()
-        };
-    }
-
-    fn pg(pgs: &BTreeMap<PgId, Pg>, id: &str) -> Pg {
+    fn pg(release: &str, state: &str, id: &str) -> Pg {
+        let pgs = parse(&answer(release, &format!("pg-dump{state}"))).unwrap();
         pgs[&PgId(id.to_owned())].clone()
     }
 
@@ -94,23 +89,30 @@ mod tests {
 
     #[test]
     fn a_clean_pg() {
-        let clean = pg(&sample!(""), "2.1f");
-        assert_eq!((clean.pool, clean.state), (2, states(&["active", "clean"])));
-        assert_eq!(clean.up, [1, 2, 3].map(OsdId).into());
-        assert_eq!(clean.acting, clean.up);
+        for (release, pool, id) in [("16.2.15", 2, "2.1f"), ("18.2.7", 1, "1.0"), ("20.2.4", 1, "1.0")] {
+            let clean = pg(release, "", id);
+            assert_eq!((clean.pool, clean.state), (pool, states(&["active", "clean"])), "{release}");
+            assert_eq!(clean.up, [1, 2, 3].map(OsdId).into(), "{release}");
+            assert_eq!(clean.acting, clean.up, "{release}");
+        }
     }
 
     #[test]
     fn a_pg_that_lacks_a_copy() {
-        let short = pg(&sample!(".down"), "2.1f");
-        assert_eq!(short.state, states(&["active", "undersized"]));
-        assert_eq!((short.acting, short.reported_epoch), ([2, 3].map(OsdId).into(), Epoch(24)));
+        for (release, id, epoch) in [("16.2.15", "2.1f", 24), ("18.2.7", "1.0", 30), ("20.2.4", "1.0", 35)] {
+            let short = pg(release, ".down", id);
+            assert_eq!(short.state, states(&["active", "undersized"]), "{release}");
+            let expected = ([2, 3].map(OsdId).into(), Epoch(epoch));
+            assert_eq!((short.acting, short.reported_epoch), expected, "{release}");
+        }
     }
 
     #[test]
     fn a_hole_of_an_erasure_coded_pg_is_no_osd() {
-        let hole = pg(&sample!(".ec-hole"), "3.0");
-        assert_eq!((hole.pool, hole.up, hole.acting.len()), (3, [2, 3].map(OsdId).into(), 2));
+        for (release, pool, id) in [("16.2.15", 3, "3.0"), ("18.2.7", 2, "2.0"), ("20.2.4", 3, "3.0")] {
+            let hole = pg(release, ".ec-hole", id);
+            assert_eq!((hole.pool, hole.up, hole.acting.len()), (pool, [2, 3].map(OsdId).into(), 2));
+        }
     }
 
     #[test]

@@ -21,12 +21,15 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
 
     #[test]
     fn one_release_is_not_mixed_and_two_are() {
-        let one = include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/versions.json");
-        assert!(!parse(one).unwrap());
+        for release in RELEASES {
+            assert!(!parse(&answer(release, "versions")).unwrap(), "{release}");
+        }
+        assert!(parse(&answer("half-upgraded", "versions")).unwrap());
         assert!(
             parse(br#"{"mon":{},"overall":{"ceph version 16.2.15 (x)":3,"ceph version 18.2.7 (y)":1}}"#)
                 .unwrap()

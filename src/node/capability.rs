@@ -115,6 +115,11 @@ mod tests {
 
     #[test]
     fn the_option_is_recognised_as_a_word() {
+        for release in ["16.2.15", "18.2.7", "20.2.4"] {
+            let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/fixtures/inventory");
+            let help = std::fs::read_to_string(format!("{fixtures}/{release}/raw-prepare-help.txt")).unwrap();
+            assert!(knows_osd_id(&help), "{release}");
+        }
         assert!(knows_osd_id("usage: x [--dmcrypt]\n                [--osd-id OSD_ID]\n"));
         assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
     }

@@ -235,6 +235,28 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_three_releases_are_read() {
+        for release in ["16.2.15", "18.2.7", "20.2.4"] {
+            let answer = |name: &str| {
+                let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/fixtures/inventory");
+                std::fs::read_to_string(format!("{fixtures}/{release}/show-label-{name}")).unwrap()
+            };
+            for (name, osd, activatable) in
+                [("by-hand.json", 0, false), ("raw.json", 3, true), ("db-main.json", 4, true)]
+            {
+                let label = label(&answer(name));
+                assert_eq!((label.whoami, label.activatable), (Some(OsdId(osd)), activatable), "{release}");
+                assert!(label.cluster.is_some() && label.part == "main", "{release}");
+                // 20.2.4 has no `mkfs_done` in it.
+                assert!(label.finished || release == "20.2.4", "{release}: {name}");
+            }
+            let db = label(&answer("db-db.json"));
+            assert_eq!((db.part.as_str(), db.whoami, db.finished), ("bluefs db", None, false), "{release}");
+            assert!(parse::<Raw>(&answer("blank.txt")).is_none(), "{release}");
+        }
+    }
+
+    #[test]
     fn what_is_no_single_label_is_not_taken_for_one() {
         assert!(parse::<Raw>("{}").is_none());
         assert!(parse::<Raw>("unable to read label").is_none());

@@ -24,6 +24,35 @@ fn what_the_inventory_rejects_is_told_in_one_order() {
 }
 
 #[test]
+fn three_releases_say_the_same_of_the_same_disks() {
+    let answer = |release: &str, name: &str| {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/fixtures/inventory");
+        std::fs::read_to_string(format!("{fixtures}/{release}/{name}.json")).unwrap()
+    };
+    for (release, free, osds) in [
+        ("16.2.15", ["/dev/loop0", "/dev/loop3"], ["/dev/loop10", "/dev/loop15"]),
+        ("18.2.7", ["/dev/loop21", "/dev/loop27"], ["/dev/loop12", "/dev/loop16"]),
+        ("20.2.4", ["/dev/loop15", "/dev/loop22"], ["/dev/loop0", "/dev/loop5"]),
+    ] {
+        let found = rejected(serde_json::from_str(&answer(release, "inventory")).unwrap());
+        assert!(free.iter().all(|disk| !found.contains_key(Path::new(disk))), "{release}: {found:?}");
+        for disk in osds {
+            assert_eq!(
+                found[Path::new(disk)],
+                ["Has BlueStore device label", "Has a FileSystem"],
+                "{release}"
+            );
+        }
+        let listed = |name| with_main_device(serde_json::from_str(&answer(release, name)).unwrap()).len();
+        // Of an OSD with a `block.db` 20.2.4 lists that alone.
+        let with_db = usize::from(release != "20.2.4");
+        let counts = ["raw-list", "raw-list-blank", "raw-list-db"].map(listed);
+        assert_eq!(counts, [2, 0, with_db], "{release}");
+        assert!(assembled(serde_json::from_str(&answer(release, "lvm-list-none")).unwrap()).is_empty());
+    }
+}
+
+#[test]
 fn only_reasons_that_we_know_better_are_left_out() {
     let left = |name: &str, reasons: &[&str]| {
         not_known_better(name, &reasons.iter().map(|reason| (*reason).to_owned()).collect::<Vec<_>>())

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # The cached parts: "hyper", one static binary with every part of Kubernetes and etcd, built from the published modules
 # (7 minutes when cold; its Go build cache may be deleted afterwards), and a containerd root with the images unpacked.
+SNAPSHOTS=io.containerd.snapshotter.v1.overlayfs/snapshots # in a containerd root: the unpacked layers
 KUBE=1.34.4 STAGING=0.34.4 ETCD=3.6.4 # Kubernetes, its staging modules (same minor.patch), the etcd that Kubernetes requires
 
 cmd_build() {
@@ -8,8 +9,8 @@ cmd_build() {
   exec 7> "$CACHE/lock"
   flock 7 # two builds at once would only disturb each other
   build_hyper
-  build_images
-  build_containerd_root
+  # shellcheck disable=SC2046
+  build_containerd_root $(releases)
   [ -z "${UML:-}" ] || build_uml_disk
   exec 7>&-
 }
@@ -46,26 +47,64 @@ containerd_config() { # STATE-DIRECTORY ROOT [RUNC]: nothing in it names a regis
   render "$SRC/manifests/containerd.toml" "STATE=$1" "ROOT=$2" "PAUSE=$PAUSE_IMAGE" "RUNC=${3:-$SRC/lib/runc-lab}"
 }
 
-build_containerd_root() { # to be copied (hard links) for every node; importing there costs 10 s each
-  local root="$CACHE/ctrd" tmp pid i want
-  want=$(cat "$CACHE/img/pause.json" "$CACHE/img/ceph.json" | sha256sum | cut -c1-16)
-  [ "$(cat "$root/.made" 2>/dev/null)" = "$want" ] && return
+# To be copied (hard links) for every node; importing there costs 10 s each. Takes in what it lacks of the images asked for, and
+# keeps the others; .made-RELEASE names the directories of the image's layers, the uppermost first.
+build_containerd_root() { # RELEASE...
+  local root="$CACHE/ctrd" want r new=()
+  mkdir -p "$CACHE/img"
+  want=$(cat "$SRC/lib/images.sh" "$SRC/lib/releases.sh" "$SRC/src/pause.c" | sha256sum | cut -c1-16)
+  if [ "$(cat "$root/.made" 2>/dev/null)" != "$want" ]; then
+    rm -rf "$root"
+    pause_archive
+    new+=(pause)
+  fi
+  for r; do
+    [ ! -e "$root/.made-$r" ] || continue
+    ceph_archive "$r"
+    new+=("ceph-$r")
+  done
+  [ ${#new[@]} -gt 0 ] || return 0
   note "unpacking the images into a containerd root"
-  rm -rf "$root"
+  import_images "$root" "${new[@]}"
+  echo "$want" > "$root/.made"
+  note "images ready ($(du -sh "$root" | cut -f1))"
+}
+
+import_images() { # ROOT NAME...
+  local root=$1 tmp pid i layers
+  shift
   tmp=$(mktemp -d)
   containerd_config "$tmp" "$root" > "$tmp/config.toml"
   containerd -c "$tmp/config.toml" > "$CACHE/ctrd.log" 2>&1 &
   pid=$!
   poll 100 0.1 ctr -a "$tmp/containerd.sock" version > /dev/null 2>&1 || die "containerd did not start (see $CACHE/ctrd.log)"
-  for i in pause ceph; do
+  for i; do
     ctr -a "$tmp/containerd.sock" -n k8s.io images import "$CACHE/img/$i.tar" >> "$CACHE/ctrd.log" 2>&1 ||
       { kill $pid; die "import of $i failed (see $CACHE/ctrd.log)"; }
+    # the archive is in the containerd root now; only the digests are needed later
+    rm -f "$CACHE/img/$i.tar"
+    [ "$i" != pause ] || continue
+    layers=$(layers_of "$CACHE/img/$i.json" ctr -a "$tmp/containerd.sock" -n k8s.io snapshots) && [ -n "$layers" ] ||
+      { kill $pid; die "the layers of $i are not where they should be"; }
+    echo "$layers" > "$root/.made-${i#ceph-}"
   done
   kill $pid
   wait $pid 2>/dev/null
   rm -rf "$tmp"
-  # the archives are in the containerd root now; only the digests are needed later
-  rm -f "$CACHE/img/pause.tar" "$CACHE/img/ceph.tar"
-  echo "$want" > "$root/.made"
-  note "images ready ($(du -sh "$root" | cut -f1))"
+  # what layers_of made is forgotten by containerd, but its directory would be taken away minutes later
+  rmdir "$root/$SNAPSHOTS"/*/fs 2> /dev/null
+  rmdir "$root/$SNAPSHOTS"/* 2> /dev/null
+  true
+}
+layers_of() { # IMAGE.json CTR...: the directories that a container of it would get, the uppermost first
+  local d chain=
+  for d in $(jq -r '.layers[].digest' "$1"); do
+    chain=${chain:+sha256:$(printf '%s %s' "$chain" "$d" | sha256sum | cut -d' ' -f1)}
+    chain=${chain:-$d}
+  done
+  shift
+  "$@" rm lab-tree > /dev/null 2>&1 # of a build that was cut short
+  "$@" view lab-tree "$chain" > /dev/null || return 1
+  "$@" mounts / lab-tree | grep -oE 'snapshots/[0-9]+/fs' | cut -d/ -f2 | paste -sd' '
+  "$@" rm lab-tree
 }

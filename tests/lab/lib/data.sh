@@ -28,7 +28,7 @@ cmd_client() { # start|stop
       rm -f "$DIR/client.json"
       local p
       p=$(pid_of adm) || die "host adm is not running"
-      OSD_LAB=$LAB_ID setsid nsenter -t "$p" -m -n /usr/bin/python3 "$SRC/py/client.py" "$POOL" "$DIR/client.json" < /dev/null > "$DIR/log/client.log" 2>&1 &
+      OSD_LAB=$LAB_ID setsid nsenter -t "$p" -m -n "$DIR/h/adm/bin/in-release" /usr/bin/python3 "$SRC/py/client.py" "$POOL" "$DIR/client.json" < /dev/null > "$DIR/log/client.log" 2>&1 &
       save_pid client $!
       poll 100 0.1 grep -q started "$DIR/log/client.log" || { cat "$DIR/log/client.log" >&2; die "the client did not start"; }
       ;;

@@ -1,21 +1,20 @@
 # shellcheck shell=bash
 # What breaks a lab on purpose: a Ceph image whose ceph-volume fails when told to, disks that are pulled and plugged, a host
 # that loses power. Nothing of it is in a lab's own images: a file here changes no cached one.
-FAULTY_CEPH_IMAGE=lab.local/ceph:16.2.15-faulty
 
 cmd_faults() { # the image; a line for each fault of osd.ID goes to /run/udev/lab-faults-osd.ID of its host
-  local t n
+  local t n name=$CEPH_IMAGE-faulty
   args_at_most 0 "$@"
   t=$(mktemp -d "$DIR/image.XXXXXX")
   install -D -m 755 "$SRC/faults/ceph-volume" "$t/tree/usr/local/sbin/ceph-volume"
   install -D -m 755 -t "$t/tree/usr/local/lib/lab-faults" "$SRC/faults/ceph" "$SRC/faults/ceph-osd"
   tar -C "$t/tree" --owner=0 --group=0 -cf "$t/top.layer" usr/local/sbin/ceph-volume usr/local/lib/lab-faults
-  oci_archive "$t/image.tar" "$FAULTY_CEPH_IMAGE" "$CACHE/img/ceph.json" '{}' "$t/top.layer" || die "no image"
+  oci_archive "$t/image.tar" "$name" "$CACHE/img/ceph-$RELEASE.json" '{}' "$t/top.layer" || die "no image"
   for n in $NODES; do
     on "$n" ctr -n k8s.io images import "$t/image.tar" > "$t/log" 2>&1 || { cat "$t/log" >&2; die "the import failed"; }
   done
   rm -rf "$t"
-  echo "$FAULTY_CEPH_IMAGE"
+  echo "$name"
 }
 
 cmd_pull() { # NAME: takes a disk out of its host; its image stays. Prints its device.

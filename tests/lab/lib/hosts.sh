@@ -35,13 +35,14 @@ start_host() { # NAME
   poll 200 0.05 test -e "$b/ready" || { cat "$b/log/init.log" >&2; die "host $name did not start"; }
   child=$(cat "/proc/$u/task/$u/children") # from outside, pid 1 of the host
   save_pid "$name" "${child%% *}"
+  give_release "$name" || die "host $name could not be given its release of Ceph"
 }
 
 # the command prefix that enters a host, with the environment of a root login there
 enter() { # HOST
   local p
   p=$(pid_of "$1") || die "host $1 is not running"
-  ENTER=(nsenter -t "$p" -m -u -p -n env -i "PATH=$PATH" LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 "OSD_LAB=$LAB_ID"
+  ENTER=(nsenter -t "$p" -m -u -p -n env -i "PATH=$DIR/h/$1/bin:$PATH" LC_ALL=C HOME=/root TERM=dumb PYTHONDONTWRITEBYTECODE=1 "OSD_LAB=$LAB_ID"
     CEPH_VOLUME_ALLOW_LOOP_DEVICES=1 LVM_SUPPRESS_FD_WARNINGS=1)
 }
 on() { # HOST CMD...

@@ -2,9 +2,7 @@
 # Container images made by hand, as OCI layouts, without a registry or Docker: layers are plain tar files, so a layer's
 # digest is its diff id too. NAME.json beside an image lists layers and configuration; an image on top starts from it.
 PAUSE_IMAGE=lab.local/pause:1
-CEPH_IMAGE=lab.local/ceph:16.2.15
 TOOL_IMAGE=lab.local/osd-migrate:dev
-CEPH_IMAGE_PACKAGES=ceph-osd,ceph-common,ceph-mon,ceph-mgr,python3-rados,lvm2,udev,gdisk,xfsprogs,cryptsetup-bin,procps,iproute2,util-linux,curl,ca-certificates
 
 # OUT.tar NAME BASE.json|- CONFIG LAYER.tar...: an OCI layout of BASE's layers and these on top. BASE's own layer files are
 # not in it: containerd has them already, and takes an archive that lacks what it has (that is what makes `lab image` fast).
@@ -43,18 +41,20 @@ oci_archive() {
   return $d
 }
 
-build_images() {
-  local img="$CACHE/img" t want
-  mkdir -p "$img"
-  want=$(cat "$SRC/lib/images.sh" "$SRC/src/pause.c" "$SRC/lib/install.sh" | sha256sum | cut -c1-16)
-  [ "$(cat "$img/made" 2>/dev/null)" = "$want" ] && return
+# the sandbox image: a process that waits and reaps
+pause_archive() {
+  local t
   t=$(mktemp -d "$CACHE/tree.XXXXXX")
-  # the sandbox image: a process that waits and reaps
   gcc -Os -static -s -o "$t/pause" "$SRC/src/pause.c" || die "gcc could not build pause"
   tar -C "$t" --owner=0 --group=0 --mtime=@0 -cf "$t/pause.layer" pause
-  oci_archive "$img/pause.tar" "$PAUSE_IMAGE" - '{"Entrypoint":["/pause"]}' "$t/pause.layer" || die "no pause image"
+  oci_archive "$CACHE/img/pause.tar" "$PAUSE_IMAGE" - '{"Entrypoint":["/pause"]}' "$t/pause.layer" || die "no pause image"
+  rm -rf "$t"
+}
 
-  ceph_base_layer
+ceph_archive() { # RELEASE
+  local img="$CACHE/img" t
+  ceph_base_layer "$1"
+  t=$(mktemp -d "$CACHE/tree.XXXXXX")
   # what Ceph's own images have and this Debian lacks: the run directory, and a systemctl. Its answer must be "no" to
   # everything: one that says yes means "that OSD's unit is running", and ceph-volume refuses to zap
   mkdir -p "$t/fix/run/ceph" "$t/fix/usr/bin"
@@ -63,24 +63,30 @@ build_images() {
   chmod 755 "$t/fix/usr/bin/systemctl"
   tar -C "$t/fix" --mtime=@0 --numeric-owner -cf "$t/fix.layer" run usr
   # disks of the lab are loop devices; ceph-volume takes those only when told so
-  oci_archive "$img/ceph.tar" "$CEPH_IMAGE" - '{"Cmd":["/bin/bash"], "Env":[
+  oci_archive "$img/ceph-$1.tar" "$(ceph_image "$1")" - '{"Cmd":["/bin/bash"], "Env":[
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "CEPH_VOLUME_ALLOW_LOOP_DEVICES=1", "LVM_SUPPRESS_FD_WARNINGS=1"]}' \
-    "$img/ceph.layer" "$t/fix.layer" || die "no ceph image"
+    "$img/ceph-$1.layer" "$t/fix.layer" || die "no image of Ceph $1"
   rm -rf "$t"
-  echo "$want" > "$img/made"
 }
 
-ceph_base_layer() {
-  local l="$CACHE/img/ceph.layer"
-  [ -s "$l" ] && [ "$(cat "$l.made" 2>/dev/null)" = "$CEPH_IMAGE_PACKAGES" ] && return
-  note "making the Ceph image (a minute)"
+ceph_base_layer() { # RELEASE; its version goes beside it
+  local l="$CACHE/img/ceph-$1.layer" packages suite options=()
+  packages=$(packages_of "$1")
+  suite=$(suite_of "$1")
+  [ -s "$l" ] && [ "$(cat "$l.made" 2>/dev/null)" = "$packages" ] && return
+  note "making the image of Ceph $1 (a minute)"
+  # a mirror may be weeks behind with its index of sid, which is said to be good for one week
+  [ "$suite" != sid ] || options+=(--aptopt='Acquire::Min-ValidTime "5184000"')
   # mmdebstrap makes a tar only when the name ends so
-  mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' --include="$CEPH_IMAGE_PACKAGES" \
+  mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' "${options[@]}" --include="$packages" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$SUITE" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 ||
-    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the Ceph image could not be made"; }
+    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$suite" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 ||
+    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the image of Ceph $1 could not be made"; }
+  # 18.2.7+ds-1 -> 18.2.7
+  tar -xOf "$l.tmp.tar" ./var/lib/dpkg/status | sed -nE '/^Package: ceph-common$/,/^$/s/^Version: ([0-9.]+).*/\1/p' > "${l%.layer}.version"
+  grep -q "^${1//./\\.}" "${l%.layer}.version" || die "$suite has another Ceph than $1 now: '$(version_of "$1")'"
   mv "$l.tmp.tar" "$l"
-  echo "$CEPH_IMAGE_PACKAGES" > "$l.made"
+  echo "$packages" > "$l.made"
 }
 
 cmd_image() { # BIN
@@ -90,7 +96,7 @@ cmd_image() { # BIN
   t=$(mktemp -d "$DIR/image.XXXXXX")
   install -D -m 755 "$1" "$t/tree/usr/local/bin/osd-migrate"
   tar -C "$t/tree" --owner=0 --group=0 -cf "$t/top.layer" usr/local/bin/osd-migrate
-  oci_archive "$t/image.tar" "$TOOL_IMAGE" "$CACHE/img/ceph.json" '{}' "$t/top.layer" || die "no image"
+  oci_archive "$t/image.tar" "$TOOL_IMAGE" "$CACHE/img/ceph-$RELEASE.json" '{}' "$t/top.layer" || die "no image"
   for n in $NODES; do
     on "$n" ctr -n k8s.io images import "$t/image.tar" > "$t/$n.log" 2>&1 &
     jobs+=($!)

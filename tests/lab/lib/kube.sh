@@ -37,14 +37,17 @@ start_controller() { # NAME ARGS...; with the default limits of requests a secon
 
 start_container_runtime() { # NODE: needs no API server
   if is_uml "$1"; then start_uml_runtime; return; fi
-  local h=$1 b="$DIR/h/$1" c r=io.containerd.snapshotter.v1.overlayfs/snapshots
+  local h=$1 b="$DIR/h/$1" c r=$SNAPSHOTS
   # Its root is a copy of the one in the cache: data bases for real, blobs as hard links (a copy on another file system), and
   # the unpacked layers, ten thousand files, as read-only bind mounts: containerd only ever puts new ones beside them.
+  exec 7< "$CACHE/lock"
+  flock -s 7 # nobody puts an image into it meanwhile
   (cd "$CACHE/ctrd" && find . -path "./$r/*/*" -prune -o -type d -print) | while read -r c; do mkdir -p "$b/containerd/$c"; done
   (cd "$CACHE/ctrd" && find . -path "./$r" -prune -o -type f -print) | while read -r c; do
     case $c in */blobs/*) ln "$CACHE/ctrd/$c" "$b/containerd/$c" 2> /dev/null && continue ;; esac
     cp "$CACHE/ctrd/$c" "$b/containerd/$c"
   done
+  exec 7<&-
   on "$h" bash -e -c 'for s in "$1"/[0-9]*; do
       t=/var/lib/containerd/$2/${s##*/}; mkdir "$t/fs" "$t/work"; mount --bind "$s/fs" "$t/fs"; mount -o remount,bind,ro "$t/fs"
     done' - "$CACHE/ctrd/$r" "$r" || die "no containerd root for $h"

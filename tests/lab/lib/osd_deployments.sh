@@ -39,7 +39,7 @@ render_osd() { # ID OWNER
     raw-db) db_env=$'\n'"            - {name: ROOK_METADATA_DEVICE, value: \"$db\"}" ;;
   esac
   render "$SRC/manifests/osd-$(template_of "$kind").yaml" "ID=$id" "HOST=$(fact "$id" host)" "UUID=$(fact "$id" uuid)" "FSID=$FSID" \
-    "IMAGE=$CEPH_IMAGE" "OWNER=$2" "STORE=$store" "DIR=$dir" "PART=$(fact "$id" part)" "BLOCK=$(fact "$id" block)" "KEY=$key" \
+    "IMAGE=$OSD_IMAGE" "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$2" "STORE=$store" "DIR=$dir" "PART=$(fact "$id" part)" "BLOCK=$(fact "$id" block)" "KEY=$key" \
     "LINKS=$(links_of "$id" | paste -sd' ')" "MORE_ARGS=$(arg_lines "${more[@]}")" "CHOWN=$chown" "DB_ENV=$db_env" \
     "ACTIVATE_DB=${db_env:+ --block.db \"\$ROOK_METADATA_DEVICE\"}"
 }

@@ -11,6 +11,7 @@ check_layout() {
   local e
   for e in ${LAYOUT//,/ }; do
     [[ $e =~ ^[0-9]+= ]] && is_kind "${e#*=}" || usage "not a layout: '$e' (ID=KIND; kinds: $KINDS)"
+    [[ $OSD_RELEASE = 16.* || $(store_of "${e#*=}") = bluestore ]] || usage "'$e': OSDs of $OSD_RELEASE have no Filestore"
     [ "${e%%=*}" -lt "$OSDS" ] || usage "the layout names osd.${e%%=*}, but there are $OSDS OSDs"
   done
 }
@@ -23,10 +24,13 @@ cmd_up() {
       --layout) [ $# -ge 2 ] || usage "--layout LIST"; LAYOUT=$2 given=1; shift 2 ;;
       --osds) [[ ${2:-} = 0 ]] || need_number "${2:-}"; OSDS=$2; shift 2 ;;
       --uml) with_uml; shift ;;
-      *) usage "up [--layout LIST] [--osds N] [--uml]" ;;
+      --release | --osd-release) release_option "$@"; shift 2 ;;
+      *) usage "up [--layout LIST] [--osds N] [--uml] [--release R] [--osd-release R]" ;;
     esac
   done
+  check_releases
   [ -n "$given" ] || LAYOUT=$DEFAULT_LAYOUT
+  if [ -z "$given" ] && [[ $OSD_RELEASE != 16.* ]]; then LAYOUT=$(tr , '\n' <<< "$LAYOUT" | grep -v =filestore- | paste -sd,); fi
   if [ -z "$given" ] && [ "$OSDS" -lt 6 ]; then LAYOUT=$(tr , '\n' <<< "$LAYOUT" | awk -F= -v n="$OSDS" '$1 < n' | paste -sd,); fi
   check_layout
   check_machine
@@ -39,9 +43,9 @@ cmd_up() {
 already_up() { # exit 0 when it is, and well
   [ -e "$DIR/env" ] || return 0
   [ -e "$DIR/ready" ] || die "there is a half-made lab in $DIR: 'lab down' removes it"
-  local want="$OSDS $LAYOUT $UML"
+  local want="$OSDS $LAYOUT $UML $RELEASE $OSD_RELEASE"
   load_lab
-  [ "$want" = "$OSDS $LAYOUT ${UML:-}" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT'${UML:+, with u1}, is up in $DIR: 'lab down' first"
+  [ "$want" = "$OSDS $LAYOUT ${UML:-} $RELEASE $OSD_RELEASE" ] || die "a lab of $OSDS OSDs, layout '$LAYOUT'${UML:+, with u1}, Ceph $RELEASE (OSDs $OSD_RELEASE) is up in $DIR: 'lab down' first"
   [ "$OSDS" = 0 ] || wait_clean 5 > /dev/null || die "a lab is up in $DIR, but not clean (see 'lab status')"
   nodes_ready || die "a lab is up in $DIR, but not all nodes are ready (see 'lab status')"
   note "the lab is up already"
@@ -61,8 +65,8 @@ make_lab() {
   [ ! -e "$DIR" ] || [ -z "$(ls -A "$DIR")" ] || die "$DIR is neither empty nor a lab"
   mkdir -p "$DIR"/{pids,osd,log,h,img} || die "$DIR can't be made"
   : > "$DIR/disks"
-  FSID=$(newuuid)
-  declare -p FSID OSDS LAYOUT UML | sed 's/^declare -[^ ]* //' > "$DIR/env"
+  FSID=$(newuuid) CEPH_IMAGE=$(ceph_image "$RELEASE") OSD_IMAGE=$(ceph_image "$OSD_RELEASE")
+  declare -p FSID OSDS LAYOUT UML RELEASE OSD_RELEASE CEPH_IMAGE OSD_IMAGE | sed 's/^declare -[^ ]* //' > "$DIR/env"
   save_pid up $$
   trap interrupted INT TERM
   trap '[ $? = 0 ] || [ -e "$DIR/ready" ] || echo "lab: '"'lab down'"' removes what was started" >&2' EXIT

@@ -72,7 +72,7 @@ class Session:
     """A connected session of its own, in the lab's network."""
 
     def __init__(self):
-        command = [LAB, "on", "adm", "/usr/bin/python3", os.path.join(HERE, "py", "commands.py")]
+        command = [LAB, "on", "adm", "in-release", "/usr/bin/python3", os.path.join(HERE, "py", "commands.py")]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def send(self, daemon, prefix, given="", **arguments):
