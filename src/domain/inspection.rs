@@ -186,7 +186,7 @@ pub enum Content {
         whoami: Option<OsdId>,
         /// `ceph_fsid`, where it is written already
         cluster: Option<ClusterFsid>,
-        /// mkfs came to its end: `mkfs_done` is `yes` and `ready` is `ready`.
+        /// mkfs came to its end: `ready` is `ready`, and `mkfs_done`, where the release writes it, `yes`.
         finished: bool,
         /// The label holds `osd_key`: ceph-volume can activate it. Not so for one made by hand with a keyring file.
         activatable: bool,

@@ -159,8 +159,10 @@ impl Raw {
             osd_fsid: self.osd_uuid,
             whoami,
             cluster: self.ceph_fsid,
-            // BlueStore writes `mkfs_done` when its mkfs ends, the OSD writes `ready` as the last key of its own.
-            finished: self.mkfs_done.as_deref() == Some("yes") && self.ready.as_deref() == Some("ready"),
+            // `ready` is the last key that the OSD's mkfs writes, after BlueStore's own has ended (OSD::write_meta, 16.2 to
+            // 20.2). BlueStore's `mkfs_done` is in the label of 16.2 and 18.2, and in that of 20.2.4 no more.
+            finished: self.ready.as_deref() == Some("ready")
+                && self.mkfs_done.as_deref().is_none_or(|done| done == "yes"),
             activatable: self.osd_key.is_some(),
             part: self.description,
         })
@@ -247,8 +249,7 @@ mod tests {
                 let label = label(&answer(name));
                 assert_eq!((label.whoami, label.activatable), (Some(OsdId(osd)), activatable), "{release}");
                 assert!(label.cluster.is_some() && label.part == "main", "{release}");
-                // 20.2.4 has no `mkfs_done` in it.
-                assert!(label.finished || release == "20.2.4", "{release}: {name}");
+                assert!(label.finished, "{release}: {name}");
             }
             let db = label(&answer("db-db.json"));
             assert_eq!((db.part.as_str(), db.whoami, db.finished), ("bluefs db", None, false), "{release}");
