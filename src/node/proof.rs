@@ -56,6 +56,15 @@ pub(crate) fn verdict(
         {
             vacant(request, tombstone.as_ref(), look)
         }
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::Osd { .. }
+        | Content::Other { .. }
+            if matches!(evidence.proof, Proof::Directory { .. }) =>
+        {
+            vacant(request, None, look)
+        }
         Content::Bluestore { .. } | Content::Osd { .. } => match &look.proof {
             Some(seen) => match old_is_proven(request, evidence, seen) {
                 Ok(()) => Verdict::WipeOld,

@@ -141,6 +141,42 @@ pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
 const PASSING: [&str; 8] =
     ["peering", "activating", "stale", "unknown", "creating", "remapped", "wait", "laggy"];
 
+/// Whether an OSD is up and holds all that it is to hold: every PG that is to be on it is clean with it acting, or excused, and
+/// has reported since it came up.
+///
+/// Right after the boot the statistics still show the sets from when it was down: no PG names it then. So the PGs that it held
+/// `before` must have reported since as well, whatever sets they have now; but for those that CRUSH gave to others with its new
+/// weight (`moves`): its boot is nothing to them, and they are clean where they are now.
+pub fn is_filled(
+    (osd, slot): (OsdId, &Slot),
+    before: &BTreeSet<PgId>,
+    moves: bool,
+    excused: impl Fn(&Pg) -> bool,
+    ceph: &Ceph,
+) -> bool {
+    let size = |pg: &Pg| ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
+    let concerned = ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || before.contains(*id));
+    slot.up
+        && is_complete(ceph)
+        && concerned.into_iter().all(|(_, pg)| {
+            let is_here = pg.up.contains(&osd);
+            let has_moved = moves && !is_here && pg.up.len() as u64 >= size(pg);
+            let settled = if is_here {
+                (is_clean(pg) || excused(pg)) && pg.acting.contains(&osd)
+            } else {
+                !moves || is_clean(pg)
+            };
+            holds(Guard::ReportedAtTheEnd, has_moved || pg.reported_epoch >= slot.up_from)
+                && holds(Guard::CleanAtTheEnd, settled)
+        })
+}
+
+/// The mgr knows as many PGs as the pools have.
+fn is_complete(ceph: &Ceph) -> bool {
+    let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
+    ceph.pgs.len() as u64 == expected
+}
+
 /// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
 pub(super) fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
     let mut unknown = Gate::Open;

@@ -3,10 +3,14 @@
 mod begin;
 mod data;
 mod reason;
+mod words;
 
 pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
-pub use data::{gone, is_clean, lacks_osds, leaves_redundancy, pgs_of, redundancy, state_text, thin};
-pub use reason::{HOW_TO_CONFIRM, Reason};
+pub use data::{
+    gone, is_clean, is_filled, lacks_osds, leaves_redundancy, pgs_of, redundancy, state_text, thin,
+};
+pub use reason::Reason;
+pub use words::HOW_TO_CONFIRM;
 
 use std::collections::BTreeSet;
 
@@ -119,6 +123,11 @@ pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
         Spare::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
         Spare::OnlyLacking { osd, pgs } => {
             first_not_open([only_ours_lacks(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
+        }
+        Spare::Filled { osd, fsid, pgs } => {
+            let slot = ceph.slots.get(osd).filter(|slot| slot.fsid == Some(*fsid));
+            let is_filled = slot.is_some_and(|slot| is_filled((*osd, slot), pgs, true, |_| false, ceph));
+            shut_if(!is_filled, || Reason::NotFilled { osd: *osd })
         }
     }
 }
@@ -256,7 +265,21 @@ pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
     let (Some(evidence), Some(used)) = (&record.evidence, used) else {
         return Gate::Unknown(Reason::RoomUnknown).guarded();
     };
-    let usable = evidence.usable_bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
-    let needed = used / 10 * 11;
+    room(evidence.usable_bytes, used, seen)
+}
+
+/// Whether so many bytes are room enough for what an OSD holds.
+pub fn room(bytes: u64, used: u64, seen: &Observation) -> Gate {
+    let usable = bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
+    let needed = needed(used);
     shut_if(usable < needed, || Reason::TooSmall { usable, needed }).guarded()
+}
+
+/// The least bytes that are room enough.
+pub fn least_room(used: u64, seen: &Observation) -> u64 {
+    needed(used).div_ceil(u64::from(seen.ceph.nearfull_ratio).max(1)) * 10_000
+}
+
+fn needed(used: u64) -> u64 {
+    used / 10 * 11
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::domain::gate::Reason;
 use crate::domain::inspection::RecordId;
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
 /// Why a person is needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,8 +27,25 @@ pub enum Halt {
         osd: OsdId,
         /// its old fsid
         old: OsdFsid,
+        /// where its key is
+        key: String,
         /// why
         reason: Reason,
+    },
+    /// The disk that an OSD in a directory was to be made anew on is not free any more, and its slot is destroyed.
+    DiskTaken {
+        /// which
+        osd: OsdId,
+        /// its old fsid
+        old: OsdFsid,
+        /// where its key is
+        key: String,
+        /// where the disk is
+        node: NodeName,
+        /// the disk
+        disk: String,
+        /// what is there
+        found: String,
     },
     /// The id that was made for us by mistake is in use.
     StrayInUse {
@@ -63,12 +80,18 @@ impl fmt::Display for Halt {
                 "{osd} was purged by somebody else in the middle of its migration; its id can't be taken back safely. \
                  See `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`"
             ),
-            Self::UnsafeToWipe { osd, old, reason } => write!(
-                f,
-                "{osd} is destroyed, but its old data may not be wiped: {reason}. To give its slot back: \
-                 ceph osd new {old} {} -i <file with the key on its disk>, then kubectl scale deployment rook-ceph-osd-{} --replicas=1",
-                osd.0, osd.0
-            ),
+            Self::UnsafeToWipe { osd, old, key, reason } => {
+                write!(f, "{osd} is destroyed, but its old data may not be given up: {reason}. ")?;
+                give_back(*osd, *old, key, f)
+            }
+            Self::DiskTaken { osd, old, key, node, disk, found } => {
+                write!(
+                    f,
+                    "{osd} is destroyed, its data whole in its directory, but the disk {disk} of node {node}, on which its id was to be \
+                     made anew, is not free any more: {found}. Clear that disk and run again, or let the OSD serve as it was. "
+                )?;
+                give_back(*osd, *old, key, f)
+            }
             Self::StrayInUse { osd, stray } => {
                 write!(f, "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`")
             }
@@ -82,6 +105,14 @@ impl fmt::Display for Halt {
             }
         }
     }
+}
+
+fn give_back(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let id = osd.0;
+    write!(
+        f,
+        "To give its slot back: ceph osd new {old} {id} -i <file with {key}>, then kubectl scale deployment rook-ceph-osd-{id} --replicas=1"
+    )
 }
 
 fn left_alone(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fmt::Result {

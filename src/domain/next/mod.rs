@@ -78,6 +78,15 @@ pub enum Saving {
     Up,
     /// Only cleaning up is left.
     Closing,
+    /// Only cleaning up is left, and an old directory that could not be removed.
+    Uncleared {
+        /// the directory
+        path: String,
+        /// where
+        node: NodeName,
+        /// why
+        why: String,
+    },
     /// The record is taken out.
     Closed,
     /// The OSD is left alone.
@@ -119,6 +128,7 @@ impl Saving {
             Self::New => "new",
             Self::Up => "up",
             Self::Closing => "closing",
+            Self::Uncleared { .. } => "uncleared",
             Self::Closed => "closed",
             Self::Quarantine { .. } => "quarantine",
             Self::Node { status, .. } => status.word(),
@@ -134,6 +144,9 @@ impl fmt::Display for Saving {
             Self::PgsGone { pgs } => {
                 let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
                 write!(f, ": PGs that it held are no more, and are left out: {}", names.join(", "))
+            }
+            Self::Uncleared { path, node, why } => {
+                write!(f, ": {}", uncleared(path, node, why))
             }
             Self::Node { message, .. } if message.is_empty() => Ok(()),
             Self::Node { message, .. } => write!(f, ": {message}"),
@@ -153,6 +166,13 @@ impl fmt::Display for Saving {
             | Self::Closed => Ok(()),
         }
     }
+}
+
+/// What is said of an old directory that could not be removed.
+pub fn uncleared(path: &str, node: &NodeName, why: &str) -> String {
+    format!(
+        "the old directory {path} is still on node {node}: look at it, then rm -r --one-file-system {path} ({why})"
+    )
 }
 
 /// The end of a run.

@@ -83,7 +83,7 @@ pub enum SlotFact {
 pub enum DiskFact {
     /// No such inspection.
     Unseen,
-    /// The old OSD, by its proof.
+    /// The old OSD, by its proof. Of one in a directory: the directory holds it, and the disk that it goes to is free.
     Old,
     /// Our tombstone.
     Tombstone,
@@ -93,7 +93,7 @@ pub enum DiskFact {
     Finished,
     /// A claim's label, finished, with another id.
     Strayed,
-    /// Nothing to lose, where the record is of a free disk.
+    /// Nothing to lose, where the record is of a free disk, or of an OSD that goes to one.
     Blank,
     /// Anything else.
     Other,
@@ -117,6 +117,9 @@ pub enum DaemonFact {
 pub struct Facts {
     /// The record is of a free disk that becomes an OSD.
     pub new: bool,
+    /// The record is of an OSD in a directory. The device is the free disk that its id is made anew on: what is there, the directory
+    /// apart.
+    pub directory: bool,
     /// A node Job of this record has not ended.
     pub busy: bool,
     /// The slot.

@@ -4,7 +4,7 @@ use super::{DaemonFact, DiskFact, Facts, Phase, Row, SlotFact};
 
 /// The table. Every row but `Busy` wants `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[
-    (Phase::Withdrawn, |f| (f.before_stop() && !f.wanted) || f.given_up()),
+    (Phase::Withdrawn, |f| (f.before_stop() && !f.wanted) || f.given_up() || f.lost_its_disk()),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
     (Phase::Unproven, |f| match f.slot {
         SlotFact::Old if !f.stopped => f.wanted && f.up && f.unproven(),
@@ -28,7 +28,7 @@ pub const ROWS: &[Row] = &[
             && match f.disk {
                 DiskFact::Old => f.slot == SlotFact::Destroyed,
                 DiskFact::Tombstone | DiskFact::Unfinished => true,
-                DiskFact::Blank => f.new && (f.wanted || f.claims),
+                DiskFact::Blank => f.directory || (f.new && (f.wanted || f.claims)),
                 DiskFact::Unseen | DiskFact::Finished | DiskFact::Strayed | DiskFact::Other => false,
             }
     }),
@@ -111,6 +111,22 @@ impl Facts {
             }
     }
 
+    /// An OSD in a directory, not begun with, and the disk that it was to go to is not free after all: it may get another.
+    pub fn lost_its_disk(&self) -> bool {
+        self.directory
+            && self.before_stop()
+            && self.wanted
+            && self.up
+            && match self.disk {
+                DiskFact::Tombstone
+                | DiskFact::Unfinished
+                | DiskFact::Finished
+                | DiskFact::Strayed
+                | DiskFact::Other => true,
+                DiskFact::Unseen | DiskFact::Old | DiskFact::Blank => false,
+            }
+    }
+
     /// The id waits for its OSD: its slot is destroyed, or it was never made.
     fn slot_waits(&self) -> bool {
         self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.claims)
@@ -129,7 +145,7 @@ impl Facts {
     fn known(&self) -> bool {
         match self.disk {
             DiskFact::Unseen | DiskFact::Other => false,
-            DiskFact::Blank => self.new,
+            DiskFact::Blank => self.new || self.directory,
             DiskFact::Old
             | DiskFact::Tombstone
             | DiskFact::Unfinished

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::domain::expect;
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::{Content, NodeReport, NodeTask, Proof};
+use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Door, Record};
 use crate::domain::observation::{JobState, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Weight};
@@ -27,6 +27,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
         new: record.is_new(),
+        directory: record.is_in_directory(),
         busy: !is_out(Guard::OneAgent)
             && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
         slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
@@ -152,6 +153,11 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
     let is_claim = |fsid: &OsdFsid| {
         record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
     };
+    if let (Content::Blank, Door::Directory { onto, .. }) = (&inspection.content, &record.door) {
+        let is_there =
+            inspection.evidence.as_ref().is_some_and(|e| holds_directory(record, onto, e, cluster));
+        return if is_there { DiskFact::Old } else { DiskFact::Blank };
+    }
     match &inspection.content {
         Content::Bluestore { cluster: Some(named), .. }
         | Content::Osd { cluster: named, .. }
@@ -168,17 +174,20 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
             }
         }
         Content::Bluestore { osd_fsid, whoami, .. }
-            if *osd_fsid == record.old && *whoami == Some(record.osd) =>
+            if *osd_fsid == record.old && *whoami == Some(record.osd) && !record.is_in_directory() =>
         {
             DiskFact::Old
         }
-        Content::Osd { osd_fsid, whoami, .. } if *osd_fsid == record.old && *whoami == record.osd => {
+        Content::Osd { osd_fsid, whoami, .. }
+            if *osd_fsid == record.old && *whoami == record.osd && !record.is_in_directory() =>
+        {
             DiskFact::Old
         }
         Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
             DiskFact::Tombstone
         }
         content if record.is_new() && is_vacant(record, content) => DiskFact::Blank,
+        _ if record.is_in_directory() && is_out(Guard::DeviceFreeFirst) => DiskFact::Old,
         Content::Bluestore { .. }
         | Content::Osd { .. }
         | Content::Tombstone { .. }
@@ -186,6 +195,13 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         | Content::Other { .. }
         | Content::NotFound { .. } => DiskFact::Other,
     }
+}
+
+/// The directory holds the record's OSD, and what was looked at beside it is the disk that it goes to.
+fn holds_directory(record: &Record, onto: &DeviceIdentity, found: &Evidence, cluster: ClusterFsid) -> bool {
+    let is_directory = matches!(found.proof, Proof::Directory { .. });
+    let is_it = found.proof.names() == Some((record.old, record.osd, cluster));
+    is_directory && is_it && onto.is_same_as(&found.device)
 }
 
 /// There is nothing to lose: it is blank, or carries the very tombstone that its node's look saw.
@@ -204,40 +220,25 @@ pub fn is_out_by_others(record: &Record, slot: &Slot) -> bool {
     !slot.is_in && record.reweight > Weight(0)
 }
 
-/// Every PG that is to be on it is clean with it acting, and reported so since it came up.
-///
-/// Right after the boot the statistics still show the sets from when it was down: no PG names it then. So the PGs that it
-/// held before Stop must have reported since as well, whatever sets they have now.
+/// It is up and holds what it is to hold, as the mgr knows by now.
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
-    let expected: u64 = seen.ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
-    let complete = seen.ceph.pgs.len() as u64 == expected;
     // What lacks OSDs to lie on is not cured by waiting, but by the next new one.
     let starves = |pg: &Pg| record.is_new() && gate::lacks_osds(pg, &seen.ceph);
-    let settled = |pg: &Pg| (gate::is_clean(pg) || starves(pg)) && pg.acting.contains(&record.osd);
-    slot.up
-        && complete
-        && holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
-        && seen
-            .ceph
-            .pgs
-            .iter()
-            .filter(|(id, pg)| pg.up.contains(&record.osd) || record.pgs.contains(*id))
-            .all(|(_, pg)| {
-                holds(Guard::ReportedAtTheEnd, pg.reported_epoch >= slot.up_from)
-                    && holds(Guard::CleanAtTheEnd, settled(pg) || !pg.up.contains(&record.osd))
-            })
+    let moves = record.gets_others();
+    holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
+        && gate::is_filled((record.osd, slot), &record.pgs, moves, starves, &seen.ceph)
 }
 
 /// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
 pub const HEARD_SECONDS: i64 = 10;
 
-/// Which PGs CRUSH gives to a new OSD nobody can tell beforehand, and right after its boot the statistics show none on it: so
-/// it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
+/// Which PGs CRUSH gives to a new OSD, or to one with another weight, nobody can tell beforehand, and right after its boot the
+/// statistics show none on it: so it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
 fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
         epoch == slot.up_from && (seen.at - at).num_seconds() >= HEARD_SECONDS
     };
-    !record.is_new() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
+    !record.gets_others() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
 }
 
 /// The daemon says of itself what the record wants (P10).
