@@ -301,8 +301,8 @@ async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
         Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,
         Act::PurgeStray { stray, fsid } => ceph.purge_stray(*stray, *fsid).await,
-        Act::RestoreCrush { osd, item, reweight, primary_affinity } => {
-            ceph.restore_crush(*osd, item, *reweight, *primary_affinity).await
+        Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
+            ceph.restore_crush(*osd, item, *former, *reweight, *primary_affinity).await
         }
         Act::Keep { .. }
         | Act::Agent { .. }

@@ -8,7 +8,6 @@ use crate::domain::act::Act;
 use crate::domain::observation::{JobState, Look, Observation};
 use crate::domain::plan::{self, Questions};
 use crate::domain::policy::Policy;
-use crate::domain::provision;
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, pause};
 use crate::ports::{Cluster, Failure, LedgerStore, Severity};
@@ -27,10 +26,10 @@ pub struct Looks<'a> {
 }
 
 impl Looks<'_> {
-    /// Asks each node that would get new OSDs, and waits until all have answered, or can't.
+    /// Asks each node that would get new OSDs, or has one in a directory, and waits until all have answered, or can't.
     pub async fn ask(&mut self) -> Result<(), Failure> {
         let seen = self.observe().await?;
-        let nodes = provision::nodes(&seen, self.policy.store_on_file).chosen;
+        let nodes = plan::looked_at(self.policy, &seen);
         for node in &nodes {
             self.live.act(&plan::look(self.policy, node, 1, &seen)).await?;
         }

@@ -159,7 +159,10 @@ pub fn words(act: &Act) -> String {
         Act::Destroy { osd, fsid, .. } => format!("{osd}: destroyed {fsid}"),
         Act::Reclaim { osd, .. } => format!("{osd}: took its id back"),
         Act::PurgeStray { stray, .. } => format!("purged {stray}, which was made by mistake"),
-        Act::RestoreCrush { osd, .. } => format!("{osd}: put back into CRUSH"),
+        Act::RestoreCrush { osd, former: None, .. } => format!("{osd}: put back into CRUSH"),
+        Act::RestoreCrush { osd, item, former: Some(former), .. } => {
+            format!("{osd}: in CRUSH as recorded, with weight {}, which was {former}", item.weight)
+        }
         Act::Deploy(deploy) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
         Act::Sweep { osd, .. } => format!("{osd}: swept what was made for its record"),
         Act::Look { request, .. } => {

@@ -100,7 +100,10 @@ impl Audience for Teller {
                 | Event::Blind(_)
                 | Event::Halted(_)
                 | Event::Saved {
-                    why: Saving::Quarantine { .. } | Saving::Attempt { after: Some(_), .. },
+                    why:
+                        Saving::Quarantine { .. }
+                        | Saving::Uncleared { .. }
+                        | Saving::Attempt { after: Some(_), .. },
                     ..
                 } => {
                     tracing::warn!("{text}");

@@ -1,4 +1,5 @@
-//! `ceph osd crush add`, `set-device-class`, `osd reweight`, `osd primary-affinity`: puts back what a purge lost.
+//! `ceph osd crush add`, `set-device-class`, `osd reweight`, `osd primary-affinity`: puts back what a purge lost; and
+//! `osd crush reweight`, where the weight follows the size of another device.
 //!
 //! `osd reweight` takes the flag `new` off a slot that never booted (16.2.15), so that its first boot keeps the reweight.
 
@@ -14,13 +15,15 @@ const NAME: &str = "osd crush add";
 /// class: where both are there, all is as it was, and what others changed since is theirs.
 fn missing(
     osd: OsdId,
-    wanted: (&CrushItem, Weight, Weight),
+    wanted: (&CrushItem, Option<Weight>, Weight, Weight),
     slot: &Slot,
     found: Option<&CrushItem>,
 ) -> Result<Vec<Command>, String> {
-    let (item, reweight, affinity) = wanted;
+    let (item, former, reweight, affinity) = wanted;
     let mut commands = Vec::new();
-    match expect::to_restore(item, found).map_err(|found| format!("an item at {}", place(found).join(" ")))? {
+    match expect::to_restore(item, former, found)
+        .map_err(|found| format!("an item at {}", place(found).join(" ")))?
+    {
         Lost::Item => {
             if slot.reweight != reweight {
                 commands.push(flags::reweigh(osd, reweight));
@@ -31,6 +34,10 @@ fn missing(
             commands.push(add(osd, item));
         }
         Lost::Class => {}
+        Lost::Weight => {
+            let weigh = Command::mon("osd crush reweight").with("name", osd.to_string());
+            return Ok(vec![weigh.with("weight", item.weight.as_decimal())]);
+        }
         Lost::Nothing => return Ok(commands),
     }
     if let Some(class) = &item.device_class {
@@ -57,12 +64,14 @@ fn place(item: &CrushItem) -> Vec<String> {
 }
 
 impl Ceph {
-    /// Puts reweight, affinity and the item back where the item is gone, and its class. Started again after a crash it
-    /// goes on. An item at another place was moved by others: nothing is sent. Its id must exist.
+    /// Puts reweight, affinity and the item back where the item is gone, and its class; gives one that is there with its `former`
+    /// weight the new one. Started again after a crash it goes on. An item at another place was moved by others: nothing is
+    /// sent. Its id must exist.
     pub async fn restore_crush(
         &self,
         osd: OsdId,
         item: &CrushItem,
+        former: Option<Weight>,
         reweight: Weight,
         primary_affinity: Weight,
     ) -> Result<(), CephError> {
@@ -72,7 +81,7 @@ impl Ceph {
             return Err(unexpected("a slot".to_owned(), osd_dump::describe(None)));
         };
         let crush = self.read(osd_crush_dump::command(), osd_crush_dump::parse).await?;
-        let wanted = (item, reweight, primary_affinity);
+        let wanted = (item, former, reweight, primary_affinity);
         let commands = missing(osd, wanted, &slot, crush.items.get(&osd))
             .map_err(|found| unexpected(format!("no item, or one at {}", place(item).join(" ")), found))?;
         for command in commands {
@@ -95,7 +104,7 @@ mod tests {
     ) -> Result<Vec<&'static str>, String> {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let item = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
-        let commands = missing(OsdId(1), (&item, reweight, affinity), &slot, found)?;
+        let commands = missing(OsdId(1), (&item, None, reweight, affinity), &slot, found)?;
         Ok(commands.into_iter().map(|command| command.name).collect())
     }
 
@@ -117,6 +126,28 @@ mod tests {
     fn an_item_that_others_moved_stays() {
         let moved = osd_crush_dump::tests::fine().items[&OsdId(2)].clone();
         assert_eq!(names(Some(&moved), HALF, HALF), Err("an item at host=h3 root=default".to_owned()));
+    }
+
+    #[test]
+    fn only_the_weight_from_before_is_replaced() {
+        let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
+        let found = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
+        let wanted = CrushItem { weight: HALF, ..found.clone() };
+        let sent = |former: Option<Weight>, found: &CrushItem| {
+            let commands = missing(OsdId(1), (&wanted, former, HALF, HALF), &slot, Some(found)).unwrap();
+            let text = |command: &Command| command.to_c_string().into_string().unwrap();
+            commands.iter().map(text).collect::<Vec<_>>()
+        };
+        let reweigh = sent(Some(found.weight), &found);
+        assert_eq!(reweigh.len(), 1);
+        assert!(reweigh[0].contains(r#""prefix":"osd crush reweight""#), "{reweigh:?}");
+        assert!(
+            reweigh[0].contains(r#""name":"osd.1""#) && reweigh[0].contains(r#""weight":0.5"#),
+            "{reweigh:?}"
+        );
+        assert!(sent(Some(found.weight), &wanted).is_empty(), "done already");
+        assert!(sent(Some(Weight::ONE), &found).is_empty(), "others set it");
+        assert!(sent(None, &found).is_empty(), "no other weight is recorded");
     }
 
     #[test]

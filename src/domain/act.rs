@@ -128,12 +128,15 @@ pub enum Act {
         /// Its fsid: one of our claims.
         fsid: OsdFsid,
     },
-    /// Put the CRUSH item back as recorded, where it is gone: place, weight, class, reweight, primary affinity.
+    /// Put the CRUSH item back as recorded, where it is gone: place, weight, class, reweight, primary affinity. Where it is there
+    /// with its former weight, give it the new one.
     RestoreCrush {
         /// The OSD.
         osd: OsdId,
         /// As recorded.
         item: CrushItem,
+        /// Its weight before, where another one is recorded.
+        former: Option<Weight>,
         /// As recorded.
         reweight: Weight,
         /// As recorded.
@@ -193,6 +196,15 @@ pub enum Spare {
     OnlyLacking {
         /// The stopped OSD.
         osd: OsdId,
+        /// PGs as saved at Stop.
+        pgs: BTreeSet<PgId>,
+    },
+    /// The new OSD is up and has its data; what the old one held is clean, wherever it is now.
+    Filled {
+        /// The new OSD.
+        osd: OsdId,
+        /// Its fsid.
+        fsid: OsdFsid,
         /// PGs as saved at Stop.
         pgs: BTreeSet<PgId>,
     },

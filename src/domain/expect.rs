@@ -6,7 +6,7 @@ use super::gate::{self, Gate, Reason};
 use super::guard::{Guard, holds, is_out};
 use super::inspection::RecordId;
 use super::observation::{Ceph, OkToStop, Slot, SlotState};
-use super::osd::{CrushItem, Epoch, OsdFsid};
+use super::osd::{CrushItem, Epoch, OsdFsid, Weight};
 
 /// `osd destroy` may be sent: the slot is down, claimed, and holds the very OSD that is meant.
 pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
@@ -118,16 +118,30 @@ pub enum Lost {
     Item,
     /// Its device class.
     Class,
+    /// Its weight is still the one that it had on the device before.
+    Weight,
     /// Nothing.
     Nothing,
 }
 
 /// What of the recorded item is to be put back; the item that is there where others moved it since.
-pub fn to_restore<'a>(item: &CrushItem, found: Option<&'a CrushItem>) -> Result<Lost, &'a CrushItem> {
+///
+/// `former`: its weight before, where another one is recorded. A weight that is neither was set by others.
+pub fn to_restore<'a>(
+    item: &CrushItem,
+    former: Option<Weight>,
+    found: Option<&'a CrushItem>,
+) -> Result<Lost, &'a CrushItem> {
+    let is_former = |found: &CrushItem| {
+        former.is_some()
+            && found.weight != item.weight
+            && holds(Guard::WeighExpects, former == Some(found.weight))
+    };
     match found {
         None => Ok(Lost::Item),
         Some(found) if found.location != item.location => Err(found),
         Some(found) if item.device_class.is_some() && found.device_class.is_none() => Ok(Lost::Class),
+        Some(found) if is_former(found) => Ok(Lost::Weight),
         Some(_) => Ok(Lost::Nothing),
     }
 }
@@ -142,6 +156,7 @@ pub fn spare(spare: &Spare, ceph: &Ceph) -> Result<(), Reason> {
     let guard = match spare {
         Spare::AllClean => Guard::SpareAllClean,
         Spare::OnlyLacking { .. } => Guard::SpareOnlyLacking,
+        Spare::Filled { .. } => Guard::SpareFilled,
     };
     match gate::spare(spare, ceph) {
         Gate::Shut(reason) | Gate::Unknown(reason) if !is_out(guard) => Err(reason),

@@ -133,6 +133,10 @@ guards! {
     SpareAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
     SpareOnlyLacking,
+    /// Removal of an old directory: the new OSD has its data, asked again right before.
+    SpareFilled,
+    /// A CRUSH weight is set only where the one from before is there: others' stays.
+    WeighExpects,
     /// The label comes off only with our value.
     UnfenceOurs,
     /// The label goes on only where nobody wrote the CephCluster since it was looked at.
@@ -154,6 +158,10 @@ guards! {
     OneAgent,
     /// The proof is in the record before Stop.
     ProvenFirst,
+    /// An OSD in a directory is stopped only where the disk that it goes to was found free.
+    DeviceFreeFirst,
+    /// The weight follows the new disk's size before the new OSD is started.
+    WeighedFirst,
     /// Not past Stop, what is no longer wanted as recorded is given up.
     StillWanted,
     /// A free disk is recorded on a node that still is to get new OSDs.

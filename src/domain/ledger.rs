@@ -13,8 +13,9 @@ use super::osd::{
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
 ///
-/// 2: new OSDs (`Record.door`), the nodes that they are made on (key `nodes`).
-pub const FORMAT: u32 = 2;
+/// 2: new OSDs (`Record.door`), the nodes that they are made on (key `nodes`). 3: all kinds of legacy OSDs, those in directories among
+/// them (`Record.former_weight`, `NodeWork.directories`).
+pub const FORMAT: u32 = 3;
 
 /// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
 pub const MAX_OPEN: usize = 64;
@@ -50,6 +51,9 @@ pub struct NodeWork {
     /// Disks that are left as they are in this run, by their stable names: they were not free after all. With what was found.
     #[serde(default)]
     pub left: BTreeMap<String, String>,
+    /// Directories of OSDs that were made anew elsewhere in this run, and could not be removed: by path, with why.
+    #[serde(default)]
+    pub directories: BTreeMap<String, String>,
     /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
     pub problems: Vec<String>,
 }
@@ -121,8 +125,11 @@ pub struct Record {
     pub old: OsdFsid,
     /// uid of the Deployment found.
     pub deployment: String,
-    /// Place in CRUSH.
+    /// Place in CRUSH, as it is to be in the end.
     pub crush: CrushItem,
+    /// The CRUSH weight before, where another one follows the size of the device that its id is made anew on.
+    #[serde(default)]
+    pub former_weight: Option<Weight>,
     /// In-weight.
     pub reweight: Weight,
     /// Primary affinity.
@@ -154,7 +161,7 @@ pub struct Record {
     pub claims: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
-    /// Of a free disk's OSD: the epoch in which it came up, and when that was seen first.
+    /// Of one that may get other PGs than it had: the epoch in which it came up, and when that was seen first.
     #[serde(default)]
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
@@ -180,6 +187,24 @@ impl Record {
     /// A free disk becomes an OSD.
     pub fn is_new(&self) -> bool {
         matches!(self.door, Door::New { .. })
+    }
+
+    /// An OSD in a directory is made anew on a free disk.
+    pub fn is_in_directory(&self) -> bool {
+        matches!(self.door, Door::Directory { .. })
+    }
+
+    /// The disk that the record holds: nothing else is made on it.
+    pub fn device(&self) -> Option<&DeviceIdentity> {
+        match &self.door {
+            Door::Directory { onto, .. } => Some(onto),
+            Door::InPlace | Door::New { .. } => self.evidence.as_ref().map(|evidence| &evidence.device),
+        }
+    }
+
+    /// CRUSH may give other PGs to it than it had, which nobody can tell beforehand.
+    pub fn gets_others(&self) -> bool {
+        self.is_new() || self.former_weight.is_some()
     }
 
     /// Which of the OSD's flags (`noout`, `noin`) that are set now are ours to lift.

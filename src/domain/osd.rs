@@ -135,6 +135,21 @@ impl Weight {
         Self((value * 65536.0).round().clamp(0.0, f64::from(u32::MAX)) as u32)
     }
 
+    /// As Ceph weighs a new OSD, by its bytes: 1.0 is a TiB.
+    #[expect(clippy::cast_precision_loss, reason = "a weight has 16 bits behind the point")]
+    pub fn by_size(bytes: u64) -> Self {
+        Self::from_decimal(bytes as f64 / (1_u64 << 40) as f64)
+    }
+
+    /// What takes the place of this weight on a device of so many bytes: another one only where it differs by more than 5 %. What
+    /// weighs nothing was made so by its owner.
+    #[must_use]
+    pub fn following(self, bytes: u64) -> Self {
+        let by_size = Self::by_size(bytes);
+        let is_far = u64::from(self.0.abs_diff(by_size.0)) * 20 > u64::from(self.0);
+        if self.0 > 0 && is_far { by_size } else { self }
+    }
+
     /// The decimal number, as Ceph's commands take it.
     pub fn as_decimal(self) -> f64 {
         f64::from(self.0) / 65536.0
@@ -399,6 +414,22 @@ mod tests {
         assert_eq!(Weight::from_decimal(0.899_993_896_484_375).0, 58982);
         assert_eq!(Weight::from_decimal(Weight(58982).as_decimal()), Weight(58982));
         assert_eq!(Weight::from_decimal(-1.0), Weight(0));
+    }
+
+    #[test]
+    fn a_weight_follows_the_size_only_where_it_differs_by_more_than_a_twentieth() {
+        const TIB: u64 = 1 << 40;
+        assert_eq!(Weight::by_size(TIB / 2), Weight(0x8000));
+        for (weight, bytes, follows) in [
+            (Weight::ONE, TIB, false),
+            (Weight::ONE, TIB / 20 * 21, false),
+            (Weight::ONE, TIB / 20 * 21 + (TIB >> 15), true),
+            (Weight::ONE, TIB / 20 * 19 - (TIB >> 15), true),
+            (Weight(0), TIB, false),
+        ] {
+            let expected = if follows { Weight::by_size(bytes) } else { weight };
+            assert_eq!(weight.following(bytes), expected, "{weight} {bytes}");
+        }
     }
 
     fn identity(by_id: &[&str], serial: Option<&str>, size_bytes: u64) -> DeviceIdentity {

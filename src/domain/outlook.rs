@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::classify::{self, Class};
 use super::gate::{self, Gate, Reason};
-use super::ledger::{Ledger, Record};
+use super::ledger::{Door, Ledger, Record};
 use super::observation::Observation;
-use super::osd::{Layout, OsdId};
-use super::plan::{candidates, host_of};
+use super::osd::{Kind, Layout, OsdId};
+use super::plan::{Onto, candidates, directories, host_of};
 use super::policy::Policy;
 
 /// One line of the table that `plan` prints.
@@ -25,6 +25,10 @@ pub struct Line {
     pub devices: Vec<String>,
     /// The same by names that outlive a reboot, as far as Ceph knows them.
     pub stable_devices: Vec<String>,
+    /// The directory of the host that it lies in, where it does: the disk below it is never touched.
+    pub directory: Option<String>,
+    /// The free disk that such an OSD goes to, where one is known.
+    pub onto: Option<Onto>,
     /// How.
     pub strategy: &'static str,
     /// Whether it can be done now.
@@ -53,7 +57,8 @@ pub enum Now {
 
 /// What the run would do, OSD by OSD.
 pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
-    let mut now = outlooks(policy, ledger, seen);
+    let mut directories = directories(policy, ledger, seen);
+    let mut now = outlooks(policy, ledger, &directories, seen);
     let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
     classes
         .into_iter()
@@ -63,16 +68,21 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
-            let migrates = class.migrates().is_some();
-            let target = classify::target_of(osd, seen).filter(|_| migrates);
+            let made = class.migrates();
+            let target = classify::target_of(osd, seen).filter(|_| made.is_some());
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
+            let onto = record.map_or_else(|| directories.remove(&osd)?.ok(), recorded);
+            let mounted = || seen.kube.daemons.get(&osd)?.data_dir.clone();
+            let directory = || record.and_then(path).or_else(mounted);
             Line {
                 osd,
                 host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
-                becomes: target,
+                becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
+                directory: made.filter(|made| made.in_directory()).and_then(|_| directory()),
+                onto,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
-                strategy: strategy(migrates, policy.selects(osd), &now),
+                strategy: strategy(made, policy.selects(osd), &now),
                 class,
                 now,
             }
@@ -80,17 +90,37 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
         .collect()
 }
 
-fn strategy(migrates: bool, selected: bool, now: &Now) -> &'static str {
-    match (migrates, selected, now) {
-        (true, _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
-        (true, true, _) => "in place, same id",
-        (true, false, _) => "not selected",
-        (false, _, _) => "-",
+fn strategy(made: Option<Kind>, selected: bool, now: &Now) -> &'static str {
+    match (made, selected, now) {
+        (Some(_), _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
+        (Some(made), true, _) if made.in_directory() => "on a free disk, same id",
+        (Some(_), true, _) => "in place, same id",
+        (Some(_), false, _) => "not selected",
+        (None, _, _) => "-",
+    }
+}
+
+/// What the record of an OSD in a directory says.
+fn recorded(record: &Record) -> Option<Onto> {
+    let Door::Directory { onto, .. } = &record.door else { return None };
+    let weight = record.former_weight.map(|before| (before, record.crush.weight));
+    Some(Onto { device: onto.clone(), layout: record.target.clone(), weight })
+}
+
+fn path(record: &Record) -> Option<String> {
+    match &record.door {
+        Door::Directory { path, .. } => Some(path.clone()),
+        Door::InPlace | Door::New { .. } => None,
     }
 }
 
 /// The open records, and the OSDs that are to be migrated, in their order: one after the other.
-fn outlooks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeMap<OsdId, Now> {
+fn outlooks(
+    policy: &Policy,
+    ledger: &Ledger,
+    directories: &BTreeMap<OsdId, Result<Onto, Reason>>,
+    seen: &Observation,
+) -> BTreeMap<OsdId, Now> {
     let mut found: BTreeMap<OsdId, Now> =
         ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
     let thin = gate::thin(seen);
@@ -100,7 +130,13 @@ fn outlooks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeMap<Os
         let Some(node) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref()) else {
             continue;
         };
-        let now = match (thin.get(&osd), &for_all, first) {
+        let no_disk = directories.get(&osd).and_then(|onto| onto.as_ref().err());
+        let now = match (thin.get(&osd).or(no_disk), &for_all, first) {
+            // Known after a look, which the run asks for when the OSD's turn comes.
+            (Some(reason), _, _) if !reason.is_for_good() => {
+                first = first.or(Some(osd).filter(|_| for_all.is_none()));
+                Now::Waits(reason.clone())
+            }
             (Some(reason), _, _) => Now::Refused(reason.clone()),
             (None, Some(reason), _) if reason.is_for_good() => Now::Refused(reason.clone()),
             (None, Some(reason), _) => Now::Waits(reason.clone()),

@@ -164,3 +164,19 @@ fn rendering_what_was_rendered_changes_nothing() {
     let once = rendered(&old());
     assert_eq!(rendered(&once), once);
 }
+
+#[test]
+fn the_directory_of_an_osd_that_is_made_anew_elsewhere_is_not_mounted_any_more() {
+    let mut old = old();
+    let pod = old.pointer_mut("/spec/template/spec").unwrap();
+    pod["volumes"] = json!([{"name": "rook-data", "hostPath": {"path": "/var/lib/rook"}},
+        {"name": "dir-srv", "hostPath": {"path": "/srv/storage"}}]);
+    pod["containers"][0]["volumeMounts"] = json!([{"name": "dir-srv", "mountPath": "/srv/storage"}]);
+    pod["containers"][0]["args"] = json!(["--foreground", "--osd-data", "/srv/storage/osd3"]);
+    assert_eq!(super::super::daemon_data::data_dir(&old).as_deref(), Some("/srv/storage/osd3"));
+    let new = rendered(&old);
+    assert!(!new.to_string().contains("/srv/storage"), "{new:#}");
+    let parsed = daemon::parse(&new).unwrap().daemon;
+    assert!(parsed.activates && parsed.data_dir.is_none());
+    assert_eq!(parsed.fsid, Some(deploy().fsid));
+}

@@ -186,6 +186,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::PgsGone { .. }
             | Saving::Barred
             | Saving::Up
+            | Saving::Uncleared { .. }
             | Saving::Node { .. },
             _,
         ) => format!("{}: {why}", osd?),
@@ -231,6 +232,9 @@ fn effect(effect: &Effect) -> Option<String> {
             Some(format!("{osd}: proven once more, and wiped; a tombstone is on the disk"))
         }
         Effect::Claimed(osd, _) => Some(format!("{osd}: ceph-volume prepares it under its old id")),
+        Effect::Cleared { osd, .. } => {
+            Some(format!("{osd}: its old directory is proven once more, and removed"))
+        }
         Effect::Purged(osd) => Some(format!("{osd}: its id is gone, and its place with it")),
         Effect::Stopped(_)
         | Effect::Destroyed(..)

@@ -43,7 +43,7 @@ fn disks_table(lines: &[DiskLine]) -> Table {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a size for people")]
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 

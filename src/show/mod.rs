@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::domain::gate::Reason;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Order, OrderKind};
-use crate::domain::osd::OsdId;
+use crate::domain::osd::{DeviceIdentity, OsdId};
 use crate::domain::outlook::{self, Line, Now};
 use crate::domain::plan::Disks;
 use crate::report::Said;
@@ -36,6 +36,7 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Dis
     }
     let mut parts = if lines.is_empty() { Vec::new() } else { vec![table.to_string()] };
     parts.extend(outlook::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
+    parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(left_alone));
     parts.extend(disks::disks_text(disks));
     parts.join("\n")
@@ -52,6 +53,20 @@ fn now(now: &Now) -> String {
         Now::Waits(reason) => reason.word().to_owned(),
         Now::Refused(reason) => format!("refused: {}", reason.word()),
     }
+}
+
+/// Where an OSD in a directory goes.
+fn goes_to(line: &Line) -> Option<String> {
+    let (directory, onto) = (line.directory.as_ref()?, line.onto.as_ref()?);
+    let weight =
+        onto.weight.map(|(before, after)| format!("; CRUSH weight {before} -> {after}, by its size"));
+    Some(format!(
+        "{}: its id is made anew on {} ({}){}; {directory} is removed when its data is there",
+        line.osd,
+        onto.device.stable_name(),
+        disks::size(onto.device.size_bytes),
+        weight.unwrap_or_default()
+    ))
 }
 
 fn left_alone(line: &Line) -> Option<String> {
@@ -75,6 +90,12 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disk
             "why": line.class.to_string(),
             "becomes": line.becomes,
             "device": device(line, devices),
+            "directory": line.directory,
+            "onto": line.onto.as_ref().map(|onto| json!({
+                "device": onto.device.stable_name(),
+                "sizeBytes": onto.device.size_bytes,
+                "weight": onto.weight.map(|(before, after)| [before.as_decimal(), after.as_decimal()]),
+            })),
             "strategy": line.strategy,
             "now": now_json(&line.now),
         })
@@ -98,11 +119,13 @@ fn now_json(now: &Now) -> Value {
 
 /// The stable name where one is known; else the kernel's, marked as such, because it may name another disk tomorrow.
 fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
-    match devices.get(&line.osd) {
-        Some(name) => name.clone(),
-        None if !line.stable_devices.is_empty() => line.stable_devices.join(", "),
-        None if line.devices.is_empty() => "-".to_owned(),
-        None => format!("{} (today)", line.devices.join(", ")),
+    match (devices.get(&line.osd), &line.directory) {
+        // What Ceph names is the disk of the host's system.
+        (_, Some(directory)) => directory.clone(),
+        (Some(name), None) => name.clone(),
+        (None, None) if !line.stable_devices.is_empty() => line.stable_devices.join(", "),
+        (None, None) if line.devices.is_empty() => "-".to_owned(),
+        (None, None) => format!("{} (today)", line.devices.join(", ")),
     }
 }
 
@@ -180,7 +203,7 @@ fn open_records(ledger: &Ledger) -> Table {
     let mut table = table(&["OSD", "NODE", "WHY", "STANDS AT", "SINCE", "DEVICE"]);
     for record in ledger.records.values() {
         let (word, since) = stands_at(record);
-        let device = record.evidence.as_ref().map(|evidence| evidence.device.stable_name());
+        let device = record.device().map(DeviceIdentity::stable_name);
         table.add_row([
             record.osd.to_string(),
             record.node.to_string(),
@@ -239,8 +262,9 @@ fn stands_at(record: &Record) -> (String, String) {
         "stop" | "pgs-gone" => "being stopped and destroyed",
         "rebuild" => "being made anew",
         "give-back" => "its slot being given back",
+        "clear" => "its old directory being removed",
         "new" => "made anew, starting and filling",
-        "closing" | "withdrawn" => "cleaning up",
+        "closing" | "uncleared" | "withdrawn" => "cleaning up",
         "quarantine" => "left alone",
         other => other,
     };

@@ -58,8 +58,8 @@ impl World {
             }
             Act::Reclaim { osd, claim } => self.reclaim(*osd, *claim),
             Act::PurgeStray { stray, fsid } => self.purge_stray(*stray, *fsid),
-            Act::RestoreCrush { osd, item, reweight, primary_affinity } => {
-                self.restore_crush(*osd, item, (*reweight, *primary_affinity), writes)
+            Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
+                self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)
             }
             Act::Deploy(deploy) => match &deploy.fresh {
                 Some(fresh) => self.deploy_fresh(deploy, fresh.replaces.as_ref()),
@@ -262,14 +262,24 @@ impl World {
     }
 
     /// Up to four writes, the item last but for its class.
-    fn restore_crush(&mut self, osd: OsdId, item: &CrushItem, was: (Weight, Weight), writes: usize) -> Done {
+    fn restore_crush(
+        &mut self,
+        osd: OsdId,
+        (item, former): (&CrushItem, Option<Weight>),
+        was: (Weight, Weight),
+        writes: usize,
+    ) -> Done {
         let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no slot") };
-        let lost = expect::to_restore(item, slot.crush.as_ref());
-        let lost = lost.map_err(|_| "the item lies elsewhere by now".to_owned())?;
-        if lost == Lost::Nothing {
-            return Ok(Vec::new());
-        }
-        let whole = lost == Lost::Class;
+        let lost = expect::to_restore(item, former, slot.crush.as_ref());
+        let whole = match lost.map_err(|_| "the item lies elsewhere by now".to_owned())? {
+            Lost::Nothing => return Ok(Vec::new()),
+            Lost::Weight => {
+                self.crush_reweight(osd, item.weight);
+                return Ok(vec![Effect::Small(osd)]);
+            }
+            Lost::Class => true,
+            Lost::Item => false,
+        };
         for write in 0..writes.min(4) {
             match write {
                 0 if !whole => self.osd_reweight(osd, was.0),

@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Disk, Effect, World, fsid_on};
+use super::{Effect, World, fsid_on};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::{
-    Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeRequest, NodeTask,
-};
+use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{ObjectStore, OsdFsid, OsdId};
-use crate::node::{Look, Verdict, same_device, verdict};
+use crate::node::{Verdict, old_is_proven, same_device};
 
 /// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,23 +66,6 @@ pub enum Stage {
     },
 }
 
-/// How ceph-volume fails; each was seen (ceph-lab.md 3, peers.md C).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stumble {
-    /// It fails before `osd new`, after it, or in mkfs, wherever it is.
-    Fails,
-    /// It ends with exit 0 and has done nothing (raw prepare on a device it takes for prepared).
-    DoesNothing,
-    /// Its rollback: `osd purge-new`. Through our stand-in, which refuses.
-    RollsBack,
-    /// The same past our stand-in: the id, its CRUSH item and its upmaps are gone.
-    RollsBackPastUs,
-    /// It ignores `--osd-id` and asks for a new id (a Squid regression). Through our stand-in, which refuses.
-    IgnoresId,
-    /// The same past our stand-in.
-    IgnoresIdPastUs,
-}
-
 impl Agent {
     pub(super) fn new(request: NodeRequest) -> Self {
         Self { request, stage: Stage::Waiting }
@@ -130,13 +111,13 @@ impl World {
         }
     }
 
-    fn advance(&mut self, job: &str, stage: Stage) {
+    pub(super) fn advance(&mut self, job: &str, stage: Stage) {
         if let Some(agent) = self.agents.get_mut(job) {
             agent.stage = stage;
         }
     }
 
-    fn fails(&mut self, job: &str, problem: NodeProblem) -> Vec<Effect> {
+    pub(super) fn fails(&mut self, job: &str, problem: NodeProblem) -> Vec<Effect> {
         for disk in self.disks.values_mut().filter(|disk| disk.held_by.as_deref() == Some(job)) {
             disk.held_by = None;
         }
@@ -170,6 +151,9 @@ impl World {
             self.advance(job, Stage::Reporting { problem: None });
             return Vec::new();
         }
+        if request.task == NodeTask::Clear {
+            return self.agent_clears(job, request);
+        }
         let Some((name, disk)) = self.recorded_disk(request) else {
             return self.fails(job, NodeProblem::Refused("no such disk".to_owned()));
         };
@@ -193,6 +177,34 @@ impl World {
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
         }
         Vec::new()
+    }
+
+    /// Proves the directory once more, and removes it. One that is not there was removed already.
+    fn agent_clears(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
+        let Some((name, disk)) = self.directory_of(request) else {
+            self.advance(job, Stage::Reporting { problem: None });
+            return Vec::new();
+        };
+        if self.is_run(disk) {
+            return self.fails(job, NodeProblem::Failed("the directory is in use".to_owned()));
+        }
+        let proven = match (&request.evidence, &disk.proof) {
+            (Some(evidence), Some(seen)) => old_is_proven(request, evidence, seen),
+            (None, _) | (_, None) => Err("no proof".to_owned()),
+        };
+        if let Err(why) = proven {
+            return self.fails(job, NodeProblem::Refused(why));
+        }
+        let name = name.clone();
+        let Some(disk) = self.disks.get_mut(&name) else { return Vec::new() };
+        let system = Content::Other { what: "the host's system".to_owned() };
+        let was = std::mem::replace(&mut disk.content, system);
+        disk.proof = None;
+        if let Some(fsid) = fsid_on(&was) {
+            self.forget_store(fsid);
+        }
+        self.advance(job, Stage::Reporting { problem: None });
+        vec![Effect::Cleared { disk: name, was, osd: request.osd, record: request.record.clone() }]
     }
 
     /// Opens the disk exclusively (no daemon, no mount, no other agent has it), and proves again under that.
@@ -259,7 +271,7 @@ impl World {
     }
 
     /// ceph-volume asks for the id; our stand-in writes the claim down first.
-    fn agent_claims(
+    pub(super) fn agent_claims(
         &mut self,
         job: &str,
         request: &NodeRequest,
@@ -312,52 +324,6 @@ impl World {
         }
     }
 
-    /// ceph-volume fails where it is now.
-    pub(super) fn agent_stumbles(&mut self, job: &str, how: Stumble) -> Vec<Effect> {
-        let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
-        let request = &agent.request;
-        let failed = || NodeProblem::Failed("ceph-volume failed".to_owned());
-        let claimed = match &agent.stage {
-            Stage::Claimed { id, .. } | Stage::Labelled { id, .. } => Some(*id),
-            Stage::Waiting
-            | Stage::Looked { .. }
-            | Stage::Proven { .. }
-            | Stage::Buried { .. }
-            | Stage::Reporting { .. } => None,
-        };
-        match (how, &agent.stage, claimed) {
-            (Stumble::DoesNothing, _, _) => {
-                self.advance(job, Stage::Reporting { problem: None });
-                Vec::new()
-            }
-            (Stumble::RollsBack, _, Some(id)) if is_out(Guard::StandInRefusesPurge) => {
-                self.osd_purge_new(id).ok();
-                self.fails(job, failed());
-                vec![Effect::Purged(id)]
-            }
-            (Stumble::RollsBackPastUs, _, Some(id)) => {
-                self.osd_purge_new(id).ok();
-                self.fails(job, failed())
-            }
-            (Stumble::IgnoresIdPastUs, Stage::Buried { disk }, _) => {
-                self.agent_claims(job, request, disk.clone(), true);
-                Vec::new()
-            }
-            (Stumble::IgnoresId, Stage::Buried { disk }, _) if is_out(Guard::StandInOneId) => {
-                self.agent_claims(job, request, disk.clone(), true)
-            }
-            (
-                Stumble::Fails
-                | Stumble::RollsBack
-                | Stumble::RollsBackPastUs
-                | Stumble::IgnoresId
-                | Stumble::IgnoresIdPastUs,
-                _,
-                _,
-            ) => self.fails(job, failed()),
-        }
-    }
-
     /// Its process is gone, its Job failed without a report; the lock and the disk are free.
     pub(super) fn agent_dies(&mut self, job: &str) {
         self.agents.remove(job);
@@ -403,57 +369,5 @@ impl World {
         let done =
             self.recorded_disk(request).is_some_and(|(_, disk)| self.judge(request, disk) == Verdict::Done);
         (!done).then(|| NodeProblem::Failed("the disk does not carry the new OSD".to_owned()))
-    }
-
-    fn inspect(&self, request: &NodeRequest) -> Inspection {
-        let found = match &request.evidence {
-            Some(_) => self.recorded_disk(request),
-            None => self
-                .disks
-                .iter()
-                .find(|(_, disk)| disk.node == request.node && fsid_on(&disk.content) == Some(request.old)),
-        };
-        let content = found.map_or_else(
-            || Content::NotFound { looked_at: "all disks".to_owned() },
-            |(_, disk)| disk.content.clone(),
-        );
-        let evidence =
-            found.filter(|(_, disk)| fsid_on(&disk.content) == Some(request.old)).and_then(|(_, disk)| {
-                let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
-                Some(Evidence { device, proof: disk.proof.clone()?, usable_bytes, beside: Vec::new() })
-            });
-        Inspection { content, evidence, capability: able(), volume: None }
-    }
-
-    fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
-        let evidence = request.evidence.as_ref()?;
-        let is_it = |disk: &Disk| same_device(&evidence.device, &disk.identity).is_ok();
-        self.disks.iter().find(|(_, disk)| disk.node == request.node && is_it(disk))
-    }
-
-    fn claims_written(&self, request: &NodeRequest) -> BTreeSet<OsdFsid> {
-        self.claims.get(&(request.osd, request.record.clone())).cloned().unwrap_or_default()
-    }
-
-    fn judge(&self, request: &NodeRequest, disk: &Disk) -> Verdict {
-        let Some(evidence) = &request.evidence else {
-            return Verdict::Refuse("no proof".to_owned());
-        };
-        let about = match &disk.content {
-            Content::Tombstone { old, .. } => Some(*old),
-            content @ (Content::Bluestore { .. }
-            | Content::Osd { .. }
-            | Content::Blank
-            | Content::Other { .. }
-            | Content::NotFound { .. }) => fsid_on(content),
-        };
-        let look = Look { proof: disk.proof.clone(), ..Look::plain(disk.content.clone(), about) };
-        verdict(request, evidence, &self.claims_written(request), &look)
-    }
-
-    /// A daemon has it open: an OSD of 16.2 holds it exclusively for the whole kernel, a Filestore by its mount.
-    pub fn is_run(&self, disk: &Disk) -> bool {
-        let fsid = fsid_on(&disk.content);
-        fsid.is_some() && self.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
     }
 }

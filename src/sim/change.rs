@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use super::{Around, Effect, Happening, World, fsid_on};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::observation::{JobState, Metadata, Order, OrderKind, SlotState};
-use crate::domain::osd::{NodeName, ObjectStore, OsdFsid, OsdId};
+use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 
 /// Fsid and cluster of somebody else's OSD.
 const FOREIGN: u128 = 0xf0_4e16_0000_4000_8000_0000_0000_0001;
@@ -109,6 +109,7 @@ impl World {
             | Happening::PowerBack(_)
             | Happening::DiskSwapped(_)
             | Happening::DiskFormatted(_)
+            | Happening::DirectoryReplaced(_)
             | Happening::DiskOverwritten(_) => self.break_or_mend(what),
             Happening::PersonStops(_)
             | Happening::PersonStarts(_)
@@ -122,6 +123,7 @@ impl World {
             | Happening::OthersUnfence
             | Happening::PersonOuts(_)
             | Happening::PersonIns(_)
+            | Happening::PersonReweighs(_)
             | Happening::PersonPurges(_)
             | Happening::PersonGivesBack(_)
             | Happening::OthersTakeId
@@ -198,6 +200,7 @@ impl World {
                 }
             }
             Happening::DiskOverwritten(name) => self.put_foreign(name),
+            Happening::DirectoryReplaced(name) => self.replace_directory(name),
             Happening::DiskFormatted(name) => {
                 self.put_foreign(name);
                 if let Some(disk) = self.disks.get_mut(name) {
@@ -256,6 +259,35 @@ impl World {
         self.forget_store(fsid);
     }
 
+    /// The same path holds another cluster's OSD now.
+    fn replace_directory(&mut self, name: &str) {
+        let path = self.disks.get(name).and_then(super::Disk::directory).map(str::to_owned);
+        self.put_foreign(name);
+        let Some((path, disk)) = path.zip(self.disks.get_mut(name)) else { return };
+        if let Some((osd_fsid, whoami, cluster)) = disk.proof.as_ref().and_then(Proof::names) {
+            let made = Kind::FilestoreDirectory;
+            disk.content = Content::Osd { made, osd_fsid, whoami, cluster };
+            disk.proof = Some(Proof::Directory { made, path, osd_fsid, whoami, cluster });
+        }
+    }
+
+    /// `osd new OLD ID` with the key that the disk has.
+    fn give_back(&mut self, osd: OsdId) {
+        let whose = |disk: &super::Disk| match &disk.content {
+            Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(osd),
+            Content::Osd { whoami, .. } => *whoami == osd,
+            Content::Bluestore { .. }
+            | Content::Tombstone { .. }
+            | Content::Blank
+            | Content::Other { .. }
+            | Content::NotFound { .. } => false,
+        };
+        let fsid = self.disks.values().find(|disk| whose(disk)).and_then(|disk| fsid_on(&disk.content));
+        if let Some(fsid) = fsid {
+            self.osd_new(fsid, osd, true).ok();
+        }
+    }
+
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
     fn meddle(&mut self, what: &Happening) {
         match what {
@@ -280,25 +312,13 @@ impl World {
                 self.osd_in(*osd);
                 self.osd_reweight(*osd, super::example::REWEIGHT);
             }
+            Happening::PersonReweighs(osd) => {
+                self.crush_reweight(*osd, super::example::THEIR_WEIGHT);
+            }
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();
             }
-            Happening::PersonGivesBack(osd) => {
-                let whose = |disk: &super::Disk| match &disk.content {
-                    Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(*osd),
-                    Content::Osd { whoami, .. } => whoami == osd,
-                    Content::Bluestore { .. }
-                    | Content::Tombstone { .. }
-                    | Content::Blank
-                    | Content::Other { .. }
-                    | Content::NotFound { .. } => false,
-                };
-                let fsid =
-                    self.disks.values().find(|disk| whose(disk)).and_then(|disk| fsid_on(&disk.content));
-                if let Some(fsid) = fsid {
-                    self.osd_new(fsid, *osd, true).ok();
-                }
-            }
+            Happening::PersonGivesBack(osd) => self.give_back(*osd),
             Happening::OthersTakeId => {
                 if let Some(fsid) = foreign_fsid(2) {
                     self.osd_new_anywhere(fsid);

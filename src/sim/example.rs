@@ -6,22 +6,26 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{Disk, Placement, World};
-use crate::domain::inspection::{Content, Proof, RecordId};
+use crate::domain::inspection::RecordId;
 use crate::domain::observation::{Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Slot, SlotState};
-use crate::domain::osd::Kind as Made;
 use crate::domain::osd::{
-    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Role,
-    Weight,
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
 
+mod directories;
+mod kind;
 mod new_osds;
 
+pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
 
 /// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
 pub const REWEIGHT: Weight = Weight(0xe666);
+
+/// The CRUSH weight that a person gives an OSD.
+pub const THEIR_WEIGHT: Weight = Weight(0x4000);
 
 const GIB: u64 = 1 << 30;
 
@@ -34,6 +38,8 @@ pub enum Kind {
     ByHand,
     /// Filestore on ceph-disk's partitions.
     Filestore,
+    /// Filestore in a directory of the host.
+    Directory,
 }
 
 /// A pool of an example; each of its PGs has one OSD on each of `size` hosts.
@@ -242,35 +248,10 @@ impl Shape {
 }
 
 impl World {
-    #[expect(clippy::too_many_lines, reason = "one OSD in full: its disk, slot, key and Deployment")]
     fn add_osd(&mut self, osd: OsdId, host: &str, kind: Kind, size_bytes: u64) {
-        let (osd_fsid, whoami, cluster) = (fsid(osd, 0), osd, self.ceph.fsid);
-        let by_hand = kind == Kind::ByHand;
-        let (content, proof) = match kind {
-            Kind::Raw | Kind::ByHand => (
-                Content::Bluestore {
-                    osd_fsid,
-                    whoami: Some(whoami),
-                    cluster: Some(cluster),
-                    finished: true,
-                    activatable: !by_hand,
-                },
-                Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: !by_hand },
-            ),
-            Kind::Filestore => (
-                Content::Osd { made: Made::FilestorePartition, osd_fsid, whoami, cluster },
-                Proof::Partitions {
-                    made: Made::FilestorePartition,
-                    parts: [(Role::Data, "data"), (Role::Journal, "journal")]
-                        .map(|(role, name)| (role, format!("{name}-{}", osd.0)))
-                        .into(),
-                    fs_uuid: Some(format!("fs-{}", osd.0)),
-                    osd_fsid,
-                    whoami,
-                    cluster,
-                },
-            ),
-        };
+        let osd_fsid = fsid(osd, 0);
+        let (content, proof) = kind.lies(osd, self.ceph.fsid);
+        let data_dir = kind.directory(osd);
         let identity = DeviceIdentity {
             by_id: BTreeSet::from([format!("ata-disk-{}", osd.0)]),
             serial: Some(format!("S{}", osd.0)),
@@ -282,7 +263,7 @@ impl World {
         let name = format!("disk-{}", osd.0);
         self.disks
             .insert(name, Disk { node: node.clone(), identity, content, proof: Some(proof), held_by: None });
-        let filestore = kind == Kind::Filestore;
+        let filestore = matches!(kind, Kind::Filestore | Kind::Directory);
         let metadata = Metadata {
             store: ObjectStore(if filestore { "filestore" } else { "bluestore" }.to_owned()),
             hostname: host.to_owned(),
@@ -321,11 +302,13 @@ impl World {
             },
         );
         self.ceph.auth.insert(osd, true);
-        self.kube.daemons.insert(osd, daemon(osd, &node, (kind == Kind::Raw).then_some(osd_fsid), filestore));
+        let starts = (kind == Kind::Raw).then_some(osd_fsid);
+        let daemon = daemon(osd, &node, starts);
+        self.kube.daemons.insert(osd, Daemon { mounts_device: kind == Kind::Filestore, data_dir, ..daemon });
     }
 }
 
-fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>, mounts_device: bool) -> Daemon {
+fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
     Daemon {
         name: format!("rook-ceph-osd-{}", osd.0),
         uid: format!("uid-{}-1", osd.0),
@@ -337,7 +320,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>, mounts_device: boo
         image: "ceph:v16.2.15".to_owned(),
         activates: fsid.is_some(),
         mode: fsid.map(|_| Mode::Raw),
-        mounts_device,
+        mounts_device: false,
         data_dir: None,
         pvc_backed: false,
         held_by_others: None,

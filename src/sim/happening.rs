@@ -77,6 +77,10 @@ pub enum Happening {
     PersonOuts(OsdId),
     /// A person marks it in again, with its reweight.
     PersonIns(OsdId),
+    /// A person gives an OSD another CRUSH weight.
+    PersonReweighs(OsdId),
+    /// Somebody puts another OSD's directory in the place of the one on this disk.
+    DirectoryReplaced(String),
     /// A person purges an OSD that is down.
     PersonPurges(OsdId),
     /// A person gives a destroyed slot back to the OSD on its disk: `osd new OLD ID` with the disk's own key.
@@ -194,6 +198,10 @@ impl fmt::Display for Happening {
             Self::OthersUnfence => f.write_str("they take their fence off"),
             Self::PersonOuts(osd) => write!(f, "a person marks {osd} out"),
             Self::PersonIns(osd) => write!(f, "a person marks {osd} in"),
+            Self::PersonReweighs(osd) => write!(f, "a person gives {osd} another CRUSH weight"),
+            Self::DirectoryReplaced(disk) => {
+                write!(f, "somebody puts another OSD's directory in the place of the one on {disk}")
+            }
             Self::PersonPurges(osd) => write!(f, "a person purges {osd}"),
             Self::PersonGivesBack(osd) => {
                 write!(f, "a person gives the slot of {osd} back to the OSD on its disk")

@@ -50,6 +50,10 @@ impl World {
         activates: bool,
     ) {
         let old = self.kube.daemons.remove(&osd);
+        let slot = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
+        let disk = slot.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| disk).filter(|_| !activates);
+        let data_dir = disk.and_then(super::Disk::directory).map(str::to_owned);
+        let mounts_device = data_dir.is_none() && disk.is_some_and(super::Disk::is_mounted);
         let daemon = Daemon {
             name: format!("rook-ceph-osd-{}", osd.0),
             uid: old.as_ref().map_or_else(|| format!("uid-{}-9", osd.0), |old| old.uid.clone()),
@@ -61,8 +65,8 @@ impl World {
             image: old.as_ref().map(|old| old.image.clone()).unwrap_or_default(),
             activates,
             mode: activates.then_some(Mode::Raw),
-            mounts_device: !activates && old.as_ref().is_some_and(|old| old.mounts_device),
-            data_dir: None,
+            mounts_device,
+            data_dir,
             pvc_backed: false,
             held_by_others: None,
             tolerations: self.kube.declaration.storage.placement.tolerations.clone(),

@@ -10,7 +10,9 @@
 //! | `mon` | slots of the osdmap, keys, flags, CRUSH items, upmaps: the commands we send | 16.2.15, by the scripts of `tests/suite/fixtures/fidelity` |
 //! | `pgs` | where data lies, what the mgr knows of it, ok-to-stop, safe-to-destroy | 16.2.15 |
 //! | `kube` | Deployments, pods, node Jobs and what belongs to a record | Kubernetes 1.34 |
-//! | `agent` | the node agent step by step, with the real proofs of `node::proof`; ceph-volume inside it | 16.2.15 |
+//! | `agent` | the node agent step by step, with the real proofs of `node::proof` | 16.2.15 |
+//! | `stumble` | ceph-volume's ways to fail inside it | 16.2.15 |
+//! | `carried` | what an agent sees of disks and directories | |
 //! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
 //! | `happening`, `change` | time, statistics, daemons, agents; faults, Rook and people: as data, and what they come to | |
 //! | `schedule`, `course`, `ports` | virtual time, and the ports of the loop in it | durations: lab, 16.2.15 on Kubernetes 1.34 |
@@ -19,6 +21,7 @@
 
 mod acts;
 mod agent;
+mod carried;
 mod change;
 pub mod course;
 pub mod example;
@@ -29,6 +32,7 @@ mod new_osds;
 mod pgs;
 pub mod ports;
 pub mod schedule;
+mod stumble;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,10 +43,11 @@ use crate::domain::observation::{Ceph, Kube, Observation};
 use crate::domain::osd::{DeviceIdentity, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
 
-pub use agent::{Agent, Stage, Stumble};
+pub use agent::{Agent, Stage};
 pub use happening::{Around, Happening};
 pub use mon::MonError;
 pub use pgs::Placement;
+pub use stumble::Stumble;
 
 /// Everything that is true at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -87,6 +92,21 @@ pub struct Disk {
     pub held_by: Option<String>,
 }
 
+impl Disk {
+    /// The directory of the host that lies on it, where an OSD is in one.
+    pub fn directory(&self) -> Option<&str> {
+        match &self.proof {
+            Some(Proof::Directory { path, .. }) => Some(path),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Its OSD is on a file system that is mounted.
+    fn is_mounted(&self) -> bool {
+        matches!(self.content, Content::Osd { .. })
+    }
+}
+
 /// What an act or a happening did that somebody may have to answer for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -101,6 +121,17 @@ pub enum Effect {
         /// The disk.
         disk: String,
         /// What it carried.
+        was: Content,
+        /// For which OSD.
+        osd: OsdId,
+        /// For which record.
+        record: RecordId,
+    },
+    /// An agent removed an OSD's directory.
+    Cleared {
+        /// The disk below it.
+        disk: String,
+        /// The OSD that was in it.
         was: Content,
         /// For which OSD.
         osd: OsdId,

@@ -182,6 +182,15 @@ impl World {
         }
     }
 
+    /// `osd crush reweight`
+    pub fn crush_reweight(&mut self, osd: OsdId, weight: Weight) {
+        if let Some(item) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.crush.as_mut()) {
+            item.weight = weight;
+            self.next_epoch();
+            self.repeer(osd);
+        }
+    }
+
     /// `osd primary-affinity`
     pub fn primary_affinity(&mut self, osd: OsdId, affinity: Weight) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {

@@ -5,7 +5,7 @@ use osd_migrate::domain::inspection::Proof;
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId};
 
-use osd_migrate::domain::storage::DeviceConfig;
+use osd_migrate::domain::storage::{DeviceConfig, NamedDevice};
 
 use crate::support::build::{BY_HAND, FILESTORE, MODE, World, encrypted, evidence, metadata};
 
@@ -57,13 +57,37 @@ fn a_slot_that_nobody_runs_is_refused_with_what_is_missing() {
     assert_eq!(refused(BY_HAND, |w| w.daemon(BY_HAND).node = None), Refusal::NoNode("(unknown)".to_owned()));
 }
 
+fn in_directory(w: &mut World) {
+    let daemon = w.daemon(FILESTORE);
+    (daemon.mounts_device, daemon.data_dir) = (false, Some("/srv/osd2".to_owned()));
+}
+
+#[test]
+fn an_osd_in_a_directory_that_nobody_names_is_refused() {
+    let said = not_built(FILESTORE, |w| w.daemon(FILESTORE).mounts_device = false);
+    assert!(said.contains("--osd-data"), "{said}");
+}
+
+/// Ceph names the system's disk for it, which says nothing of where it goes.
+#[test]
+fn what_is_declared_of_the_systems_disk_is_not_meant_for_an_osd_in_a_directory() {
+    let named = |w: &mut World| {
+        let config = DeviceConfig { encrypted: Some(true), ..DeviceConfig::default() };
+        let devices = vec![NamedDevice { name: "sdb".to_owned(), config }];
+        w.seen.kube.declaration.storage.selection.devices = devices;
+    };
+    let encrypted = |world: &World| classify::target_of(FILESTORE, &world.seen).unwrap().encrypted;
+    assert!(encrypted(&World::new().with(named)));
+    assert!(!encrypted(&World::new().with(named).with(in_directory)));
+}
+
 #[test]
 fn each_way_in_which_an_osd_was_made_is_told_apart() {
     type Change = fn(&mut World);
     let cases: [(OsdId, Change, Kind); 9] = [
         (FILESTORE, |_| {}, Kind::FilestorePartition),
         // The directory lies on a partition of the system's disk: what counts is that nothing is mounted for it.
-        (FILESTORE, |w| w.daemon(FILESTORE).mounts_device = false, Kind::FilestoreDirectory),
+        (FILESTORE, in_directory, Kind::FilestoreDirectory),
         (
             FILESTORE,
             |w| {
@@ -78,13 +102,20 @@ fn each_way_in_which_an_osd_was_made_is_told_apart() {
             |w| w.slot(BY_HAND).metadata.as_mut().unwrap().on_partition = true,
             Kind::BluestorePartition,
         ),
-        (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().on_file = true, Kind::BluestoreDirectory),
+        (
+            BY_HAND,
+            |w| {
+                w.slot(BY_HAND).metadata.as_mut().unwrap().on_file = true;
+                w.daemon(BY_HAND).data_dir = Some("/srv/osd0".to_owned());
+            },
+            Kind::BluestoreDirectory,
+        ),
         (BY_HAND, |w| w.slot(BY_HAND).metadata.as_mut().unwrap().dedicated_db = true, Kind::BluestoreByHand),
         // A system on LVM, and a directory of it.
         (
             FILESTORE,
             |w| {
-                w.daemon(FILESTORE).mounts_device = false;
+                in_directory(w);
                 w.slot(FILESTORE).metadata.as_mut().unwrap().device_mapper = true;
             },
             Kind::FilestoreDirectory,

@@ -31,10 +31,11 @@ fn all() -> impl Iterator<Item = Facts> {
     let enums =
         SLOTS.iter().flat_map(|slot| DISKS.iter().flat_map(|disk| DAEMONS.map(|d| (*slot, *disk, d))));
     enums.flat_map(|(slot, disk, daemon)| {
-        (0_u32..1 << 12).map(move |bits| {
+        (0_u32..1 << 13).filter(|bits| bits >> 11 != 0b11).map(move |bits| {
             let bit = |n: u32| bits >> n & 1 == 1;
             Facts {
                 new: bit(11),
+                directory: bit(12),
                 busy: false,
                 slot,
                 up: bit(0),
@@ -76,18 +77,19 @@ fn is_possible(f: &Facts) -> bool {
         && implies(f.slot == SlotFact::Absent, (f.new || !f.placed) && !f.clean && !f.conforms)
         // A free disk was never an OSD, and puts itself into CRUSH; only such a disk is blank to us.
         && implies(f.new, f.slot != SlotFact::Old && f.disk != DiskFact::Old && f.placed && !f.stopped)
-        && implies(f.disk == DiskFact::Blank, f.new)
+        && implies(f.disk == DiskFact::Blank, f.new || f.directory)
         // PGs settle on a daemon that is up.
         && implies(f.clean, f.up)
         // Slot and device can name the same fsid only where both name one, and the same kind of one.
         && implies(f.agrees, match f.slot {
-            SlotFact::Old => f.disk == DiskFact::Old,
+            // A directory's OSD is not on the device that is looked at.
+            SlotFact::Old => f.disk == DiskFact::Old && !f.directory,
             SlotFact::Ours { .. } => carries_a_claim(f),
             SlotFact::Other => f.disk == DiskFact::Other,
             SlotFact::Destroyed | SlotFact::Absent => false,
         })
         // The old fsid is one fsid: where slot and device are both old, they agree.
-        && implies(f.slot == SlotFact::Old && f.disk == DiskFact::Old, f.agrees)
+        && implies(f.slot == SlotFact::Old && f.disk == DiskFact::Old, f.agrees || f.directory)
         // A slot or a device is ours by a claim.
         && implies(is_ours(f) || carries_a_claim(f), f.claims)
         // Annotation and pods belong to a Deployment.
@@ -105,6 +107,12 @@ fn is_given_up(f: &Facts) -> bool {
     f.new && (not_begun || lost_its_id)
 }
 
+/// A directory's OSD, as it was, and something on the disk that it was to go to.
+fn lost_its_disk(f: &Facts) -> bool {
+    let is_taken = !matches!(f.disk, DiskFact::Unseen | DiskFact::Old | DiskFact::Blank);
+    f.directory && f.slot == SlotFact::Old && !f.stopped && f.up && f.wanted && is_taken
+}
+
 /// What makes a thing foreign, in words and code, written without a look at the rows.
 fn is_foreign(f: &Facts) -> bool {
     let looked = f.disk != DiskFact::Unseen;
@@ -115,7 +123,9 @@ fn is_foreign(f: &Facts) -> bool {
         // The old OSD serves, and is wanted: a device that is known not to carry it, or a Deployment that starts another
         // one, is not what was recorded. (Not wanted, or down: nobody is going to touch it, so nothing is said.)
         SlotFact::Old if !f.stopped => {
-            let other_disk = looked && f.disk != DiskFact::Old;
+            // Where a directory's OSD was to go and can't, it goes elsewhere, or nowhere: nothing was begun. (Blank: that disk is
+            // free, and the directory does not hold the OSD.)
+            let other_disk = looked && f.disk != DiskFact::Old && (!f.directory || f.disk == DiskFact::Blank);
             let other_daemon = f.disk == DiskFact::Old && f.proven && f.daemon != DaemonFact::Old;
             f.up && f.wanted && (other_disk || other_daemon)
         }
@@ -209,7 +219,8 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
             Phase::Destroyed => {
                 let id_is_free = f.slot == SlotFact::Destroyed
                     || (f.new && f.slot == SlotFact::Absent && !f.claims && f.disk != DiskFact::Old);
-                let blank_is_wanted = f.disk != DiskFact::Blank || (f.new && (f.wanted || f.claims));
+                let blank_is_wanted =
+                    f.disk != DiskFact::Blank || f.directory || (f.new && (f.wanted || f.claims));
                 id_is_free && blank_is_wanted && f.placed
             }
             Phase::Strayed => {
@@ -238,6 +249,14 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
             _ => true,
         };
         assert!(needs, "{:?} holds for {f:#?}", phase(&f));
+    }
+}
+
+/// It serves from its directory: another disk may be chosen for it, and nothing is left alone for that.
+#[test]
+fn an_osd_in_a_directory_is_given_up_where_its_disk_is_not_free_and_nothing_was_begun() {
+    for f in all().filter(is_possible).filter(lost_its_disk) {
+        assert_eq!(phase(&f), Phase::Withdrawn, "{f:#?}");
     }
 }
 

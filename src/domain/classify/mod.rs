@@ -162,8 +162,9 @@ pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
 
 /// What an OSD is to become, where that can be told.
 pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
-    let (metadata, daemon) = facts_of(osd, seen.ceph.slots.get(&osd)?, seen).ok()?;
-    target(metadata, daemon, seen).ok()
+    let slot = seen.ceph.slots.get(&osd)?;
+    let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+    target(slot, metadata, daemon, seen).ok()
 }
 
 /// What must be known before an OSD can be judged at all.
@@ -197,7 +198,12 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     let Some(made) = kind::of(slot, metadata, daemon) else {
         return not_yet("an object store other than BlueStore and Filestore");
     };
-    let wanted = target(metadata, daemon, seen);
+    if made.in_directory() && daemon.data_dir.is_none() {
+        return not_yet(
+            "an OSD in a directory that its Deployment does not name (--osd-data, in a folder of the host)",
+        );
+    }
+    let wanted = target(slot, metadata, daemon, seen);
     if !made.is_legacy() {
         match wanted.as_ref().map(|layout| differences(made, metadata, layout)) {
             Ok(differs) if differs.is_empty() => return Class::Conforming,

@@ -1,18 +1,26 @@
 //! What an OSD that is there is to become: what its owner declares for its node and its device.
 
-use super::Refusal;
-use crate::domain::observation::{Daemon, Metadata, Observation};
-use crate::domain::osd::{Layout, Mode};
+use super::{Refusal, kind};
+use crate::domain::observation::{Daemon, Metadata, Observation, Slot};
+use crate::domain::osd::{Kind, Layout, Mode};
 use crate::domain::provision;
 
 /// The layout that the owner wants of an OSD.
 ///
 /// Raw is what Rook itself chooses from 1.4 on for a whole disk or partition without encryption, db, wal or several OSDs
 /// (`design.md` section 3); the rest needs lvm.
-pub(super) fn target(metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> Result<Layout, Refusal> {
+pub(super) fn target(
+    slot: &Slot,
+    metadata: &Metadata,
+    daemon: &Daemon,
+    seen: &Observation,
+) -> Result<Layout, Refusal> {
     let store = seen.kube.declaration.store.clone();
+    // A directory's OSD names the disk of the host's system, and goes to another one.
+    let stays = !kind::of(slot, metadata, daemon).is_some_and(Kind::in_directory);
+    let devices = if stays { metadata.devices.as_slice() } else { &[] };
     let config = match &daemon.node {
-        Some(node) => provision::config_of(node, &metadata.devices, seen),
+        Some(node) => provision::config_of(node, devices, seen),
         None => seen.kube.declaration.storage.config.clone(),
     };
     let not_yet = |what: String| Err(Refusal::NotBuiltYet(what));

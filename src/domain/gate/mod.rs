@@ -1,18 +1,25 @@
 //! What must hold before an act, asked on a fresh view. Reasons are data: they are what `status` shows.
 
 mod begin;
+mod data;
 mod reason;
+mod words;
 
 pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
-pub use reason::{HOW_TO_CONFIRM, Reason};
+pub use data::{
+    gone, is_clean, is_filled, lacks_osds, leaves_redundancy, pgs_of, redundancy, state_text, thin,
+};
+pub use reason::Reason;
+pub use words::HOW_TO_CONFIRM;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::act::Spare;
-use super::guard::{Guard, holds, is_out};
+use super::guard::is_out;
 use super::ledger::Record;
-use super::observation::{Ceph, Observation, OkToStop, Pg, Pool, Slot, SlotState};
-use super::osd::{Epoch, NodeName, OsdId, PgId};
+use super::observation::{Ceph, Observation, OkToStop};
+use super::osd::{NodeName, OsdId};
+use data::{all_clean, all_clean_or_starving, fresh, only_ours_lacks};
 
 /// Whether an act may be done now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,27 +41,6 @@ impl Gate {
             Self::Open | Self::Shut(_) | Self::Unknown(_) => self,
         }
     }
-}
-
-/// States of a PG that need no waiting: Ceph scrubs and trims on its own.
-const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "snaptrim", "snaptrim_wait"];
-
-/// Whether a PG is active+clean, scrubbing and trimming allowed.
-pub fn is_clean(pg: &Pg) -> bool {
-    pg.state.contains("active")
-        && pg.state.contains("clean")
-        && pg.state.iter().all(|state| HEALTHY.contains(&state.as_str()))
-}
-
-/// The state as Ceph prints it.
-pub fn state_text(pg: &Pg) -> String {
-    pg.state.iter().map(String::as_str).collect::<Vec<_>>().join("+")
-}
-
-/// PGs that the OSD is to hold or serves.
-pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
-    let holds = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
-    seen.ceph.pgs.iter().filter(|(_, pg)| holds(pg)).map(|(id, _)| id.clone()).collect()
 }
 
 /// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
@@ -137,6 +123,11 @@ pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
         Spare::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
         Spare::OnlyLacking { osd, pgs } => {
             first_not_open([only_ours_lacks(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
+        }
+        Spare::Filled { osd, fsid, pgs } => {
+            let slot = ceph.slots.get(osd).filter(|slot| slot.fsid == Some(*fsid));
+            let is_filled = slot.is_some_and(|slot| is_filled((*osd, slot), pgs, true, |_| false, ceph));
+            shut_if(!is_filled, || Reason::NotFilled { osd: *osd })
         }
     }
 }
@@ -257,146 +248,12 @@ fn operator_gate(seen: &Observation) -> Gate {
     }
 }
 
-/// Statistics that are complete and younger than the last change of the OSDs concerned.
-///
-/// An unchanged PG does not report again, so the epoch of the map itself says nothing (`ceph-lab.md` 3: the statistics
-/// lag the map by up to 7 s).
-fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
-    let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
-    let known = ceph.pgs.len();
-    if known as u64 != expected {
-        return Gate::Unknown(Reason::StatisticsIncomplete { known, expected });
-    }
-    let old = ceph.pgs.iter().filter(|(id, _)| is_concerned(id)).find_map(|(id, pg)| {
-        let needed = last_change(pg, ceph);
-        (pg.reported_epoch < needed).then(|| Reason::StatisticsOld {
-            pg: id.clone(),
-            reported: pg.reported_epoch,
-            needed,
-        })
-    });
-    old.map_or(Gate::Open, Gate::Unknown)
-}
-
-/// The last epoch in which an OSD of the PG's sets came up or went down.
-fn last_change(pg: &Pg, ceph: &Ceph) -> Epoch {
-    let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
-    pg.up.union(&pg.acting).filter_map(|osd| ceph.slots.get(osd)).map(change).max().unwrap_or_default()
-}
-
-fn all_clean(ceph: &Ceph) -> Gate {
-    clean_but_for(|_| false, ceph)
-}
-
-fn all_clean_or_starving(ceph: &Ceph) -> Gate {
-    clean_but_for(|pg| lacks_osds(pg, ceph), ceph)
-}
-
-/// States in which a PG rests although it lacks copies.
-const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "creating", "unknown"];
-
-/// Whether a PG is not clean only because CRUSH finds fewer OSDs for it than it is to have copies: every OSD that is in is
-/// up, all that it has are in it already, nothing is on its way. Waiting does not cure that, one more OSD may. (A new cluster
-/// is like that until it has as many hosts as its pools have copies.)
-pub fn lacks_osds(pg: &Pg, ceph: &Ceph) -> bool {
-    let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
-    let all_up = ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
-    let rests =
-        pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
-    (pg.up.len() as u64) < size && holds(Guard::OnlyStarves, pg.up == pg.acting && all_up && rests)
-}
-
-fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
-    let unclean: Vec<_> = ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg) && !excused(pg)).collect();
-    let Some((id, pg)) = unclean.first() else {
-        return Gate::Open;
-    };
-    let is_down = |slot: &Slot| !slot.up && slot.is_in && slot.state == SlotState::Exists;
-    Gate::Shut(Reason::NotClean {
-        count: unclean.len(),
-        pg: (*id).clone(),
-        state: state_text(pg),
-        down: ceph.slots.iter().filter(|(_, slot)| is_down(slot)).map(|(osd, _)| *osd).collect(),
-    })
-}
-
-/// With this OSD gone, one loss more must be survivable: two complete copies left, or one chunk more than the data needs.
-pub fn leaves_redundancy(pool: &Pool) -> bool {
-    let spare = match pool.data_chunks {
-        None => pool.size >= 3,
-        Some(data_chunks) => pool.size >= data_chunks.saturating_add(2),
-    };
-    holds(Guard::Redundancy, spare)
-}
-
-/// Whether every pool of these PGs can do without one OSD, and without one more.
-pub fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
-    let pools = concerned
-        .iter()
-        .filter_map(|pg| seen.ceph.pgs.get(pg))
-        .filter_map(|pg| seen.ceph.pools.get(&pg.pool));
-    let thin = pools.into_iter().find(|pool| !leaves_redundancy(pool));
-    thin.map_or(Gate::Open, |pool| Gate::Shut(Reason::NoRedundancy { pool: pool.name.clone() }))
-}
-
-/// OSDs that hold a PG of a pool that can't do without one, each with its reason: one pass for all of them.
-pub fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
-    let mut found = BTreeMap::new();
-    for pg in seen.ceph.pgs.values() {
-        let Some(pool) = seen.ceph.pools.get(&pg.pool).filter(|pool| !leaves_redundancy(pool)) else {
-            continue;
-        };
-        for osd in pg.up.union(&pg.acting) {
-            found.entry(*osd).or_insert_with(|| Reason::NoRedundancy { pool: pool.name.clone() });
-        }
-    }
-    found
-}
-
-/// PGs among these that are no more: their pool was deleted, or has fewer PGs now. Asked of the map, which is exact; the
-/// statistics may just not know them yet.
-pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
-    let is_there = |pg: &PgId| {
-        let (pool, number) = pg.0.split_once('.')?;
-        let number = u32::from_str_radix(number, 16).ok()?;
-        Some(seen.ceph.pools.get(&pool.parse().ok()?).is_some_and(|pool| number < pool.pg_num))
-    };
-    // A name that can't be read stays.
-    pgs.iter().filter(|pg| is_there(pg) == Some(false)).cloned().collect()
-}
-
 fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
     match seen.ceph.ok_to_stop.get(&BTreeSet::from([osd])) {
         Some(OkToStop { ok: true, .. }) => Gate::Open,
         Some(OkToStop { ok: false, bad_pgs }) => Gate::Shut(Reason::NotOkToStop { bad_pgs: *bad_pgs }),
         None => Gate::Unknown(Reason::NotAsked),
     }
-}
-
-/// States through which a PG passes within seconds of a change of its OSDs; they neither allow nor forbid.
-/// `wait` and `laggy`: reads wait until a lease of the OSDs of before has run out, or was renewed.
-const PASSING: [&str; 8] =
-    ["peering", "activating", "stale", "unknown", "creating", "remapped", "wait", "laggy"];
-
-/// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
-fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
-    let mut unknown = Gate::Open;
-    for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
-        let state = state_text(pg);
-        let passing = pg.state.iter().any(|word| PASSING.contains(&word.as_str()));
-        let expected = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
-        let others = pg.acting.iter().filter(|osd| **osd != stopped).count();
-        let complete = others as u64 >= u64::from(expected) && pg.degraded <= pg.objects;
-        let quiet = pg.state.iter().all(|word| {
-            HEALTHY.contains(&word.as_str()) || matches!(word.as_str(), "undersized" | "degraded")
-        });
-        if passing {
-            unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state });
-        } else if !(pgs.contains(id) && complete && quiet) {
-            return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state });
-        }
-    }
-    unknown
 }
 
 /// What the old OSD holds, and a tenth more, must fit below the nearfull line of the new one. While it serves, what it holds
@@ -408,7 +265,21 @@ pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
     let (Some(evidence), Some(used)) = (&record.evidence, used) else {
         return Gate::Unknown(Reason::RoomUnknown).guarded();
     };
-    let usable = evidence.usable_bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
-    let needed = used / 10 * 11;
+    room(evidence.usable_bytes, used, seen)
+}
+
+/// Whether so many bytes are room enough for what an OSD holds.
+pub fn room(bytes: u64, used: u64, seen: &Observation) -> Gate {
+    let usable = bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
+    let needed = needed(used);
     shut_if(usable < needed, || Reason::TooSmall { usable, needed }).guarded()
+}
+
+/// The least bytes that are room enough.
+pub fn least_room(used: u64, seen: &Observation) -> u64 {
+    needed(used).div_ceil(u64::from(seen.ceph.nearfull_ratio).max(1)) * 10_000
+}
+
+fn needed(used: u64) -> u64 {
+    used / 10 * 11
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::ledger::Ledger;
+use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Look, Observation};
 use crate::domain::osd::{Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
@@ -55,9 +55,9 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
         let processed = provision::process(node, inventory, seen, policy.store_on_file);
         found.problems.extend(processed.problems.into_iter().map(|problem| (node.to_string(), problem)));
         for (disk, verdict) in processed.disks {
-            let in_flight = ledger.records.values().find(|record| {
-                record.evidence.as_ref().is_some_and(|evidence| evidence.device.is_same_as(&disk.identity))
-            });
+            let holds =
+                |record: &&Record| record.device().is_some_and(|device| device.is_same_as(&disk.identity));
+            let in_flight = ledger.records.values().find(holds);
             let (word, why, becomes) = match (verdict, in_flight) {
                 (Verdict::New(_), Some(record)) => ("in-flight", Some(record.osd.to_string()), None),
                 (Verdict::New(vacancy), None) => {
@@ -87,7 +87,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
 }
 
 /// The youngest look at each node that has said something.
-fn youngest(seen: &Observation) -> BTreeMap<&NodeName, &Look> {
+pub(super) fn youngest(seen: &Observation) -> BTreeMap<&NodeName, &Look> {
     let mut found: BTreeMap<&NodeName, &Look> = BTreeMap::new();
     for look in seen.kube.looks.values().filter(|look| look.report.is_some()) {
         let younger = found.get(&look.node).is_none_or(|other| other.created_at < look.created_at);

@@ -1,11 +1,15 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
 mod adopt;
+mod directory;
 mod disks;
+mod free;
 mod nodes;
+mod record;
 mod tolerate;
 mod vacant;
 
+pub use directory::{Onto, looked_at, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
 pub use nodes::{OF_PLAN, look};
 
@@ -17,15 +21,16 @@ use crate::domain::act::Act;
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::{NodeTask, RecordId};
-use crate::domain::ledger::{Attempt, Door, Ledger, MAX_OPEN, Record};
-use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
+use crate::domain::inspection::RecordId;
+use crate::domain::ledger::{Door, Ledger, MAX_OPEN, Record};
+use crate::domain::next::{Halt, Next, Summary, Wait};
 use crate::domain::observation::{JobState, Observation};
-use crate::domain::osd::{Layout, NodeName, OsdId};
+use crate::domain::osd::{CrushItem, Kind, Layout, NodeName, OsdId, Weight};
 use crate::domain::phase;
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
+use record::Begun;
 
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -117,6 +122,11 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     };
     match last {
         Next::Finished(summary) if policy.makes_new() => new_osds(policy, ledger, seen, summary),
+        Next::Finished(summary) if policy.is_confirmed(&seen.kube.declaration) => {
+            nodes::wind_up(policy, ledger, seen).unwrap_or_else(|| {
+                Next::Finished(Summary { problems: nodes::told_of(policy, ledger), ..summary })
+            })
+        }
         Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
     }
 }
@@ -218,7 +228,7 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
     if record.is_new() {
         return policy.is_confirmed(&seen.kube.declaration)
             && !gate::is_cancelled(seen)
-            && nodes::is_selected(policy, ledger, record, seen);
+            && free::is_selected(policy, ledger, record, seen);
     }
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
     let daemon = seen.kube.daemons.get(&record.osd);
@@ -229,7 +239,15 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
-        && classify::target_of(record.osd, seen).as_ref() == Some(&record.target)
+        && match &record.door {
+            Door::Directory { path, .. } => {
+                daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
+                    && directory::is_selected(policy, ledger, record, seen)
+            }
+            Door::InPlace | Door::New { .. } => {
+                classify::target_of(record.osd, seen).as_ref() == Some(&record.target)
+            }
+        }
 }
 
 /// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
@@ -259,8 +277,15 @@ fn next_candidate(
         };
         match to_begin(osd, &node, policy, ledger, seen) {
             Gate::Open if ledger.records.len() < MAX_OPEN => {
-                if let Some(next) = record(osd, class, node, target, ledger, seen) {
-                    return next;
+                let begun = if class.migrates().is_some_and(Kind::in_directory) {
+                    directory::next(policy, ledger, (osd, class, node), seen).map(Some)
+                } else {
+                    Ok(record_of(osd, class, node, Way::in_place(target), ledger, seen))
+                };
+                match begun {
+                    Ok(Some(next)) => return next,
+                    Ok(None) => {}
+                    Err(reason) => summary.refused.push((osd, reason.to_string())),
                 }
             }
             Gate::Open => return Next::Wait(Wait::FreshView),
@@ -321,29 +346,42 @@ fn place_of(osd: OsdId, seen: &Observation) -> Option<(NodeName, Layout)> {
     Some((node, classify::target_of(osd, seen)?))
 }
 
+/// Which way an OSD goes.
+struct Way {
+    door: Door,
+    target: Layout,
+    /// Its CRUSH weight, where it is to be another.
+    weight: Option<Weight>,
+}
+
+impl Way {
+    fn in_place(target: Layout) -> Self {
+        Self { door: Door::InPlace, target, weight: None }
+    }
+}
+
 /// Records the OSD: everything that can't be seen again, before anything is done to it (P5).
-fn record(
+fn record_of(
     osd: OsdId,
     class: Class,
     node: NodeName,
-    target: Layout,
+    way: Way,
     ledger: &Ledger,
     seen: &Observation,
 ) -> Option<Next> {
     let slot = seen.ceph.slots.get(&osd)?;
     let daemon = seen.kube.daemons.get(&osd)?;
-    let old = slot.fsid?;
-    let serial = ledger.run.serial + 1;
-    let record = Record {
-        id: RecordId(format!("{}-{serial}", old.to_string().get(..8)?)),
+    let (old, crush) = (slot.fsid?, slot.crush.clone()?);
+    let begun = Begun {
         osd,
         node,
         class,
-        door: Door::InPlace,
-        target,
+        door: way.door,
+        target: way.target,
         old,
         deployment: daemon.uid.clone(),
-        crush: slot.crush.clone()?,
+        former_weight: way.weight.map(|_| crush.weight),
+        crush: CrushItem { weight: way.weight.unwrap_or(crush.weight), ..crush },
         reweight: slot.reweight,
         primary_affinity: slot.primary_affinity,
         upmaps: seen
@@ -356,20 +394,6 @@ fn record(
         used_bytes: slot.used_bytes,
         former_flags: (slot.noout, slot.noin),
         evidence: None,
-        pgs: BTreeSet::new(),
-        stop_intended_at: None,
-        restarts: 0,
-        turned_back: None,
-        barred_since: None,
-        attempt: Attempt { number: 1, task: NodeTask::Inspect, failures: 0 },
-        claims: BTreeSet::new(),
-        new: None,
-        up_seen: None,
-        milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
-        closing: false,
-        quarantine: None,
     };
-    let mut ledger = ledger.with(record);
-    ledger.run.serial = serial;
-    Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
+    record::save(begun, old, ledger, seen)
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::{adopt, vacant};
+use super::{adopt, free, vacant};
 use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inventory::{LookRequest, NodeInventory};
-use crate::domain::ledger::{Ledger, NodeStatus, NodeWork, Record};
-use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
+use crate::domain::next::{Next, Saving, Wait, uncleared};
 use crate::domain::observation::{JobState, Look, Observation};
 use crate::domain::osd::NodeName;
 use crate::domain::policy::Policy;
-use crate::domain::provision::{self, Processed, Verdict};
+use crate::domain::provision::{self, Processed};
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 
 /// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
@@ -53,10 +53,43 @@ pub(super) fn beside(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Op
     }
 }
 
-/// The look that a node's work is about, of those that are there.
-pub(super) fn look_of<'a>(node: &NodeName, work: &NodeWork, seen: &'a Observation) -> Option<&'a Look> {
-    let is_it = |look: &&Look| look.node == *node && look.run == work.run && look.number == work.look;
-    seen.kube.looks.values().find(is_it)
+/// What a run knows of a node's disks.
+pub(super) enum Known<'a> {
+    /// What its look found, and what was done since.
+    Disks(&'a NodeWork, &'a NodeInventory),
+    /// It is to be looked at first: what is next for that.
+    Next(Next),
+    /// It can't be looked at: why.
+    Never(String),
+}
+
+/// The disks of one node, looked at by this run: for what is done there before its turn for new OSDs comes.
+pub(super) fn known<'a>(
+    policy: &'a Policy,
+    ledger: &'a Ledger,
+    node: &NodeName,
+    seen: &'a Observation,
+) -> Known<'a> {
+    let walk = Walk { policy, ledger, seen };
+    let Some(work) = ledger.nodes.get(node).filter(|work| work.run == policy.run) else {
+        return Known::Next(walk.look_anew(node, 0));
+    };
+    match (work.status, walk.inventory(node, work)) {
+        _ if work.failures >= MAX_FAILURES => Known::Never(work.message.clone()),
+        (NodeStatus::ComputingDiff, _) => Known::Next(walk.look(node, work)),
+        (NodeStatus::Orchestrating | NodeStatus::Completed, Some(inventory)) => Known::Disks(work, inventory),
+        (NodeStatus::Orchestrating | NodeStatus::Completed, None) => {
+            Known::Next(walk.look_anew(node, work.failures))
+        }
+    }
+}
+
+/// The end of a run that makes no new OSDs: what it looked at is done with, and what the looks left is swept.
+pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let walk = Walk { policy, ledger, seen };
+    let mut at_work = ledger.nodes.iter().filter(|(_, work)| walk.is_at_work(work));
+    let Some((node, work)) = at_work.next() else { return walk.sweep() };
+    Some(walk.complete(node, work, &Processed::default()))
 }
 
 struct Walk<'a> {
@@ -124,6 +157,7 @@ impl<'a> Walk<'a> {
                 failures,
                 done: before.map(|work| work.done.clone()).unwrap_or_default(),
                 left: before.map(|work| work.left.clone()).unwrap_or_default(),
+                directories: before.map(|work| work.directories.clone()).unwrap_or_default(),
                 problems: Vec::new(),
             },
         )
@@ -142,12 +176,12 @@ impl<'a> Walk<'a> {
     }
 
     fn inventory(&self, node: &NodeName, work: &NodeWork) -> Option<&'a NodeInventory> {
-        look_of(node, work, self.seen)?.report.as_ref()?.inventory.as_ref()
+        free::inventory(node, work, self.seen)
     }
 
     /// Its disks are being looked at.
     fn look(&self, node: &NodeName, work: &NodeWork) -> Next {
-        let Some(look) = look_of(node, work, self.seen) else { return self.make_look(node, work) };
+        let Some(look) = free::look_of(node, work, self.seen) else { return self.make_look(node, work) };
         if let Some(report) = &look.report {
             return match (&report.inventory, &report.problem) {
                 (Some(inventory), _) => self.looked(node, work, inventory),
@@ -249,32 +283,12 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
     fn vacancies<'p>(
         &'p self,
         work: &'p NodeWork,
         processed: &'p Processed,
     ) -> impl Iterator<Item = &'p provision::Vacancy> {
-        let records = || self.ledger.records.values();
-        let is_open = move |vacancy: &provision::Vacancy| {
-            records().any(|record| {
-                let about = record.evidence.as_ref().is_some_and(|e| e.device.is_same_as(&vacancy.device));
-                let named = vacancy.tombstone.as_ref().is_some_and(|(_, _, id)| *id == record.id);
-                about || named
-            })
-        };
-        processed
-            .disks
-            .iter()
-            .filter_map(|(_, verdict)| match verdict {
-                Verdict::New(vacancy) => Some(&**vacancy),
-                Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => None,
-            })
-            .filter(|vacancy| !work.left.contains_key(&vacancy.stable))
-            .filter(move |vacancy| {
-                let is_dealt_with = work.done.contains(&vacancy.stable) || is_open(vacancy);
-                holds(Guard::DiskOnce, !is_dealt_with)
-            })
+        free::vacancies(self.ledger, Some(work), processed).map(|(_, vacancy)| vacancy)
     }
 
     fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
@@ -320,17 +334,24 @@ fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
     let left = work.left.iter().map(|(disk, found)| {
         format!("node {node}: {disk} was not free after all, and is left as it is: {found}")
     });
+    let directories = work.directories.iter().map(|(path, why)| uncleared(path, node, why));
     let short = |text: String| text.chars().take(PROBLEM_CHARS).collect();
-    problems.iter().cloned().chain(left).take(PROBLEMS).map(short).collect()
+    directories.chain(problems.iter().cloned()).chain(left).take(PROBLEMS).map(short).collect()
 }
 
-/// Nodes of this run with what stands in the way on them, for the end.
-pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(String, String)> {
+/// Nodes of this run with what was told of them, for the end.
+pub(super) fn told_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, String)> {
     let of_nodes = ledger.nodes.iter().filter(|(_, work)| work.run == policy.run);
-    let found = of_nodes
-        .flat_map(|(node, work)| work.problems.iter().map(|problem| (node.to_string(), problem.clone())));
+    of_nodes
+        .flat_map(|(node, work)| work.problems.iter().map(|problem| (node.to_string(), problem.clone())))
+        .collect()
+}
+
+/// The same with what stands in the way of new OSDs.
+pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(String, String)> {
+    let found = told_of(policy, ledger);
     let left_out = provision::nodes(seen, policy.store_on_file).left_out;
-    let all: BTreeSet<_> = found.chain(left_out).collect();
+    let all: BTreeSet<_> = found.into_iter().chain(left_out).collect();
     all.into_iter().collect()
 }
 
@@ -338,27 +359,4 @@ pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> 
 pub(super) fn unseen(policy: &Policy, ledger: &Ledger) -> BTreeSet<NodeName> {
     let failed = |work: &NodeWork| work.run == policy.run && work.failures >= MAX_FAILURES;
     ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()
-}
-
-/// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.
-pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
-    let walk = Walk { policy, ledger, seen };
-    let found = || {
-        let work = ledger.nodes.get(&record.node)?;
-        let inventory = walk.inventory(&record.node, work)?;
-        let chosen = provision::nodes(seen, policy.store_on_file).chosen;
-        let processed = provision::process(&record.node, inventory, seen, policy.store_on_file);
-        let is_it = |vacancy: &provision::Vacancy| {
-            let device = record.evidence.as_ref().map(|evidence| &evidence.device);
-            device.is_some_and(|device| device.is_same_as(&vacancy.device))
-                && vacant::door(vacancy) == record.door
-                && vacancy.layout == record.target
-        };
-        let selected = processed.disks.iter().any(|(_, verdict)| match verdict {
-            Verdict::New(vacancy) => is_it(vacancy),
-            Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => false,
-        });
-        Some(chosen.contains(&record.node) && selected)
-    };
-    found().unwrap_or(false)
 }

@@ -2,11 +2,12 @@
 
 use uuid::Uuid;
 
+use super::record::{self, Begun};
 use crate::domain::classify::Class;
-use crate::domain::inspection::{Evidence, NodeTask, Proof, RecordId};
+use crate::domain::inspection::{Evidence, Proof, RecordId};
 use crate::domain::inventory::OsdSeen;
-use crate::domain::ledger::{Attempt, Door, Ledger, MAX_OPEN, Record};
-use crate::domain::next::{Next, Saving};
+use crate::domain::ledger::{Door, Ledger, MAX_OPEN};
+use crate::domain::next::Next;
 use crate::domain::observation::{Node, Observation, Slot, SlotState};
 use crate::domain::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::provision::{self, Vacancy};
@@ -25,14 +26,12 @@ pub(super) fn record(
     let location = provision::location(machine, &seen.kube.declaration.storage);
     let (osd, slot) = id_for(node, machine, vacancy, ledger, seen);
     let daemon = seen.kube.daemons.get(&osd);
-    let serial = ledger.run.serial + 1;
-    let placeholder = placeholder(serial, seen);
     // A slot that is filled again keeps its place; its Deployment starts the OSD that was there.
-    let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(placeholder);
-    let by_size =
-        CrushItem { location, weight: by_size(vacancy), device_class: vacancy.device_class.clone() };
-    let record = Record {
-        id: RecordId(format!("{}-{serial}", placeholder.to_string().get(..8)?)),
+    let named = placeholder(ledger.run.serial + 1, seen);
+    let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(named);
+    let weight = vacancy.initial_weight.unwrap_or_else(|| Weight::by_size(vacancy.device.size_bytes));
+    let by_size = CrushItem { location, weight, device_class: vacancy.device_class.clone() };
+    let begun = Begun {
         osd,
         node: node.clone(),
         class: Class::Vacant,
@@ -41,46 +40,26 @@ pub(super) fn record(
         old,
         deployment: daemon.map(|daemon| daemon.uid.clone()).unwrap_or_default(),
         crush: slot.and_then(|slot| slot.crush.clone()).unwrap_or(by_size),
+        former_weight: None,
         reweight: Weight::ONE,
         primary_affinity: Weight::ONE,
         upmaps: Vec::new(),
         used_bytes: None,
         former_flags: slot.map_or((false, false), |slot| (slot.noout, slot.noin)),
+        // The look at its node's disks is the first.
         evidence: Some(Evidence {
             device: vacancy.device.clone(),
             proof: Proof::Vacant { tombstone: vacancy.tombstone.clone() },
             usable_bytes: vacancy.device.size_bytes,
             beside: Vec::new(),
         }),
-        pgs: std::collections::BTreeSet::new(),
-        stop_intended_at: None,
-        restarts: 0,
-        turned_back: None,
-        barred_since: None,
-        // None was made yet: the look at its node's disks is the first.
-        attempt: Attempt { number: 0, task: NodeTask::Inspect, failures: 0 },
-        claims: std::collections::BTreeSet::new(),
-        new: None,
-        up_seen: None,
-        milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
-        closing: false,
-        quarantine: None,
     };
-    let mut ledger = ledger.with(record);
-    ledger.run.serial = serial;
-    Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
+    record::save(begun, named, ledger, seen)
 }
 
 /// By which door a free disk comes.
 pub(super) fn door(vacancy: &Vacancy) -> Door {
     Door::New { initial_weight: vacancy.initial_weight, on_file: vacancy.on_file, db: vacancy.db.clone() }
-}
-
-/// Ceph weighs an OSD in TiB.
-#[expect(clippy::cast_precision_loss, reason = "a weight has 16 bits behind the point")]
-fn by_size(vacancy: &Vacancy) -> Weight {
-    let tib = vacancy.device.size_bytes as f64 / (1_u64 << 40) as f64;
-    vacancy.initial_weight.unwrap_or(Weight::from_decimal(tib))
 }
 
 /// The id that a free disk gets: that of a destroyed slot of its host which was run here, first the one that its tombstone

@@ -108,6 +108,11 @@ pub fn config_of(node: &NodeName, devices: &[String], seen: &Observation) -> Dev
     wanted::of_device(named, &wanted.config)
 }
 
+/// What is declared of a node's disks, in words.
+pub fn selected(node: &NodeName, seen: &Observation) -> String {
+    wanted::on(node, seen).choice.to_string()
+}
+
 /// What the disks of a node become.
 ///
 /// With `on_file` everything that is declared is ignored, and only the node's file is looked at (seed 000).

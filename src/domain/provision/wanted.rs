@@ -7,6 +7,8 @@
 //! that before `useAllDevices`, and the others have no effect (pkg/operator/ceph/cluster/osd/provision_spec.go,
 //! `provisionOSDContainer`).
 
+use std::fmt;
+
 use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
 use crate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
@@ -24,6 +26,23 @@ pub(super) enum Choice<'a> {
     PathFilter(&'a str),
     /// All.
     All,
+}
+
+impl fmt::Display for Choice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => {
+                f.write_str("none on that node so far: name it in spec.storage, or set useAllDevices")
+            }
+            Self::Named(devices) => {
+                let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+                write!(f, "those named in devices, so far {}", names.join(", "))
+            }
+            Self::Filter(filter) => write!(f, "deviceFilter {filter}"),
+            Self::PathFilter(filter) => write!(f, "devicePathFilter {filter}"),
+            Self::All => f.write_str("useAllDevices"),
+        }
+    }
 }
 
 /// What is asked for on a node.

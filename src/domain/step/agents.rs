@@ -1,7 +1,7 @@
 //! Node agents: asked for, waited for, believed or given up.
 
 use super::Step;
-use crate::domain::act::Act;
+use crate::domain::act::{Act, Spare};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, holds, is_out};
@@ -159,7 +159,8 @@ impl<'a> Step<'a> {
         if let Some(wait) = self.is_busy_still() {
             return Next::Wait(wait);
         }
-        let failures = self.failures();
+        let is_another = task == NodeTask::Clear && self.record.attempt.task != task;
+        let failures = if is_another { 0 } else { self.failures() };
         let claims = phase::claims_of(self.record, self.seen);
         let after = (failures > self.record.attempt.failures).then(|| self.last_trouble());
         self.save(Saving::Attempt { task, after }, |record| {
@@ -191,9 +192,7 @@ impl<'a> Step<'a> {
         }
         match self.report() {
             // Not found, or not known: it is to be looked at again, and not for ever.
-            Some(NodeReport { problem: None, .. }) if self.facts.disk == DiskFact::Other => {
-                attempt.failures + 1
-            }
+            Some(NodeReport { problem: None, .. }) if self.is_not_found() => attempt.failures + 1,
             // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
@@ -224,10 +223,21 @@ impl<'a> Step<'a> {
     /// Why the last attempt failed.
     fn last_trouble(&self) -> String {
         let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
-        let unknown = (self.facts.disk == DiskFact::Other)
-            .then_some("its device was not found, or carries something else");
+        let unknown = self.is_not_found().then_some("its device was not found, or carries something else");
         let why = reported.or(unknown).or(self.last_job().and_then(|job| job.trouble.as_deref()));
         why.unwrap_or("it left no report").to_owned()
+    }
+
+    /// What must hold of the data right before the agent is made: where it ends the old data, or the last way back to it.
+    fn spare_for(&self, task: NodeTask) -> Option<Spare> {
+        let record = self.record;
+        match task {
+            NodeTask::Rebuild => (self.facts.disk == DiskFact::Old).then(|| self.only_lacking()),
+            NodeTask::Clear => {
+                record.new.map(|fsid| Spare::Filled { osd: record.osd, fsid, pgs: record.pgs.clone() })
+            }
+            NodeTask::Inspect | NodeTask::GiveBack => None,
+        }
     }
 
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
@@ -260,8 +270,7 @@ impl<'a> Step<'a> {
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),
-            spare: (task == NodeTask::Rebuild && self.facts.disk == DiskFact::Old)
-                .then(|| self.only_lacking()),
+            spare: self.spare_for(task),
         };
         // A look changes nothing, and an old directory is nobody's: nobody needs to be kept away.
         match task {

@@ -36,26 +36,32 @@ impl Step<'_> {
         if kept && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
             return self.restart();
         }
-        self.save(Saving::Withdrawn, |record| record.closing = true)
+        let next = self.save(Saving::Withdrawn, |record| record.closing = true);
+        if self.facts.lost_its_disk() { self.leave_disk(next, false) } else { next }
+    }
+
+    /// The disk that it was made or was to be made on is left as it is for this run, and told of.
+    fn leave_disk(&self, next: Next, looks_anew: bool) -> Next {
+        let Next::Save { mut ledger, osd, why } = next else { return next };
+        if let Some(work) = ledger.nodes.get_mut(&self.record.node) {
+            if looks_anew {
+                (work.status, work.since, work.look) =
+                    (NodeStatus::ComputingDiff, self.seen.at, work.look + 1);
+            }
+            let is_taken = self.facts.disk == DiskFact::Other || self.facts.lost_its_disk();
+            if let Some(disk) = self.record.device().filter(|_| is_taken) {
+                work.left.insert(disk.stable_name(), self.found_on_disk());
+            }
+        }
+        Next::Save { ledger, osd, why }
     }
 
     /// A free disk is given up before anything of it was in the cluster. Once an agent was asked for, what its node's look had
     /// found is not true any more: the node is looked at anew, the number saved first as ever. A disk that was not free after
     /// all is left as it is for this run, so that a look and an agent that disagree do not go on for ever.
     pub(super) fn give_up(&self) -> Next {
-        let record = self.record;
         let next = self.save(Saving::Withdrawn, |record| record.closing = true);
-        let (Next::Save { mut ledger, osd, why }, true) = (next.clone(), record.attempt.number > 0) else {
-            return next;
-        };
-        if let Some(work) = ledger.nodes.get_mut(&record.node) {
-            (work.status, work.since, work.look) = (NodeStatus::ComputingDiff, self.seen.at, work.look + 1);
-            let disk = record.evidence.as_ref().map(|evidence| evidence.device.stable_name());
-            if let Some(disk) = disk.filter(|_| self.facts.disk == DiskFact::Other) {
-                work.left.insert(disk, self.found_on_disk());
-            }
-        }
-        Next::Save { ledger, osd, why }
+        if self.record.attempt.number > 0 { self.leave_disk(next, true) } else { next }
     }
 
     /// A free disk was given up, and its agent was made all the same, by a runner that was frozen before: it is waited for, and
@@ -254,7 +260,8 @@ impl Step<'_> {
         };
         let since = self.report().map_or(since, |report| since.max(report.ended_at));
         if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
-            return Next::Halt(Halt::UnsafeToWipe { osd, old: record.old, reason });
+            let (old, key) = (record.old, self.old_key());
+            return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
         }
         Next::Wait(wait(osd, reason))
     }

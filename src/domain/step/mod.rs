@@ -1,9 +1,10 @@
 //! The one thing that is done next for one OSD, by its phase. With `phase.rs` this is the table of `design.md` section 5.
 //!
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
-//! `agents` (node Jobs), `down` (until the old OSD is gone) and `up` (from the new one to the closed record).
+//! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone) and `up` (from the new one to the closed record).
 
 mod agents;
+mod directory;
 mod down;
 mod up;
 
@@ -71,12 +72,7 @@ impl<'a> Step<'a> {
             }
             Phase::Claimed | Phase::Unauthed => self.destroy_again(),
             Phase::Purged => self.reclaim(),
-            Phase::Unplaced => self.fenced(Act::RestoreCrush {
-                osd: self.record.osd,
-                item: self.record.crush.clone(),
-                reweight: self.record.reweight,
-                primary_affinity: self.record.primary_affinity,
-            }),
+            Phase::Unplaced => self.restore_crush(),
             Phase::Gone => Next::Halt(Halt::PurgedByOthers { osd: self.record.osd }),
             Phase::Strayed => self.purge_stray(),
             Phase::Undone => self.hushed(|| self.agent(NodeTask::GiveBack)),
@@ -86,6 +82,7 @@ impl<'a> Step<'a> {
             Phase::Nonconforming => {
                 self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
             }
+            Phase::Settled if self.facts.directory => self.clear(),
             Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
             Phase::Foreign => self.see_again(),
         }
@@ -203,15 +200,42 @@ impl<'a> Step<'a> {
     /// A device that is not found, or not known, may be a loose cable or one bad read: it is looked at again before the OSD is
     /// left alone. Any other foreign thing (a slot, a Deployment, an OSD of another id) is no matter of reading.
     fn see_again(&self) -> Next {
-        let is_the_device = self.facts.disk == DiskFact::Other && self.facts.slot != SlotFact::Other;
+        let is_the_device = self.is_not_found() && self.facts.slot != SlotFact::Other;
+        let is_stopped = self.facts.slot == SlotFact::Old && self.facts.stopped;
+        // In its directory it is whole, whatever the disk carries that it was to go to.
+        if is_stopped && self.facts.directory {
+            return self.restart();
+        }
         if is_the_device && !self.failed_too_often() {
             return self.save_attempt(NodeTask::Inspect);
         }
         // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
-        if is_the_device && self.facts.slot == SlotFact::Old && self.facts.stopped {
+        if is_the_device && is_stopped {
             return self.restart();
         }
+        if is_the_device && self.facts.directory && self.facts.slot == SlotFact::Destroyed {
+            return self.disk_is_taken();
+        }
         self.quarantine(self.foreign())
+    }
+
+    /// The device does not carry what it should: the OSD, or, of one in a directory, the directory does not.
+    fn is_not_found(&self) -> bool {
+        let facts = &self.facts;
+        let no_directory = facts.directory && facts.disk == DiskFact::Blank && facts.slot == SlotFact::Old;
+        facts.disk == DiskFact::Other || no_directory
+    }
+
+    /// The CRUSH item as recorded, where it is gone or has its former weight.
+    fn restore_crush(&self) -> Next {
+        let record = self.record;
+        self.fenced(Act::RestoreCrush {
+            osd: record.osd,
+            item: record.crush.clone(),
+            former: record.former_weight,
+            reweight: record.reweight,
+            primary_affinity: record.primary_affinity,
+        })
     }
 
     /// What the device carries, in words.

@@ -2,12 +2,13 @@
 
 use super::Step;
 use crate::domain::act::{Act, Deploy, Fresh};
+use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::Volume;
 use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::osd::{DeviceIdentity, Mode};
+use crate::domain::osd::{DeviceIdentity, Mode, PgId};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
 
@@ -31,6 +32,9 @@ impl Step<'_> {
             });
         }
         if let Some(next) = self.hush().filter(|_| !self.facts.up) {
+            return next;
+        }
+        if let Some(next) = self.weigh().filter(|_| !self.facts.up) {
             return next;
         }
         let volume =
@@ -59,6 +63,14 @@ impl Step<'_> {
             on_file,
             fresh: record.is_new().then_some(Fresh { replaces }),
         }))
+    }
+
+    /// The weight of the new disk's size, while the OSD is down: what moves for it moves once. One that others set stays.
+    fn weigh(&self) -> Option<Next> {
+        let record = self.record;
+        let found = self.seen.ceph.slots.get(&record.osd)?.crush.as_ref();
+        let lost = expect::to_restore(&record.crush, record.former_weight, found);
+        (!holds(Guard::WeighedFirst, lost != Ok(Lost::Weight))).then(|| self.restore_crush())
     }
 
     /// Down before its stop, or again after a stop that was turned back: then we have started it, and it is on its way.
@@ -108,19 +120,7 @@ impl Step<'_> {
 
     pub(super) fn settling(&self) -> Next {
         let osd = self.record.osd;
-        // As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its
-        // reweight (16.2.15); the adapter takes that mark off first.
-        let noin = self
-            .seen
-            .ceph
-            .slots
-            .get(&osd)
-            .is_some_and(|slot| self.record.flags_to_lift(slot.noout, slot.noin).1);
-        if noin {
-            return Next::Do(Act::Unhush { osd, noout: false, noin });
-        }
-        // Rook may have the CephCluster back: what is left is Ceph's work.
-        if let Some(next) = self.unfence() {
+        if let Some(next) = self.let_go() {
             return next;
         }
         // Theirs stays, and is told: out, it holds no PG, and none would prove that it took its place again.
@@ -131,9 +131,10 @@ impl Step<'_> {
         if let Some(next) = self.note_up() {
             return next;
         }
-        let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
+        let moved = |id: &PgId| self.record.gets_others() && self.record.pgs.contains(id);
+        let concerned = self.seen.ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || moved(id));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
-        for pg in unclean {
+        for (_, pg) in concerned.filter(|(_, pg)| !gate::is_clean(pg)) {
             pgs += 1;
             lacking += pg.degraded + pg.misplaced;
             let copies = (pg.degraded + pg.misplaced).min(pg.objects);
@@ -142,20 +143,34 @@ impl Step<'_> {
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
     }
 
+    /// As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its reweight
+    /// (16.2.15); the adapter takes that mark off first. Then Rook may have the CephCluster back: what is left is Ceph's work.
+    pub(super) fn let_go(&self) -> Option<Next> {
+        let osd = self.record.osd;
+        let slot = self.seen.ceph.slots.get(&osd);
+        let noin = slot.is_some_and(|slot| self.record.flags_to_lift(slot.noout, slot.noin).1);
+        if noin {
+            return Some(Next::Do(Act::Unhush { osd, noout: false, noin }));
+        }
+        self.unfence()
+    }
+
     /// When a new OSD came up is written down: the statistics are behind, and show no PG on it at first.
     fn note_up(&self) -> Option<Next> {
-        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|slot| self.facts.new && slot.up)?;
+        let gets_others = self.record.gets_others();
+        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|slot| gets_others && slot.up)?;
         let noted = self.record.up_seen.map(|(epoch, _)| epoch);
         let up_seen = Some((slot.up_from, self.seen.at));
         (noted != Some(slot.up_from)).then(|| self.save(Saving::Up, |record| record.up_seen = up_seen))
     }
 
-    /// The ledger without the record. The look at its node was before a new OSD was made: the disk is not free any more.
+    /// The ledger without the record. The look at its node was before the OSD was made on a free disk: it is not free any more.
     fn closed(&self) -> Ledger {
         let record = self.record;
         let mut ledger = self.ledger.without(record.osd);
-        let disk = record.evidence.as_ref().map(|evidence| evidence.device.stable_name());
-        if let (true, Some(_), Some(disk)) = (record.is_new(), record.new, disk)
+        let was_free = record.is_new() || record.is_in_directory();
+        let disk = record.device().map(DeviceIdentity::stable_name);
+        if let (true, Some(_), Some(disk)) = (was_free, record.new, disk)
             && let Some(work) = ledger.nodes.get_mut(&record.node)
         {
             work.done.insert(disk);

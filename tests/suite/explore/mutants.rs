@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, everything, new_osds, nothing};
+use super::{around, directories, everything, new_osds, nothing};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -58,6 +58,17 @@ fn searches_of_new() -> Vec<Search> {
     ]
 }
 
+/// Where mutants of what an OSD in a directory needs besides are sought.
+fn searches_of_directories() -> Vec<Search> {
+    let new = Search::new;
+    let death = new("in a directory, a late freeze and a death", example::in_directory, deaths, (1, 1, 0));
+    vec![
+        new("in a directory", example::in_directory, nothing, (0, 0, 0)),
+        new("in a directory, a fault", example::in_directory, directories::everything, (1, 0, 0)),
+        Search { freezes_late: true, ..death },
+    ]
+}
+
 /// Where mutants are sought, the small searches first.
 fn searches() -> Vec<Search> {
     let replicated = example::replicated;
@@ -85,13 +96,15 @@ fn searches() -> Vec<Search> {
         },
     ];
     searches.extend(searches_of_new());
+    searches.extend(searches_of_directories());
     searches
 }
 
 #[test]
 fn with_every_guard_in_place_nothing_is_found() {
-    // That one is among the explored.
-    for search in searches().into_iter().filter(|search| search.name != "one more disk, a fault") {
+    // Those are among the explored.
+    let explored = ["one more disk, a fault", "in a directory, a fault"];
+    for search in searches().into_iter().filter(|search| !explored.contains(&search.name)) {
         let found = search.run();
         assert_eq!(found.violation, None, "{}", search.name);
     }
@@ -139,6 +152,9 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::AdoptsItsOwn => "an OSD that nothing starts",
         Guard::TolerateExpects => "taints that came later, a freeze and a death",
         Guard::RolledOutFirst => "taints that came later",
+        Guard::WeighedFirst => "in a directory",
+        Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
+        Guard::SpareFilled => "in a directory, a late freeze and a death",
         _ => "two copies",
     }
 }
@@ -195,6 +211,36 @@ fn the_door_of_new_osds_needs_them_too() {
         let last = story.lines().find(|line| line.starts_with("  =>")).unwrap_or_default();
         println!("mutant {guard:?} found in `{name}` after {states} states:{last}");
     }
+}
+
+/// Guards of all doors, found by a search of OSDs in directories.
+#[test]
+fn osds_in_directories_need_them_too() {
+    let guards = [
+        Guard::AgentProvesAgain,
+        Guard::AgentSlotDestroyed,
+        Guard::CleanAtTheEnd,
+        Guard::ConformsAtTheEnd,
+        Guard::EnoughRoom,
+        Guard::ProofNames,
+        Guard::ProvenFirst,
+        Guard::StillWanted,
+        Guard::VacantDisk,
+    ];
+    let mut missed = BTreeSet::new();
+    for guard in guards {
+        let found = searches_of_directories().into_iter().find_map(|search| {
+            let found = without(Some(guard), || search.run());
+            found.violation.map(|story| (search.name, found.states, story))
+        });
+        let Some((name, states, story)) = found else {
+            missed.insert(guard);
+            continue;
+        };
+        let last = story.lines().find(|line| line.starts_with("  =>")).unwrap_or_default();
+        println!("mutant {guard:?} found in `{name}` after {states} states:{last}");
+    }
+    assert!(missed.is_empty(), "taken out, and nothing happened: {missed:?}");
 }
 
 #[test]

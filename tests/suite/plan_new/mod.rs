@@ -1,5 +1,6 @@
 //! What a run does with free disks, decision by decision: which id one gets, where each node stands, who is restarted for a taint.
 
+mod directories;
 mod ids;
 mod nodes;
 mod taints;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::inspection::{Content, Proof, RecordId};
 use osd_migrate::domain::ledger::{Door, Ledger, NodeStatus, Quarantine, Record};
-use osd_migrate::domain::next::{Next, Saving, Wait};
+use osd_migrate::domain::next::{Next, Saving, Summary, Wait};
 use osd_migrate::domain::observation::Observation;
 use osd_migrate::domain::osd::{NodeName, OsdId};
 use osd_migrate::domain::plan;
@@ -86,8 +87,23 @@ impl Run {
     }
 
     fn finished(&mut self) -> Vec<(String, String)> {
+        self.summary().problems
+    }
+
+    fn summary(&mut self) -> Summary {
         match self.until(|next| matches!(next, Next::Finished(_))) {
-            Next::Finished(summary) => summary.problems,
+            Next::Finished(summary) => summary,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Goes on until the next thing is this act; then it is done.
+    fn acts(&mut self, is_it: impl Fn(&Act) -> bool) -> Act {
+        match self.until(|next| matches!(next, Next::Do(act) if is_it(act))) {
+            Next::Do(act) => {
+                self.world.act(&act).unwrap();
+                act
+            }
             other => panic!("{other:?}"),
         }
     }

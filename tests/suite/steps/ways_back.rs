@@ -80,7 +80,7 @@ fn a_place_that_was_lost_is_put_back_as_recorded() {
     let record = world.record(OSD).clone();
     check!(
         world.plan(),
-        Next::Do(Act::RestoreCrush { osd: OSD, item, reweight, primary_affinity })
+        Next::Do(Act::RestoreCrush { osd: OSD, item, former: None, reweight, primary_affinity })
             if *item == record.crush && *reweight == record.reweight && *primary_affinity == record.primary_affinity
     );
 }

@@ -2,6 +2,7 @@
 //! so wherever the program dies or freezes on it. The promises are asked at each change of the world.
 
 mod crash;
+mod directories;
 mod freeze;
 mod new_osds;
 mod play;

@@ -36,10 +36,13 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if !matches!(class(world, osd), Class::Legacy(_)) {
         return Some(format!("{osd} was stopped, which is as wanted"));
     }
+    if let Some(broken) = super::directories::nowhere_to_go(before, record) {
+        return Some(broken);
+    }
     surroundings(before, "stop", osd)
         .or_else(|| others_suffice(world, osd, "stop"))
         .or_else(|| goes_on_serving(world, osd))
-        .or_else(|| has_room(world, osd))
+        .or_else(|| has_room(world, record))
 }
 
 /// P2: what Ceph's `ok-to-stop` is about.
@@ -54,10 +57,12 @@ pub(super) fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
 }
 
 /// P7: the new OSD must hold what the old one held, below the nearfull line.
-fn has_room(world: &World, osd: OsdId) -> Option<Broken> {
+fn has_room(world: &World, record: &Record) -> Option<Broken> {
+    let osd = record.osd;
     let slot = world.ceph.slots.get(&osd)?;
     let (_, disk) = world.disk_of(slot.fsid?)?;
-    let line = disk.identity.size_bytes / 10_000 * u64::from(world.ceph.nearfull_ratio);
+    let device = record.device().filter(|_| record.is_in_directory()).unwrap_or(&disk.identity);
+    let line = device.size_bytes / 10_000 * u64::from(world.ceph.nearfull_ratio);
     (slot.used_bytes? > line).then(|| format!("P7: {osd} was stopped, and the new one would be too full"))
 }
 
@@ -205,7 +210,12 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
     {
         return Some(format!("P5: an agent was made for {osd} whose attempt is not the saved one"));
     }
-    let carries_old = before.world.disk_of(request.old).is_some();
+    // Past the first write the disk that a directory's OSD goes to carries nothing that could be lost.
+    let is_begun = request.directory.as_ref().is_some_and(|directory| {
+        let disk = before.world.disks.values().find(|disk| directory.onto.is_same_as(&disk.identity));
+        disk.is_none_or(|disk| disk.content != Content::Blank)
+    });
+    let carries_old = before.world.disk_of(request.old).is_some() && !is_begun;
     let at_work = before
         .world
         .kube

@@ -1,5 +1,6 @@
 //! The promises as predicates over the world, asked of the truth and not of what the runner saw.
 
+mod directories;
 mod in_place;
 pub(crate) mod new_osds;
 
@@ -9,10 +10,10 @@ use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
-use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::osd::{CrushItem, OsdId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::sim::{Effect, World};
+use osd_migrate::sim::{Disk, Effect, World, example};
 
 use super::state::{Done, State};
 
@@ -31,7 +32,8 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     let by_save = next.filter(|_| done.saved).and_then(|_| record_kept(before, after));
     let by_agent = next.and_then(|next| in_place::agent_allowed(before, next, done));
     let by_door = next.and_then(|next| new_osds::allowed(before, next, done));
-    by_effect.or(by_save).or(by_agent).or(by_door).or_else(|| data_is_there(before, after))
+    let by_directory = next.and_then(|next| directories::allowed(before, next, done, after));
+    by_effect.or(by_save).or(by_agent).or(by_door).or(by_directory).or_else(|| data_is_there(before, after))
 }
 
 /// Copies, or shards, without which data is lost.
@@ -55,10 +57,15 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
     match effect {
         Effect::Stopped(osd) => in_place::stopped(before, *osd, after),
         Effect::Destroyed(osd, fsid) => in_place::destroyed(before, *osd, *fsid),
-        Effect::Wiped { disk, was, osd, record } => match new_osds::record_of(before, record) {
-            Some(record) => new_osds::taken(before, disk, was, record),
-            None => in_place::wiped(before, disk, was, *osd),
-        },
+        Effect::Wiped { disk, was, osd, record } => {
+            let of_directory = directories::record_of(before, record);
+            match (new_osds::record_of(before, record), of_directory) {
+                (Some(record), _) => new_osds::taken(before, disk, was, record),
+                (None, Some(record)) => directories::taken(before, disk, was, record),
+                (None, None) => in_place::wiped(before, disk, was, *osd),
+            }
+        }
+        Effect::Cleared { was, osd, .. } => directories::cleared(before, was, *osd),
         Effect::Purged(osd) => {
             // An id that ceph-volume took by mistake for another record is purged, whoever was to get it.
             let held = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
@@ -192,7 +199,10 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
         let placed = slot.crush.as_ref().map(|item| &item.location) == Some(&record.crush.location);
         return (!placed).then(|| format!("the new {osd} is not where it belongs: {:?}", slot.crush));
     }
-    if slot.crush.as_ref() != Some(&record.crush) {
+    let theirs = slot.crush.as_ref().is_some_and(|item| item.weight == example::THEIR_WEIGHT);
+    let with_theirs = CrushItem { weight: example::THEIR_WEIGHT, ..record.crush.clone() };
+    let expected = if theirs { &with_theirs } else { &record.crush };
+    if slot.crush.as_ref() != Some(expected) {
         return Some(format!("P4: the place of {osd} is {:?}, it was {:?}", slot.crush, record.crush));
     }
     if slot.primary_affinity != record.primary_affinity || (slot.reweight != record.reweight && !meddled) {
@@ -260,11 +270,17 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     if let Some(record) = ledger.quarantined().find(|record| !calm(record)) {
         return Some(format!("P9: {} was left alone with noout: Ceph can't heal", record.osd));
     }
+    if let Some(broken) = directories::left(state) {
+        return Some(broken);
+    }
     if faults {
         return None;
     }
     if let Some(broken) = new_osds::undisturbed(state) {
         return Some(broken);
+    }
+    if let Some(path) = state.world.disks.values().find_map(Disk::directory) {
+        return Some(format!("nothing went wrong, and {path} is left"));
     }
     let seen = state.world.look(|_| Questions::default());
     let not_done = classify::classify(&seen).into_iter().find(|(_, class)| *class != Class::Conforming);

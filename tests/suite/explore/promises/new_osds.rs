@@ -196,8 +196,9 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
 
 /// No disk is in two records.
 pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
-    let mut of_new = after.ledger.records.values().filter(|record| record.is_new());
-    let device = |record: &Record| record.evidence.as_ref().map(|evidence| evidence.device.clone());
+    let goes_to_one = |record: &&Record| record.is_new() || record.is_in_directory();
+    let mut of_new = after.ledger.records.values().filter(goes_to_one);
+    let device = |record: &Record| record.device().cloned();
     let is_same = |record: &Record, other: &Record| {
         let (Some(device), Some(found)) = (device(record), device(other)) else { return false };
         record.id != other.id && found.is_same_as(&device)
@@ -207,7 +208,7 @@ pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
         Some(format!("P3: the disk of {} is recorded for {} too", record.osd, other.osd))
     });
     twice.or_else(|| {
-        let served = after.ledger.records.values().filter(|record| record.is_new()).find(|record| {
+        let served = after.ledger.records.values().filter(goes_to_one).find(|record| {
             let disk = after.world.disks.values().find(|disk| is_of(record, disk));
             let fsid = disk.and_then(|disk| fsid_on(&disk.content));
             let is_ours = |claims: &std::collections::BTreeSet<OsdFsid>| {
@@ -222,8 +223,7 @@ pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
 }
 
 fn is_of(record: &Record, disk: &Disk) -> bool {
-    record.node == disk.node
-        && record.evidence.as_ref().is_some_and(|evidence| evidence.device.is_same_as(&disk.identity))
+    record.node == disk.node && record.device().is_some_and(|device| device.is_same_as(&disk.identity))
 }
 
 /// At the end of a run, whatever went wrong: no id is left that nobody remembers, no disk that could have become an OSD.

@@ -1,0 +1,123 @@
+//! Why a person is needed, and what they type.
+
+use std::fmt;
+
+use crate::domain::gate::Reason;
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
+
+/// Why a person is needed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Halt {
+    /// An OSD, or the CephCluster, carries our mark, and the ledger knows nothing of it.
+    LedgerLost {
+        /// where the mark is
+        place: String,
+        /// the record it names
+        record: RecordId,
+    },
+    /// The id vanished, and not by us.
+    PurgedByOthers {
+        /// which
+        osd: OsdId,
+    },
+    /// The old data could not be wiped safely in time.
+    UnsafeToWipe {
+        /// which
+        osd: OsdId,
+        /// its old fsid
+        old: OsdFsid,
+        /// where its key is
+        key: String,
+        /// why
+        reason: Reason,
+    },
+    /// The disk that an OSD in a directory was to be made anew on is not free any more, and its slot is destroyed.
+    DiskTaken {
+        /// which
+        osd: OsdId,
+        /// its old fsid
+        old: OsdFsid,
+        /// where its key is
+        key: String,
+        /// where the disk is
+        node: NodeName,
+        /// the disk
+        disk: String,
+        /// what is there
+        found: String,
+    },
+    /// The id that was made for us by mistake is in use.
+    StrayInUse {
+        /// ours
+        osd: OsdId,
+        /// the other
+        stray: OsdId,
+    },
+    /// The others could go on only when the PGs of OSDs that were left alone are clean again.
+    Quarantined {
+        /// which, with the reason
+        quarantined: Vec<(OsdId, String)>,
+    },
+    /// More OSDs failed than the budget allows.
+    FailureBudget {
+        /// which, with the reason
+        quarantined: Vec<(OsdId, String)>,
+    },
+}
+
+impl fmt::Display for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LedgerLost { place, record } => write!(
+                f,
+                "{place} carries the mark of our record {record}, which the ledger does not hold: it was lost or deleted. \
+                 Nothing was changed. Put the ConfigMap osd-migrate-ledger back; or, if the OSD is to run as it is, take the mark off: \
+                 kubectl annotate deployment NAME osd-migrate.io/stopped- and scale it to 1"
+            ),
+            Self::PurgedByOthers { osd } => write!(
+                f,
+                "{osd} was purged by somebody else in the middle of its migration; its id can't be taken back safely. \
+                 See `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`"
+            ),
+            Self::UnsafeToWipe { osd, old, key, reason } => {
+                write!(f, "{osd} is destroyed, but its old data may not be given up: {reason}. ")?;
+                give_back(*osd, *old, key, f)
+            }
+            Self::DiskTaken { osd, old, key, node, disk, found } => {
+                write!(
+                    f,
+                    "{osd} is destroyed, its data whole in its directory, but the disk {disk} of node {node}, on which its id was to be \
+                     made anew, is not free any more: {found}. Clear that disk and run again, or let the OSD serve as it was. "
+                )?;
+                give_back(*osd, *old, key, f)
+            }
+            Self::StrayInUse { osd, stray } => {
+                write!(f, "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`")
+            }
+            Self::Quarantined { quarantined } => {
+                f.write_str("the rest can't go on before the PGs of OSDs that were left alone are clean:")?;
+                left_alone(quarantined, f)
+            }
+            Self::FailureBudget { quarantined } => {
+                f.write_str("too many OSDs failed:")?;
+                left_alone(quarantined, f)
+            }
+        }
+    }
+}
+
+fn give_back(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let id = osd.0;
+    write!(
+        f,
+        "To give its slot back: ceph osd new {old} {id} -i <file with {key}>, then kubectl scale deployment rook-ceph-osd-{id} --replicas=1"
+    )
+}
+
+fn left_alone(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (osd, why) in quarantined {
+        write!(f, " {osd}: {why};")?;
+    }
+    f.write_str(" mend them and type osd-migrate retry osd.N")
+}

@@ -1,0 +1,195 @@
+//! What a turn can come to. Waits and halts are data, with the words for a person beside them.
+
+mod halt;
+mod wait;
+
+pub use halt::Halt;
+pub use wait::Wait;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::act::Act;
+use super::inspection::NodeTask;
+use super::ledger::{Ledger, NodeStatus};
+use super::osd::{NodeName, OsdId, PgId};
+
+/// The one thing a turn does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Next {
+    /// Write the ledger.
+    Save {
+        /// as it is to be
+        ledger: Ledger,
+        /// whose record changed
+        osd: Option<OsdId>,
+        /// what changed
+        why: Saving,
+    },
+    /// One effect.
+    Do(Act),
+    /// Nothing can be done now.
+    Wait(Wait),
+    /// Nothing is left to do.
+    Finished(Summary),
+    /// A person is needed.
+    Halt(Halt),
+}
+
+/// What a save is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Saving {
+    /// A new record.
+    Record,
+    /// The record is given up before anything was done.
+    Withdrawn,
+    /// The id was purged by somebody else before anything was done: the record is given up.
+    Purged,
+    /// An attempt of a node agent, before its Job is made.
+    Attempt {
+        /// what it is to do
+        task: NodeTask,
+        /// why the attempt before it failed, if it did
+        after: Option<String>,
+    },
+    /// What proves the device.
+    Proof,
+    /// The PGs, right before Stop.
+    Stop,
+    /// PGs that were saved at Stop and are no more: they concern nobody.
+    PgsGone {
+        /// which
+        pgs: BTreeSet<PgId>,
+    },
+    /// A stop is turned back: counted before the OSD is started again.
+    TurnBack {
+        /// why
+        why: String,
+    },
+    /// Wiping the old data is barred from now on.
+    Barred,
+    /// Our fence, before it is put up.
+    Fence,
+    /// Our fence is down.
+    Unfenced,
+    /// The new OSD's fsid, before it is deployed.
+    New,
+    /// A new OSD is up.
+    Up,
+    /// Only cleaning up is left.
+    Closing,
+    /// Only cleaning up is left, and an old directory that could not be removed.
+    Uncleared {
+        /// the directory
+        path: String,
+        /// where
+        node: NodeName,
+        /// why
+        why: String,
+    },
+    /// The record is taken out.
+    Closed,
+    /// The OSD is left alone.
+    Quarantine {
+        /// why
+        why: String,
+    },
+    /// How far a node is with its new OSDs.
+    Node {
+        /// the node
+        node: NodeName,
+        /// where it stands now
+        status: NodeStatus,
+        /// what there is to say
+        message: String,
+        /// what stands in the way
+        problems: Vec<String>,
+    },
+}
+
+impl Saving {
+    /// One word, for the history and the log.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Withdrawn => "withdrawn",
+            Self::Purged => "purged-by-others",
+            Self::Attempt { task: NodeTask::Inspect, .. } => "inspect",
+            Self::Attempt { task: NodeTask::Rebuild, .. } => "rebuild",
+            Self::Attempt { task: NodeTask::GiveBack, .. } => "give-back",
+            Self::Attempt { task: NodeTask::Clear, .. } => "clear",
+            Self::Proof => "proof",
+            Self::Stop => "stop",
+            Self::PgsGone { .. } => "pgs-gone",
+            Self::TurnBack { .. } => "turn-back",
+            Self::Barred => "barred",
+            Self::Fence => "fence",
+            Self::Unfenced => "unfenced",
+            Self::New => "new",
+            Self::Up => "up",
+            Self::Closing => "closing",
+            Self::Uncleared { .. } => "uncleared",
+            Self::Closed => "closed",
+            Self::Quarantine { .. } => "quarantine",
+            Self::Node { status, .. } => status.word(),
+        }
+    }
+}
+
+impl fmt::Display for Saving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self {
+            Self::Quarantine { why } | Self::TurnBack { why } => write!(f, ": {why}"),
+            Self::PgsGone { pgs } => {
+                let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
+                write!(f, ": PGs that it held are no more, and are left out: {}", names.join(", "))
+            }
+            Self::Uncleared { path, node, why } => {
+                write!(f, ": {}", uncleared(path, node, why))
+            }
+            Self::Node { message, .. } if message.is_empty() => Ok(()),
+            Self::Node { message, .. } => write!(f, ": {message}"),
+            Self::Attempt { after: Some(after), .. } => write!(f, ", for the last attempt failed: {after}"),
+            Self::Record
+            | Self::Withdrawn
+            | Self::Purged
+            | Self::Attempt { after: None, .. }
+            | Self::Proof
+            | Self::Stop
+            | Self::Barred
+            | Self::Fence
+            | Self::Unfenced
+            | Self::New
+            | Self::Up
+            | Self::Closing
+            | Self::Closed => Ok(()),
+        }
+    }
+}
+
+/// What is said of an old directory that could not be removed.
+pub fn uncleared(path: &str, node: &NodeName, why: &str) -> String {
+    format!(
+        "the old directory {path} is still on node {node}: look at it, then rm -r --one-file-system {path} ({why})"
+    )
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Summary {
+    /// A person cancelled: nothing more is begun.
+    pub cancelled: bool,
+    /// OSDs that could be migrated but for the missing confirmation.
+    pub unconfirmed: BTreeSet<OsdId>,
+    /// OSDs that were left alone after a failure, with the reason.
+    pub quarantined: Vec<(OsdId, String)>,
+    /// OSDs that a gate keeps out for good (they must be drained first).
+    pub refused: Vec<(OsdId, String)>,
+    /// Nodes whose disks would be looked at for new OSDs but for the missing confirmation.
+    pub unconfirmed_nodes: BTreeSet<NodeName>,
+    /// What stands in the way of new OSDs: (node, sentence).
+    pub problems: Vec<(String, String)>,
+    /// Nodes whose disks could not be looked at again and again.
+    pub unseen_nodes: BTreeSet<NodeName>,
+}

@@ -1,0 +1,184 @@
+//! What is waited for, with the words for a person.
+
+use std::fmt;
+
+use crate::domain::gate::Reason;
+use crate::domain::inspection::NodeTask;
+use crate::domain::osd::{NodeName, OsdId, Weight};
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wait {
+    /// A gate to open.
+    Gate {
+        /// whose
+        osd: OsdId,
+        /// why it is not open
+        reason: Reason,
+    },
+    /// A gate to open before the disks of a node are made OSDs.
+    Node {
+        /// which
+        node: NodeName,
+        /// why it is not open
+        reason: Reason,
+    },
+    /// A look at the disks of a node.
+    Look {
+        /// which
+        node: NodeName,
+        /// why its pod does not start
+        trouble: Option<String>,
+    },
+    /// A node agent.
+    Agent {
+        /// whose
+        osd: OsdId,
+        /// what it does
+        task: NodeTask,
+        /// its Job
+        job: String,
+        /// why its pod does not start
+        trouble: Option<String>,
+    },
+    /// A node agent that stopped writing heartbeats.
+    AgentSilent {
+        /// whose
+        osd: OsdId,
+        /// its Job
+        job: String,
+    },
+    /// A node agent that holds the lock though its Job has ended.
+    AgentBusy {
+        /// whose
+        osd: OsdId,
+        /// where
+        node: NodeName,
+        /// what the one after it found
+        why: String,
+    },
+    /// A daemon that somebody else stopped.
+    NotOurStop {
+        /// which
+        osd: OsdId,
+    },
+    /// A daemon to go down.
+    Down {
+        /// which
+        osd: OsdId,
+    },
+    /// The old data may not be wiped now.
+    UnsafeToWipe {
+        /// whose
+        osd: OsdId,
+        /// why
+        reason: Reason,
+    },
+    /// The new daemon to come up.
+    Up {
+        /// which
+        osd: OsdId,
+        /// why its pod does not run
+        trouble: Option<String>,
+    },
+    /// Somebody else to take an OSD in again that they took out meanwhile.
+    OutByOthers {
+        /// which
+        osd: OsdId,
+        /// its in-weight as recorded
+        reweight: Weight,
+    },
+    /// Data to come back.
+    ActiveClean {
+        /// onto which
+        osd: OsdId,
+        /// PGs that are not clean
+        pgs: u64,
+        /// copies of objects that lack or lie elsewhere
+        objects: u64,
+        /// bytes of them, about
+        bytes: u64,
+    },
+    /// What was seen does not fit together yet.
+    FreshView,
+}
+
+impl Wait {
+    /// The gate's reason, where a gate is waited for.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Gate { reason, .. } | Self::Node { reason, .. } | Self::UnsafeToWipe { reason, .. } => {
+                Some(reason)
+            }
+            Self::Look { .. }
+            | Self::Agent { .. }
+            | Self::AgentSilent { .. }
+            | Self::AgentBusy { .. }
+            | Self::NotOurStop { .. }
+            | Self::Down { .. }
+            | Self::Up { .. }
+            | Self::OutByOthers { .. }
+            | Self::ActiveClean { .. }
+            | Self::FreshView => None,
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let because = |f: &mut fmt::Formatter<'_>, trouble: &Option<String>| match trouble {
+            Some(trouble) => write!(f, " ({trouble})"),
+            None => Ok(()),
+        };
+        match self {
+            Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
+            Self::Node { node, reason } => write!(f, "new OSDs on node {node} wait: {reason}"),
+            Self::Look { node, trouble } => {
+                write!(f, "node {node}: its disks are looked at")?;
+                because(f, trouble)
+            }
+            Self::Agent { osd, task, job, trouble } => {
+                write!(f, "{osd}: {task} by Job {job}")?;
+                because(f, trouble)
+            }
+            Self::AgentSilent { osd, job } => {
+                write!(f, "{osd}: Job {job} has been silent; see `kubectl logs job/{job}` and its node")
+            }
+            Self::AgentBusy { osd, node, why } => write!(
+                f,
+                "{osd}: an agent whose Job has ended is still at work on node {node} ({why}); see its processes: osd-migrate node agent"
+            ),
+            Self::NotOurStop { osd } => write!(
+                f,
+                "{osd} is down, and not by us: start it (kubectl get deployment -l ceph-osd-id={}), it is never destroyed so",
+                osd.0
+            ),
+            Self::Down { osd } => write!(f, "{osd} goes down"),
+            Self::UnsafeToWipe { osd, reason } => {
+                write!(f, "{osd} is destroyed, its old data still there, not wiped: {reason}")
+            }
+            Self::Up { osd, trouble } => {
+                write!(f, "{osd} starts")?;
+                because(f, trouble)
+            }
+            Self::OutByOthers { osd, reweight } => {
+                let id = osd.0;
+                write!(f, "{osd} is up, and was taken out by somebody else meanwhile: `ceph osd in {id}`")?;
+                // `osd in` makes it 1.0.
+                if *reweight == Weight::ONE {
+                    return Ok(());
+                }
+                // In full: as it is shown elsewhere it would be rounded.
+                write!(f, " and `ceph osd reweight {id} {}`, as it was", reweight.as_decimal())
+            }
+            Self::ActiveClean { osd, pgs, objects, bytes } => {
+                write!(
+                    f,
+                    "{osd} fills: {pgs} PGs not clean, {objects} objects, about {} MiB to go",
+                    bytes / 1_048_576
+                )
+            }
+            Self::FreshView => f.write_str("what was seen does not fit together yet"),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! From an observation to the facts: what is seen of one record's OSD.
+
+use chrono::{DateTime, Utc};
+
+use crate::domain::expect;
+use crate::domain::gate;
+use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
+use crate::domain::ledger::{Door, Record};
+use crate::domain::observation::{JobState, Observation, Pg, Slot, SlotState};
+use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Weight};
+
+use super::{DaemonFact, DiskFact, Facts, SlotFact};
+
+/// What an observation says of one record's OSD.
+pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
+    let slot = seen.ceph.slots.get(&record.osd);
+    let daemon = seen.kube.daemons.get(&record.osd);
+    let stopped = daemon.is_some_and(|daemon| {
+        let by_us = daemon.stopped_by.as_ref() == Some(&record.id);
+        by_us || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
+    });
+    let claims = claims_of(record, seen);
+    let look = last_look(record, seen);
+    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
+    let disk = if is_untouched(record, &claims, seen) { DiskFact::Blank } else { disk };
+    let slot_fsid = slot.and_then(|slot| slot.fsid);
+    Facts {
+        new: record.is_new(),
+        directory: record.is_in_directory(),
+        busy: !is_out(Guard::OneAgent)
+            && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
+        slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
+        up: slot.is_some_and(|slot| slot.up),
+        stopped,
+        pod: !is_out(Guard::AtRest) && daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
+        disk,
+        agrees: slot_fsid.is_some() && look.and_then(label_fsid) == slot_fsid,
+        proven: holds(Guard::ProvenFirst, record.evidence.is_some()),
+        wanted: holds(Guard::StillWanted, wanted),
+        // A new OSD puts itself into CRUSH when it boots first; a slot that is filled again keeps what it has.
+        placed: record.is_new()
+            || slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
+        authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
+        daemon: match daemon {
+            None => DaemonFact::Gone,
+            Some(daemon) => match daemon.fsid {
+                None => DaemonFact::Old,
+                Some(fsid) if fsid == record.old => DaemonFact::Old,
+                Some(fsid) if record.new == Some(fsid) => DaemonFact::New,
+                Some(_) => DaemonFact::Other,
+            },
+        },
+        claims: !claims.is_empty(),
+        // Whether a new OSD comes in by itself, the owner decides (`mon_osd_auto_mark_new_in`).
+        clean: slot.is_some_and(|slot| {
+            (record.is_new() || !is_out_by_others(record, slot)) && is_settled(record, slot, seen)
+        }),
+        conforms: holds(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
+    }
+}
+
+/// A free disk for which no agent was made yet: it is as its node's look saw it. (The agent proves that again before it writes.)
+fn is_untouched(record: &Record, claims: &std::collections::BTreeSet<OsdFsid>, seen: &Observation) -> bool {
+    record.is_new() && record.attempt.number <= 1 && claims.is_empty() && !is_made(record, seen)
+}
+
+/// Claims in the record and in every report of it.
+pub fn claims_of(record: &Record, seen: &Observation) -> std::collections::BTreeSet<OsdFsid> {
+    let reported = seen.kube.reports.values().filter(|report| report.record == record.id);
+    let mut claims = record.claims.clone();
+    claims.extend(reported.flat_map(|report| report.claims.iter().copied()));
+    claims
+}
+
+fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) -> bool) -> SlotFact {
+    let Some(slot) = slot else { return SlotFact::Absent };
+    let never_booted = match slot.state {
+        SlotState::Destroyed => return SlotFact::Destroyed,
+        SlotState::New => true,
+        SlotState::Exists => false,
+    };
+    match slot.fsid {
+        Some(fsid) if !record.is_new() && holds(Guard::SlotIsOld, fsid == record.old) => SlotFact::Old,
+        Some(fsid) if holds(Guard::SlotIsOurs, record.new == Some(fsid) || is_claim(fsid)) => {
+            SlotFact::Ours { never_booted }
+        }
+        Some(_) | None => SlotFact::Other,
+    }
+}
+
+/// The report of the saved attempt, where it says what the device carries.
+///
+/// Attempts follow each other (no Job is made while another of the record has not ended), so the report of the last saved
+/// attempt is the youngest look there is. An agent's own last look counts as one: it is its last act under the lock (ADR 0007).
+/// A rebuild or give-back that was saved but not yet made changes nothing: until its Job is there, the look before it holds,
+/// as long as the slot still is what that look was followed by.
+pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
+    let looks = |attempt: u32| {
+        let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
+        seen.kube.reports.values().filter(of).find(|report| report.inspection.is_some())
+    };
+    if let Some(report) = looks(record.attempt.number) {
+        return Some(report);
+    }
+    let awaits = record.attempt.task != NodeTask::Inspect
+        && match seen.ceph.slots.get(&record.osd) {
+            Some(slot) => slot.state == SlotState::Destroyed,
+            None => record.is_new(),
+        };
+    if awaits && !is_made(record, seen) {
+        return (0..record.attempt.number).rev().find_map(looks);
+    }
+    None
+}
+
+/// Whether the saved attempt has a Job or a report.
+pub fn is_made(record: &Record, seen: &Observation) -> bool {
+    let job =
+        seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.attempt == record.attempt.number);
+    job || attempt_report(record, seen).is_some()
+}
+
+/// The report of the saved attempt, whatever it says.
+pub fn attempt_report<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
+    seen.kube
+        .reports
+        .values()
+        .find(|report| report.record == record.id && report.attempt == record.attempt.number)
+}
+
+/// The fsid that the device's label names.
+pub fn label_fsid(report: &NodeReport) -> Option<OsdFsid> {
+    match &report.inspection.as_ref()?.content {
+        Content::Bluestore { osd_fsid, .. } | Content::Osd { osd_fsid, .. } => Some(*osd_fsid),
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
+    }
+}
+
+/// The id that a stray label names.
+pub fn label_id(report: &NodeReport) -> Option<OsdId> {
+    match &report.inspection.as_ref()?.content {
+        Content::Bluestore { whoami, .. } => *whoami,
+        Content::Osd { whoami, .. } => Some(*whoami),
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => None,
+    }
+}
+
+fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> DiskFact {
+    let Some(inspection) = &report.inspection else {
+        return DiskFact::Unseen;
+    };
+    let is_claim = |fsid: &OsdFsid| {
+        record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
+    };
+    if let (Content::Blank, Door::Directory { onto, .. }) = (&inspection.content, &record.door) {
+        let is_there =
+            inspection.evidence.as_ref().is_some_and(|e| holds_directory(record, onto, e, cluster));
+        return if is_there { DiskFact::Old } else { DiskFact::Blank };
+    }
+    match &inspection.content {
+        Content::Bluestore { cluster: Some(named), .. }
+        | Content::Osd { cluster: named, .. }
+        | Content::Tombstone { cluster: named, .. }
+            if *named != cluster =>
+        {
+            DiskFact::Other
+        }
+        Content::Bluestore { osd_fsid, whoami, finished, .. } if is_claim(osd_fsid) => {
+            match (finished, whoami) {
+                (true, Some(id)) if *id == record.osd => DiskFact::Finished,
+                (true, Some(_)) => DiskFact::Strayed,
+                (true, None) | (false, _) => DiskFact::Unfinished,
+            }
+        }
+        Content::Bluestore { osd_fsid, whoami, .. }
+            if *osd_fsid == record.old && *whoami == Some(record.osd) && !record.is_in_directory() =>
+        {
+            DiskFact::Old
+        }
+        Content::Osd { osd_fsid, whoami, .. }
+            if *osd_fsid == record.old && *whoami == record.osd && !record.is_in_directory() =>
+        {
+            DiskFact::Old
+        }
+        Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
+            DiskFact::Tombstone
+        }
+        content if record.is_new() && is_vacant(record, content) => DiskFact::Blank,
+        _ if record.is_in_directory() && is_out(Guard::DeviceFreeFirst) => DiskFact::Old,
+        Content::Bluestore { .. }
+        | Content::Osd { .. }
+        | Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Other { .. }
+        | Content::NotFound { .. } => DiskFact::Other,
+    }
+}
+
+/// The directory holds the record's OSD, and what was looked at beside it is the disk that it goes to.
+fn holds_directory(record: &Record, onto: &DeviceIdentity, found: &Evidence, cluster: ClusterFsid) -> bool {
+    let is_directory = matches!(found.proof, Proof::Directory { .. });
+    let is_it = found.proof.names() == Some((record.old, record.osd, cluster));
+    is_directory && is_it && onto.is_same_as(&found.device)
+}
+
+/// There is nothing to lose: it is blank, or carries the very tombstone that its node's look saw.
+fn is_vacant(record: &Record, content: &Content) -> bool {
+    match (content, record.evidence.as_ref().map(|evidence| &evidence.proof)) {
+        (Content::Blank, Some(Proof::Vacant { .. })) => true,
+        (Content::Tombstone { osd, old, record, .. }, Some(Proof::Vacant { tombstone: Some(stone) })) => {
+            (osd, old, record) == (&stone.0, &stone.1, &stone.2)
+        }
+        (_, _) => false,
+    }
+}
+
+/// It was in when it was recorded, and is out now. We never mark an OSD out, and our `noout` keeps Ceph from it.
+pub fn is_out_by_others(record: &Record, slot: &Slot) -> bool {
+    !slot.is_in && record.reweight > Weight(0)
+}
+
+/// It is up and holds what it is to hold, as the mgr knows by now.
+fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
+    // What lacks OSDs to lie on is not cured by waiting, but by the next new one.
+    let starves = |pg: &Pg| record.is_new() && gate::lacks_osds(pg, &seen.ceph);
+    let moves = record.gets_others();
+    holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
+        && gate::is_filled((record.osd, slot), &record.pgs, moves, starves, &seen.ceph)
+}
+
+/// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
+pub const HEARD_SECONDS: i64 = 10;
+
+/// Which PGs CRUSH gives to a new OSD, or to one with another weight, nobody can tell beforehand, and right after its boot the
+/// statistics show none on it: so it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
+fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
+    let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
+        epoch == slot.up_from && (seen.at - at).num_seconds() >= HEARD_SECONDS
+    };
+    !record.gets_others() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
+}
+
+/// The daemon says of itself what the record wants (P10).
+fn conforms(record: &Record, slot: &Slot) -> bool {
+    slot.metadata.as_ref().is_some_and(|metadata| {
+        let device = record.evidence.as_ref().map(|evidence| &evidence.device);
+        let (on_partition, has_db) = match &record.door {
+            Door::InPlace | Door::Directory { .. } => {
+                (device.is_some_and(DeviceIdentity::is_partition), false)
+            }
+            Door::New { db, .. } => (device.is_some_and(DeviceIdentity::is_partition), db.is_some()),
+        };
+        metadata.store == record.target.store
+            && metadata.device_mapper == (record.target.mode == Mode::Lvm)
+            && metadata.on_partition == on_partition
+            && metadata.dedicated_db == has_db
+            && !metadata.dedicated_wal
+    })
+}

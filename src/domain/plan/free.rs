@@ -1,0 +1,73 @@
+//! The free disks of a node, as a look found them, and what was done with them since.
+
+use super::vacant;
+use crate::domain::guard::{Guard, holds};
+use crate::domain::inventory::{DiskSeen, NodeInventory};
+use crate::domain::ledger::{Ledger, NodeWork, Record};
+use crate::domain::observation::{Look, Observation};
+use crate::domain::osd::NodeName;
+use crate::domain::policy::Policy;
+use crate::domain::provision::{self, Processed, Verdict};
+
+/// The look that a node's work is about, of those that are there.
+pub(super) fn look_of<'a>(node: &NodeName, work: &NodeWork, seen: &'a Observation) -> Option<&'a Look> {
+    let is_it = |look: &&Look| look.node == *node && look.run == work.run && look.number == work.look;
+    seen.kube.looks.values().find(is_it)
+}
+
+/// What it found.
+pub(super) fn inventory<'a>(
+    node: &NodeName,
+    work: &NodeWork,
+    seen: &'a Observation,
+) -> Option<&'a NodeInventory> {
+    look_of(node, work, seen)?.report.as_ref()?.inventory.as_ref()
+}
+
+/// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
+pub(super) fn vacancies<'p>(
+    ledger: &'p Ledger,
+    work: Option<&'p NodeWork>,
+    processed: &'p Processed,
+) -> impl Iterator<Item = (&'p DiskSeen, &'p provision::Vacancy)> {
+    let is_open = move |vacancy: &provision::Vacancy| {
+        ledger.records.values().any(|record| {
+            let about = record.device().is_some_and(|device| device.is_same_as(&vacancy.device));
+            let named = vacancy.tombstone.as_ref().is_some_and(|(_, _, id)| *id == record.id);
+            about || named
+        })
+    };
+    processed
+        .disks
+        .iter()
+        .filter_map(|(disk, verdict)| match verdict {
+            Verdict::New(vacancy) => Some((disk, &**vacancy)),
+            Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => None,
+        })
+        .filter(move |(_, vacancy)| !work.is_some_and(|work| work.left.contains_key(&vacancy.stable)))
+        .filter(move |(_, vacancy)| {
+            let was_done = work.is_some_and(|work| work.done.contains(&vacancy.stable));
+            holds(Guard::DiskOnce, !(was_done || is_open(vacancy)))
+        })
+}
+
+/// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.
+pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+    let found = || {
+        let work = ledger.nodes.get(&record.node)?;
+        let inventory = inventory(&record.node, work, seen)?;
+        let chosen = provision::nodes(seen, policy.store_on_file).chosen;
+        let processed = provision::process(&record.node, inventory, seen, policy.store_on_file);
+        let is_it = |vacancy: &provision::Vacancy| {
+            record.device().is_some_and(|device| device.is_same_as(&vacancy.device))
+                && vacant::door(vacancy) == record.door
+                && vacancy.layout == record.target
+        };
+        let selected = processed.disks.iter().any(|(_, verdict)| match verdict {
+            Verdict::New(vacancy) => is_it(vacancy),
+            Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => false,
+        });
+        Some(chosen.contains(&record.node) && selected)
+    };
+    found().unwrap_or(false)
+}

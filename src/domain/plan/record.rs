@@ -1,0 +1,69 @@
+//! How every record begins: numbered, named, and saved before anything is done (P5).
+
+use std::collections::BTreeSet;
+
+use crate::domain::classify::Class;
+use crate::domain::inspection::{Evidence, NodeTask, RecordId};
+use crate::domain::ledger::{Attempt, Door, Ledger, Record};
+use crate::domain::next::{Next, Saving};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
+
+/// What is known of an OSD when its record is made. The fields are the record's.
+pub(super) struct Begun {
+    pub(super) osd: OsdId,
+    pub(super) node: NodeName,
+    pub(super) class: Class,
+    pub(super) door: Door,
+    pub(super) target: Layout,
+    pub(super) old: OsdFsid,
+    pub(super) deployment: String,
+    pub(super) crush: CrushItem,
+    pub(super) former_weight: Option<Weight>,
+    pub(super) reweight: Weight,
+    pub(super) primary_affinity: Weight,
+    pub(super) upmaps: Vec<Upmap>,
+    pub(super) used_bytes: Option<u64>,
+    pub(super) former_flags: (bool, bool),
+    pub(super) evidence: Option<Evidence>,
+}
+
+/// Its record, with the next number, named after an fsid. Where nothing proves its device yet, the first attempt looks for it.
+pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let serial = ledger.run.serial + 1;
+    let osd = begun.osd;
+    let number = u32::from(begun.evidence.is_none());
+    let record = Record {
+        id: RecordId(format!("{}-{serial}", named.to_string().get(..8)?)),
+        osd,
+        node: begun.node,
+        class: begun.class,
+        door: begun.door,
+        target: begun.target,
+        old: begun.old,
+        deployment: begun.deployment,
+        crush: begun.crush,
+        former_weight: begun.former_weight,
+        reweight: begun.reweight,
+        primary_affinity: begun.primary_affinity,
+        upmaps: begun.upmaps,
+        used_bytes: begun.used_bytes,
+        former_flags: begun.former_flags,
+        evidence: begun.evidence,
+        pgs: BTreeSet::new(),
+        stop_intended_at: None,
+        restarts: 0,
+        turned_back: None,
+        barred_since: None,
+        attempt: Attempt { number, task: NodeTask::Inspect, failures: 0 },
+        claims: BTreeSet::new(),
+        new: None,
+        up_seen: None,
+        milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
+        closing: false,
+        quarantine: None,
+    };
+    let mut ledger = ledger.with(record);
+    ledger.run.serial = serial;
+    Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
+}

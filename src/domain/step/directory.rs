@@ -1,0 +1,75 @@
+//! What an OSD in a directory needs besides: its id is made anew on a free disk, and the directory goes last.
+
+use super::{MAX_FAILURES, Step};
+use crate::domain::inspection::{NodeReport, NodeTask};
+use crate::domain::ledger::{Attempt, Door};
+use crate::domain::next::{Halt, Next, Saving};
+use crate::domain::osd::DeviceIdentity;
+use crate::domain::phase;
+
+/// Minutes for which the last look at a disk that is not free holds after a halt: then it is looked at again, since a person may
+/// have cleared it.
+const TAKEN_MINUTES: i64 = 1;
+
+impl Step<'_> {
+    /// Where the key of the old OSD is, while its data is there.
+    pub(super) fn old_key(&self) -> String {
+        match &self.record.door {
+            Door::Directory { path, .. } => format!("the key in {path}/keyring on node {}", self.record.node),
+            Door::InPlace | Door::New { .. } => "the key on its disk".to_owned(),
+        }
+    }
+
+    /// Its slot is destroyed, and the disk that it was to be made anew on is not free any more. Its data is whole in its directory:
+    /// a person decides which of the two is to be mended.
+    pub(super) fn disk_is_taken(&self) -> Next {
+        let is_old = |report: &NodeReport| (self.seen.at - report.ended_at).num_minutes() >= TAKEN_MINUTES;
+        let record = self.record;
+        if self.report().is_none_or(is_old) {
+            return self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
+                let number = record.attempt.number + 1;
+                // One look more, and not three.
+                record.attempt = Attempt { number, task: NodeTask::Inspect, failures: MAX_FAILURES - 1 };
+            });
+        }
+        Next::Halt(Halt::DiskTaken {
+            osd: record.osd,
+            old: record.old,
+            key: self.old_key(),
+            node: record.node.clone(),
+            disk: record.device().map(DeviceIdentity::stable_name).unwrap_or_default(),
+            found: self.found_on_disk(),
+        })
+    }
+
+    /// The new OSD has all its data: the old directory goes, and nothing else is left. Where it can't be removed, the OSD is done all
+    /// the same (ADR 0015): the directory is told of, and left to a person.
+    pub(super) fn clear(&self) -> Next {
+        if let Some(next) = self.let_go() {
+            return next;
+        }
+        let is_asked_for = self.record.attempt.task == NodeTask::Clear;
+        if is_asked_for && !phase::is_made(self.record, self.seen) {
+            return self.make_agent(NodeTask::Clear);
+        }
+        match self.report() {
+            Some(NodeReport { problem: None, .. }) if is_asked_for => {
+                self.save(Saving::Closing, |record| record.closing = true)
+            }
+            Some(_) | None if is_asked_for && self.failed_too_often() => self.leave_directory(),
+            Some(_) | None => self.save_attempt(NodeTask::Clear),
+        }
+    }
+
+    fn leave_directory(&self) -> Next {
+        let Door::Directory { path, .. } = &self.record.door else { return self.close() };
+        let (why, node) = (self.agent_trouble(), &self.record.node);
+        let told = Saving::Uncleared { path: path.clone(), node: node.clone(), why: why.clone() };
+        let next = self.save(told, |record| record.closing = true);
+        let Next::Save { mut ledger, osd, why: saving } = next else { return next };
+        if let Some(work) = ledger.nodes.get_mut(node) {
+            work.directories.insert(path.clone(), why);
+        }
+        Next::Save { ledger, osd, why: saving }
+    }
+}

@@ -1,0 +1,74 @@
+//! What an agent sees of disks and directories: its look, its inspection, and what the real `node::proof` says of it.
+
+use std::collections::BTreeSet;
+
+use super::agent::able;
+use super::{Disk, World, fsid_on};
+use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest};
+use crate::domain::osd::OsdFsid;
+use crate::node::{Look, Verdict, same_device, verdict};
+
+impl World {
+    pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
+        let found = match (&request.evidence, &request.directory) {
+            (None, None) => self
+                .disks
+                .iter()
+                .find(|(_, disk)| disk.node == request.node && fsid_on(&disk.content) == Some(request.old)),
+            (Some(_), _) | (_, Some(_)) => self.recorded_disk(request),
+        };
+        let content = found.map_or_else(
+            || Content::NotFound { looked_at: "all disks".to_owned() },
+            |(_, disk)| disk.content.clone(),
+        );
+        let carrier = if request.directory.is_some() { self.directory_of(request) } else { found };
+        let carrier = carrier.filter(|(_, disk)| fsid_on(&disk.content) == Some(request.old));
+        let evidence = found.zip(carrier).and_then(|((_, disk), (_, carrier))| {
+            let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
+            Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, beside: Vec::new() })
+        });
+        Inspection { content, evidence, capability: able(), volume: None }
+    }
+
+    pub(super) fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
+        let device = match (&request.directory, &request.evidence) {
+            (Some(directory), _) => &directory.onto,
+            (None, Some(evidence)) => &evidence.device,
+            (None, None) => return None,
+        };
+        let is_it = |disk: &Disk| same_device(device, &disk.identity).is_ok();
+        self.disks.iter().find(|(_, disk)| disk.node == request.node && is_it(disk))
+    }
+
+    /// The disk that the request's directory lies on.
+    pub(super) fn directory_of(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
+        let path = request.directory.as_ref()?.path.as_str();
+        self.disks.iter().find(|(_, disk)| disk.node == request.node && disk.directory() == Some(path))
+    }
+
+    pub(super) fn claims_written(&self, request: &NodeRequest) -> BTreeSet<OsdFsid> {
+        self.claims.get(&(request.osd, request.record.clone())).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn judge(&self, request: &NodeRequest, disk: &Disk) -> Verdict {
+        let Some(evidence) = &request.evidence else {
+            return Verdict::Refuse("no proof".to_owned());
+        };
+        let about = match &disk.content {
+            Content::Tombstone { old, .. } => Some(*old),
+            content @ (Content::Bluestore { .. }
+            | Content::Osd { .. }
+            | Content::Blank
+            | Content::Other { .. }
+            | Content::NotFound { .. }) => fsid_on(content),
+        };
+        let look = Look { proof: disk.proof.clone(), ..Look::plain(disk.content.clone(), about) };
+        verdict(request, evidence, &self.claims_written(request), &look)
+    }
+
+    /// A daemon has it open: an OSD of 16.2 holds it exclusively for the whole kernel, a Filestore by its mount.
+    pub fn is_run(&self, disk: &Disk) -> bool {
+        let fsid = fsid_on(&disk.content);
+        fsid.is_some() && self.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
+    }
+}

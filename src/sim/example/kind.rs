@@ -1,0 +1,41 @@
+//! What each kind of OSD of an example carries, and how it is proven.
+
+use super::{Kind, fsid};
+use crate::domain::inspection::{Content, Proof};
+use crate::domain::osd::{ClusterFsid, Kind as Made, OsdId, Role};
+
+impl Kind {
+    /// The directory that it lies in.
+    pub(super) fn directory(self, osd: OsdId) -> Option<String> {
+        (self == Self::Directory).then(|| format!("/var/lib/rook/osd{}", osd.0))
+    }
+
+    /// What its disk carries, and what proves that.
+    pub(super) fn lies(self, osd: OsdId, cluster: ClusterFsid) -> (Content, Proof) {
+        let (osd_fsid, whoami) = (fsid(osd, 0), osd);
+        let by_label = |activatable| {
+            let (whoami, cluster) = (Some(whoami), Some(cluster));
+            Content::Bluestore { osd_fsid, whoami, cluster, finished: true, activatable }
+        };
+        let by_files = |made| Content::Osd { made, osd_fsid, whoami, cluster };
+        match self {
+            Self::Raw | Self::ByHand => {
+                let activatable = self == Self::Raw;
+                let proof = Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable };
+                (by_label(activatable), proof)
+            }
+            Self::Filestore => {
+                let made = Made::FilestorePartition;
+                let parts = [(Role::Data, "data"), (Role::Journal, "journal")];
+                let parts = parts.map(|(role, name)| (role, format!("{name}-{}", osd.0))).into();
+                let fs_uuid = Some(format!("fs-{}", osd.0));
+                (by_files(made), Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster })
+            }
+            Self::Directory => {
+                let made = Made::FilestoreDirectory;
+                let path = self.directory(osd).unwrap_or_default();
+                (by_files(made), Proof::Directory { made, path, osd_fsid, whoami, cluster })
+            }
+        }
+    }
+}

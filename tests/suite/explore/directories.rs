@@ -1,0 +1,96 @@
+//! An OSD in a directory, searched the same way: its id is made anew on a free disk.
+
+use osd_migrate::domain::observation::SlotState;
+use osd_migrate::sim::{Around, Happening, World, example};
+
+use super::search::Search;
+use super::{OURS, explore, explored, nothing};
+
+/// The free disk.
+const DISK: &str = "disk-new";
+
+/// What breaks by itself.
+fn machines(world: &World) -> Vec<Happening> {
+    let mut menu = super::machines(world);
+    let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
+    menu.extend(lit.flat_map(|node| world.looks_at_work(node)).map(Happening::LookDies));
+    menu
+}
+
+/// What people, and Rook, do: to the OSD, to the disk that it goes to, and to its directory.
+pub(super) fn people(world: &World) -> Vec<Happening> {
+    let mut menu = vec![
+        Happening::DiskSwapped(DISK.to_owned()),
+        Happening::Unconfirmed,
+        Happening::Unselected,
+        Happening::OthersFence,
+        Happening::FlagSet,
+        Happening::OperatorUp,
+        Happening::PersonOuts(OURS),
+        Happening::PersonReweighs(OURS),
+    ];
+    let (disk, below) = (&world.disks[DISK], &world.disks["disk-0"]);
+    if disk.held_by.is_none() && !world.is_run(disk) {
+        // Who writes to a disk opens it exclusively too.
+        menu.extend([Happening::DiskOverwritten(DISK.to_owned()), Happening::DiskFormatted(DISK.to_owned())]);
+    }
+    if below.directory().is_some() && !world.is_run(below) {
+        menu.push(Happening::DirectoryReplaced("disk-0".to_owned()));
+    }
+    if let Some(daemon) = world.kube.daemons.get(&OURS) {
+        menu.push(match daemon.replicas {
+            0 => Happening::PersonStarts(OURS),
+            _ => Happening::PersonStops(OURS),
+        });
+        menu.extend([
+            Happening::PersonEdits(OURS),
+            Happening::PersonDeletes(OURS),
+            Happening::PersonRecreates(OURS),
+        ]);
+    }
+    match world.ceph.slots.get(&OURS) {
+        // Not while an agent has the disk open: between its last proof and its first write nothing can tell it.
+        Some(slot) if slot.state == SlotState::Destroyed && disk.held_by.is_none() => {
+            menu.extend([Happening::PersonGivesBack(OURS), Happening::PersonPurges(OURS)]);
+        }
+        Some(slot) if !slot.up => menu.push(Happening::PersonPurges(OURS)),
+        Some(_) => {}
+        None => menu.push(Happening::OthersTakeId),
+    }
+    if world.kube.fence.is_some() {
+        menu.push(Happening::PersonUnfences);
+    }
+    menu
+}
+
+/// All of it.
+pub(super) fn everything(world: &World) -> Vec<Happening> {
+    let mut menu = machines(world);
+    menu.extend(people(world));
+    menu.extend(Around::ALL.map(|what| Happening::Around(what, true)));
+    menu
+}
+
+#[test]
+fn in_a_directory_a_fault_of_any_kind() {
+    explore("in a directory", example::in_directory, everything, (1, 0, 0));
+}
+
+#[test]
+fn in_a_directory_a_freeze() {
+    explore("in a directory", example::in_directory, nothing, (0, 1, 0));
+    let late = Search::new("in a directory, frozen late", example::in_directory, nothing, (0, 1, 0));
+    explored(&Search { freezes_late: true, ..late });
+}
+
+/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
+fn in_a_directory_wider_where_there_is_time() {
+    if std::env::var_os("EXPLORE_FULL").is_some() {
+        explore("in a directory", example::in_directory, everything, (1, 0, 1));
+        explore("in a directory", example::in_directory, machines, (1, 1, 0));
+        let late = Search::new("in a directory, frozen late", example::in_directory, people, (1, 1, 0));
+        explored(&Search { freezes_late: true, ..late });
+    }
+}

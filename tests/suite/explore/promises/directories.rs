@@ -1,0 +1,119 @@
+//! The promises of an OSD in a directory, whose id is made anew on a free disk.
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::inspection::{Content, NodeTask, RecordId};
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::next::Next;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::sim::{Effect, World, example, fsid_on};
+
+use super::super::state::{Done, State};
+use super::Broken;
+
+/// The open record of an OSD in a directory of that name.
+pub(super) fn record_of<'a>(state: &'a State, id: &RecordId) -> Option<&'a Record> {
+    state.ledger.records.values().find(|record| record.id == *id && record.is_in_directory())
+}
+
+/// P3: what is written over is the recorded disk, with nothing on it but what is ours, the slot given up; never the disk that a
+/// directory lies on.
+pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) -> Option<Broken> {
+    let (world, osd) = (&before.world, record.osd);
+    let found = &world.disks[disk];
+    let slot = |fsid| world.ceph.slots.values().any(|slot| slot.fsid == Some(fsid));
+    let claims = world.claims.get(&(osd, record.id.clone()));
+    let is_fine = match was {
+        Content::Blank => true,
+        Content::Tombstone { osd: of, old, .. } => (*of, *old) == (osd, record.old),
+        Content::Bluestore { osd_fsid, finished, .. } => {
+            claims.is_some_and(|claims| claims.contains(osd_fsid)) && !(*finished && slot(*osd_fsid))
+        }
+        Content::Osd { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
+    };
+    let is_it = record.device().is_some_and(|device| device.is_same_as(&found.identity));
+    let why = [
+        (!is_it || found.node != record.node, "which is not the disk of the record"),
+        (found.directory().is_some(), "on which a directory lies"),
+        (!is_fine, "which carries something else"),
+        (slot(record.old), "while a slot holds the old OSD"),
+        (world.is_run(found), "under a running daemon"),
+    ];
+    let why = why.iter().find(|(holds, _)| *holds).map(|(_, why)| why);
+    why.map(|why| format!("P3: {disk} was made {osd}, {why}: {was}"))
+}
+
+/// P3: what is removed is the directory of the record's OSD, which serves from it no more. What is left of its data without it, is
+/// asked of each step; that the new OSD has it all, when its agent is made.
+pub(super) fn cleared(before: &State, was: &Content, osd: OsdId) -> Option<Broken> {
+    let fsid = fsid_on(was);
+    if fsid != Some(example::fsid(osd, 0)) {
+        return Some(format!("P3: a directory was removed for {osd} that holds something else: {was}"));
+    }
+    let holds_it = before.world.ceph.slots.values().any(|slot| slot.fsid == fsid);
+    holds_it.then(|| format!("P3: the directory of {osd} was removed while a slot holds its OSD"))
+}
+
+/// P7: what the last look said of the disk that it is to go to.
+pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
+    if !record.is_in_directory() {
+        return None;
+    }
+    let reports = before.world.kube.reports.values().filter(|report| report.record == record.id);
+    let looks = reports.filter_map(|report| Some((report.attempt, &report.inspection.as_ref()?.content)));
+    let (_, content) = looks.max_by_key(|(attempt, _)| *attempt)?;
+    let broken =
+        || format!("P7: {} was stopped, and the disk that it is to go to carries {content}", record.osd);
+    (*content != Content::Blank).then(broken)
+}
+
+/// Of what a runner did: no directory is given up before the new OSD has its data, no weight of others is written over.
+pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -> Option<Broken> {
+    let Next::Do(act) = next else { return None };
+    match act {
+        Act::Agent { request, .. } if request.task == NodeTask::Clear => {
+            let is_made = done.effects.iter().any(|effect| matches!(effect, Effect::AgentMade(_)));
+            let there = before.world.kube.node_jobs.iter().any(|job| {
+                job.record == request.record && job.attempt == request.attempt && job.task == request.task
+            });
+            let why = lacks_data(&before.world, request.osd).filter(|_| is_made && !there)?;
+            Some(format!("P2: the directory of {} was given up, and the new OSD {why}", request.osd))
+        }
+        Act::RestoreCrush { osd, .. } => {
+            let weight = |state: &State| Some(state.world.ceph.slots.get(osd)?.crush.as_ref()?.weight);
+            let theirs = Some(example::THEIR_WEIGHT);
+            let was_recorded =
+                before.ledger.records.get(osd).is_some_and(|record| record.former_weight == theirs);
+            let is_lost = weight(before) == theirs && weight(after) != theirs && !was_recorded;
+            is_lost.then(|| format!("P6: the weight of {osd} was written over, which somebody else set"))
+        }
+        _ => None,
+    }
+}
+
+fn lacks_data(world: &World, osd: OsdId) -> Option<String> {
+    let slot = world.ceph.slots.get(&osd)?;
+    if !slot.up || slot.fsid == Some(example::fsid(osd, 0)) {
+        return Some("is not up".to_owned());
+    }
+    let mut pgs = world.placements.keys();
+    let lacking = pgs.find(|pg| world.up_set(pg).contains(&osd) && !world.complete_set(pg).contains(&osd));
+    lacking.map(|pg| format!("lacks PG {pg}"))
+}
+
+/// At the end: a directory whose OSD was made anew is gone, or told of.
+pub(super) fn left(state: &State) -> Option<Broken> {
+    let (world, ledger) = (&state.world, &state.ledger);
+    let is_made = |osd: OsdId| {
+        let fsid = world.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
+        let is_ours =
+            |fsid| world.claims.iter().any(|((of, _), claims)| *of == osd && claims.contains(&fsid));
+        fsid.is_some_and(is_ours) && !ledger.records.contains_key(&osd)
+    };
+    let of_path = |path: &str| path.trim_start_matches("/var/lib/rook/osd").parse().map(OsdId).ok();
+    world.disks.values().find_map(|disk| {
+        let path = disk.directory()?;
+        let is_told = ledger.nodes.get(&disk.node).is_some_and(|work| work.directories.contains_key(path));
+        let is_left = of_path(path).is_some_and(is_made) && !is_told;
+        is_left.then(|| format!("P9: {path} is left behind, and nobody is told"))
+    })
+}

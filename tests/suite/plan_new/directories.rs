@@ -1,0 +1,359 @@
+//! An OSD in a directory: which free disk its id is made anew on, and what becomes of its directory.
+
+use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::inspection::NodeTask;
+use osd_migrate::domain::next::Halt;
+use osd_migrate::domain::osd::Weight;
+use osd_migrate::domain::outlook::{self, Line, Now};
+use osd_migrate::domain::plan::Disks;
+use osd_migrate::show;
+use osd_migrate::sim::fsid_on;
+
+use super::*;
+
+const OSD: OsdId = OsdId(0);
+const GIB: u64 = 1 << 30;
+const PATH: &str = "/var/lib/rook/osd0";
+
+fn onto(record: &Record) -> &str {
+    let Door::Directory { path, onto } = &record.door else { panic!("{:?}", record.door) };
+    assert!(path.starts_with("/var/lib/rook/osd"), "{path}");
+    onto.by_id.first().unwrap()
+}
+
+fn line(run: &Run) -> Line {
+    let lines = outlook::lines(&run.policy, &run.ledger, &run.seen());
+    lines.into_iter().find(|line| line.osd == OSD).unwrap()
+}
+
+fn table(run: &Run) -> String {
+    let lines = outlook::lines(&run.policy, &run.ledger, &run.seen());
+    show::plan_table(&lines, &std::collections::BTreeMap::new(), &Disks::default())
+}
+
+fn is_destroy(act: &Act) -> bool {
+    matches!(act, Act::Destroy { .. })
+}
+
+fn is_task(act: &Act, task: NodeTask) -> bool {
+    matches!(act, Act::Agent { request, .. } if request.task == task)
+}
+
+#[test]
+fn its_nodes_disks_are_looked_at_first_and_the_record_holds_the_disk_before_anything_is_done() {
+    let mut run = Run::of(example::in_directory());
+    assert!(matches!(run.next(), Next::Save { why: Saving::Node { .. }, .. }));
+    let record = run.recorded();
+    assert_eq!((record.osd, onto(&record)), (OSD, "ata-disk-new"));
+    assert_eq!((record.former_weight, record.crush.weight), (Some(Weight::ONE), Weight::by_size(6 * GIB)));
+    assert!(record.evidence.is_none() && record.attempt.number == 1, "it is proven next");
+    let Act::Agent { request, .. } = run.acts(|act| is_task(act, NodeTask::Inspect)) else { panic!() };
+    assert_eq!(request.directory.unwrap().path, PATH);
+    let evidence = {
+        run.ledger = run.save(|why| *why == Saving::Proof);
+        run.ledger.records[&OSD].evidence.clone().unwrap()
+    };
+    assert!(evidence.device.by_id.contains("ata-disk-new"));
+    assert!(matches!(evidence.proof, Proof::Directory { path, .. } if path == PATH));
+}
+
+#[test]
+fn its_id_and_place_are_kept_its_weight_follows_the_disk_and_the_directory_goes_last() {
+    let mut run = Run::of(example::in_directory());
+    let before = run.world.ceph.slots[&OSD].clone();
+    let Act::RestoreCrush { former, item, .. } = run.acts(|act| matches!(act, Act::RestoreCrush { .. }))
+    else {
+        panic!()
+    };
+    assert_eq!((former, item.weight), (Some(Weight::ONE), Weight::by_size(6 * GIB)));
+    assert!(!run.world.ceph.slots[&OSD].up, "before it is started");
+    run.acts(|act| is_task(act, NodeTask::Clear));
+    let slot = &run.world.ceph.slots[&OSD];
+    let pg = run.world.placements.keys().next().unwrap();
+    assert!(slot.up && run.world.complete_set(pg).contains(&OSD), "it has its data");
+    assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH));
+    assert_eq!(run.finished(), []);
+    assert_eq!(run.world.disks["disk-0"].directory(), None);
+    let slot = &run.world.ceph.slots[&OSD];
+    assert_eq!(fsid_on(&run.world.disks["disk-new"].content), slot.fsid);
+    let (item, was) = (slot.crush.as_ref().unwrap(), before.crush.unwrap());
+    assert_eq!((&item.location, &item.device_class), (&was.location, &was.device_class));
+    assert_eq!((slot.reweight, slot.primary_affinity), (before.reweight, before.primary_affinity));
+    assert!(run.world.kube.looks.is_empty());
+}
+
+#[test]
+fn the_smallest_whole_disk_that_is_large_enough_and_blank_is_taken() {
+    let mut world = example::in_directory();
+    world.disks.get_mut("disk-new").unwrap().identity.size_bytes = 60 * GIB;
+    world.add_disk("a-large", "h1", 50 * GIB);
+    world.add_disk("b-small", "h1", GIB + GIB / 4);
+    world.add_disk("c-elsewhere", "h2", 2 * GIB);
+    world.add_disk("d-unnamed", "h1", 2 * GIB);
+    world.disks.get_mut("d-unnamed").unwrap().identity.by_id.clear();
+    world.add_disk("e-stone", "h1", 2 * GIB);
+    let (old, record) = (example::fsid(OsdId(9), 0), RecordId("earlier-1".to_owned()));
+    let stone = Content::Tombstone { cluster: world.ceph.fsid, osd: OsdId(9), old, record };
+    world.disks.get_mut("e-stone").unwrap().content = stone;
+    assert_eq!(onto(&Run::of(world.clone()).recorded()), "ata-a-large");
+    // 1 GiB is used, 1.1 must fit below 85 %.
+    world.add_disk("f-just", "h1", GIB * 11 / 10 * 100 / 85 + 20_000);
+    assert_eq!(onto(&Run::of(world).recorded()), "ata-f-just");
+}
+
+#[test]
+fn a_weight_that_the_size_does_not_change_is_left() {
+    let mut world = example::in_directory();
+    let tib = 1_u64 << 40;
+    world.disks.get_mut("disk-new").unwrap().identity.size_bytes = tib + tib / 25;
+    let mut run = Run::of(world);
+    let record = run.recorded();
+    assert_eq!((record.former_weight, record.crush.weight), (None, Weight::ONE));
+    run.until(|next| match next {
+        Next::Do(Act::RestoreCrush { .. }) => panic!("{next:?}"),
+        _ => matches!(next, Next::Finished(_)),
+    });
+    assert_eq!(run.world.ceph.slots[&OSD].crush.as_ref().unwrap().weight, Weight::ONE);
+}
+
+#[test]
+fn a_weight_that_somebody_else_set_meanwhile_stays() {
+    for after_it_is_up in [false, true] {
+        let mut run = Run::of(example::in_directory());
+        if after_it_is_up {
+            run.save(|why| *why == Saving::Up);
+        } else {
+            run.recorded();
+        }
+        run.world.happen(&Happening::PersonReweighs(OSD));
+        assert_eq!(run.finished(), []);
+        let weight = run.world.ceph.slots[&OSD].crush.as_ref().unwrap().weight;
+        assert_eq!(weight, example::THEIR_WEIGHT, "{after_it_is_up}");
+    }
+}
+
+#[test]
+fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_with_what_to_attach() {
+    let mut run = Run::of(example::two_in_directories());
+    assert_eq!(onto(&run.recorded()), "ata-disk-new");
+    let summary = run.summary();
+    let [(osd, why)] = &summary.refused[..] else { panic!("{summary:?}") };
+    assert_eq!(*osd, OsdId(1));
+    for part in ["node h1 has no free disk", "1.3 GiB", "useAllDevices", "osd-migrate plan --look"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    assert_eq!(run.world.disks["disk-0"].directory(), None);
+    assert_eq!(run.world.disks["disk-1"].directory(), Some("/var/lib/rook/osd1"));
+    let other = &run.world.ceph.slots[&OsdId(1)];
+    assert!(other.up && other.fsid == Some(example::fsid(OsdId(1), 0)), "it serves as before");
+    // With a second disk the next run goes on.
+    run.world.add_disk("disk-more", "h1", 6 * GIB);
+    run.policy.run = "second".to_owned();
+    assert_eq!(run.summary(), Summary::default());
+    assert_eq!(run.world.disks["disk-1"].directory(), None);
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_refused_with_the_bytes_and_becomes_a_new_osd_after_that() {
+    let mut world = example::in_directory();
+    world.disks.get_mut("disk-new").unwrap().identity.size_bytes = GIB + GIB / 4;
+    let mut run = Run::of(world);
+    let summary = run.summary();
+    assert!(summary.refused[0].1.contains("attach a whole one of at least 1389"), "{summary:?}");
+    assert!(run.world.ceph.slots[&OsdId(3)].up, "new OSDs come after those that are there");
+    assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH));
+}
+
+#[test]
+fn a_node_that_cannot_be_looked_at_keeps_its_directory_and_is_told() {
+    let mut run = Run::of(example::in_directory());
+    for _ in 0..3 {
+        run.until(|next| matches!(next, Next::Wait(Wait::Look { .. })));
+        let look = run.world.looks_at_work(&NodeName("h1".to_owned())).pop().unwrap();
+        run.world.happen(&Happening::LookDies(look));
+    }
+    let summary = run.summary();
+    assert!(summary.refused[0].1.contains("3 times"), "{summary:?}");
+    assert!(run.ledger.records.is_empty() && run.world.kube.looks.is_empty());
+}
+
+#[test]
+fn a_disk_that_is_not_free_after_all_is_left_and_another_one_is_taken_before_anything_is_stopped() {
+    let mut run = Run::of(example::in_directory());
+    run.world.add_disk("disk-second", "h1", 7 * GIB);
+    assert_eq!(onto(&run.recorded()), "ata-disk-new");
+    run.world.happen(&Happening::DiskFormatted("disk-new".to_owned()));
+    run.save(|why| *why == Saving::Withdrawn);
+    assert!(run.world.ceph.slots[&OSD].up && run.world.kube.daemons[&OSD].stopped_by.is_none());
+    let again = run.recorded();
+    assert_eq!(onto(&again), "ata-disk-second");
+    let problems = run.finished();
+    assert!(problems.iter().any(|(_, why)| why.contains("disk-new") && why.contains("ext4")), "{problems:?}");
+    assert!(matches!(run.world.disks["disk-new"].content, Content::Other { .. }));
+    assert_eq!(fsid_on(&run.world.disks["disk-second"].content), run.world.ceph.slots[&OSD].fsid);
+}
+
+#[test]
+fn a_directory_that_does_not_hold_the_osd_is_looked_at_again_and_its_osd_left_alone_serving() {
+    let mut run = Run::of(example::in_directory());
+    run.recorded();
+    // Another path than the one that its Deployment says: nothing is found there.
+    let proof = Proof::Directory {
+        made: osd_migrate::domain::osd::Kind::FilestoreDirectory,
+        path: "/elsewhere".to_owned(),
+        osd_fsid: example::fsid(OSD, 0),
+        whoami: OSD,
+        cluster: run.world.ceph.fsid,
+    };
+    run.world.disks.get_mut("disk-0").unwrap().proof = Some(proof);
+    let summary = run.summary();
+    assert!(summary.quarantined[0].1.contains("a blank disk"), "{summary:?}");
+    assert_eq!(run.ledger.records[&OSD].attempt.number, 3);
+    assert!(run.world.ceph.slots[&OSD].up);
+    // Its disk stays its own: nothing else is made on it.
+    assert_eq!(run.world.disks["disk-new"].content, Content::Blank);
+    assert!(!run.world.ceph.slots.contains_key(&OsdId(3)));
+}
+
+/// The slot is destroyed, and somebody takes the disk before the agent does.
+fn taken_past_destroy() -> (Run, Halt) {
+    let mut run = Run::of(example::in_directory());
+    run.acts(is_destroy);
+    run.world.happen(&Happening::DiskFormatted("disk-new".to_owned()));
+    let Next::Halt(halt) = run.until(|next| matches!(next, Next::Halt(_))) else { panic!() };
+    (run, halt)
+}
+
+#[test]
+fn a_disk_that_is_taken_past_destroy_halts_with_the_way_back_and_the_data_whole() {
+    let (run, halt) = taken_past_destroy();
+    let text = halt.to_string();
+    let old = example::fsid(OSD, 0);
+    for part in [
+        format!("ceph osd new {old} 0 -i <file with the key in {PATH}/keyring on node h1>"),
+        "a signature of ext4".to_owned(),
+        "/dev/disk/by-id/ata-disk-new of node h1".to_owned(),
+        "--replicas=1".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH));
+    assert!(matches!(run.world.disks["disk-new"].content, Content::Other { .. }));
+}
+
+#[test]
+fn a_disk_that_is_cleared_after_that_is_looked_at_again_and_taken() {
+    let (mut run, _) = taken_past_destroy();
+    assert!(matches!(run.next(), Next::Halt(_)), "as long as the last look is young");
+    run.world.disks.get_mut("disk-new").unwrap().content = Content::Blank;
+    run.world.happen(&Happening::Minutes(1));
+    assert_eq!(run.finished(), []);
+    assert_eq!(run.world.disks["disk-0"].directory(), None);
+}
+
+#[test]
+fn a_slot_that_is_given_back_after_that_serves_as_before_and_the_record_is_given_up() {
+    let (mut run, _) = taken_past_destroy();
+    run.world.happen(&Happening::PersonGivesBack(OSD));
+    let summary = run.summary();
+    assert_eq!(summary.refused[0].0, OSD);
+    let slot = &run.world.ceph.slots[&OSD];
+    assert_eq!(
+        (slot.up, slot.fsid, slot.noout, slot.noin),
+        (true, Some(example::fsid(OSD, 0)), false, false)
+    );
+    assert!(run.ledger.records.is_empty() && run.world.kube.kept.is_empty());
+    assert!(run.world.kube.fence.is_none());
+}
+
+#[test]
+fn a_directory_that_cannot_be_removed_is_told_with_the_command_and_the_osd_is_done() {
+    let mut run = Run::of(example::in_directory());
+    run.save(|why| *why == Saving::Up);
+    run.world.happen(&Happening::DirectoryReplaced("disk-0".to_owned()));
+    let ledger = run.save(|why| matches!(why, Saving::Uncleared { .. }));
+    let record = &ledger.records[&OSD];
+    assert!(record.closing && record.quarantine.is_none());
+    assert_eq!(
+        (record.attempt.task, record.milestones.last().unwrap().0.as_str()),
+        (NodeTask::Clear, "uncleared")
+    );
+    let summary = run.summary();
+    let told = format!(
+        "the old directory {PATH} is still on node h1: look at it, then rm -r --one-file-system {PATH}"
+    );
+    assert!(summary.problems.iter().any(|(_, why)| why.starts_with(&told)), "{summary:?}");
+    assert!(summary.quarantined.is_empty() && run.ledger.records.is_empty());
+    assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH), "it holds somebody else's OSD now");
+    assert!(run.world.ceph.slots[&OSD].up);
+}
+
+#[test]
+fn where_only_this_osd_is_asked_for_the_look_goes_and_no_new_osd_is_made() {
+    let mut run = Run::of(example::in_directory());
+    run.policy.select = [OSD].into();
+    run.world.add_disk("disk-second", "h1", 7 * GIB);
+    assert_eq!(run.summary(), Summary::default());
+    assert!(run.world.kube.looks.is_empty());
+    assert_eq!(
+        (run.world.disks["disk-second"].content.clone(), run.world.ceph.slots.len()),
+        (Content::Blank, 3)
+    );
+}
+
+#[test]
+fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
+    let mut run = Run::of(example::two_in_directories());
+    let unseen = line(&run);
+    assert!(matches!(&unseen.now, Now::Waits(Reason::NotLookedAt { why: None, .. })), "{unseen:?}");
+    assert_eq!((unseen.directory.as_deref(), unseen.onto), (Some(PATH), None));
+    assert!(
+        table(&run).contains("needs a free disk of node h1: osd-migrate plan --look tells"),
+        "{}",
+        table(&run)
+    );
+
+    run.ledger = run.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
+    assert_eq!(line(&run).now, Now::Next);
+    let text = table(&run);
+    for part in [
+        "on a free disk, same id",
+        "osd.0: its id is made anew on /dev/disk/by-id/ata-disk-new (6.0 GiB); CRUSH weight 1.00000 -> 0.00586",
+        "/var/lib/rook/osd0 is removed when its data is there",
+        "refused: needs-device",
+        "needs-device: it lies in a directory, and node h1 has no free disk for it",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let record = run.recorded();
+    assert_eq!(line(&run).onto.unwrap().device.by_id.first().map(String::as_str), Some(onto(&record)));
+}
+
+/// CRUSH gives PGs of it to others with its new weight, while it is down: its boot is nothing to them.
+#[test]
+fn pgs_that_its_new_weight_gave_to_others_are_waited_for_where_they_are() {
+    use osd_migrate::domain::gate::is_filled;
+    let world = example::in_directory();
+    let mut ceph = run_ceph(world);
+    let slot = ceph.slots[&OSD].clone();
+    let pg = ceph.pgs.keys().next().unwrap().clone();
+    let before = BTreeSet::from([pg.clone()]);
+    let filled = |ceph: &osd_migrate::domain::observation::Ceph, moves| {
+        is_filled((OSD, &slot), &before, moves, |_| false, ceph)
+    };
+    assert!(filled(&ceph, false) && filled(&ceph, true));
+    let moved = ceph.pgs.get_mut(&pg).unwrap();
+    (moved.up, moved.acting) = ([OsdId(1), OsdId(2), OsdId(9)].into(), [OsdId(1), OsdId(2), OsdId(9)].into());
+    moved.reported_epoch = osd_migrate::domain::osd::Epoch(1);
+    assert!(filled(&ceph, true) && !filled(&ceph, false));
+    ceph.pgs.get_mut(&pg).unwrap().state = ["active", "remapped", "backfilling"].map(str::to_owned).into();
+    assert!(!filled(&ceph, true));
+    let moved = ceph.pgs.get_mut(&pg).unwrap();
+    moved.state = ["active", "clean"].map(str::to_owned).into();
+    moved.up = [OsdId(1), OsdId(2)].into();
+    assert!(!filled(&ceph, true), "from when it was down");
+}
+
+fn run_ceph(world: World) -> osd_migrate::domain::observation::Ceph {
+    Run::of(world).seen().ceph
+}

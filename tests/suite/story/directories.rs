@@ -1,0 +1,98 @@
+//! An OSD in a directory goes the whole way onto a free disk, wherever the program dies or freezes on it.
+
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::inspection::Content;
+use osd_migrate::domain::osd::{OsdId, Weight};
+use osd_migrate::sim::{example, fsid_on};
+
+use super::crash::Sweep;
+use super::freeze;
+use super::play::{Play, assert_no_leftovers, closed, ends};
+
+const OSD: OsdId = OsdId(0);
+
+fn in_directory() -> Play {
+    Play::over(example::in_directory(), 1)
+}
+
+/// It is on the disk, as it was but for its weight; its directory is gone; nothing of ours is left.
+fn it_moved(play: &Play) {
+    let sim = play.sim.borrow();
+    let before = example::in_directory();
+    for (osd, end) in ends(&sim) {
+        let mut expected = before.ceph.slots[&osd].crush.clone().unwrap();
+        if osd == OSD {
+            expected.weight = Weight::by_size(6 << 30);
+        }
+        assert_eq!((end.class, end.crush), (Class::Conforming, Some(expected)), "{osd}");
+        assert_eq!(end.flags, (true, true, false, false), "{osd}: up, in, no flag left");
+        assert_eq!(end.reweight, before.ceph.slots[&osd].reweight, "{osd}");
+    }
+    let fsid = sim.world.ceph.slots[&OSD].fsid;
+    assert_eq!(fsid_on(&sim.world.disks["disk-new"].content), fsid);
+    assert_ne!(fsid, Some(example::fsid(OSD, 0)));
+    let below = &sim.world.disks["disk-0"];
+    assert_eq!(below.content, Content::Other { what: "the host's system".to_owned() });
+    assert_eq!(closed(&sim), [OSD]);
+    assert!(sim.world.kube.looks.is_empty());
+    assert_no_leftovers(&sim);
+}
+
+#[test]
+fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last() {
+    let play = in_directory();
+    assert_eq!(play.run(), Play::finished());
+    it_moved(&play);
+    let expected = [
+        "save computingDiff",
+        "do look",
+        "save orchestrating",
+        "save record",
+        "do agent",
+        "save proof",
+        "do keep",
+        "save stop",
+        "save fence",
+        "do fence",
+        "do hush",
+        "do stop",
+        "do destroy",
+        "save rebuild",
+        "do agent",
+        "save new",
+        "do restore-crush",
+        "do deploy",
+        "do unhush",
+        "do unfence",
+        "save unfenced",
+        "save up",
+        "save clear",
+        "do agent",
+        "save closing",
+        "do unhush",
+        "do sweep",
+        "save closed",
+        "save completed",
+        "do sweep-look",
+        "finished: nothing is left to do",
+    ];
+    assert_eq!(*play.log.borrow(), expected);
+    let (done, version) = (play.sim.borrow().done.len(), play.sim.borrow().version());
+    assert_eq!(play.run(), Play::finished());
+    assert_eq!(
+        (play.sim.borrow().done.len(), play.sim.borrow().version()),
+        (done, version),
+        "again: nothing"
+    );
+}
+
+#[test]
+fn wherever_the_program_dies_an_osd_in_a_directory_ends_on_its_disk() {
+    Sweep { play: in_directory, check: it_moved, ..Sweep::PLAIN }.run("in a directory", true);
+}
+
+#[test]
+fn a_runner_that_was_frozen_touches_neither_disk_nor_directory_afterwards() {
+    freeze::sweep(in_directory, it_moved, freeze::BEFORE, "in a directory, frozen before");
+    freeze::sweep(in_directory, it_moved, freeze::LATE, "in a directory, frozen late");
+}
