@@ -7,7 +7,7 @@ use super::osd_dump::OsdMap;
 use super::{
     Ceph, CephError, config_key_ls, health, osd_crush_dump, osd_df, osd_metadata, osd_stat, pg_dump, versions,
 };
-use crate::domain::observation::{self, Metadata, Pg};
+use crate::domain::observation::{self, Metadata, Pg, Pool};
 use crate::domain::osd::{OsdId, PgId};
 
 /// Reading both takes milliseconds and the map changes once a second at its busiest: more tries mean that something is wrong.
@@ -18,7 +18,7 @@ impl Ceph {
     /// are asked for the OSDs that it matters for.
     pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
         let (map, crush) = self.osd_map_with_crush().await?;
-        let (metadata, health, mixed_versions, used, pgs, encrypted) = tokio::try_join!(
+        let (metadata, health, releases, used, pgs, encrypted) = tokio::try_join!(
             self.read(osd_metadata::command(), osd_metadata::parse),
             self.read(health::command(), health::parse),
             self.read(versions::command(), versions::parse),
@@ -30,7 +30,7 @@ impl Ceph {
         for slot in seen.slots.values_mut() {
             slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
         }
-        Ok(observation::Ceph { health, mixed_versions, ..seen })
+        Ok(observation::Ceph { health, releases, ..seen })
     }
 
     /// The CRUSH dump tells no epoch, so the map must be the same before and after it.
@@ -59,6 +59,9 @@ fn join(
         slot.crush = crush.items.remove(osd);
         slot.metadata = metadata.remove(osd);
         slot.used_bytes = used.get(osd).copied();
+        if slot.metadata.as_ref().is_some_and(|metadata| metadata.store.is_filestore()) {
+            slot.used_bytes = slot.used_bytes.map(|used| used.min(explained(*osd, &pools, &pgs)));
+        }
     }
     for (id, pool) in &mut pools {
         let domain = rules.get(id).and_then(|rule| crush.failure_domains.get(rule));
@@ -70,7 +73,7 @@ fn join(
         epoch,
         flags,
         health: std::collections::BTreeSet::new(),
-        mixed_versions: false,
+        releases: observation::Releases::One,
         nearfull_ratio,
         pools,
         slots,
@@ -79,6 +82,20 @@ fn join(
         ok_to_stop: BTreeMap::new(),
         auth: BTreeMap::new(),
     }
+}
+
+/// What the PGs on an OSD explain of the bytes used there: their objects, a fifth for attributes, omap and what a file wastes of
+/// its last block, and a GiB for maps and logs.
+///
+/// Filestore tells how full its file system is (`statfs`), and a directory's is the host's own: whatever lies there would count.
+fn explained(osd: OsdId, pools: &BTreeMap<u64, Pool>, pgs: &BTreeMap<PgId, Pg>) -> u64 {
+    let share = |pg: &Pg| {
+        let chunks = pools.get(&pg.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
+        pg.bytes / u64::from(chunks.max(1))
+    };
+    let is_there = |pg: &&Pg| pg.acting.contains(&osd) || pg.up.contains(&osd);
+    let objects: u64 = pgs.values().filter(is_there).map(share).sum();
+    objects.saturating_add(objects / 5).saturating_add(1 << 30)
 }
 
 #[cfg(test)]
@@ -97,5 +114,23 @@ mod tests {
         assert!(slot.metadata.as_ref().unwrap().store.is_filestore());
         assert_eq!((slot.used_bytes, seen.slots[&OsdId(2)].used_bytes), (Some(4096), None));
         assert_eq!(seen.pools[&2].failure_domain, "host");
+    }
+
+    #[test]
+    fn what_others_have_in_the_file_system_of_a_filestore_is_not_its_own() {
+        let metadata = osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap();
+        let osd = |is_filestore: bool| {
+            *metadata.iter().find(|(_, metadata)| metadata.store.is_filestore() == is_filestore).unwrap().0
+        };
+        let (filestore, bluestore) = (osd(true), osd(false));
+        let used = BTreeMap::from([(filestore, 500 << 30), (bluestore, 500 << 30)]);
+        let (map, crush) = (osd_dump::tests::fine(), osd_crush_dump::tests::fine());
+        let pgs = pg_dump::parse(&samples::answer("16.2.15", "pg-dump")).unwrap();
+        let is_on = |pg: &&Pg| pg.acting.contains(&filestore);
+        let objects: u64 = pgs.values().filter(is_on).map(|pg| pg.bytes).sum();
+        assert!(objects > 0);
+        let seen = join(map, crush, metadata, &used, pgs);
+        assert_eq!(seen.slots[&filestore].used_bytes, Some(objects + objects / 5 + (1 << 30)));
+        assert_eq!(seen.slots[&bluestore].used_bytes, Some(500 << 30));
     }
 }

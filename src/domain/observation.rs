@@ -34,8 +34,8 @@ pub struct Ceph {
     pub flags: BTreeSet<String>,
     /// Codes of `health` that are raised (`OSD_NEARFULL`, `POOL_FULL` ...).
     pub health: BTreeSet<String>,
-    /// An upgrade is going on: running daemons report more than one release (`ceph versions`).
-    pub mixed_versions: bool,
+    /// Whether its daemons are of one release.
+    pub releases: Releases,
     /// `nearfull_ratio` of the osdmap in 1/10000.
     pub nearfull_ratio: u32,
     /// Pools by id.
@@ -50,6 +50,19 @@ pub struct Ceph {
     pub ok_to_stop: BTreeMap<BTreeSet<OsdId>, OkToStop>,
     /// Whether `auth get osd.N` finds an entity, for the OSDs that were asked.
     pub auth: BTreeMap<OsdId, bool>,
+}
+
+/// Releases of the daemons that run (`ceph versions`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Releases {
+    /// All are of one.
+    #[default]
+    One,
+    /// Mons and mgrs are of one release from 18 on, which has no Filestore, and others are behind: an upgrade that goes on, or one
+    /// that stands because OSDs with Filestore can't follow.
+    OthersBehind,
+    /// Anything else: an upgrade goes on.
+    Several,
 }
 
 /// A pool.
@@ -107,7 +120,7 @@ pub struct Slot {
     pub crush: Option<CrushItem>,
     /// `ceph osd metadata`: of the daemon that booted last in this slot, also when it is down now.
     pub metadata: Option<Metadata>,
-    /// Bytes used on it (`osd df`), where the mgr knows.
+    /// Bytes used on it (`osd df`), where the mgr knows; of a Filestore not more than its PGs explain.
     pub used_bytes: Option<u64>,
     /// The mons keep a dm-crypt key for its fsid (`config-key ls`: `dm-crypt/osd/<fsid>/luks`): `ceph-volume lvm --dmcrypt` made it.
     pub dmcrypt_key: bool,

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::{Around, Effect, Happening, World, fsid_on};
 use crate::domain::inspection::{Content, Proof};
-use crate::domain::observation::{JobState, Metadata, Order, OrderKind, SlotState};
+use crate::domain::observation::{JobState, Metadata, Order, OrderKind, Releases, SlotState};
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 
 /// Fsid and cluster of somebody else's OSD.
@@ -355,7 +355,7 @@ impl World {
                 self.kube.rook_prepares = job.into_iter().collect();
             }
             Around::Draining => self.kube.draining_failure_domain = on.then(|| "h2".to_owned()),
-            Around::Upgrade => self.ceph.mixed_versions = on,
+            Around::Upgrade => self.ceph.releases = if on { Releases::Several } else { Releases::One },
             Around::Nearfull => health(&mut self.ceph, "OSD_NEARFULL"),
             Around::MonDown => health(&mut self.ceph, "MON_DOWN"),
             Around::External => self.kube.declaration.external = on,

@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::{Disk, Placement, World};
 use crate::domain::inspection::RecordId;
-use crate::domain::observation::{Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Slot, SlotState};
+use crate::domain::observation::{
+    Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Releases, Slot, SlotState,
+};
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
@@ -162,7 +164,7 @@ impl Shape {
                 epoch: Epoch(10),
                 flags: BTreeSet::new(),
                 health: BTreeSet::new(),
-                mixed_versions: false,
+                releases: Releases::One,
                 nearfull_ratio: 8500,
                 pools: BTreeMap::new(),
                 slots: BTreeMap::new(),

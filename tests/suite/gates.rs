@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::ledger::Record;
-use osd_migrate::domain::observation::{OkToStop, Operator};
+use osd_migrate::domain::observation::{OkToStop, Operator, Releases};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId};
 
-use crate::support::build::{BY_HAND, GIB, POOL, World, members, node_of, pg_id, states};
+use crate::support::build::{BY_HAND, FILESTORE, GIB, POOL, World, members, node_of, pg_id, states};
 use crate::support::check;
 
 const OURS: &str = "osd-migrate-test";
@@ -69,7 +69,7 @@ fn what_is_around_the_pgs_closes_both_gates() {
             |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),
             |g| matches!(g, Gate::Shut(Reason::Draining { domain }) if domain == "h3"),
         ),
-        (|w| w.seen.ceph.mixed_versions = true, |g| *g == Gate::Shut(Reason::Upgrading)),
+        (|w| w.seen.ceph.releases = Releases::Several, |g| *g == Gate::Shut(Reason::Upgrading)),
         (
             |w| health(w, "OSD_NEARFULL"),
             |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "OSD_NEARFULL"),
@@ -537,5 +537,17 @@ fn a_reason_that_asks_for_a_hand_says_what_to_type() {
         text(changed(|w| w.seen.kube.fence = Some("x".to_owned()))).contains("kubectl label cephcluster")
     );
     assert!(text(changed(|w| health(w, "OSD_FULL"))).contains("ceph health detail"));
-    assert!(text(changed(|w| w.seen.ceph.mixed_versions = true)).contains("ceph versions"));
+    assert!(text(changed(|w| w.seen.ceph.releases = Releases::Several)).contains("ceph versions"));
+}
+
+/// A half-upgraded cluster: Ceph 18 has no Filestore, so the upgrade stands until this is done.
+#[test]
+fn an_upgrade_that_waits_for_filestore_is_no_upgrade_that_goes_on() {
+    let behind = |w: &mut World| w.seen.ceph.releases = Releases::OthersBehind;
+    assert_eq!(changed(behind), Gate::Open);
+    let without_filestore = |w: &mut World| {
+        behind(w);
+        w.slot(FILESTORE).metadata.as_mut().unwrap().store.0 = "bluestore".to_owned();
+    };
+    assert_eq!(changed(without_filestore), Gate::Shut(Reason::Upgrading));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::next::Wait;
-use osd_migrate::domain::observation::{OkToStop, Order, OrderKind};
+use osd_migrate::domain::observation::{OkToStop, Order, OrderKind, Releases};
 use osd_migrate::domain::osd::{OsdId, PgId};
 use osd_migrate::domain::outlook::{self, Now};
 use osd_migrate::domain::plan::Disks;
@@ -72,7 +72,7 @@ fn an_osd_that_can_not_be_begun_shows_why() {
 fn a_first_look_shows_what_else_is_in_the_way_before_it_asks_for_the_confirmation() {
     let world = World::new().with(|w| {
         w.seen.kube.declaration.confirmed = false;
-        w.seen.ceph.mixed_versions = true;
+        w.seen.ceph.releases = Releases::Several;
     });
     assert_eq!(now(&world, BY_HAND), Now::Waits(Reason::Upgrading));
 }
@@ -84,7 +84,7 @@ fn an_osd_of_a_thin_pool_shows_that_it_must_be_drained_whatever_else_is_the_matt
             let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
             (pool.size, pool.data_chunks) = (size, data_chunks);
             w.seen.kube.declaration.confirmed = false;
-            w.seen.ceph.mixed_versions = true;
+            w.seen.ceph.releases = Releases::Several;
         })
     };
     for world in [thin(1, None), thin(2, None), thin(3, Some(2))] {

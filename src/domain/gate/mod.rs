@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use super::act::Spare;
 use super::guard::is_out;
 use super::ledger::Record;
-use super::observation::{Ceph, Observation, OkToStop};
+use super::observation::{Ceph, Observation, OkToStop, Releases, Slot};
 use super::osd::{NodeName, OsdId};
 use data::{all_clean, all_clean_or_starving, fresh, only_ours_lacks};
 
@@ -205,8 +205,19 @@ fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
         kube.draining_failure_domain
             .as_ref()
             .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
-        shut_if(seen.ceph.mixed_versions, || Reason::Upgrading),
+        shut_if(is_upgrading(seen), || Reason::Upgrading),
     ])
+}
+
+/// Daemons of several releases run. Where mons and mgrs are ahead, and an OSD with Filestore is there that can't follow them, the
+/// upgrade stands and waits for this: Rook, which would go on with it, is kept away all the while.
+fn is_upgrading(seen: &Observation) -> bool {
+    let metadata = |slot: &Slot| slot.metadata.as_ref().is_some_and(|metadata| metadata.store.is_filestore());
+    match seen.ceph.releases {
+        Releases::One => false,
+        Releases::OthersBehind => !seen.ceph.slots.values().any(metadata),
+        Releases::Several => true,
+    }
 }
 
 fn node_ready(node: &NodeName, seen: &Observation) -> Gate {

@@ -20,7 +20,7 @@ own etc-ceph /etc/ceph
 own ceph /var/lib/ceph
 own log/ceph /var/log/ceph
 own rook /var/lib/rook
-own storage /var/storage
+mkdir /var/storage
 mkdir -p /var/lib/ceph/{osd,bootstrap-osd,mon,mgr,crash,tmp}
 chown ceph:ceph /etc/ceph /var/lib/ceph /var/lib/ceph/* /var/log/ceph
 

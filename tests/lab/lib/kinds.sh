@@ -4,7 +4,7 @@
 KINDS="raw raw-part raw-db bluestore-dev bluestore-dev-db bluestore-hand-part bluestore-dir bluestore-part bluestore-part-db"
 KINDS+=" filestore-dir filestore-part filestore-ext4 filestore-journal rook-part rook-part-db rook-filestore"
 LEGACY_DATA=/var/lib/rook # Rook <= 1.2 kept OSD data at <dataDirHostPath>/osd<id>
-STORAGE=/var/storage      # and of `directories[].path` P at P/osd<id>; here every P is below this
+STORAGE=/var/storage      # and of `directories[].path` P at P/osd<id>; here every P is below this, on a disk HOST-system
 PARTUUID=/dev/disk/by-partuuid
 # ceph-disk's partition types
 CEPH_DATA=4fbd7e29-9d25-41b8-afd0-062c0ceff05d CEPH_JOURNAL=45b0969e-9b03-4f30-b4c6-b4b80ceff106
@@ -27,7 +27,10 @@ make_disk() { # ID KIND
   set_fact "$id" host "$h"
   set_fact "$id" kind "$kind"
   case $kind in
-    *-dir) set_fact "$id" dir "$STORAGE/data$id/osd$id"; return ;;
+    *-dir)
+      set_fact "$id" dir "$STORAGE/data$id/osd$id"
+      storage "$h" >> "$DIR/log/osd.$id.log" 2>&1 || die "no file system for osd.$id (see $DIR/log/osd.$id.log)"
+      return ;;
     raw*) ;;
     *) set_fact "$id" dir "$LEGACY_DATA/osd$id" ;;
   esac
@@ -78,6 +81,12 @@ lay_out() { # ID KIND HOST DISK
   write_table "$h" "${SHARED:-$disk}"
 }
 
+storage() { # HOST: the file system of its directories, not the machine's own: how full that is, is no matter here
+  local disk
+  ! grep -q "^$1 $1-system " "$DIR/disks" || return 0
+  disk=$(new_disk "$1" "$1-system" 20) || return 1
+  on "$1" bash -e -c 'mkfs.xfs -q -i size=2048 "$1"; mount "$1" "$2"' - "$disk" "$STORAGE"
+}
 one_more_disk() { # ID HOST FACT
   local d
   d=$(new_disk "$2" "osd$1-$3" "$DISK_GIB") && set_fact "$1" "$3" "$d"

@@ -56,7 +56,7 @@ fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
     type Change = fn(&mut World);
     let changes: [Change; 7] = [
         |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
-        |w| w.seen.ceph.mixed_versions = true,
+        |w| w.seen.ceph.releases = Releases::Several,
         |w| w.seen.kube.fence = Some("theirs".to_owned()),
         |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
         |w| w.seen.kube.draining_failure_domain = Some("h3".to_owned()),

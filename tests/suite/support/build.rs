@@ -17,7 +17,7 @@ use osd_migrate::domain::ledger::{Ledger, Record};
 use osd_migrate::domain::next::{Next, Saving};
 use osd_migrate::domain::observation::{
     Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator, Pg, Pod, Pool,
-    Slot, SlotState,
+    Releases, Slot, SlotState,
 };
 use osd_migrate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Kind, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId,
@@ -270,7 +270,7 @@ pub(crate) fn observation() -> Observation {
             epoch: Epoch(100),
             flags: BTreeSet::new(),
             health: BTreeSet::new(),
-            mixed_versions: false,
+            releases: Releases::One,
             nearfull_ratio: 8500,
             pools: BTreeMap::from([(
                 POOL,

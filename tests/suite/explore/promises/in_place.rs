@@ -7,7 +7,7 @@ use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::inspection::{Content, NodeTask};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
-use osd_migrate::domain::observation::{JobState, SlotState};
+use osd_migrate::domain::observation::{JobState, Releases, SlotState};
 use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::sim::{World, fsid_on};
 
@@ -109,7 +109,7 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
         (!ceph.flags.is_empty(), "a flag of the cluster is set"),
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
-        (ceph.mixed_versions, "an upgrade goes on"),
+        (ceph.releases != Releases::One, "an upgrade goes on"),
         (ceph.health.contains("OSD_NEARFULL"), "Ceph is nearly full"),
         (kube.declaration.external, "the CephCluster is external"),
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),

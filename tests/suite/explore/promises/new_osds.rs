@@ -4,7 +4,7 @@ use osd_migrate::domain::act::{Act, Deploy};
 use osd_migrate::domain::inspection::{Content, NodeTask, Proof, RecordId};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
-use osd_migrate::domain::observation::{Observation, SlotState};
+use osd_migrate::domain::observation::{Observation, Releases, SlotState};
 use osd_migrate::domain::osd::{NodeName, OsdFsid, OsdId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
@@ -181,7 +181,7 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
         ),
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
         (kube.draining_failure_domain.is_some(), "Rook lets a domain be drained"),
-        (ceph.mixed_versions, "an upgrade goes on"),
+        (ceph.releases != Releases::One, "an upgrade goes on"),
         (kube.declaration.external, "the CephCluster is external"),
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
         (node.is_none_or(|node| !node.ready), "its node is not Ready"),
