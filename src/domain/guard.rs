@@ -145,7 +145,7 @@ guards! {
     RecordOpen,
     /// Before `noin` is lifted, the mark `new` is taken off, so that the next boot keeps the reweight.
     UnhushKeepsReweight,
-    // The phase table, the steps, the plan (domain/phase.rs, domain/step/, domain/plan.rs).
+    // The phase table, the steps, the plan (domain/phase/, domain/step/, domain/plan/).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
     /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.

@@ -69,7 +69,9 @@ impl World {
                 false
             }
         };
-        let at_home = daemon.node.as_ref() == Some(&disk.node);
+        // One in a directory is started from there, and from nowhere else.
+        let starts_it = daemon.data_dir.is_none() || daemon.data_dir.as_deref() == disk.directory();
+        let at_home = daemon.node.as_ref() == Some(&disk.node) && starts_it;
         let may = starts && finished && at_home && disk.held_by.is_none() && self.has_key(osd);
         (may && !self.broken.contains(&osd) && self.has_power(&disk.node)).then_some(fsid)
     }

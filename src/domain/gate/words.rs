@@ -148,7 +148,8 @@ impl fmt::Display for Reason {
             ),
             Self::NeedsDevice { node, bytes, selected } => write!(
                 f,
-                "it lies in a directory, and node {node} has no free disk for it: attach a whole one of at least {bytes} bytes ({})                  that the CephCluster selects ({selected}); osd-migrate plan --look tells why others are not taken",
+                "it lies in a directory, and node {node} has no free disk for it: attach a whole one of at least {bytes} bytes ({}) \
+                 that the CephCluster selects ({selected}); osd-migrate plan --look tells why others are not taken",
                 gib(*bytes)
             ),
             Self::NotLookedAt { node, why: None } => {

@@ -6,6 +6,10 @@ use crate::domain::gate::Reason;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
+/// Minutes for which the last look at a disk that is not free holds after a halt: a run that comes later looks again, since a
+/// person may have cleared it.
+pub const TAKEN_MINUTES: i64 = 3;
+
 /// Why a person is needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Halt {
@@ -88,7 +92,8 @@ impl fmt::Display for Halt {
                 write!(
                     f,
                     "{osd} is destroyed, its data whole in its directory, but the disk {disk} of node {node}, on which its id was to be \
-                     made anew, is not free any more: {found}. Clear that disk and run again, or let the OSD serve as it was. "
+                     made anew, is not free any more: {found}. Clear that disk and run again, {TAKEN_MINUTES} minutes after this at the earliest; or let \
+                     the OSD serve as it was. "
                 )?;
                 give_back(*osd, *old, key, f)
             }

@@ -3,7 +3,7 @@
 mod halt;
 mod wait;
 
-pub use halt::Halt;
+pub use halt::{Halt, TAKEN_MINUTES};
 pub use wait::Wait;
 
 use std::collections::BTreeSet;

@@ -34,6 +34,7 @@ pub(super) fn next(
     let (work, inventory) = match nodes::known(policy, ledger, &node, seen) {
         nodes::Known::Disks(work, inventory) => (work, inventory),
         nodes::Known::Next(next) => return Ok(next),
+        nodes::Known::Done => return Err(needs_device(osd, &node, seen)),
         nodes::Known::Never(why) => return Err(Reason::NotLookedAt { node, why: Some(why) }),
     };
     let processed = provision::process(&node, inventory, seen, policy.store_on_file);
@@ -65,11 +66,7 @@ fn choose<'a>(
     let fits = |vacancy: &&Vacancy| gate::room(vacancy.device.size_bytes, used, seen) == Gate::Open;
     let whole = free.filter(|(disk, vacancy)| can_take(disk, vacancy)).map(|(_, vacancy)| vacancy);
     let smallest = whole.filter(fits).min_by_key(|vacancy| (vacancy.device.size_bytes, &vacancy.stable));
-    let vacancy = smallest.ok_or_else(|| Reason::NeedsDevice {
-        node: node.clone(),
-        bytes: gate::least_room(used, seen),
-        selected: provision::selected(node, seen),
-    })?;
+    let vacancy = smallest.ok_or_else(|| needs_device(osd, node, seen))?;
     let before = slot.and_then(|slot| slot.crush.as_ref()).map(|item| item.weight);
     let after = |before: Weight| (before, before.following(vacancy.device.size_bytes));
     Ok(Onto {
@@ -77,6 +74,12 @@ fn choose<'a>(
         layout: vacancy.layout.clone(),
         weight: before.map(after).filter(|(before, after)| before != after),
     })
+}
+
+fn needs_device(osd: OsdId, node: &NodeName, seen: &Observation) -> Reason {
+    let used = seen.ceph.slots.get(&osd).and_then(|slot| slot.used_bytes).unwrap_or_default();
+    let (bytes, selected) = (gate::least_room(used, seen), provision::selected(node, seen));
+    Reason::NeedsDevice { node: node.clone(), bytes, selected }
 }
 
 /// A whole disk with a name that outlives a reboot, and nothing on it: not even a tombstone, which the proof of a free disk does

@@ -61,6 +61,8 @@ pub(super) enum Known<'a> {
     Next(Next),
     /// It can't be looked at: why.
     Never(String),
+    /// This run is done with it, and its look is swept.
+    Done,
 }
 
 /// The disks of one node, looked at by this run: for what is done there before its turn for new OSDs comes.
@@ -78,9 +80,8 @@ pub(super) fn known<'a>(
         _ if work.failures >= MAX_FAILURES => Known::Never(work.message.clone()),
         (NodeStatus::ComputingDiff, _) => Known::Next(walk.look(node, work)),
         (NodeStatus::Orchestrating | NodeStatus::Completed, Some(inventory)) => Known::Disks(work, inventory),
-        (NodeStatus::Orchestrating | NodeStatus::Completed, None) => {
-            Known::Next(walk.look_anew(node, work.failures))
-        }
+        (NodeStatus::Orchestrating, None) => Known::Next(walk.look_anew(node, work.failures)),
+        (NodeStatus::Completed, None) => Known::Done,
     }
 }
 

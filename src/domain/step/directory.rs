@@ -3,13 +3,9 @@
 use super::{MAX_FAILURES, Step};
 use crate::domain::inspection::{NodeReport, NodeTask};
 use crate::domain::ledger::{Attempt, Door};
-use crate::domain::next::{Halt, Next, Saving};
+use crate::domain::next::{Halt, Next, Saving, TAKEN_MINUTES};
 use crate::domain::osd::DeviceIdentity;
 use crate::domain::phase;
-
-/// Minutes for which the last look at a disk that is not free holds after a halt: then it is looked at again, since a person may
-/// have cleared it.
-const TAKEN_MINUTES: i64 = 1;
 
 impl Step<'_> {
     /// Where the key of the old OSD is, while its data is there.

@@ -1,4 +1,4 @@
-//! The one thing that is done next for one OSD, by its phase. With `phase.rs` this is the table of `design.md` section 5.
+//! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of `design.md` section 5.
 //!
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
 //! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone) and `up` (from the new one to the closed record).

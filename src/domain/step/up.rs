@@ -34,7 +34,7 @@ impl Step<'_> {
         if let Some(next) = self.hush().filter(|_| !self.facts.up) {
             return next;
         }
-        if let Some(next) = self.weigh().filter(|_| !self.facts.up) {
+        if let Some(next) = self.weigh() {
             return next;
         }
         let volume =
@@ -65,7 +65,7 @@ impl Step<'_> {
         }))
     }
 
-    /// The weight of the new disk's size, while the OSD is down: what moves for it moves once. One that others set stays.
+    /// The weight of the new disk's size, before the OSD is started: what moves for it moves once. One that others set stays.
     fn weigh(&self) -> Option<Next> {
         let record = self.record;
         let found = self.seen.ceph.slots.get(&record.osd)?.crush.as_ref();
