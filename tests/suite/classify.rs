@@ -84,18 +84,10 @@ fn what_is_declared_of_the_systems_disk_is_not_meant_for_an_osd_in_a_directory()
 #[test]
 fn each_way_in_which_an_osd_was_made_is_told_apart() {
     type Change = fn(&mut World);
-    let cases: [(OsdId, Change, Kind); 9] = [
+    let cases: [(OsdId, Change, Kind); 8] = [
         (FILESTORE, |_| {}, Kind::FilestorePartition),
         // The directory lies on a partition of the system's disk: what counts is that nothing is mounted for it.
         (FILESTORE, in_directory, Kind::FilestoreDirectory),
-        (
-            FILESTORE,
-            |w| {
-                w.daemon(FILESTORE).activates = true;
-                w.slot(FILESTORE).metadata.as_mut().unwrap().device_mapper = true;
-            },
-            Kind::FilestoreLvm,
-        ),
         (BY_HAND, |_| {}, Kind::BluestoreByHand),
         (
             BY_HAND,
@@ -139,34 +131,34 @@ fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
 
 #[test]
 fn what_is_not_as_wanted_is_named() {
-    let mismatch = |change: fn(&mut World)| match class_of(&World::new().with(change), RAW) {
-        Class::Mismatched(mismatch) => mismatch,
-        other => panic!("{other:?}"),
-    };
-    let plain_to_encrypted = mismatch(|w| w.seen.kube.declaration.storage = encrypted());
-    let expected = Mismatch { made: Kind::Raw, differs: [Difference::ToBeEncrypted].into() };
-    assert_eq!(plain_to_encrypted, expected);
-    let to_plain = mismatch(|w| {
-        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
-        w.slot(RAW).dmcrypt_key = true;
-    });
-    assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
-    let both = mismatch(|w| {
-        w.seen.kube.declaration.storage = encrypted();
-        w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());
-    });
-    assert_eq!(both.differs.len(), 2);
-    assert!(both.to_string().contains("store bluestore, wanted bluestore-rdr"), "{both}");
+    let other_store = |w: &mut World| w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());
+    let class = class_of(&World::new().with(other_store), RAW);
+    let Class::Mismatched(mismatch) = &class else { panic!("{class:?}") };
+    assert_eq!((mismatch.made, mismatch.differs.len()), (Kind::Raw, 1));
+    assert!(class.to_string().contains("store bluestore, wanted bluestore-rdr"), "{class}");
 }
 
+/// Each is known for what it is, and left alone.
 #[test]
-fn the_raw_kind_with_encryption_is_known_by_its_deployment() {
-    let world = World::new().with(|w| {
-        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+fn what_lies_on_volumes_or_is_to_is_named_and_left_alone() {
+    let on_lvm = |w: &mut World, osd: OsdId| w.slot(osd).metadata.as_mut().unwrap().device_mapper = true;
+    assert!(not_built(RAW, |w| w.seen.kube.declaration.storage = encrypted()).contains("encrypted"));
+    assert!(not_built(BY_HAND, |w| w.seen.kube.declaration.storage = encrypted()).contains("encrypted"));
+    let with_key = |w: &mut World| {
+        on_lvm(w, RAW);
+        w.slot(RAW).dmcrypt_key = true;
+    };
+    assert!(not_built(RAW, with_key).contains("on LVM, encrypted"));
+    let raw_crypt = |w: &mut World| {
+        on_lvm(w, RAW);
         w.daemon(RAW).mode = Some(Mode::Raw);
-    });
-    let class = class_of(&world, RAW);
-    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    };
+    assert!(not_built(RAW, raw_crypt).contains("raw, encrypted"));
+    let filestore = |w: &mut World| {
+        on_lvm(w, FILESTORE);
+        w.daemon(FILESTORE).activates = true;
+    };
+    assert!(not_built(FILESTORE, filestore).contains("Filestore on LVM"));
 }
 
 #[test]

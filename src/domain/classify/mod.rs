@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inspection::Proof;
 use super::observation::{Daemon, Metadata, Observation, Slot, SlotState};
-use super::osd::{Kind, Layout, ObjectStore, OsdId};
+use super::osd::{Kind, Layout, Mode, ObjectStore, OsdId};
 
 mod kind;
 mod target;
@@ -217,6 +217,9 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     if !keeps_ids(&metadata.ceph_version) {
         return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
     }
+    if let Some(what) = not_taken_yet(made, wanted.as_ref().ok()) {
+        return not_yet(&what);
+    }
     match wanted {
         Ok(layout) if metadata.store.0 == "bluestore-rdr" && layout.store.0 == "bluestore" => {
             Class::Refused(Refusal::NoWayBack)
@@ -224,6 +227,15 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         Ok(_) if made.is_legacy() => Class::Legacy(made),
         Ok(layout) => Class::Mismatched(Mismatch { made, differs: differences(made, metadata, &layout) }),
         Err(refusal) => Class::Refused(refusal),
+    }
+}
+
+/// What lies on volumes or under dm-crypt, or is to: the agent does not take it away yet, nor makes it of an OSD that is there.
+fn not_taken_yet(made: Kind, wanted: Option<&Layout>) -> Option<String> {
+    match (made, wanted) {
+        (Kind::FilestoreLvm | Kind::RawCrypt | Kind::Lvm | Kind::LvmCrypt, _) => Some(made.to_string()),
+        (_, Some(layout)) if layout.mode == Mode::Lvm => Some(format!("a target of {layout}")),
+        (_, Some(_) | None) => None,
     }
 }
 
