@@ -161,7 +161,7 @@ pub struct Record {
     pub claims: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
-    /// Of one that may get other PGs than it had: the epoch in which it came up, and when that was seen first.
+    /// Of one that goes to a free disk: the epoch in which it came up, and when that was seen first.
     #[serde(default)]
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
@@ -202,9 +202,9 @@ impl Record {
         }
     }
 
-    /// CRUSH may give other PGs to it than it had, which nobody can tell beforehand.
+    /// It goes to another disk: with its weight CRUSH may give other PGs to it than it had, which nobody can tell beforehand.
     pub fn gets_others(&self) -> bool {
-        self.is_new() || self.former_weight.is_some()
+        self.is_new() || self.is_in_directory()
     }
 
     /// Which of the OSD's flags (`noout`, `noin`) that are set now are ours to lift.

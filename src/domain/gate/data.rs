@@ -171,6 +171,12 @@ pub fn is_filled(
         })
 }
 
+/// A PG that an OSD held before, that CRUSH gave to others since, and that is not clean there.
+pub fn moved_unclean<'a>(osd: OsdId, before: &BTreeSet<PgId>, ceph: &'a Ceph) -> Option<(&'a PgId, &'a Pg)> {
+    let mut moved = ceph.pgs.iter().filter(|(id, pg)| before.contains(*id) && !pg.up.contains(&osd));
+    moved.find(|(_, pg)| !is_clean(pg))
+}
+
 /// The mgr knows as many PGs as the pools have.
 fn is_complete(ceph: &Ceph) -> bool {
     let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();

@@ -7,7 +7,8 @@ mod words;
 
 pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
 pub use data::{
-    gone, is_clean, is_filled, lacks_osds, leaves_redundancy, pgs_of, redundancy, state_text, thin,
+    gone, is_clean, is_filled, lacks_osds, leaves_redundancy, moved_unclean, pgs_of, redundancy, state_text,
+    thin,
 };
 pub use reason::Reason;
 pub use words::HOW_TO_CONFIRM;

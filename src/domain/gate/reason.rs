@@ -173,6 +173,13 @@ pub enum Reason {
         /// why, where it was tried
         why: Option<String>,
     },
+    /// A PG that the old OSD held was given to others, and is not clean there.
+    MovedNotClean {
+        /// the PG
+        pg: PgId,
+        /// its state
+        state: String,
+    },
     /// A new OSD does not hold yet what it is to hold.
     NotFilled {
         /// which
@@ -199,6 +206,7 @@ impl Reason {
             | Self::Full { .. }
             | Self::TooSmall { .. }
             | Self::RoomUnknown
+            | Self::MovedNotClean { .. }
             | Self::NotFilled { .. } => true,
             Self::StatisticsIncomplete { .. }
             | Self::NotAsked
@@ -267,6 +275,7 @@ impl Reason {
             | Self::After { .. }
             | Self::NeedsDevice { .. }
             | Self::NotLookedAt { .. }
+            | Self::MovedNotClean { .. }
             | Self::NotFilled { .. } => return None,
         })
     }

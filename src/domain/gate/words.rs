@@ -47,6 +47,7 @@ impl Reason {
             Self::FailureBudget { .. } => "failure-budget",
             Self::NeedsDevice { .. } => "needs-device",
             Self::NotLookedAt { .. } => "not-looked-at",
+            Self::MovedNotClean { .. } => "moved-not-clean",
             Self::NotFilled { .. } => "not-filled",
             Self::After { .. } => "after-another",
         }
@@ -158,6 +159,10 @@ impl fmt::Display for Reason {
             Self::NotLookedAt { node, why: Some(why) } => write!(
                 f,
                 "it lies in a directory, and needs a free disk of node {node}: {why}; see `kubectl describe node {node}`"
+            ),
+            Self::MovedNotClean { pg, state } => write!(
+                f,
+                "PG {pg}, which it held before, is {state} where it is now: its old directory stays until then; see `ceph pg {pg} query`"
             ),
             Self::NotFilled { osd } => write!(f, "{osd} does not hold all its data yet; see `ceph pg ls-by-osd {osd}`"),
             Self::After { osd } => write!(f, "one OSD at a time: after {osd}"),

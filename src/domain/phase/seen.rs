@@ -232,7 +232,7 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
 /// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
 pub const HEARD_SECONDS: i64 = 10;
 
-/// Which PGs CRUSH gives to a new OSD, or to one with another weight, nobody can tell beforehand, and right after its boot the
+/// Which PGs CRUSH gives to a new OSD, or to one on another disk, nobody can tell beforehand, and right after its boot the
 /// statistics show none on it: so it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
 fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {

@@ -8,7 +8,7 @@ use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::Volume;
 use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::osd::{DeviceIdentity, Mode, PgId};
+use crate::domain::osd::{DeviceIdentity, Mode};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
 
@@ -131,14 +131,18 @@ impl Step<'_> {
         if let Some(next) = self.note_up() {
             return next;
         }
-        let moved = |id: &PgId| self.record.gets_others() && self.record.pgs.contains(id);
-        let concerned = self.seen.ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || moved(id));
+        let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
-        for (_, pg) in concerned.filter(|(_, pg)| !gate::is_clean(pg)) {
+        for pg in unclean {
             pgs += 1;
             lacking += pg.degraded + pg.misplaced;
             let copies = (pg.degraded + pg.misplaced).min(pg.objects);
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
+        }
+        let moved = gate::moved_unclean(osd, &self.record.pgs, &self.seen.ceph);
+        if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_others()) {
+            let reason = gate::Reason::MovedNotClean { pg: pg.clone(), state: gate::state_text(found) };
+            return Next::Wait(Wait::Gate { osd, reason });
         }
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
     }

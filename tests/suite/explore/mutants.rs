@@ -58,14 +58,22 @@ fn searches_of_new() -> Vec<Search> {
     ]
 }
 
+/// The disk that an OSD went to from its directory is lost.
+fn loses_disk(world: &World) -> Vec<Happening> {
+    let disk = "disk-new";
+    let is_run = world.is_run(&world.disks[disk]);
+    [disk.to_owned()].into_iter().filter(|_| is_run).map(Happening::DiskSwapped).collect()
+}
+
 /// Where mutants of what an OSD in a directory needs besides are sought.
 fn searches_of_directories() -> Vec<Search> {
     let new = Search::new;
-    let death = new("in a directory, a late freeze and a death", example::in_directory, deaths, (1, 1, 0));
+    let lost =
+        new("in a directory, a late freeze and a lost disk", example::in_directory, loses_disk, (1, 1, 0));
     vec![
         new("in a directory", example::in_directory, nothing, (0, 0, 0)),
         new("in a directory, a fault", example::in_directory, directories::everything, (1, 0, 0)),
-        Search { freezes_late: true, ..death },
+        Search { freezes_late: true, ..lost },
     ]
 }
 
@@ -154,7 +162,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::RolledOutFirst => "taints that came later",
         Guard::WeighedFirst => "in a directory",
         Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
-        Guard::SpareFilled => "in a directory, a late freeze and a death",
+        Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         _ => "two copies",
     }
 }
