@@ -20,6 +20,23 @@ struct Node {
     id: OsdId,
     kb: u64,
     kb_used: u64,
+    kb_used_data: u64,
+    kb_used_omap: u64,
+    kb_used_meta: u64,
+}
+
+impl Node {
+    /// BlueStore counts a database's device as used, full or not, so its own parts are added up. Filestore has no such parts: it
+    /// gives what is free as its data.
+    fn used(&self) -> u64 {
+        if self.kb_used_meta == 0 {
+            return self.kb_used;
+        }
+        self.kb_used_data
+            .saturating_add(self.kb_used_omap)
+            .saturating_add(self.kb_used_meta)
+            .min(self.kb_used)
+    }
 }
 
 pub(super) fn command() -> Command {
@@ -30,7 +47,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
     let Answer { nodes, stray } = serde_json::from_slice(answer)?;
     // Size 0: the mgr has heard nothing of it.
     let known = nodes.into_iter().chain(stray).filter(|node| node.kb > 0);
-    Ok(known.map(|node| (node.id, node.kb_used.saturating_mul(1024))).collect())
+    Ok(known.map(|node| (node.id, node.used().saturating_mul(1024))).collect())
 }
 
 #[cfg(test)]
@@ -43,6 +60,20 @@ mod tests {
         assert_eq!((fine.len(), fine[&OsdId(1)]), (4, 145_556 * 1024));
         let down = parse(include_bytes!("../../tests/suite/fixtures/ceph/16.2.15/osd-df.down.json")).unwrap();
         assert_eq!(down[&OsdId(1)], 145_740 * 1024);
+    }
+
+    #[test]
+    fn a_database_on_a_device_of_its_own_is_not_data_and_what_is_free_is_not_used() {
+        let kinds =
+            parse(include_bytes!("../../tests/suite/fixtures/legacy/16.2.15/readers/osd-df.json")).unwrap();
+        let kib = |osd| kinds[&OsdId(osd)] / 1024;
+        assert_eq!(
+            kib(5),
+            12_820 + 305_152,
+            "BlueStore, db and wal on other disks: 6 GiB are said to be used"
+        );
+        assert_eq!(kib(4), 13_308 + 297_088, "BlueStore on one disk");
+        assert_eq!((kib(3), kib(8)), (398_832, 166_872), "Filestore");
     }
 
     #[test]

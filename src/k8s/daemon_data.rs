@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn deployment(container: Value, volumes: Value) -> Value {
+    fn deployment(container: &Value, volumes: &Value) -> Value {
         json!({"spec": {"template": {"spec": {"containers": [container], "volumes": volumes}}}})
     }
 
@@ -85,7 +85,7 @@ mod tests {
             (json!(["--osd-data", "/e/osd3"]), None),
             (json!(["--foreground"]), None),
         ] {
-            let deployment = deployment(json!({"args": args, "volumeMounts": mounts}), volumes.clone());
+            let deployment = deployment(&json!({"args": args, "volumeMounts": mounts}), &volumes);
             assert_eq!(data_dir(&deployment).as_deref(), found, "{args}");
             assert!(!mounts_device(&deployment));
         }
@@ -97,13 +97,13 @@ mod tests {
             json!({"command": ["rook"], "args": ["ceph", "osd", "filestore-device", "--source-path", "/dev/disk/by-partuuid/x"]}),
             json!({"command": ["bash", "-c", "mount /dev/sdb1 /data && exec ceph-osd"]}),
         ] {
-            assert!(mounts_device(&deployment(container, json!([]))));
+            assert!(mounts_device(&deployment(&container, &json!([]))));
         }
     }
 
     #[test]
     fn the_mode_is_told_by_old_and_new_deployments() {
-        let with = |env: Value| mode(&deployment(json!({"env": env}), json!([])));
+        let with = |env: Value| mode(&deployment(&json!({"env": env}), &json!([])));
         assert_eq!(with(json!([{"name": "ROOK_CV_MODE", "value": "raw"}])), Some(Mode::Raw));
         assert_eq!(with(json!([{"name": "ROOK_CV_MODE", "value": "lvm"}])), Some(Mode::Lvm));
         assert_eq!(with(json!([{"name": "ROOK_LV_PATH", "value": "/dev/a/b"}])), Some(Mode::Lvm));

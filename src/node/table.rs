@@ -109,15 +109,12 @@ fn unescaped(word: &str) -> String {
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let digits = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (digits, part.get(2..)) {
-            (Some(byte), Some(rest)) => {
-                text.push(char::from(byte));
-                text.push_str(rest);
-            }
-            (None, _) | (_, None) => {
-                text.push_str("\\x");
-                text.push_str(part);
-            }
+        if let (Some(byte), Some(rest)) = (digits, part.get(2..)) {
+            text.push(char::from(byte));
+            text.push_str(rest);
+        } else {
+            text.push_str("\\x");
+            text.push_str(part);
         }
     }
     text

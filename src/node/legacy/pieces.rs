@@ -143,7 +143,9 @@ async fn role_of(
     if let Some((Role::Journal, _)) = named {
         return Ok(match read(disk, Role::Journal, osd_fsid).await? {
             PieceSeen::Old => Ok(Some(Role::Journal)),
-            other => Err(format!("and its journal partition {} carries {other}", disk.told())),
+            other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
+                Err(format!("and its journal partition {} carries {other}", disk.told()))
+            }
         });
     }
     // One that can't be read is no running OSD's.
