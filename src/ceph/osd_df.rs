@@ -82,6 +82,20 @@ mod tests {
     }
 
     #[test]
+    fn a_database_on_a_device_of_its_own_is_not_data_and_what_is_free_is_not_used() {
+        let kinds =
+            parse(include_bytes!("../../tests/suite/fixtures/legacy/16.2.15/readers/osd-df.json")).unwrap();
+        let kib = |osd| kinds[&OsdId(osd)] / 1024;
+        assert_eq!(
+            kib(5),
+            12_820 + 305_152,
+            "BlueStore, db and wal on other disks: 6 GiB are said to be used"
+        );
+        assert_eq!(kib(4), 13_308 + 297_088, "BlueStore on one disk");
+        assert_eq!((kib(3), kib(8)), (398_832, 166_872), "Filestore");
+    }
+
+    #[test]
     fn an_osd_the_mgr_knows_nothing_of_has_no_number() {
         for release in RELEASES {
             let renewed = parse(&answer(release, "osd-df.renewed")).unwrap();

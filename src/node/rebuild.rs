@@ -23,17 +23,10 @@ pub(crate) struct Outcome {
 
 /// Read only: what carries the OSD, its proof, and what the image can do.
 pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
-    let search = async {
-        let mut search = search(request, host).await?;
-        if let Search::One(found) = &mut search
-            && found.look.about == Some(request.old)
-        {
-            found.look = pieces::complete(host, &found.disk, found.look.clone()).await?;
-        }
-        Ok::<_, NodeError>(search)
-    };
-    let (search, asked) =
-        tokio::join!(steps.time("look", search), steps.time("capability", capability::ask(host)));
+    let (search, asked) = tokio::join!(
+        steps.time("look", search(request, host)),
+        steps.time("capability", capability::ask(host))
+    );
     let mut inspection = match search {
         Ok(search) => inspection(request, search, &asked),
         Err(error) => return Outcome { inspection: None, error: Some(error) },
@@ -79,7 +72,19 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
     if request.on_file {
         return find::on_file(host, |found| found.look.about == Some(request.old)).await;
     }
-    find::carrier(host, request.old).await
+    let mut search = find::carrier(host, request.old).await?;
+    add_pieces(request, host, &mut search).await?;
+    Ok(search)
+}
+
+/// The parts of the old OSD on other devices are part of what is found of it.
+async fn add_pieces(request: &NodeRequest, host: &Host, search: &mut Search) -> Result<(), NodeError> {
+    if let Search::One(found) = search
+        && found.look.about == Some(request.old)
+    {
+        found.look = pieces::complete(host, &found.disk, found.look.clone()).await?;
+    }
+    Ok(())
 }
 
 fn reading<'a>(request: &NodeRequest, host: &'a Host, sharing: Sharing) -> Reading<'a> {
@@ -227,6 +232,7 @@ async fn recorded(
     {
         (found.look, found.volume) = volumes::look(request, fsid).await?;
     }
+    add_pieces(request, host, &mut search).await?;
     Ok(search)
 }
 

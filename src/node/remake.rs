@@ -42,11 +42,7 @@ pub(crate) async fn make(
         Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
     }
     if verdict == Verdict::WipeOld {
-        let look = pieces::complete(host, &found.disk, found.look.clone()).await?;
-        if look.proof.is_none() {
-            return Err(NodeError::Refused(format!("{}: {}", found.disk.told(), look.content)));
-        }
-        proof::pieces_are_recorded(&evidence.beside, &look.beside).map_err(NodeError::Refused)?;
+        proof::pieces_are_recorded(&evidence.beside, &found.look.beside).map_err(NodeError::Refused)?;
     }
     asked.can_rebuild(host, request.target.mode)?;
     if let Ok(slots) = &asked.slots {
