@@ -79,7 +79,7 @@ def migrate(world, osds, legacy):
     sentence = next((line for line in log.splitlines() if f"osd.{waits[0]}" in line and "disk" in line and host in line), None)
     assert sentence, f"nobody was told that osd.{waits[0]} needs a disk:\n{log[-2000:]}"
     world.say(f"without a disk: {sentence.split(' ', 1)[-1]}")
-    world.lab("disk", host, f"{FREE}-{waits[0]}")
+    world.lab("disk", host, f"{FREE}-more")
     finished(world, "second", RUN, 120)
 
 
