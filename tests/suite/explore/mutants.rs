@@ -58,10 +58,10 @@ fn searches_of_new() -> Vec<Search> {
     ]
 }
 
-/// The disk that an OSD went to from its directory is lost.
+/// The disk that an OSD went to from its directory is lost, when Rook has the CephCluster back.
 fn loses_disk(world: &World) -> Vec<Happening> {
     let disk = "disk-new";
-    let is_run = world.is_run(&world.disks[disk]);
+    let is_run = world.kube.fence.is_none() && world.is_run(&world.disks[disk]);
     [disk.to_owned()].into_iter().filter(|_| is_run).map(Happening::DiskSwapped).collect()
 }
 
@@ -70,8 +70,17 @@ fn searches_of_directories() -> Vec<Search> {
     let new = Search::new;
     let lost =
         new("in a directory, a late freeze and a lost disk", example::in_directory, loses_disk, (1, 1, 0));
+    let too_small = || {
+        let mut world = example::in_directory();
+        world.disks.get_mut("disk-new").unwrap().identity.size_bytes = 1 << 30;
+        world
+    };
     vec![
         new("in a directory", example::in_directory, nothing, (0, 0, 0)),
+        Search {
+            stays_shut: true,
+            ..new("in a directory, its disk is too small", too_small, nothing, (0, 0, 0))
+        },
         new("in a directory, a fault", example::in_directory, directories::everything, (1, 0, 0)),
         Search { freezes_late: true, ..lost },
     ]
