@@ -63,10 +63,15 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// All of it.
+/// All of it but for what changes around the OSDs, which is the same for all of them.
 pub(super) fn everything(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
     menu.extend(people(world));
+    menu
+}
+
+fn around_too(world: &World) -> Vec<Happening> {
+    let mut menu = everything(world);
     menu.extend(Around::ALL.map(|what| Happening::Around(what, true)));
     menu
 }
@@ -88,6 +93,7 @@ fn in_a_directory_a_freeze() {
 #[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn in_a_directory_wider_where_there_is_time() {
     if std::env::var_os("EXPLORE_FULL").is_some() {
+        explore("in a directory", example::in_directory, around_too, (1, 0, 0));
         explore("in a directory", example::in_directory, everything, (1, 0, 1));
         explore("in a directory", example::in_directory, machines, (1, 1, 0));
         let late = Search::new("in a directory, frozen late", example::in_directory, people, (1, 1, 0));
