@@ -76,9 +76,9 @@ def migrate(world, osds, legacy):
     waits = [osd for osd in homeless if osds[osd]["dir"] and world.fsids()[osd] == osds[osd]["uuid"]]
     assert len(waits) == 1, f"without a disk: {waits}, stores {stores}"
     host = osds[waits[0]]["host"]
-    sentence = next((line for line in log.splitlines() if f"osd.{waits[0]}" in line and "disk" in line and host in line), None)
+    sentence = next((line for line in log.splitlines() if f"osd.{waits[0]} was left alone" in line and "no free disk" in line and host in line), None)
     assert sentence, f"nobody was told that osd.{waits[0]} needs a disk:\n{log[-2000:]}"
-    world.say(f"without a disk: {sentence.split(' ', 1)[-1]}")
+    world.say(f"without a disk: {sentence[sentence.index(f'osd.{waits[0]} was') :][:300]}")
     world.lab("disk", host, f"{FREE}-more")
     finished(world, "second", RUN, 120)
 
