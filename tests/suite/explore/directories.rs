@@ -1,10 +1,9 @@
 //! An OSD in a directory, searched the same way: its id is made anew on a free disk.
 
-use osd_migrate::domain::observation::SlotState;
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::Search;
-use super::{OURS, explore, explored, nothing};
+use super::{OURS, explore, explored, nothing, with_the_osd};
 
 /// The free disk.
 const DISK: &str = "disk-new";
@@ -37,29 +36,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     if below.directory().is_some() && !world.is_run(below) {
         menu.push(Happening::DirectoryReplaced("disk-0".to_owned()));
     }
-    if let Some(daemon) = world.kube.daemons.get(&OURS) {
-        menu.push(match daemon.replicas {
-            0 => Happening::PersonStarts(OURS),
-            _ => Happening::PersonStops(OURS),
-        });
-        menu.extend([
-            Happening::PersonEdits(OURS),
-            Happening::PersonDeletes(OURS),
-            Happening::PersonRecreates(OURS),
-        ]);
-    }
-    match world.ceph.slots.get(&OURS) {
-        // Not while an agent has the disk open: between its last proof and its first write nothing can tell it.
-        Some(slot) if slot.state == SlotState::Destroyed && disk.held_by.is_none() => {
-            menu.extend([Happening::PersonGivesBack(OURS), Happening::PersonPurges(OURS)]);
-        }
-        Some(slot) if !slot.up => menu.push(Happening::PersonPurges(OURS)),
-        Some(_) => {}
-        None => menu.push(Happening::OthersTakeId),
-    }
-    if world.kube.fence.is_some() {
-        menu.push(Happening::PersonUnfences);
-    }
+    menu.extend(with_the_osd(world, disk));
     menu
 }
 

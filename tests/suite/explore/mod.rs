@@ -11,7 +11,7 @@ mod state;
 
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::sim::{Around, Happening, Stage, Stumble, World, example};
+use osd_migrate::sim::{Around, Disk, Happening, Stage, Stumble, World, example};
 
 use search::{Menu, Search};
 
@@ -115,6 +115,13 @@ fn people(world: &World) -> Vec<Happening> {
         // Who writes to a disk opens it exclusively too.
         menu.push(Happening::DiskOverwritten("disk-0".to_owned()));
     }
+    menu.extend(with_the_osd(world, disk));
+    menu
+}
+
+/// What people do with the Deployment, the slot and the fence of an OSD, whose new store is to be on `disk`.
+fn with_the_osd(world: &World, disk: &Disk) -> Vec<Happening> {
+    let mut menu = Vec::new();
     if let Some(daemon) = world.kube.daemons.get(&OURS) {
         menu.push(match daemon.replicas {
             0 => Happening::PersonStarts(OURS),

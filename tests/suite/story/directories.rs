@@ -77,13 +77,7 @@ fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last
         "finished: nothing is left to do",
     ];
     assert_eq!(*play.log.borrow(), expected);
-    let (done, version) = (play.sim.borrow().done.len(), play.sim.borrow().version());
-    assert_eq!(play.run(), Play::finished());
-    assert_eq!(
-        (play.sim.borrow().done.len(), play.sim.borrow().version()),
-        (done, version),
-        "again: nothing"
-    );
+    play.assert_again_nothing();
 }
 
 #[test]

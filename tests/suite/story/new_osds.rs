@@ -74,13 +74,7 @@ fn in_an_empty_cluster_one_node_comes_after_the_other() {
     let play = from_nothing();
     assert_eq!(play.run(), Play::finished());
     three_are_made(&play);
-    let (done, version) = (play.sim.borrow().done.len(), play.sim.borrow().version());
-    assert_eq!(play.run(), Play::finished());
-    assert_eq!(
-        (play.sim.borrow().done.len(), play.sim.borrow().version()),
-        (done, version),
-        "again: nothing"
-    );
+    play.assert_again_nothing();
 }
 
 #[test]

@@ -169,6 +169,14 @@ impl Play {
         assert_eq!(closed(&sim).len(), 2, "both are in the history");
     }
 
+    /// Run once more, it does nothing at all.
+    pub(crate) fn assert_again_nothing(&self) {
+        let state = || (self.sim.borrow().done.len(), self.sim.borrow().version());
+        let before = state();
+        assert_eq!(self.run(), Self::finished());
+        assert_eq!(state(), before, "again: nothing");
+    }
+
     /// One Stop of each old OSD, one Destroy of each fsid.
     pub(crate) fn assert_once_per_incarnation(&self) {
         for osd in [BY_HAND, FILESTORE] {
