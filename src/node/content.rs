@@ -9,7 +9,7 @@ use super::filestore::{self, DataFiles, Sharing};
 use super::label;
 use super::marks::{self, Marks};
 use super::table::{self, CEPH_DATA, Entry, Signature};
-use super::volumes;
+use super::volumes::{self, Layer};
 use crate::domain::inspection::{Content, Piece, Proof};
 use crate::domain::osd::{Kind, OsdFsid, Role};
 
@@ -23,15 +23,20 @@ pub(crate) struct Look {
     pub(crate) about: Option<OsdFsid>,
     /// Parts of that OSD on other devices.
     pub(crate) beside: Vec<Piece>,
+    /// What hides the rest from a look at the disk alone (`volumes::within`).
+    pub(crate) layer: Option<Layer>,
+    /// Bytes that the new OSD may use, where that is not the whole device.
+    pub(crate) usable_bytes: Option<u64>,
 }
 
 impl Look {
     /// Without a proof.
     pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
-        Self { content, proof: None, about, beside: Vec::new() }
+        Self { content, proof: None, about, beside: Vec::new(), layer: None, usable_bytes: None }
     }
 
-    fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
+    /// Something that is not handled.
+    pub(crate) fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
         Self::plain(Content::Other { what: what.into() }, about)
     }
 }
@@ -53,10 +58,10 @@ pub(crate) async fn look(disk: &Disk, scratch: &Path, sharing: Sharing) -> Resul
         {
             partitioned(disk, &signature, scratch, sharing).await
         }
-        Marks::Signed(signature) => Ok(Look::other(
-            described(&signature, disk),
-            signature.physical_volume().and_then(volumes::fsid_of),
-        )),
+        Marks::Signed(signature) => Ok(Look {
+            layer: layer(&signature),
+            ..Look::other(described(&signature, disk), signature.physical_volume().and_then(volumes::fsid_of))
+        }),
         Marks::None | Marks::Data { .. } if !disk.partitions.is_empty() => {
             Ok(Look::other(described(&Signature::default(), disk), None))
         }
@@ -212,6 +217,12 @@ async fn labelled_partition(disk: &Disk) -> Result<Option<OsdFsid>, NodeError> {
 
 fn node_of(disk: &Disk, entry: &Entry) -> Option<PathBuf> {
     disk.partitions.iter().find(|part| part.index == entry.index).map(|part| part.node.clone())
+}
+
+fn layer(signature: &Signature) -> Option<Layer> {
+    let luks = || signature.uuid.clone().filter(|_| signature.kind.as_deref() == Some("crypto_LUKS"));
+    let physical = signature.physical_volume().map(|uuid| Layer::Physical(uuid.to_owned()));
+    physical.or_else(|| luks().map(Layer::Luks))
 }
 
 fn described(signature: &Signature, disk: &Disk) -> String {

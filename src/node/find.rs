@@ -8,8 +8,9 @@ use super::error::NodeError;
 use super::file_disk;
 use super::filestore::Sharing;
 use super::parts;
-use crate::domain::inspection::Volume;
-use crate::domain::osd::{DeviceIdentity, OsdFsid};
+use super::volumes::{self, Known, Moment};
+use crate::domain::inspection::{NodeRequest, Volume};
+use crate::domain::osd::DeviceIdentity;
 
 /// A disk and what it carries.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub(crate) async fn recorded(
     host: &Host,
     identity: &DeviceIdentity,
     sharing: Sharing,
+    request: &NodeRequest,
     is_ours: impl Fn(&Look) -> bool,
 ) -> Result<Search, NodeError> {
     let mut all = list(host).await?;
@@ -47,9 +49,9 @@ pub(crate) async fn recorded(
     let fitting: Vec<Disk> =
         all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
     let only = fitting.len() == 1;
-    let mut ours = Vec::new();
+    let (mut ours, known) = (Vec::new(), Known::default());
     for disk in fitting {
-        match content::look(&disk, &host.scratch, sharing).await {
+        match look_at(host, &disk, sharing, &known, request).await {
             Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look, volume: None }),
             Err(error) if only => return Err(error),
             // Another disk that looks alike and can't be read: what proves ours is on ours.
@@ -69,20 +71,32 @@ pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&Found) -> bool) -> Resu
     Ok(one_of(found.into_iter().collect(), format!("looked at {looked_at}")))
 }
 
-/// The disk that carries the OSD `old`, in any way.
-pub(crate) async fn carrier(host: &Host, old: OsdFsid) -> Result<Search, NodeError> {
+/// The disk that carries the request's old OSD, in any way.
+pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search, NodeError> {
     let all = list(host).await?;
-    let mut unseen = all.unseen;
+    let (mut unseen, known) = (all.unseen, Known::default());
     let mut carriers = Vec::new();
     let mut seen = Vec::new();
     for disk in all.disks {
-        match content::look(&disk, &host.scratch, Sharing::WithTheDaemon).await {
-            Ok(look) if look.about == Some(old) => carriers.push(Found { disk, look, volume: None }),
+        match look_at(host, &disk, Sharing::WithTheDaemon, &known, request).await {
+            Ok(look) if look.about == Some(request.old) => carriers.push(Found { disk, look, volume: None }),
             Ok(_) => seen.push(disk),
             Err(error) => unseen.push(format!("{} ({error})", disk.name)),
         }
     }
     Ok(one_of(carriers, told(&seen, &unseen)))
+}
+
+/// What a disk carries, through what hides it.
+async fn look_at(
+    host: &Host,
+    disk: &Disk,
+    sharing: Sharing,
+    known: &Known,
+    request: &NodeRequest,
+) -> Result<Look, NodeError> {
+    let look = content::look(disk, &host.scratch, sharing).await?;
+    volumes::within(host, disk, look, known, request, Moment::Asked).await
 }
 
 /// The partitions of that size on all disks, instead of the disks.

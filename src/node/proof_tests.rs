@@ -123,16 +123,9 @@ fn a_claim_is_done_when_finished_and_wiped_when_not() {
 
 #[test]
 fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
-    let stone = |c: u8, id: u32, old: u8, record: &str| Look {
-        content: Content::Tombstone {
-            cluster: cluster(c),
-            osd: OsdId(id),
-            old: fsid(old),
-            record: RecordId(record.into()),
-        },
-        beside: Vec::new(),
-        proof: None,
-        about: None,
+    let stone = |c: u8, id: u32, old: u8, record: &str| {
+        let (cluster, osd, old, record) = (cluster(c), OsdId(id), fsid(old), RecordId(record.into()));
+        Look::plain(Content::Tombstone { cluster, osd, old, record }, None)
     };
     assert_eq!(decided(&stone(1, 1, 1, "r2")), Verdict::WipeOurs);
     assert_eq!(decided(&stone(1, 1, 1, "r1")), Verdict::WipeOurs, "an earlier record of the same OSD");

@@ -29,13 +29,13 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
             None if request.on_file => {
                 find::on_file(host, |found| found.look.about == Some(request.old)).await
             }
-            None => find::carrier(host, request.old).await,
+            None => find::carrier(host, request).await,
         }
     };
     let (search, asked) =
         tokio::join!(steps.time("look", search), steps.time("capability", capability::ask(host)));
     match search {
-        Ok(search) => Outcome { inspection: Some(inspection(request, search, &asked)), error: None },
+        Ok(search) => Outcome { inspection: Some(inspection(request, host, search, &asked)), error: None },
         Err(error) => Outcome { inspection: None, error: Some(error) },
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
     let found = match search {
         Ok(Search::One(found)) => found,
         Ok(search @ (Search::None(_) | Search::Several(_))) => {
-            let inspection = inspection(request, search, &asked);
+            let inspection = inspection(request, host, search, &asked);
             let why = inspection.content.to_string();
             return Outcome { inspection: Some(inspection), error: Some(NodeError::Refused(why)) };
         }
@@ -68,7 +68,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         (Ok(_), Err(_)) => None, // told below
     };
     match (last, error) {
-        (Ok(search), error) => Outcome { inspection: Some(inspection(request, search, &asked)), error },
+        (Ok(search), error) => Outcome { inspection: Some(inspection(request, host, search, &asked)), error },
         (Err(_), Some(error)) | (Err(error), None) => Outcome { inspection: None, error: Some(error) },
     }
 }
@@ -168,7 +168,7 @@ async fn recorded(
         let is_it = |found: &Found| proof::same_device(&evidence.device, &found.disk.identity).is_ok();
         return find::on_file(host, is_it).await;
     }
-    let mut search = find::recorded(host, &evidence.device, sharing, |look| {
+    let mut search = find::recorded(host, &evidence.device, sharing, request, |look| {
         match proof::verdict(request, evidence, &claimed, look) {
             Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Refuse(_) => volumes_of(request, &claimed, look).is_some(),
@@ -189,15 +189,21 @@ fn volumes_of(request: &NodeRequest, claimed: &BTreeSet<OsdFsid>, look: &Look) -
     look.about.filter(|fsid| is_volume && claimed.contains(fsid))
 }
 
-fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspection {
-    let capability = asked.capability.clone();
+fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &Asked) -> Inspection {
+    let mut capability = asked.capability.clone();
+    if request.target.mode == Mode::Lvm {
+        capability.missing_tools.extend(capability::missing_for_volumes(host));
+    }
     match search {
         Search::One(found) => {
             let Found { disk, look, volume } = *found;
+            if look.layer.is_some() || look.proof.as_ref().is_some_and(volumes::is_mapped) {
+                capability.missing_tools.extend(capability::missing_for_volumes(host));
+            }
             let evidence = look
                 .proof
                 .filter(|_| look.about == Some(request.old))
-                .map(|proof| evidence(disk, proof, look.beside));
+                .map(|proof| evidence(disk, proof, look.beside, look.usable_bytes));
             Inspection { content: look.content, evidence, capability, volume }
         }
         Search::None(looked_at) => {
@@ -212,6 +218,7 @@ fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspectio
     }
 }
 
-fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>) -> Evidence {
-    Evidence { usable_bytes: disk.identity.size_bytes, device: disk.identity, proof, beside }
+fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {
+    let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes);
+    Evidence { usable_bytes, device: disk.identity, proof, beside }
 }

@@ -14,6 +14,7 @@ use super::mons::{self, Slots};
 use super::proof::{self, Verdict};
 use super::rebuild::claimed;
 use super::tombstone::Tombstone;
+use super::volumes::{Known, Moment, Shared};
 use super::wipe::ExclusiveDisk;
 use super::{Host, Steps, volumes};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
@@ -41,16 +42,13 @@ pub(crate) async fn make(
         Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
         Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
     }
-    asked.can_rebuild(host, request.target.mode)?;
+    asked.can_rebuild(host, request.target.mode, volumes::is_mapped(&evidence.proof))?;
     if let Ok(slots) = &asked.slots {
         slot_may_be_taken(slots, request)?; // asked again when the disk is ours alone
     }
     let said = match request.target.mode {
         Mode::Raw if request.on_file => on_file(order, &verdict).await?,
-        Mode::Raw => {
-            wipe(order, &found.disk, &verdict, None).await?;
-            prepare(order, Given::Disk(&found.disk.node)).await?
-        }
+        Mode::Raw => on_disk(order, found, &verdict).await?,
         Mode::Lvm => on_volumes(order, found, &verdict).await?,
     };
     Ok(Some(said))
@@ -68,8 +66,42 @@ async fn on_file(order: &Order<'_>, verdict: &Verdict) -> Result<String, NodeErr
     said.and_then(|said| detached.map(|()| said))
 }
 
+async fn on_disk(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
+    let &Order { request, evidence, host, .. } = order;
+    if let Some(shared) = Shared::of(evidence) {
+        return Err(NodeError::Refused(format!(
+            "others share the volume group of its volume, so its disk can't carry {}: {shared}",
+            request.target
+        )));
+    }
+    // To the end, where volumes are taken away: who changes them goes alone.
+    let touches = volumes::is_mapped(&evidence.proof) || !evidence.beside.is_empty();
+    let _lock = if touches { Some(OsdLock::take_lvm(&host.state)?) } else { None };
+    let disk = let_go(order, &found.disk).await?;
+    wipe(order, &disk, verdict, None).await?;
+    clear_beside(order).await?;
+    prepare(order, Given::Disk(&disk.node)).await
+}
+
+/// Closes what device-mapper has on a disk that is the OSD's alone.
+async fn let_go(order: &Order<'_>, disk: &Disk) -> Result<Disk, NodeError> {
+    let &Order { request, evidence, host, steps } = order;
+    if !volumes::is_mapped(&evidence.proof) {
+        return Ok(disk.clone());
+    }
+    // Asked again when the disk is held; an OSD that was given back meanwhile is not to lose its nodes either.
+    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    steps.time("let-go", volumes::let_go(host, disk)).await
+}
+
+/// The old OSD's other parts, once its data is gone: without them it can't be given back.
+async fn clear_beside(order: &Order<'_>) -> Result<(), NodeError> {
+    let &Order { request, evidence, host, steps } = order;
+    steps.time("beside", volumes::beside(host, request, evidence)).await
+}
+
 async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
-    let &Order { request, host, steps, .. } = order;
+    let &Order { request, evidence, host, steps } = order;
     // To the end: two that change one volume group at a time would lose what the first has written.
     let _lock = OsdLock::take_lvm(&host.state)?;
     // An unfinished store of a claim: what is on the disk is called by it.
@@ -86,9 +118,15 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     };
     slot_may_be_taken(&mons::slots(host).await?, request)?;
     let clear = volumes::clear_away(host, request, unfinished, &found.disk);
-    let disk = steps.time("clear", clear).await?;
-    wipe(order, &disk, verdict, unfinished).await?;
-    let made = steps.time("volumes", volumes::make(host, request, &disk)).await?;
+    let mut disk = steps.time("clear", clear).await?;
+    if let Some(shared) = Shared::of(evidence) {
+        steps.time("remove", volumes::from_group(host, request, &disk, &shared)).await?;
+    } else {
+        disk = let_go(order, &disk).await?;
+        wipe(order, &disk, verdict, unfinished).await?;
+    }
+    clear_beside(order).await?;
+    let made = steps.time("volumes", volumes::make(host, request, evidence, &disk)).await?;
     let said = prepare(order, Given::Volumes(&made)).await?;
     steps.time("seal", volumes::seal(request, made.fsid)).await?;
     Ok(said)
@@ -155,6 +193,7 @@ async fn prove(
             // Its bytes, and what the kernel has put on it or found in it since.
             let disk = disk.again(&host.sys_block, &host.dev)?;
             let now = content::look(&disk, &host.scratch, Sharing::No).await?;
+            let now = volumes::within(host, &disk, now, &Known::default(), request, Moment::Held).await?;
             let claimed = claimed(request, host)?;
             let is_same = match unfinished {
                 Some(fsid) => now.about == Some(fsid) && claimed.contains(&fsid),

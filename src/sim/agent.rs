@@ -447,8 +447,7 @@ impl World {
             | Content::Other { .. }
             | Content::NotFound { .. }) => fsid_on(content),
         };
-        let look =
-            Look { content: disk.content.clone(), proof: disk.proof.clone(), about, beside: Vec::new() };
+        let look = Look { proof: disk.proof.clone(), ..Look::plain(disk.content.clone(), about) };
         verdict(request, evidence, &self.claims_written(request), &look)
     }
 

@@ -205,6 +205,9 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         }
     }
     // What stands in the way of migrating it; one that conforms already has nothing to refuse.
+    if made == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
+        return not_yet("an encrypted raw OSD with its database or log on another device");
+    }
     if let Some(what) = &daemon.held_by_others {
         return Class::Refused(Refusal::HeldByOthers(what.clone()));
     }
