@@ -1,9 +1,10 @@
 //! Each class and each refusal, from the small world with one thing changed.
 
 use osd_migrate::domain::classify::{self, Class, Difference, Mismatch, Refusal};
-use osd_migrate::domain::inspection::Proof;
+use osd_migrate::domain::inspection::{Piece, Place, Proof};
+use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::SlotState;
-use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId};
+use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId, Role};
 
 use osd_migrate::domain::storage::DeviceConfig;
 
@@ -136,6 +137,64 @@ fn the_raw_kind_with_encryption_is_known_by_its_deployment() {
     });
     let class = class_of(&world, RAW);
     assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    // 16.2.15 leaves a key with the mons for it too.
+    let world = world.with(|w| w.slot(RAW).dmcrypt_key = true);
+    let class = class_of(&world, RAW);
+    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    let world = world.with(|w| w.slot(RAW).metadata.as_mut().unwrap().dedicated_db = true);
+    assert!(not_built(RAW, |w| *w = world).contains("database or log"));
+}
+
+fn on_volume(alone: bool) -> Proof {
+    let Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. } = evidence(BY_HAND).proof else { panic!() };
+    Proof::Volume {
+        made: Kind::BluestoreByHand,
+        group: "G".to_owned(),
+        volume: "V".to_owned(),
+        name: "both/data-0".to_owned(),
+        alone,
+        luks: None,
+        osd_fsid,
+        whoami,
+        cluster,
+    }
+}
+
+/// What is wanted can't be had on a disk that others need; on a volume beside theirs it can.
+#[test]
+fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
+    let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
+    let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
+    assert!(classify::bars(&on_volume(false), &raw).unwrap().contains("both/data-0 shares its volume group"));
+    assert_eq!(classify::bars(&on_volume(false), &volume), None);
+    assert_eq!(
+        (classify::bars(&on_volume(true), &raw), classify::bars(&evidence(BY_HAND).proof, &raw)),
+        (None, None)
+    );
+    let world = World::recorded(BY_HAND).report_with(BY_HAND, |r| {
+        r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().proof = on_volume(false);
+    });
+    let Next::Save { ledger, .. } = world.plan() else { panic!("{:?}", world.plan()) };
+    assert!(ledger.records[&BY_HAND].quarantine.as_ref().unwrap().why.contains("shares its volume group"));
+}
+
+#[test]
+fn database_and_log_on_volumes_are_had_again_on_volumes_only() {
+    let at = |role, place| Piece { role, place };
+    let volume = || Place::Volume {
+        name: "g/d".to_owned(),
+        uuid: "d".to_owned(),
+        group: "G".to_owned(),
+        size_bytes: 1,
+    };
+    let mut evidence = evidence(BY_HAND);
+    let partition = Place::Device(evidence.device.clone());
+    evidence.beside = vec![at(Role::Db, volume()), at(Role::Wal, partition), at(Role::Journal, volume())];
+    let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
+    let lvm = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
+    let again = |target| [Role::Db, Role::Wal, Role::Journal].map(|role| evidence.has_again(role, target));
+    assert_eq!(again(&lvm), [true, false, false]);
+    assert_eq!(again(&raw), [false; 3]);
 }
 
 #[test]

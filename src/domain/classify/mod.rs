@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inspection::Proof;
 use super::observation::{Daemon, Metadata, Observation, Slot, SlotState};
-use super::osd::{Kind, Layout, ObjectStore, OsdId};
+use super::osd::{Kind, Layout, Mode, ObjectStore, OsdId};
 
 mod kind;
 mod target;
@@ -252,6 +252,17 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
                 .to_owned(),
         ),
         (taken_for, found) => Some(format!("it was taken for {taken_for}, its device says {found}")),
+    }
+}
+
+/// Why what was found on the device can't become what is wanted, though its class can.
+pub fn bars(proof: &Proof, wanted: &Layout) -> Option<String> {
+    match (proof, wanted.mode) {
+        (Proof::Volume { alone: false, name, .. }, Mode::Raw) => Some(format!(
+            "its volume {name} shares its volume group with others, which need the disk: it can be made anew on a volume \
+             (encrypted), not raw; see `lvs` and `pvs` on its node"
+        )),
+        (_, Mode::Raw | Mode::Lvm) => None,
     }
 }
 

@@ -5,11 +5,10 @@ use crate::domain::act::Act;
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
+use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::ledger::{Attempt, Door, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob};
-use crate::domain::osd::Mode;
 use crate::domain::phase::{self, DiskFact, SlotFact};
 
 /// Attempts of a node agent that may fail one after the other before the OSD is left alone.
@@ -126,13 +125,8 @@ impl<'a> Step<'a> {
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
         }
-        if let (Proof::Volume { alone: false, name, .. }, Mode::Raw) =
-            (&evidence.proof, self.record.target.mode)
-        {
-            return self.quarantine(format!(
-                "its volume {name} shares its volume group with others, which need the disk: it can be made anew on a volume \
-                 (encrypted), not raw; see `lvs` and `pvs` on its node"
-            ));
+        if let Some(why) = classify::bars(&evidence.proof, &self.record.target) {
+            return self.quarantine(why);
         }
         if evidence.device.by_id.is_empty() {
             return self.quarantine(

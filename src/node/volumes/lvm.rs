@@ -351,4 +351,40 @@ mod tests {
             serde_json::from_str(r#"{"report": [{"pv": [{"vg_name": "", "vg_tags": ""}]}]}"#).unwrap();
         assert_eq!(none.pvs().map(Row::into_group).find(|group| !group.name.is_empty()), None);
     }
+
+    macro_rules! captured {
+        ($name:literal) => {
+            serde_json::from_str::<Report>(include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/suite/fixtures/legacy/lvm/",
+                $name
+            )))
+            .unwrap()
+        };
+    }
+
+    #[test]
+    fn volumes_as_captured() {
+        let all: Vec<Lv> = captured!("lvs.json").lvs().map(Row::into_lv).collect();
+        let with_db = all.iter().find(|lv| lv.ceph.whoami == Some(OsdId(4)) && !lv.ceph.beside.is_empty());
+        let with_db = with_db.unwrap();
+        assert_eq!((with_db.ceph.kind.as_deref(), with_db.ceph.encrypted), (Some("block"), false));
+        let (role, uuid) = &with_db.ceph.beside[0];
+        let db = all.iter().find(|lv| lv.uuid == *uuid).unwrap();
+        assert_eq!((*role, db.named().as_str(), db.size_bytes), (Role::Db, "metadata/db-4", 1 << 30));
+        assert_eq!((db.ceph.kind.as_deref(), db.ceph.osd_fsid), (Some("db"), with_db.ceph.osd_fsid));
+        assert!(db.ceph.whoami == Some(OsdId(4)) && db.cluster == with_db.cluster && db.tags.is_empty());
+        let neighbour = all.iter().find(|lv| lv.name == "neighbour").unwrap();
+        assert_eq!((neighbour.cluster, &neighbour.ceph), (None, &CephTags::default()));
+    }
+
+    #[test]
+    fn segments_as_captured() {
+        let all: Vec<Segment> = captured!("pvs-segments.json").segments().map(Row::into_segment).collect();
+        let of = |group: &str| -> Vec<_> { all.iter().filter(|seen| seen.group.name == group).collect() };
+        let metadata = of("metadata");
+        assert_eq!(metadata.iter().filter(|seen| seen.volume.is_some()).count(), 2);
+        assert!(metadata.iter().any(|seen| seen.volume.is_none()), "what is free has no volume");
+        assert!(metadata.iter().all(|seen| seen.device == Path::new("/dev/ubdf")));
+    }
 }

@@ -230,3 +230,71 @@ async fn partition(host: &Host, part_uuid: &str) -> Result<Option<Disk>, NodeErr
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::lvm::{CephTags, Group, Segment};
+    use super::super::{cluster_tag, fsid_tag};
+    use super::*;
+    use crate::node::tests::request;
+    use crate::node::tombstone::Tombstone;
+
+    fn lv(name: &str, tags: &[String]) -> Lv {
+        Lv {
+            group: "both".into(),
+            group_uuid: "G".into(),
+            name: name.into(),
+            uuid: name.into(),
+            size_bytes: 1,
+            tags: tags.to_vec(),
+            cluster: None,
+            ceph: CephTags::default(),
+        }
+    }
+
+    fn physical(tags: &[String]) -> Physical {
+        let segment = Segment {
+            device: "/dev/sdb".into(),
+            physical: "P".into(),
+            group: Group { name: "both".into(), tags: tags.to_vec() },
+            group_uuid: "G".into(),
+            volume: None,
+        };
+        Physical::of("P", &[segment]).unwrap()
+    }
+
+    /// At every instant between the old volume and the finished new one, something says whose place it is.
+    #[test]
+    fn where_the_old_volume_is_gone_our_word_or_our_volume_tells_whose_place_it_is() {
+        let request = request("n1");
+        let stone = [stone::tag(&Tombstone::of(&request))];
+        let new: OsdFsid = "99999999-0000-4000-8000-000000000000".parse().unwrap();
+        let of_new = [osd_tag(request.osd), fsid_tag(new), cluster_tag(request.cluster)];
+        let neighbour = lv("data-7", &[]);
+        let look = gone(&physical(&stone), &[&neighbour], &request);
+        assert_eq!(look.content, Tombstone::of(&request).into_content());
+        let made = lv(&block(new), &of_new);
+        for tags in [&stone[..], &[]] {
+            let look = gone(&physical(tags), &[&neighbour, &made], &request);
+            assert_eq!((look.about, look.proof), (Some(new), None), "{tags:?}");
+        }
+        // Another OSD's in the same group, or one with a name that was changed: not ours to judge.
+        let mut other = request.clone();
+        other.osd = OsdId(9);
+        for (request, volume) in [(&other, &made), (&request, &lv("osd-block-x", &of_new))] {
+            let look = gone(&physical(&[]), &[&neighbour, volume], request);
+            assert!(matches!(look.content, Content::Other { .. }) && look.about.is_none(), "{look:?}");
+        }
+    }
+
+    #[test]
+    fn how_it_was_made_is_in_its_tags() {
+        let with = |kind: &str, encrypted: bool| {
+            let ceph = CephTags { kind: Some(kind.to_owned()), encrypted, ..CephTags::default() };
+            made(&Lv { ceph, ..lv("x", &[]) })
+        };
+        assert_eq!(with("block", false), Kind::Lvm);
+        assert_eq!(with("block", true), Kind::LvmCrypt);
+        assert_eq!((with("data", false), with("data", true)), (Kind::FilestoreLvm, Kind::FilestoreLvm));
+    }
+}

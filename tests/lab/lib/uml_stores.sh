@@ -31,3 +31,18 @@ deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different
       --rawfile activate "$SRC/lib/uml_activate.sh" -f "$SRC/manifests/osd-volume.jq" |
     K apply -f - >> "$DIR/log/apply.log" 2>&1 || { tail -5 "$DIR/log/apply.log" >&2; die "the Deployment of osd.$id could not be made"; }
 }
+
+# While u1 has no power: its disks change places, as after a controller was found in another order.
+cmd_rename_disks() { # u1
+  [ "$*" = u1 ] || usage "rename-disks u1"
+  ! pid_of u1 > /dev/null || die "u1 has power"
+  local f last='' d="$DIR/h/u1/disks"
+  for f in "$d"/ubd*; do mv "$f" "$f.was"; done
+  # each gets the name of the one before it, the first that of the last
+  for f in "$d"/ubd*.was; do
+    [ -z "$last" ] || mv "$f" "$last"
+    [ -n "$last" ] || mv "$f" "$d/first"
+    last=${f%.was}
+  done
+  mv "$d/first" "$last"
+}
