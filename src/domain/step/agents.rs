@@ -268,9 +268,8 @@ impl<'a> Step<'a> {
         };
         // A look changes nothing: nobody needs to be kept away for it.
         match task {
-            NodeTask::Inspect => Next::Do(agent),
+            NodeTask::Inspect | NodeTask::Clear => Next::Do(agent),
             NodeTask::Rebuild | NodeTask::GiveBack => self.fenced(agent),
-            NodeTask::Clear => Next::Do(agent),
         }
     }
 }

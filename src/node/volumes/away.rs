@@ -62,8 +62,9 @@ pub(crate) async fn let_go(host: &Host, disk: &Disk) -> Result<Disk, NodeError> 
             close_above(host, &mapped).await?;
         }
     }
-    if let Some(group) = lvm::group_on(&disk.node).await? {
-        Change::Deactivate { group: &group.name }.done().await?;
+    // An encrypted disk has no group.
+    if let Some(physical) = super::physical_on(disk, &lvm::segments().await?).await? {
+        Change::Deactivate { group: &physical.group.name }.done().await?;
     }
     disk.again(&host.sys_block, &host.dev)
 }

@@ -48,20 +48,17 @@ pub(crate) async fn make(
         }
     };
     let wal = again(evidence, Role::Wal, &log(fsid), &tags).await?;
-    let data = match Shared::of(evidence) {
-        Some(shared) => {
-            let on = away::physical(disk, &shared).await?;
-            let (group, size) = (on.group.name.as_str(), Some(shared.size_bytes));
-            let data = create(group, &block(fsid), &tags, size, Some(&on.device)).await?;
-            away::unmark(request, group).await?;
-            data
-        }
-        None => {
-            let group = group(fsid);
-            Change::PvCreate { device: &disk.node, uuid: &pv_uuid(fsid) }.done().await?;
-            Change::VgCreate { name: &group, tags: &tags, device: &disk.node }.done().await?;
-            create(&group, &block(fsid), &tags, None, None).await?
-        }
+    let data = if let Some(shared) = Shared::of(evidence) {
+        let on = away::physical(disk, &shared).await?;
+        let (group, size) = (on.group.name.as_str(), Some(shared.size_bytes));
+        let data = create(group, &block(fsid), &tags, size, Some(&on.device)).await?;
+        away::unmark(request, group).await?;
+        data
+    } else {
+        let group = group(fsid);
+        Change::PvCreate { device: &disk.node, uuid: &pv_uuid(fsid) }.done().await?;
+        Change::VgCreate { name: &group, tags: &tags, device: &disk.node }.done().await?;
+        create(&group, &block(fsid), &tags, None, None).await?
     };
     Ok(Made { fsid, data, db, wal })
 }

@@ -72,11 +72,16 @@ pub(crate) async fn within(
 ) -> Result<Look, NodeError> {
     match &look.layer {
         None => Ok(look),
-        // One that we made: `look` is asked for it by its claim.
-        Some(Layer::Physical(uuid)) if fsid_of(uuid).is_some() => Ok(look),
+        // `look` is asked for it by its claim.
+        Some(Layer::Physical(uuid)) if is_another_of_ours(uuid, request) => Ok(look),
         Some(Layer::Physical(uuid)) => old::look(host, disk, uuid, known, request, moment).await,
         Some(Layer::Luks(header)) => crypt::look(host, disk, header, request).await,
     }
+}
+
+/// We made it, and not for the OSD that is to be made anew now, though that one may be of our making too.
+fn is_another_of_ours(physical: &str, request: &NodeRequest) -> bool {
+    fsid_of(physical).is_some_and(|fsid| fsid != request.old)
 }
 
 /// The physical volume that a disk is; none where it is none, or in no group.
@@ -162,6 +167,15 @@ pub(crate) fn fsid_of(pv_uuid: &str) -> Option<OsdFsid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_osd_of_our_making_is_an_old_one_when_it_is_to_be_made_anew() {
+        let request = crate::node::tests::request("n1");
+        let claim: OsdFsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
+        assert!(is_another_of_ours(&pv_uuid(claim), &request));
+        assert!(!is_another_of_ours(&pv_uuid(request.old), &request));
+        assert!(!is_another_of_ours("Ao5qUn-V1bQ-Uleu-Foce-fHoD-miwx-vHL2lB", &request));
+    }
 
     #[test]
     fn a_physical_volume_says_whose_it_is() {

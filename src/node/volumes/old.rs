@@ -53,16 +53,12 @@ fn gone(physical: &Physical, on_it: &[&Lv], request: &NodeRequest) -> Look {
     if let Some(fsid) = on_it.iter().find_map(of_new) {
         return Look::other(format!("a volume for OSD {fsid}"), Some(fsid));
     }
-    match stone::of(&physical.group.tags, request) {
-        Some(stone) => {
-            let about = Some(stone.old);
-            Look::plain(stone.into_content(), about)
-        }
-        None => {
-            let (group, count) = (&physical.group.name, on_it.len());
-            Look::other(format!("volume group {group} with {count} volumes, none of them this OSD's"), None)
-        }
+    if let Some(stone) = stone::of(&physical.group.tags, request) {
+        let about = Some(stone.old);
+        return Look::plain(stone.into_content(), about);
     }
+    let (group, count) = (&physical.group.name, on_it.len());
+    Look::other(format!("volume group {group} with {count} volumes, none of them this OSD's"), None)
 }
 
 /// The volume that carries the OSD's data, by its tags.
@@ -82,9 +78,9 @@ impl Main<'_> {
     async fn look(&self, disk: &Disk) -> Result<Look, NodeError> {
         let (lv, physical, request) = (self.lv, self.physical, self.request);
         let about = Some(request.old);
-        let named = lv.named();
+        let name = lv.named();
         let other =
-            |what: &str| Ok(Look::other(format!("volume {named} of OSD {}: {what}", request.old), about));
+            |what: &str| Ok(Look::other(format!("volume {name} of OSD {}: {what}", request.old), about));
         let (Some(whoami), Some(cluster)) = (lv.ceph.whoami, lv.cluster) else {
             return other("its tags do not say which id and cluster it is of");
         };
@@ -99,8 +95,7 @@ impl Main<'_> {
         let made = made(lv);
         let alone = physical.holds_only(&lv.uuid) && disk.parent.is_none();
         let (osd_fsid, volume, group) = (request.old, lv.uuid.clone(), physical.group_uuid.clone());
-        let proof =
-            Proof::Volume { made, group, volume, name: named, alone, luks, osd_fsid, whoami, cluster };
+        let proof = Proof::Volume { made, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
         Ok(Look {
             proof: Some(proof),
             beside,
@@ -114,7 +109,10 @@ impl Main<'_> {
     async fn within(&self, names: Names) -> Result<Within, NodeError> {
         if self.moment == Moment::Held {
             // It is closed now. Its header was compared before, when it could be read.
-            return Ok(Within::Proven { luks: recorded_header(&self.request.evidence), beside: Vec::new() });
+            return Ok(Within::Proven {
+                luks: recorded_header(self.request.evidence.as_ref()),
+                beside: Vec::new(),
+            });
         }
         if Mapped::of_volume(self.host, self.lv).is_none() {
             Change::Activate { lv: &self.lv.named() }.done().await?;
@@ -211,8 +209,8 @@ fn made(lv: &Lv) -> Kind {
     }
 }
 
-fn recorded_header(evidence: &Option<Evidence>) -> Option<String> {
-    match evidence.as_ref().map(|evidence| &evidence.proof) {
+fn recorded_header(evidence: Option<&Evidence>) -> Option<String> {
+    match evidence.map(|evidence| &evidence.proof) {
         Some(Proof::Volume { luks, .. }) => luks.clone(),
         Some(_) | None => None,
     }
