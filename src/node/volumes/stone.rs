@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(of(&["x".to_owned(), ours.clone()], &request), Some(stone));
         let mut other = request.clone();
         other.osd.0 = 2;
-        assert_eq!(of(&[ours.clone()], &other), None);
+        assert_eq!(of(std::slice::from_ref(&ours), &other), None);
         other = request.clone();
         other.old = "65ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap();
         assert_eq!(of(&[ours], &other), None);
