@@ -118,6 +118,7 @@ fn what_is_not_as_wanted_is_named() {
     assert_eq!(plain_to_encrypted, expected);
     let to_plain = mismatch(|w| {
         w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(RAW).mode = Some(Mode::Lvm);
         w.slot(RAW).dmcrypt_key = true;
     });
     assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
