@@ -35,7 +35,7 @@ deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different
 # While u1 has no power: its disks change places, as after a controller was found in another order.
 cmd_rename_disks() { # u1
   [ "$*" = u1 ] || usage "rename-disks u1"
-  ! pid_of u1 > /dev/null || die "u1 has power"
+  poll 50 0.1 eval '! pid_of u1 > /dev/null' || die "u1 has power" # a kernel takes a moment to end
   local f last='' d="$DIR/h/u1/disks"
   for f in "$d"/ubd*; do mv "$f" "$f.was"; done
   # each gets the name of the one before it, the first that of the last
