@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::osd::{
-    ClusterFsid, DbDevice, DeviceIdentity, Kind, Layout, NodeName, ObjectStore, OsdFsid, OsdId, Role,
+    ClusterFsid, DbDevice, DeviceIdentity, Kind, Layout, Mode, NodeName, ObjectStore, OsdFsid, OsdId, Role,
 };
 
 /// Names one migration of one OSD, in the ledger, on the Deployment and on everything made for it.
@@ -172,6 +172,9 @@ pub struct Volume {
     pub block_path: String,
     /// The same of its database, where it has one of its own.
     pub db_path: Option<String>,
+    /// The same of its write-ahead log.
+    #[serde(default)]
+    pub wal_path: Option<String>,
 }
 
 /// What a device carries, as read from it.
@@ -262,6 +265,19 @@ pub struct Evidence {
     pub beside: Vec<Piece>,
 }
 
+impl Evidence {
+    /// Whether the new OSD has such a volume again: one that is made on volumes keeps database and log where they were, in the
+    /// same volume group and as large. A raw one has all on its device.
+    pub fn has_again(&self, wanted: Role, target: &Layout) -> bool {
+        target.mode == Mode::Lvm
+            && matches!(wanted, Role::Db | Role::Wal)
+            && self
+                .beside
+                .iter()
+                .any(|piece| piece.role == wanted && matches!(piece.place, Place::Volume { .. }))
+    }
+}
+
 /// A part of an OSD on a device that is not the one that is made anew.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Piece {
@@ -283,6 +299,10 @@ pub enum Place {
         name: String,
         /// uuid of the volume, which counts
         uuid: String,
+        /// uuid of its volume group: a database that is wanted again is made there again
+        group: String,
+        /// its size, which it gets again
+        size_bytes: u64,
     },
 }
 

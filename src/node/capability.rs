@@ -67,13 +67,14 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
 }
 
 impl Asked {
-    /// Whether a rebuild can be done here; why not, if not.
-    pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode) -> Result<(), NodeError> {
-        let mut lacks: Vec<String> = self.capability.missing_tools.iter().cloned().collect();
-        if mode == Mode::Lvm {
-            lacks.extend(missing(&host.path, &LVM_TOOLS));
+    /// Whether a rebuild can be done here; why not, if not. `mapped`: what is there lies on device-mapper.
+    pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode, mapped: bool) -> Result<(), NodeError> {
+        let mut lacks = self.capability.missing_tools.clone();
+        if mode == Mode::Lvm || mapped {
+            lacks.extend(missing_for_volumes(host));
         }
         if !lacks.is_empty() {
+            let lacks: Vec<String> = lacks.into_iter().collect();
             return Err(NodeError::Refused(format!("the image lacks {}", lacks.join(", "))));
         }
         if mode == Mode::Raw && !self.capability.raw_osd_id {
@@ -84,6 +85,11 @@ impl Asked {
         }
         Ok(())
     }
+}
+
+/// What the image lacks of the tools for logical volumes and encryption.
+pub(crate) fn missing_for_volumes(host: &Host) -> BTreeSet<String> {
+    missing(&host.path, &LVM_TOOLS)
 }
 
 fn knows_osd_id(help: &str) -> bool {

@@ -42,6 +42,7 @@ fn args(request: &NodeRequest, given: &Given<'_>) -> Vec<String> {
     if let Given::Volumes(made) = given {
         args.extend(["--osd-fsid".to_owned(), made.fsid.to_string()]);
         args.extend(made.db.iter().flat_map(|db| ["--block.db".to_owned(), db.clone()]));
+        args.extend(made.wal.iter().flat_map(|wal| ["--block.wal".to_owned(), wal.clone()]));
         args.extend(request.target.encrypted.then(|| "--dmcrypt".to_owned()));
     }
     if let Some(class) = &request.device_class {
@@ -138,17 +139,17 @@ mod tests {
         let disk = Given::Disk(Path::new("/dev/sdb1"));
         assert_eq!(said(&request, disk), "ceph-volume raw prepare --bluestore --data /dev/sdb1 --osd-id 1");
         let fsid = request.old;
-        let mut made = Made { fsid, data: "ceph-F/osd-block-F".into(), db: None };
+        let mut made = Made { fsid, data: "ceph-F/osd-block-F".into(), db: None, wal: None };
         request.device_class = Some("nvme".into());
         let line = format!(
             "ceph-volume lvm prepare --bluestore --data ceph-F/osd-block-F --osd-id 1 --osd-fsid {fsid}"
         );
         assert_eq!(said(&request, Given::Volumes(&made)), format!("{line} --crush-device-class nvme"));
-        made.db = Some("ceph-g/osd-db-F".into());
+        (made.db, made.wal) = (Some("ceph-g/osd-db-F".into()), Some("ceph-g/osd-wal-F".into()));
         (request.target.encrypted, request.device_class) = (true, None);
         assert_eq!(
             said(&request, Given::Volumes(&made)),
-            format!("{line} --block.db ceph-g/osd-db-F --dmcrypt")
+            format!("{line} --block.db ceph-g/osd-db-F --block.wal ceph-g/osd-wal-F --dmcrypt")
         );
     }
 }

@@ -8,7 +8,7 @@ use super::label;
 use super::legacy::{self, Reading};
 use super::marks::{self, Marks};
 use super::table::Signature;
-use super::volumes;
+use super::volumes::{self, Layer};
 use crate::domain::inspection::{Content, Piece, Proof};
 use crate::domain::osd::{OsdFsid, Role};
 
@@ -24,12 +24,24 @@ pub(crate) struct Look {
     pub(crate) beside: Vec<Piece>,
     /// Parts that it says are elsewhere: the unique guids of their partitions, where it names them.
     pub(crate) elsewhere: BTreeMap<Role, Option<String>>,
+    /// What hides the rest from a look at the disk alone (`volumes::within`).
+    pub(crate) layer: Option<Layer>,
+    /// Bytes that the new OSD may use, where that is not the whole device.
+    pub(crate) usable_bytes: Option<u64>,
 }
 
 impl Look {
     /// Without a proof.
     pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
-        Self { content, proof: None, about, beside: Vec::new(), elsewhere: BTreeMap::new() }
+        Self {
+            content,
+            proof: None,
+            about,
+            beside: Vec::new(),
+            elsewhere: BTreeMap::new(),
+            layer: None,
+            usable_bytes: None,
+        }
     }
 
     pub(crate) fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
@@ -55,10 +67,10 @@ pub(crate) async fn look(disk: &Disk, reading: Reading<'_>) -> Result<Look, Node
             let legacy = legacy::look(disk, reading).await?;
             Ok(legacy.unwrap_or_else(|| Look::other(described(&signature, disk), None)))
         }
-        Marks::Signed(signature) => Ok(Look::other(
-            described(&signature, disk),
-            signature.physical_volume().and_then(volumes::fsid_of),
-        )),
+        Marks::Signed(signature) => Ok(Look {
+            layer: layer(&signature),
+            ..Look::other(described(&signature, disk), signature.physical_volume().and_then(volumes::fsid_of))
+        }),
         Marks::None | Marks::Data { .. } if !disk.partitions.is_empty() => {
             Ok(Look::other(described(&Signature::default(), disk), None))
         }
@@ -89,6 +101,12 @@ async fn labelled(disk: &Disk) -> Result<Look, NodeError> {
         (true | false, _, _) => None,
     };
     Ok(Look { proof, ..Look::plain(label.into_content(), about) })
+}
+
+fn layer(signature: &Signature) -> Option<Layer> {
+    let luks = || signature.uuid.clone().filter(|_| signature.kind.as_deref() == Some("crypto_LUKS"));
+    let physical = signature.physical_volume().map(|uuid| Layer::Physical(uuid.to_owned()));
+    physical.or_else(|| luks().map(Layer::Luks))
 }
 
 fn described(signature: &Signature, disk: &Disk) -> String {

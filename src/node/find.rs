@@ -8,8 +8,9 @@ use super::error::NodeError;
 use super::file_disk;
 use super::legacy::{self, Reading, Sharing};
 use super::parts;
-use crate::domain::inspection::Volume;
-use crate::domain::osd::{DeviceIdentity, OsdFsid};
+use super::volumes::{self, Known, Moment};
+use crate::domain::inspection::{NodeRequest, Volume};
+use crate::domain::osd::DeviceIdentity;
 
 /// A disk and what it carries.
 #[derive(Debug)]
@@ -36,7 +37,8 @@ pub(crate) enum Search {
 pub(crate) async fn recorded(
     host: &Host,
     identity: &DeviceIdentity,
-    reading: Reading<'_>,
+    request: &NodeRequest,
+    sharing: Sharing,
     is_ours: impl Fn(&Look) -> bool,
 ) -> Result<Search, NodeError> {
     let mut all = list(host).await?;
@@ -47,9 +49,9 @@ pub(crate) async fn recorded(
     let fitting: Vec<Disk> =
         all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
     let only = fitting.len() == 1;
-    let mut ours = Vec::new();
+    let (mut ours, known) = (Vec::new(), Known::default());
     for disk in fitting {
-        match content::look(&disk, reading).await {
+        match look_at(host, &disk, sharing, &known, request).await {
             Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look, volume: None }),
             Err(error) if only => return Err(error),
             // Another disk that looks alike and can't be read: what proves ours is on ours.
@@ -70,16 +72,16 @@ pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&Found) -> bool) -> Resu
     Ok(one_of(found.into_iter().collect(), format!("looked at {looked_at}")))
 }
 
-/// The disk that carries the OSD `old`, in any way; or the partition that does, of a disk that is not its own.
-pub(crate) async fn carrier(host: &Host, old: OsdFsid) -> Result<Search, NodeError> {
+/// The disk that carries the request's old OSD, in any way; or the partition that does, of a disk that is not its own.
+pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search, NodeError> {
     let all = list(host).await?;
-    let mut unseen = all.unseen;
+    let (mut unseen, known) = (all.unseen, Known::default());
     let mut carriers = Vec::new();
     let mut seen = Vec::new();
-    let reading = Reading { scratch: &host.scratch, sharing: Sharing::WithTheDaemon, whom: Some(old) };
+    let reading = reading(host, request, Sharing::WithTheDaemon);
     for disk in all.disks {
-        match content::look(&disk, reading).await {
-            Ok(look) if look.about == Some(old) => carriers.push(Found { disk, look, volume: None }),
+        match look_at(host, &disk, reading.sharing, &known, request).await {
+            Ok(look) if look.about == Some(request.old) => carriers.push(Found { disk, look, volume: None }),
             Ok(_) => {
                 carriers.extend(on_partitions(host, &disk, reading, &mut unseen).await?);
                 seen.push(disk);
@@ -114,6 +116,22 @@ async fn on_partitions(
         }
     }
     Ok(found)
+}
+
+/// What a disk carries, through what hides it.
+async fn look_at(
+    host: &Host,
+    disk: &Disk,
+    sharing: Sharing,
+    known: &Known,
+    request: &NodeRequest,
+) -> Result<Look, NodeError> {
+    let look = content::look(disk, reading(host, request, sharing)).await?;
+    volumes::within(host, disk, look, known, request, Moment::Asked).await
+}
+
+pub(crate) fn reading<'a>(host: &'a Host, request: &NodeRequest, sharing: Sharing) -> Reading<'a> {
+    Reading { scratch: &host.scratch, sharing, whom: Some(request.old) }
 }
 
 /// The partitions of that size on all disks, instead of the disks.

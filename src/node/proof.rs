@@ -258,6 +258,11 @@ impl Differences {
             self.note("cluster on the disk", &recorded.2, &seen.2);
         }
         let (recorded, seen) = (marks(expected), marks(found));
+        if let (Proof::Volume { alone: true, name, .. }, Proof::Volume { alone: false, .. }) =
+            (expected, found)
+        {
+            self.0.push(format!("{name} was alone in its volume group, and is not any more"));
+        }
         let same_kind = expected.made().is_some() && expected.made() == found.made();
         if same_kind && recorded.len() == seen.len() {
             for ((what, recorded), (_, seen)) in recorded.iter().zip(&seen) {

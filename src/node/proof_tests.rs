@@ -37,6 +37,46 @@ fn filestore() -> Proof {
     }
 }
 
+fn volume(group: &str, volume: &str, luks: Option<&str>, alone: bool) -> Proof {
+    Proof::Volume {
+        made: if luks.is_some() { Kind::LvmCrypt } else { Kind::Lvm },
+        group: group.into(),
+        volume: volume.into(),
+        name: "g/v".into(),
+        alone,
+        luks: luks.map(str::to_owned),
+        osd_fsid: fsid(1),
+        whoami: OsdId(1),
+        cluster: cluster(1),
+    }
+}
+
+#[test]
+fn a_volume_is_the_recorded_one_by_uuids_and_header_and_stays_alone() {
+    let recorded = volume("G", "V", Some("H"), true);
+    let seen = |proof: &Proof| old_is_proven(&request(), &evidence(recorded.clone()), proof);
+    assert_eq!(seen(&recorded), Ok(()));
+    for (other, what) in [
+        (volume("X", "V", Some("H"), true), "volume group"),
+        (volume("G", "X", Some("H"), true), "volume: expected V"),
+        (volume("G", "V", Some("X"), true), "LUKS header"),
+        (volume("G", "V", None, true), "kind"),
+        (volume("G", "V", Some("H"), false), "not any more"),
+    ] {
+        assert!(seen(&other).unwrap_err().contains(what), "{what}");
+    }
+    // Neighbours that went since take nothing away from the proof.
+    let shared = evidence(volume("G", "V", None, false));
+    assert_eq!(old_is_proven(&request(), &shared, &volume("G", "V", None, true)), Ok(()));
+    let luks = |header: &str| {
+        let (osd_fsid, whoami, cluster) = (fsid(1), OsdId(1), cluster(1));
+        Proof::Luks { header: header.into(), osd_fsid, whoami, cluster }
+    };
+    let disk = evidence(luks("H"));
+    assert_eq!(old_is_proven(&request(), &disk, &luks("H")), Ok(()));
+    assert!(old_is_proven(&request(), &disk, &luks("X")).is_err());
+}
+
 fn request() -> NodeRequest {
     NodeRequest {
         record: RecordId("r2".into()),

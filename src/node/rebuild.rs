@@ -8,7 +8,7 @@ use super::content::Look;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::find::{self, Found, Search};
-use super::legacy::{Reading, Sharing, directory, pieces};
+use super::legacy::{Sharing, directory, pieces};
 use super::proof::{self, Verdict};
 use super::remake::{self, Order};
 use super::{Host, Steps, claims, label, mons, volumes};
@@ -28,7 +28,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         steps.time("capability", capability::ask(host))
     );
     let mut inspection = match search {
-        Ok(search) => inspection(request, search, &asked),
+        Ok(search) => inspection(request, host, search, &asked),
         Err(error) => return Outcome { inspection: None, error: Some(error) },
     };
     let error = match &request.directory {
@@ -66,13 +66,13 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
         return recorded(request, evidence, host, Sharing::WithTheDaemon).await;
     }
     if let Some(directory) = &request.directory {
-        let reading = reading(request, host, Sharing::WithTheDaemon);
-        return find::recorded(host, &directory.onto, reading, |look| look.content == Content::Blank).await;
+        let is_blank = |look: &Look| look.content == Content::Blank;
+        return find::recorded(host, &directory.onto, request, Sharing::WithTheDaemon, is_blank).await;
     }
     if request.on_file {
         return find::on_file(host, |found| found.look.about == Some(request.old)).await;
     }
-    let mut search = find::carrier(host, request.old).await?;
+    let mut search = find::carrier(host, request).await?;
     add_pieces(request, host, &mut search).await?;
     Ok(search)
 }
@@ -85,10 +85,6 @@ async fn add_pieces(request: &NodeRequest, host: &Host, search: &mut Search) -> 
         found.look = pieces::complete(host, &found.disk, found.look.clone()).await?;
     }
     Ok(())
-}
-
-fn reading<'a>(request: &NodeRequest, host: &'a Host, sharing: Sharing) -> Reading<'a> {
-    Reading { scratch: &host.scratch, sharing, whom: Some(request.old) }
 }
 
 /// Makes the recorded disk carry the new OSD.
@@ -104,7 +100,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
     let found = match search {
         Ok(Search::One(found)) => found,
         Ok(search @ (Search::None(_) | Search::Several(_))) => {
-            let inspection = inspection(request, search, &asked);
+            let inspection = inspection(request, host, search, &asked);
             let why = inspection.content.to_string();
             return Outcome { inspection: Some(inspection), error: Some(NodeError::Refused(why)) };
         }
@@ -119,7 +115,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         (Ok(_), Err(_)) => None, // told below
     };
     match (last, error) {
-        (Ok(search), error) => Outcome { inspection: Some(inspection(request, search, &asked)), error },
+        (Ok(search), error) => Outcome { inspection: Some(inspection(request, host, search, &asked)), error },
         (Err(_), Some(error)) | (Err(error), None) => Outcome { inspection: None, error: Some(error) },
     }
 }
@@ -219,14 +215,13 @@ async fn recorded(
         let is_it = |found: &Found| proof::same_device(&evidence.device, &found.disk.identity).is_ok();
         return find::on_file(host, is_it).await;
     }
-    let mut search =
-        find::recorded(host, &evidence.device, reading(request, host, sharing), |look| match proof::verdict(
-            request, evidence, &claimed, look,
-        ) {
+    let mut search = find::recorded(host, &evidence.device, request, sharing, |look| {
+        match proof::verdict(request, evidence, &claimed, look) {
             Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
             Verdict::Refuse(_) => volumes_of(request, &claimed, look).is_some(),
-        })
-        .await?;
+        }
+    })
+    .await?;
     if let Search::One(found) = &mut search
         && let Some(fsid) = volumes_of(request, &claimed, &found.look)
     {
@@ -242,15 +237,21 @@ fn volumes_of(request: &NodeRequest, claimed: &BTreeSet<OsdFsid>, look: &Look) -
     look.about.filter(|fsid| is_volume && claimed.contains(fsid))
 }
 
-fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspection {
-    let capability = asked.capability.clone();
+fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &Asked) -> Inspection {
+    let mut capability = asked.capability.clone();
+    if request.target.mode == Mode::Lvm {
+        capability.missing_tools.extend(capability::missing_for_volumes(host));
+    }
     match search {
         Search::One(found) => {
             let Found { disk, look, volume } = *found;
+            if look.layer.is_some() || look.proof.as_ref().is_some_and(volumes::is_mapped) {
+                capability.missing_tools.extend(capability::missing_for_volumes(host));
+            }
             let evidence = look
                 .proof
                 .filter(|_| look.about == Some(request.old))
-                .map(|proof| evidence(disk, proof, look.beside));
+                .map(|proof| evidence(disk, proof, look.beside, look.usable_bytes));
             Inspection { content: look.content, evidence, capability, volume }
         }
         Search::None(looked_at) => {
@@ -265,6 +266,7 @@ fn inspection(request: &NodeRequest, search: Search, asked: &Asked) -> Inspectio
     }
 }
 
-fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>) -> Evidence {
-    Evidence { usable_bytes: disk.identity.size_bytes, device: disk.identity, proof, beside }
+fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {
+    let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes);
+    Evidence { usable_bytes, device: disk.identity, proof, beside }
 }

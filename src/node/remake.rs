@@ -7,13 +7,14 @@ use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::file_disk::{self, Attached};
-use super::find::Found;
-use super::legacy::{self, Reading, Sharing, pieces};
+use super::find::{self, Found};
+use super::legacy::{self, Sharing, pieces};
 use super::lock::OsdLock;
 use super::mons::{self, Slots};
 use super::proof::{self, Verdict};
 use super::rebuild::claimed;
 use super::tombstone::Tombstone;
+use super::volumes::{Known, Moment, Shared};
 use super::wipe::ExclusiveDisk;
 use super::{Host, Steps, volumes};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
@@ -44,16 +45,13 @@ pub(crate) async fn make(
     if verdict == Verdict::WipeOld {
         proof::pieces_are_recorded(&evidence.beside, &found.look.beside).map_err(NodeError::Refused)?;
     }
-    asked.can_rebuild(host, request.target.mode)?;
+    asked.can_rebuild(host, request.target.mode, volumes::are_touched(evidence))?;
     if let Ok(slots) = &asked.slots {
         slot_may_be_taken(slots, request)?; // asked again when the disk is ours alone
     }
     let said = match request.target.mode {
         Mode::Raw if request.on_file => on_file(order, &verdict).await?,
-        Mode::Raw => {
-            wipe(order, &found.disk, &verdict, None).await?;
-            prepare(order, Given::Disk(&found.disk.node)).await?
-        }
+        Mode::Raw => on_disk(order, found, &verdict).await?,
         Mode::Lvm => on_volumes(order, found, &verdict).await?,
     };
     Ok(Some(said))
@@ -71,8 +69,35 @@ async fn on_file(order: &Order<'_>, verdict: &Verdict) -> Result<String, NodeErr
     said.and_then(|said| detached.map(|()| said))
 }
 
+async fn on_disk(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
+    let &Order { request, evidence, host, steps } = order;
+    if let Some(shared) = Shared::of(evidence) {
+        return Err(NodeError::Refused(format!(
+            "others share the volume group of its volume, so its disk can't carry {}: {shared}",
+            request.target
+        )));
+    }
+    // To the end, where volumes are taken away: who changes them goes alone.
+    let _lock = if volumes::are_touched(evidence) { Some(OsdLock::take_lvm(&host.state)?) } else { None };
+    let disk = let_go(order, &found.disk).await?;
+    wipe(order, &disk, verdict, None).await?;
+    steps.time("beside", volumes::beside(host, request, evidence)).await?;
+    prepare(order, Given::Disk(&disk.node)).await
+}
+
+/// Closes what device-mapper has on a disk that is the OSD's alone.
+async fn let_go(order: &Order<'_>, disk: &Disk) -> Result<Disk, NodeError> {
+    let &Order { request, evidence, host, steps } = order;
+    if !volumes::is_mapped(&evidence.proof) {
+        return Ok(disk.clone());
+    }
+    // Asked again when the disk is held; an OSD that was given back meanwhile is not to lose its nodes either.
+    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    steps.time("let-go", volumes::let_go(host, disk)).await
+}
+
 async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
-    let &Order { request, host, steps, .. } = order;
+    let &Order { request, evidence, host, steps } = order;
     // To the end: two that change one volume group at a time would lose what the first has written.
     let _lock = OsdLock::take_lvm(&host.state)?;
     // An unfinished store of a claim: what is on the disk is called by it.
@@ -89,12 +114,34 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     };
     slot_may_be_taken(&mons::slots(host).await?, request)?;
     let clear = volumes::clear_away(host, request, unfinished, &found.disk);
-    let disk = steps.time("clear", clear).await?;
-    wipe(order, &disk, verdict, unfinished).await?;
-    let made = steps.time("volumes", volumes::make(host, request, &disk)).await?;
+    let mut disk = steps.time("clear", clear).await?;
+    if let Some(shared) = Shared::of(evidence) {
+        remove(order, &disk, verdict, &shared).await?;
+    } else {
+        disk = let_go(order, &disk).await?;
+        wipe(order, &disk, verdict, unfinished).await?;
+    }
+    steps.time("beside", volumes::beside(host, request, evidence)).await?;
+    let made = steps.time("volumes", volumes::make(host, request, evidence, &disk)).await?;
     let said = prepare(order, Given::Volumes(&made)).await?;
     steps.time("seal", volumes::seal(request, made.fsid)).await?;
     Ok(said)
+}
+
+/// Of a disk that others need: only the OSD's volume goes, and its parts on other devices.
+async fn remove(
+    order: &Order<'_>,
+    disk: &Disk,
+    verdict: &Verdict,
+    shared: &Shared<'_>,
+) -> Result<(), NodeError> {
+    let &Order { request, evidence, host, steps } = order;
+    let pieces = pieces::take(host, evidence, request.old, verdict).await?;
+    steps.time("remove", volumes::from_group(host, request, disk, shared)).await?;
+    for piece in pieces {
+        piece.clear().await?;
+    }
+    Ok(())
 }
 
 /// From the exclusive open to the last zero.
@@ -163,8 +210,8 @@ async fn prove(
         ) => {
             // Its bytes, and what the kernel has put on it or found in it since.
             let disk = disk.again(&host.sys_block, &host.dev)?;
-            let reading = Reading { scratch: &host.scratch, sharing: Sharing::No, whom: Some(request.old) };
-            let now = content::look(&disk, reading).await?;
+            let now = content::look(&disk, find::reading(host, request, Sharing::No)).await?;
+            let now = volumes::within(host, &disk, now, &Known::default(), request, Moment::Held).await?;
             let claimed = claimed(request, host)?;
             let is_same = match unfinished {
                 Some(fsid) => now.about == Some(fsid) && claimed.contains(&fsid),

@@ -1,9 +1,10 @@
 //! Each class and each refusal, from the small world with one thing changed.
 
 use osd_migrate::domain::classify::{self, Class, Difference, Mismatch, Refusal};
-use osd_migrate::domain::inspection::Proof;
+use osd_migrate::domain::inspection::{Evidence, Piece, Place, Proof};
+use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::SlotState;
-use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId};
+use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId, Role};
 
 use osd_migrate::domain::storage::{DeviceConfig, NamedDevice};
 
@@ -131,34 +132,118 @@ fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
 
 #[test]
 fn what_is_not_as_wanted_is_named() {
-    let other_store = |w: &mut World| w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());
-    let class = class_of(&World::new().with(other_store), RAW);
-    let Class::Mismatched(mismatch) = &class else { panic!("{class:?}") };
-    assert_eq!((mismatch.made, mismatch.differs.len()), (Kind::Raw, 1));
-    assert!(class.to_string().contains("store bluestore, wanted bluestore-rdr"), "{class}");
+    let mismatch = |change: fn(&mut World)| match class_of(&World::new().with(change), RAW) {
+        Class::Mismatched(mismatch) => mismatch,
+        other => panic!("{other:?}"),
+    };
+    let plain_to_encrypted = mismatch(|w| w.seen.kube.declaration.storage = encrypted());
+    let expected = Mismatch { made: Kind::Raw, differs: [Difference::ToBeEncrypted].into() };
+    assert_eq!(plain_to_encrypted, expected);
+    let to_plain = mismatch(|w| {
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(RAW).mode = Some(Mode::Lvm);
+        w.slot(RAW).dmcrypt_key = true;
+    });
+    assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
+    let both = mismatch(|w| {
+        w.seen.kube.declaration.storage = encrypted();
+        w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());
+    });
+    assert_eq!(both.differs.len(), 2);
+    assert!(both.to_string().contains("store bluestore, wanted bluestore-rdr"), "{both}");
 }
 
-/// Each is known for what it is, and left alone.
 #[test]
-fn what_lies_on_volumes_or_is_to_is_named_and_left_alone() {
+fn what_lies_on_volumes_is_known_by_its_deployment_and_its_key() {
     let on_lvm = |w: &mut World, osd: OsdId| w.slot(osd).metadata.as_mut().unwrap().device_mapper = true;
-    assert!(not_built(RAW, |w| w.seen.kube.declaration.storage = encrypted()).contains("encrypted"));
-    assert!(not_built(BY_HAND, |w| w.seen.kube.declaration.storage = encrypted()).contains("encrypted"));
-    let with_key = |w: &mut World| {
-        on_lvm(w, RAW);
-        w.slot(RAW).dmcrypt_key = true;
-    };
-    assert!(not_built(RAW, with_key).contains("on LVM, encrypted"));
-    let raw_crypt = |w: &mut World| {
-        on_lvm(w, RAW);
-        w.daemon(RAW).mode = Some(Mode::Raw);
-    };
-    assert!(not_built(RAW, raw_crypt).contains("raw, encrypted"));
-    let filestore = |w: &mut World| {
+    let filestore = World::new().with(|w| {
         on_lvm(w, FILESTORE);
         w.daemon(FILESTORE).activates = true;
+    });
+    assert_eq!(class_of(&filestore, FILESTORE), Class::Legacy(Kind::FilestoreLvm));
+    let world = World::new().with(|w| {
+        on_lvm(w, RAW);
+        w.daemon(RAW).mode = Some(Mode::Raw);
+    });
+    let class = class_of(&world, RAW);
+    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    // 16.2.15 leaves a key with the mons for it too.
+    let world = world.with(|w| w.slot(RAW).dmcrypt_key = true);
+    let class = class_of(&world, RAW);
+    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    let world = world.with(|w| w.slot(RAW).metadata.as_mut().unwrap().dedicated_db = true);
+    assert!(not_built(RAW, |w| *w = world).contains("database or log"));
+}
+
+#[test]
+fn what_is_encrypted_takes_a_whole_disk_and_no_place_of_a_directory() {
+    let to_be_encrypted = |w: &mut World| w.seen.kube.declaration.storage = encrypted();
+    assert_eq!(class_of(&World::new().with(to_be_encrypted), BY_HAND), Class::Legacy(Kind::BluestoreByHand));
+    let both = |w: &mut World| {
+        to_be_encrypted(w);
+        in_directory(w);
     };
-    assert!(not_built(FILESTORE, filestore).contains("Filestore on LVM"));
+    assert!(not_built(FILESTORE, both).contains("in a directory"));
+    let mut on_partition = evidence(BY_HAND);
+    on_partition.device.wwn = Some("partuuid-4f3b6a1e-0000-4000-8000-000000000001".to_owned());
+    let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
+    let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
+    assert!(classify::bars(&on_partition, &volume).unwrap().contains("on a partition"));
+    assert_eq!(classify::bars(&on_partition, &raw), None);
+}
+
+fn on_volume(alone: bool) -> Proof {
+    let Proof::BluestoreLabel { osd_fsid, whoami, cluster, .. } = evidence(BY_HAND).proof else { panic!() };
+    Proof::Volume {
+        made: Kind::BluestoreByHand,
+        group: "G".to_owned(),
+        volume: "V".to_owned(),
+        name: "both/data-0".to_owned(),
+        alone,
+        luks: None,
+        osd_fsid,
+        whoami,
+        cluster,
+    }
+}
+
+/// What is wanted can't be had on a disk that others need; on a volume beside theirs it can.
+#[test]
+fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
+    let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
+    let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
+    let with = |alone| Evidence { proof: on_volume(alone), ..evidence(BY_HAND) };
+    assert!(
+        classify::bars(&with(false), &raw).unwrap().contains("both/data-0 shares its disk or volume group")
+    );
+    assert_eq!(classify::bars(&with(false), &volume), None);
+    assert_eq!((classify::bars(&with(true), &raw), classify::bars(&evidence(BY_HAND), &raw)), (None, None));
+    let world = World::recorded(BY_HAND).report_with(BY_HAND, |r| {
+        r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().proof = on_volume(false);
+    });
+    let Next::Save { ledger, .. } = world.plan() else { panic!("{:?}", world.plan()) };
+    assert!(
+        ledger.records[&BY_HAND].quarantine.as_ref().unwrap().why.contains("shares its disk or volume group")
+    );
+}
+
+#[test]
+fn database_and_log_on_volumes_are_had_again_on_volumes_only() {
+    let at = |role, place| Piece { role, place };
+    let volume = || Place::Volume {
+        name: "g/d".to_owned(),
+        uuid: "d".to_owned(),
+        group: "G".to_owned(),
+        size_bytes: 1,
+    };
+    let mut evidence = evidence(BY_HAND);
+    let partition = Place::Device(evidence.device.clone());
+    evidence.beside = vec![at(Role::Db, volume()), at(Role::Wal, partition), at(Role::Journal, volume())];
+    let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
+    let lvm = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
+    let again = |target| [Role::Db, Role::Wal, Role::Journal].map(|role| evidence.has_again(role, target));
+    assert_eq!(again(&lvm), [true, false, false]);
+    assert_eq!(again(&raw), [false; 3]);
 }
 
 #[test]

@@ -27,10 +27,11 @@ fn bluestore(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> Kind {
         return Kind::BluestoreDirectory;
     }
     if metadata.device_mapper {
-        return match (slot.dmcrypt_key, daemon.mode) {
-            (true, _) => Kind::LvmCrypt,
-            (false, Some(Mode::Raw)) => Kind::RawCrypt,
-            (false, Some(Mode::Lvm) | None) => Kind::Lvm,
+        // `raw prepare --dmcrypt` too leaves a key with the mons (16.2.15), though it is not the one that opens its device.
+        return match (daemon.mode, slot.dmcrypt_key) {
+            (Some(Mode::Raw), _) => Kind::RawCrypt,
+            (Some(Mode::Lvm) | None, true) => Kind::LvmCrypt,
+            (Some(Mode::Lvm) | None, false) => Kind::Lvm,
         };
     }
     match (daemon.activates, metadata.on_partition) {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::inspection::Proof;
+use super::inspection::{Evidence, Proof};
 use super::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use super::osd::{Kind, Layout, Mode, ObjectStore, OsdId};
 
@@ -217,8 +217,8 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     if !keeps_ids(&metadata.ceph_version) {
         return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
     }
-    if let Some(what) = not_taken_yet(made, wanted.as_ref().ok()) {
-        return not_yet(&what);
+    if let Some(what) = not_taken_yet(made, metadata, wanted.as_ref().ok()) {
+        return not_yet(what);
     }
     match wanted {
         Ok(layout) if metadata.store.0 == "bluestore-rdr" && layout.store.0 == "bluestore" => {
@@ -230,13 +230,13 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     }
 }
 
-/// What lies on volumes or under dm-crypt, or is to: the agent does not take it away yet, nor makes it of an OSD that is there.
-fn not_taken_yet(made: Kind, wanted: Option<&Layout>) -> Option<String> {
-    match (made, wanted) {
-        (Kind::FilestoreLvm | Kind::RawCrypt | Kind::Lvm | Kind::LvmCrypt, _) => Some(made.to_string()),
-        (_, Some(layout)) if layout.mode == Mode::Lvm => Some(format!("a target of {layout}")),
-        (_, Some(_) | None) => None,
+/// What the agent does not take away yet, nor makes of an OSD that is there.
+fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Layout>) -> Option<&'static str> {
+    if made == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
+        return Some("an encrypted raw OSD with its database or log on another device");
     }
+    let to_lvm = wanted.is_some_and(|layout| layout.mode == Mode::Lvm);
+    (made.in_directory() && to_lvm).then_some("an encrypted OSD in the place of one in a directory")
 }
 
 /// What of an OSD that was made in one of today's ways is not as wanted. Whether it is raw or on LVM is not asked: Rook starts
@@ -267,6 +267,22 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
                 .to_owned(),
         ),
         (taken_for, found) => Some(format!("it was taken for {taken_for}, its device says {found}")),
+    }
+}
+
+/// Why what was found on the device can't become what is wanted, though its class can.
+pub fn bars(evidence: &Evidence, wanted: &Layout) -> Option<String> {
+    match (&evidence.proof, wanted.mode) {
+        (Proof::Volume { alone: false, name, .. }, Mode::Raw) => Some(format!(
+            "its volume {name} shares its disk or volume group with others, which need the disk: it can be made anew on a \
+             volume (encrypted), not raw; see `lvs` and `pvs` on its node"
+        )),
+        (Proof::Volume { alone: false, .. }, Mode::Lvm) => None,
+        (_, Mode::Lvm) if evidence.device.is_partition() => Some(format!(
+            "{wanted} on a partition, {}, is not made: only on whole disks",
+            evidence.device.stable_name()
+        )),
+        (_, Mode::Raw | Mode::Lvm) => None,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Door, Record};
 use crate::domain::observation::{JobState, Observation, Pg, Slot, SlotState};
-use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Weight};
+use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Role, Weight};
 
 use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
@@ -245,16 +245,19 @@ fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
 fn conforms(record: &Record, slot: &Slot) -> bool {
     slot.metadata.as_ref().is_some_and(|metadata| {
         let device = record.evidence.as_ref().map(|evidence| &evidence.device);
-        let (on_partition, has_db) = match &record.door {
+        let on_partition = device.is_some_and(DeviceIdentity::is_partition);
+        let (has_db, has_wal) = match &record.door {
             Door::InPlace | Door::Directory { .. } => {
-                (device.is_some_and(DeviceIdentity::is_partition), false)
+                let again =
+                    |role| record.evidence.as_ref().is_some_and(|e| e.has_again(role, &record.target));
+                (again(Role::Db), again(Role::Wal))
             }
-            Door::New { db, .. } => (device.is_some_and(DeviceIdentity::is_partition), db.is_some()),
+            Door::New { db, .. } => (db.is_some(), false),
         };
         metadata.store == record.target.store
             && metadata.device_mapper == (record.target.mode == Mode::Lvm)
             && metadata.on_partition == on_partition
             && metadata.dedicated_db == has_db
-            && !metadata.dedicated_wal
+            && metadata.dedicated_wal == has_wal
     })
 }

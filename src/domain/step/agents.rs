@@ -125,6 +125,9 @@ impl<'a> Step<'a> {
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
         }
+        if let Some(why) = classify::bars(&evidence, &self.record.target) {
+            return self.quarantine(why);
+        }
         if evidence.device.by_id.is_empty() {
             return self.quarantine(
                 "its device has no stable name under /dev/disk/by-id, which its new Deployment needs"

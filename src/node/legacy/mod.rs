@@ -29,7 +29,7 @@ use super::table::{self, Entry};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
 
-pub(crate) use files::Sharing;
+pub(crate) use files::{Sharing, read as read_files};
 
 /// Whom a disk is asked for, and how it may be read.
 #[derive(Debug, Clone, Copy)]

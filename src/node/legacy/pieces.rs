@@ -13,14 +13,18 @@ use super::super::marks::{self, Marks};
 use super::super::parts::PART_UUID;
 use super::super::proof::{self, PieceSeen, Verdict};
 use super::super::wipe::ExclusiveDisk;
-use super::super::{Host, find, label, parts};
+use super::super::{Host, find, label, parts, volumes};
 use super::{journal, label_at};
 use crate::domain::inspection::{Evidence, Piece, Place};
-use crate::domain::osd::{OsdFsid, Role};
+use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
 
 /// The look at a main device with the OSD's parts on other devices; without a proof where one of them can't be told.
 pub(crate) async fn complete(host: &Host, main: &Disk, look: Look) -> Result<Look, NodeError> {
-    let (Some(_), Some(osd_fsid)) = (&look.proof, look.about) else { return Ok(look) };
+    let (Some(proof), Some(osd_fsid)) = (&look.proof, look.about) else { return Ok(look) };
+    // The tags of a volume name its parts: `volumes` has found them.
+    if volumes::is_mapped(proof) {
+        return Ok(look);
+    }
     let devices = devices(host).await?;
     let found = match found(&devices, main, osd_fsid, &look).await? {
         Ok(found) => found,
@@ -66,14 +70,16 @@ async fn take_of(
 ) -> Result<Vec<Taken>, NodeError> {
     let mut taken = Vec::new();
     for piece in pieces {
-        let (seen, disk) = find_again(devices, piece, old).await?;
+        // Volumes go after the data does (`volumes::beside`).
+        let Place::Device(identity) = &piece.place else { continue };
+        let (seen, disk) = find_again(devices, piece.role, identity, old).await?;
         if !proof::piece_is_to_be_cleared(piece, verdict, &seen).map_err(NodeError::Refused)? {
             continue;
         }
         let Some(disk) = disk else { continue };
         let exclusive = ExclusiveDisk::open(disk).await?;
         // Nobody else has it from here on: what is read now stays.
-        let now = read(disk, piece.role, old).await?;
+        let now = on_device(disk, piece.role, old).await?;
         if proof::piece_is_to_be_cleared(piece, verdict, &now).map_err(NodeError::Refused)? {
             taken.push(Taken { disk: exclusive });
         }
@@ -141,7 +147,7 @@ async fn role_of(
     let is_named = |uuid: &str| disk.identity.wwn.as_deref() == Some(&format!("{PART_UUID}{uuid}"));
     let named = look.elsewhere.iter().find(|(_, uuid)| uuid.as_deref().is_some_and(is_named));
     if let Some((Role::Journal, _)) = named {
-        return Ok(match read(disk, Role::Journal, osd_fsid).await? {
+        return Ok(match on_device(disk, Role::Journal, osd_fsid).await? {
             PieceSeen::Old => Ok(Some(Role::Journal)),
             other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
                 Err(format!("and its journal partition {} carries {other}", disk.told()))
@@ -168,23 +174,15 @@ async fn role_of(
 /// The device of a recorded piece, and what it carries now. Of several that fit, the one with the mark.
 async fn find_again<'a>(
     devices: &'a [Disk],
-    piece: &Piece,
+    role: Role,
+    identity: &DeviceIdentity,
     old: OsdFsid,
 ) -> Result<(PieceSeen, Option<&'a Disk>), NodeError> {
-    let identity = match &piece.place {
-        Place::Device(identity) => identity,
-        Place::Volume { name, .. } => {
-            return Err(NodeError::Refused(format!(
-                "the {} is volume {name}: not handled here yet",
-                piece.role
-            )));
-        }
-    };
     let mut last = (PieceSeen::Missing, None);
     for disk in devices.iter().filter(|disk| identity.is_same_as(&disk.identity)) {
-        let seen = read(disk, piece.role, old).await?;
-        if seen == PieceSeen::Old || last.0 == PieceSeen::Missing {
-            last = (seen, Some(disk));
+        let carried = on_device(disk, role, old).await?;
+        if carried == PieceSeen::Old || last.0 == PieceSeen::Missing {
+            last = (carried, Some(disk));
         } else if last.0 != PieceSeen::Old {
             last.0 = PieceSeen::Other("one of several devices that look alike".to_owned());
         }
@@ -193,7 +191,7 @@ async fn find_again<'a>(
 }
 
 /// What a device carries that is, or was, a piece of the old OSD.
-async fn read(disk: &Disk, role: Role, old: OsdFsid) -> Result<PieceSeen, NodeError> {
+pub(crate) async fn on_device(disk: &Disk, role: Role, old: OsdFsid) -> Result<PieceSeen, NodeError> {
     if role == Role::Journal {
         let node = disk.node.clone();
         let head = move || journal::fsid_at_head(&node);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::command::run;
 use super::super::error::NodeError;
 use super::super::query;
-use crate::domain::osd::ClusterFsid;
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId, Role};
 
 /// LVM waits for each disk of the node in turn.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -21,13 +21,17 @@ const QUIET: [&str; 8] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lv {
     pub(super) group: String,
+    pub(super) group_uuid: String,
     pub(super) name: String,
     /// Also the name of its dm-crypt mapping, as ceph-volume calls it.
     pub(super) uuid: String,
+    pub(super) size_bytes: u64,
     /// Tags of ours.
     pub(super) tags: Vec<String>,
     /// Whose OSD it belongs to, by ceph-volume's tag.
     pub(super) cluster: Option<ClusterFsid>,
+    /// The rest of what ceph-volume's tags say.
+    pub(super) ceph: CephTags,
 }
 
 impl Lv {
@@ -47,6 +51,21 @@ impl Lv {
     }
 }
 
+/// What ceph-volume's tags say of a volume, without the key that they hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CephTags {
+    /// `ceph.type`: `block`, `data` (of a Filestore), `db`, `wal`, `journal`
+    pub(super) kind: Option<String>,
+    pub(super) osd_fsid: Option<OsdFsid>,
+    pub(super) whoami: Option<OsdId>,
+    pub(super) encrypted: bool,
+    /// uuids of the OSD's other parts: of a volume, or of a partition.
+    pub(super) beside: Vec<(Role, String)>,
+}
+
+/// Parts beside the data, as tags name them: `ceph.db_uuid`.
+const BESIDE: [(Role, &str); 3] = [(Role::Db, "db"), (Role::Wal, "wal"), (Role::Journal, "journal")];
+
 /// A volume group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
@@ -54,28 +73,48 @@ pub(super) struct Group {
     pub(super) tags: Vec<String>,
 }
 
+/// A stretch of a physical volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Its device today.
+    pub(super) device: PathBuf,
+    pub(super) physical: String,
+    pub(super) group: Group,
+    pub(super) group_uuid: String,
+    /// The volume that lies on it, hidden ones too; none where it is free.
+    pub(super) volume: Option<String>,
+}
+
 /// All logical volumes of the node.
 pub(super) async fn volumes() -> Result<Vec<Lv>, NodeError> {
-    let report: Report = ask("lvs", "vg_name,lv_name,lv_uuid,lv_tags", None).await?;
+    let options = "vg_name,vg_uuid,lv_name,lv_uuid,lv_size,lv_tags";
+    let report: Report = ask(&["lvs", options]).await?;
     Ok(report.lvs().map(Row::into_lv).collect())
+}
+
+/// All stretches of all physical volumes of the node.
+pub(super) async fn segments() -> Result<Vec<Segment>, NodeError> {
+    let options = "pv_name,pv_uuid,vg_name,vg_uuid,vg_tags,lv_uuid";
+    let report: Report = ask(&["pvs", options, "--segments"]).await?;
+    Ok(report.segments().map(Row::into_segment).collect())
 }
 
 /// The volume group on a device; none where it is a physical volume of none.
 pub(super) async fn group_on(device: &Path) -> Result<Option<Group>, NodeError> {
-    let report: Report = ask("pvs", "vg_name,vg_tags", Some(device)).await?;
+    let report: Report = ask(&["pvs", "vg_name,vg_tags", &device.display().to_string()]).await?;
     Ok(report.pvs().map(Row::into_group).find(|group| !group.name.is_empty()))
 }
 
 /// Tags of a volume group; none where it is not there.
 pub(super) async fn tags_of(group: &str) -> Result<Option<Vec<String>>, NodeError> {
-    let report: Report = ask("vgs", "vg_name,vg_tags", None).await?;
+    let report: Report = ask(&["vgs", "vg_name,vg_tags"]).await?;
     Ok(report.vgs().map(Row::into_group).find(|seen| seen.name == group).map(|seen| seen.tags))
 }
 
-async fn ask(program: &str, options: &str, device: Option<&Path>) -> Result<Report, NodeError> {
-    let mut words: Vec<&std::ffi::OsStr> = QUIET.iter().map(std::ffi::OsStr::new).collect();
-    words.push(options.as_ref());
-    words.extend(device.map(Path::as_os_str));
+/// Program, what is asked, and what follows it.
+async fn ask(words: &[&str]) -> Result<Report, NodeError> {
+    let (program, rest) = words.split_first().unwrap_or((&"lvs", &[]));
+    let words: Vec<&str> = QUIET.iter().chain(rest).copied().collect();
     query::json(&run(program, &words, None, LIMIT).await?.good()?)
 }
 
@@ -86,10 +125,20 @@ pub(super) enum Change<'a> {
     PvCreate { device: &'a Path, uuid: &'a str },
     /// A volume group. The same.
     VgCreate { name: &'a str, tags: &'a [String], device: &'a Path },
-    /// A volume, its tags in the same step; none: all that is free.
-    LvCreate { group: &'a str, name: &'a str, tags: &'a [String], size_mib: Option<u64> },
+    /// A volume, its tags in the same step; without a size: all that is free. `on`: on that device of the group's and no other.
+    LvCreate {
+        group: &'a str,
+        name: &'a str,
+        tags: &'a [String],
+        size_bytes: Option<u64>,
+        on: Option<&'a Path>,
+    },
     /// A tag more.
     VgTag { name: &'a str, tag: &'a str },
+    /// A tag less.
+    VgUntag { name: &'a str, tag: &'a str },
+    /// A tag more.
+    LvTag { lv: &'a str, tag: &'a str },
     /// The volume gets its node.
     Activate { lv: &'a str },
     /// All volumes of a group lose their nodes; fails where one is in use.
@@ -113,14 +162,18 @@ impl Change<'_> {
             Self::VgCreate { name, tags, device } => {
                 ("vgcreate", vec![tagged(tags), vec![(*name).to_owned(), device.display().to_string()]])
             }
-            Self::LvCreate { group, name, tags, size_mib } => {
-                let size = size_mib.map_or_else(
+            Self::LvCreate { group, name, tags, size_bytes, on } => {
+                let size = size_bytes.map_or_else(
                     || owned(&["-l", "100%FREE"]),
-                    |mib| vec!["-L".to_owned(), format!("{mib}m")],
+                    |bytes| vec!["-L".to_owned(), format!("{bytes}b")],
                 );
-                ("lvcreate", vec![owned(&["--yes", "-Wy"]), size, tagged(tags), owned(&["-n", name, group])])
+                let on = on.iter().map(|device| device.display().to_string()).collect();
+                let words = [owned(&["--yes", "-Wy"]), size, tagged(tags), owned(&["-n", name, group]), on];
+                ("lvcreate", words.into())
             }
             Self::VgTag { name, tag } => ("vgchange", vec![owned(&["--addtag", tag, name])]),
+            Self::VgUntag { name, tag } => ("vgchange", vec![owned(&["--deltag", tag, name])]),
+            Self::LvTag { lv, tag } => ("lvchange", vec![owned(&["--addtag", tag, lv])]),
             Self::Activate { lv } => ("lvchange", vec![owned(&["--activate", "y", lv])]),
             Self::Deactivate { group } => ("vgchange", vec![owned(&["--activate", "n", group])]),
             Self::LvRemove { lv } => ("lvremove", vec![owned(&["--yes", lv])]),
@@ -148,6 +201,8 @@ struct Rows {
     #[serde(default)]
     pv: Vec<Row>,
     #[serde(default)]
+    pvseg: Vec<Row>,
+    #[serde(default)]
     vg: Vec<Row>,
 }
 
@@ -158,21 +213,25 @@ impl Report {
     fn pvs(self) -> impl Iterator<Item = Row> {
         self.report.into_iter().flat_map(|rows| rows.pv)
     }
+    fn segments(self) -> impl Iterator<Item = Row> {
+        self.report.into_iter().flat_map(|rows| rows.pvseg)
+    }
     fn vgs(self) -> impl Iterator<Item = Row> {
         self.report.into_iter().flat_map(|rows| rows.vg)
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Row {
+    pv_name: String,
+    pv_uuid: String,
     vg_name: String,
-    #[serde(default)]
+    vg_uuid: String,
     vg_tags: String,
-    #[serde(default)]
     lv_name: String,
-    #[serde(default)]
     lv_uuid: String,
-    #[serde(default)]
+    lv_size: String,
     lv_tags: String,
 }
 
@@ -181,11 +240,39 @@ impl Row {
         Group { name: self.vg_name, tags: ours(&self.vg_tags) }
     }
 
+    fn into_segment(self) -> Segment {
+        Segment {
+            device: self.pv_name.into(),
+            physical: self.pv_uuid,
+            group: Group { name: self.vg_name, tags: ours(&self.vg_tags) },
+            group_uuid: self.vg_uuid,
+            volume: Some(self.lv_uuid).filter(|uuid| !uuid.is_empty()),
+        }
+    }
+
     fn into_lv(self) -> Lv {
-        let mut tags = self.lv_tags.split(',');
-        let cluster = tags.find_map(|tag| tag.strip_prefix("ceph.cluster_fsid=")?.parse().ok());
-        let tags = ours(&self.lv_tags);
-        Lv { group: self.vg_name, name: self.lv_name, uuid: self.lv_uuid, tags, cluster }
+        let tag = |key: &str| {
+            let mut tags =
+                self.lv_tags.split(',').filter_map(|tag| tag.strip_prefix("ceph.")?.split_once('='));
+            tags.find(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
+        };
+        let beside = |name: &str| tag(&format!("{name}_uuid")).filter(|uuid| !uuid.is_empty());
+        Lv {
+            cluster: tag("cluster_fsid").and_then(|fsid| fsid.parse().ok()),
+            ceph: CephTags {
+                kind: tag("type"),
+                osd_fsid: tag("osd_fsid").and_then(|fsid| fsid.parse().ok()),
+                whoami: tag("osd_id").and_then(|id| id.parse().ok()),
+                encrypted: tag("encrypted").as_deref() == Some("1"),
+                beside: BESIDE.into_iter().filter_map(|(role, name)| Some((role, beside(name)?))).collect(),
+            },
+            tags: ours(&self.lv_tags),
+            size_bytes: self.lv_size.parse().unwrap_or(0),
+            group: self.vg_name,
+            group_uuid: self.vg_uuid,
+            name: self.lv_name,
+            uuid: self.lv_uuid,
+        }
     }
 }
 
@@ -212,14 +299,28 @@ mod tests {
                 "vgcreate --addtag osd-migrate.osd=3 --addtag osd-migrate.fsid=F ceph-F /dev/sdb",
             ),
             (
-                Change::LvCreate { group: "ceph-F", name: "osd-block-F", tags: &tags[..1], size_mib: None },
+                Change::LvCreate {
+                    group: "ceph-F",
+                    name: "osd-block-F",
+                    tags: &tags[..1],
+                    size_bytes: None,
+                    on: None,
+                },
                 "lvcreate --yes -Wy -l 100%FREE --addtag osd-migrate.osd=3 -n osd-block-F ceph-F",
             ),
             (
-                Change::LvCreate { group: "ceph-g", name: "osd-db-F", tags: &[], size_mib: Some(1024) },
-                "lvcreate --yes -Wy -L 1024m -n osd-db-F ceph-g",
+                Change::LvCreate {
+                    group: "ceph-g",
+                    name: "osd-db-F",
+                    tags: &[],
+                    size_bytes: Some(1 << 30),
+                    on: Some(disk),
+                },
+                "lvcreate --yes -Wy -L 1073741824b -n osd-db-F ceph-g /dev/sdb",
             ),
             (Change::VgTag { name: "ceph-F", tag: "x" }, "vgchange --addtag x ceph-F"),
+            (Change::VgUntag { name: "ceph-F", tag: "x" }, "vgchange --deltag x ceph-F"),
+            (Change::LvTag { lv: "ceph-F/osd-db-F", tag: "x" }, "lvchange --addtag x ceph-F/osd-db-F"),
             (Change::Activate { lv: "ceph-F/osd-block-F" }, "lvchange --activate y ceph-F/osd-block-F"),
             (Change::Deactivate { group: "ceph-F" }, "vgchange --activate n ceph-F"),
             (Change::LvRemove { lv: "ceph-g/osd-db-F" }, "lvremove --yes ceph-g/osd-db-F"),
@@ -249,5 +350,41 @@ mod tests {
         let none: Report =
             serde_json::from_str(r#"{"report": [{"pv": [{"vg_name": "", "vg_tags": ""}]}]}"#).unwrap();
         assert_eq!(none.pvs().map(Row::into_group).find(|group| !group.name.is_empty()), None);
+    }
+
+    macro_rules! captured {
+        ($name:literal) => {
+            serde_json::from_str::<Report>(include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/suite/fixtures/legacy/lvm/",
+                $name
+            )))
+            .unwrap()
+        };
+    }
+
+    #[test]
+    fn volumes_as_captured() {
+        let all: Vec<Lv> = captured!("lvs.json").lvs().map(Row::into_lv).collect();
+        let with_db = all.iter().find(|lv| lv.ceph.whoami == Some(OsdId(4)) && !lv.ceph.beside.is_empty());
+        let with_db = with_db.unwrap();
+        assert_eq!((with_db.ceph.kind.as_deref(), with_db.ceph.encrypted), (Some("block"), false));
+        let (role, uuid) = &with_db.ceph.beside[0];
+        let db = all.iter().find(|lv| lv.uuid == *uuid).unwrap();
+        assert_eq!((*role, db.named().as_str(), db.size_bytes), (Role::Db, "metadata/db-4", 1 << 30));
+        assert_eq!((db.ceph.kind.as_deref(), db.ceph.osd_fsid), (Some("db"), with_db.ceph.osd_fsid));
+        assert!(db.ceph.whoami == Some(OsdId(4)) && db.cluster == with_db.cluster && db.tags.is_empty());
+        let neighbour = all.iter().find(|lv| lv.name == "neighbour").unwrap();
+        assert_eq!((neighbour.cluster, &neighbour.ceph), (None, &CephTags::default()));
+    }
+
+    #[test]
+    fn segments_as_captured() {
+        let all: Vec<Segment> = captured!("pvs-segments.json").segments().map(Row::into_segment).collect();
+        let of = |group: &str| -> Vec<_> { all.iter().filter(|seen| seen.group.name == group).collect() };
+        let metadata = of("metadata");
+        assert_eq!(metadata.iter().filter(|seen| seen.volume.is_some()).count(), 2);
+        assert!(metadata.iter().any(|seen| seen.volume.is_none()), "what is free has no volume");
+        assert!(metadata.iter().all(|seen| seen.device == Path::new("/dev/ubdf")));
     }
 }

@@ -1,16 +1,18 @@
 //! Makes the volumes of a new OSD, and takes those of one that was never finished away.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::super::marks::{self, Marks};
 use super::super::{Host, claims, find, usage};
+use super::away::{self, Shared};
 use super::lvm::{self, Change, Lv};
-use super::{block, cluster_tag, database, fsid_tag, group, osd_tag, pv_uuid};
+use super::{block, cluster_tag, database, fsid_tag, group, log, osd_tag, pv_uuid};
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inspection::NodeRequest;
-use crate::domain::osd::{ClusterFsid, DbDevice, OsdFsid};
+use crate::domain::inspection::{Evidence, NodeRequest, Place};
+use crate::domain::osd::{ClusterFsid, DbDevice, OsdFsid, Role};
 
 /// What ceph-volume is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,31 +23,80 @@ pub(crate) struct Made {
     pub(crate) data: String,
     /// The same of its database.
     pub(crate) db: Option<String>,
+    /// The same of its write-ahead log.
+    pub(crate) wal: Option<String>,
 }
 
 /// Makes them on a disk that is proven and wiped. The fsid is a claim before anything is called by it. The shared part comes
 /// first: where it fails, the disk still carries its tombstone.
-pub(crate) async fn make(host: &Host, request: &NodeRequest, disk: &Disk) -> Result<Made, NodeError> {
+pub(crate) async fn make(
+    host: &Host,
+    request: &NodeRequest,
+    evidence: &Evidence,
+    disk: &Disk,
+) -> Result<Made, NodeError> {
     let fsid = OsdFsid::new(uuid::Uuid::new_v4())
         .ok_or_else(|| NodeError::NotDone("a random uuid was all zeros".to_owned()))?;
     claims::add(&claims::path(&host.state, request.osd, &request.record), fsid)?;
     let tags = [osd_tag(request.osd), fsid_tag(fsid), cluster_tag(request.cluster)];
     let db = match &request.db {
-        None => None,
+        None => again(evidence, Role::Db, &database(fsid), &tags).await?,
         Some(db) => {
             let group = shared_group(host, db, request.cluster).await?;
-            let name = database(fsid);
-            Change::LvCreate { group: &group, name: &name, tags: &tags, size_mib: db.size_mib }
-                .done()
-                .await?;
-            Some(format!("{group}/{name}"))
+            let size = db.size_mib.map(|mib| mib.saturating_mul(1 << 20));
+            Some(create(&group, &database(fsid), &tags, size, None).await?)
         }
     };
-    let (group, name) = (group(fsid), block(fsid));
-    Change::PvCreate { device: &disk.node, uuid: &pv_uuid(fsid) }.done().await?;
-    Change::VgCreate { name: &group, tags: &tags, device: &disk.node }.done().await?;
-    Change::LvCreate { group: &group, name: &name, tags: &tags, size_mib: None }.done().await?;
-    Ok(Made { fsid, data: format!("{group}/{name}"), db })
+    let wal = again(evidence, Role::Wal, &log(fsid), &tags).await?;
+    let data = if let Some(shared) = Shared::of(evidence) {
+        let on = away::physical(disk, &shared).await?;
+        let (group, size) = (on.group.name.as_str(), Some(shared.size_bytes));
+        let data = create(group, &block(fsid), &tags, size, Some(&on.device)).await?;
+        away::unmark(request, group).await?;
+        data
+    } else {
+        let group = group(fsid);
+        Change::PvCreate { device: &disk.node, uuid: &pv_uuid(fsid) }.done().await?;
+        Change::VgCreate { name: &group, tags: &tags, device: &disk.node }.done().await?;
+        create(&group, &block(fsid), &tags, None, None).await?
+    };
+    Ok(Made { fsid, data, db, wal })
+}
+
+/// A volume like the one that the old OSD had beside its data: as large, in the same group; none where it had none.
+async fn again(
+    evidence: &Evidence,
+    role: Role,
+    name: &str,
+    tags: &[String],
+) -> Result<Option<String>, NodeError> {
+    let Some((group, size_bytes)) = kept(evidence, role) else { return Ok(None) };
+    let named = away::group_named(group).await?;
+    let named =
+        named.ok_or_else(|| NodeError::Refused(format!("volume group {group}, for the {role}, is gone")))?;
+    create(&named, name, tags, Some(size_bytes), None).await.map(Some)
+}
+
+/// Group and size of a volume that the old OSD had beside its data and the new one has again.
+fn kept(evidence: &Evidence, wanted: Role) -> Option<(&str, u64)> {
+    evidence.beside.iter().find_map(|piece| match &piece.place {
+        Place::Volume { group, size_bytes, .. } if piece.role == wanted => {
+            Some((group.as_str(), *size_bytes))
+        }
+        Place::Volume { .. } | Place::Device(_) => None,
+    })
+}
+
+/// `VG/LV` of what was made.
+async fn create(
+    group: &str,
+    name: &str,
+    tags: &[String],
+    size_bytes: Option<u64>,
+    on: Option<&Path>,
+) -> Result<String, NodeError> {
+    Change::LvCreate { group, name, tags, size_bytes, on }.done().await?;
+    Ok(format!("{group}/{name}"))
 }
 
 /// The volume group on the disk that holds databases: made where nothing is on the disk, used where it is this cluster's.
@@ -112,7 +163,7 @@ pub(crate) async fn clear_away(
             Change::Deactivate { group: &group(fsid) }.done().await?;
         }
     }
-    for lv in all.iter().filter(|lv| is_database_of(lv, request, &claimed)) {
+    for lv in all.iter().filter(|lv| is_beside_of(lv, request, &claimed)) {
         close(lv).await?;
         Change::LvRemove { lv: &lv.named() }.done().await?;
     }
@@ -131,8 +182,24 @@ pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), Nod
 }
 
 /// Made for this OSD under one of its claims, and no main volume.
-fn is_database_of(lv: &Lv, request: &NodeRequest, claimed: &BTreeSet<OsdFsid>) -> bool {
-    let is_one = |fsid: &OsdFsid| lv.name == database(*fsid) && lv.tags.contains(&fsid_tag(*fsid));
+fn is_beside_of(lv: &Lv, request: &NodeRequest, claimed: &BTreeSet<OsdFsid>) -> bool {
+    is_called(lv, request, claimed, &[database, log])
+}
+
+/// The same, or its main volume.
+pub(super) fn is_ours(lv: &Lv, request: &NodeRequest, claimed: &BTreeSet<OsdFsid>) -> bool {
+    is_called(lv, request, claimed, &[block, database, log])
+}
+
+fn is_called(
+    lv: &Lv,
+    request: &NodeRequest,
+    claimed: &BTreeSet<OsdFsid>,
+    names: &[fn(OsdFsid) -> String],
+) -> bool {
+    let is_one = |fsid: &OsdFsid| {
+        names.iter().any(|name| lv.name == name(*fsid)) && lv.tags.contains(&fsid_tag(*fsid))
+    };
     lv.tags.contains(&osd_tag(request.osd)) && claimed.iter().any(is_one)
 }
 

@@ -1,26 +1,20 @@
 //! What is in the volumes of an OSD that an agent of ours made, or began to make.
 
-use std::path::Path;
-
-use super::super::command::{QUICK, blocking};
 use super::super::content::Look;
 use super::super::error::NodeError;
-use super::super::label::{self, Label};
+use super::super::label::Label;
 use super::super::table;
 use super::lvm::{self, Change, Lv};
-use super::{FINISHED, block, fsid_tag, group};
+use super::{FINISHED, block, database, fsid_tag, label_on, log};
 use crate::domain::inspection::{Content, NodeRequest, Volume};
 use crate::domain::osd::OsdFsid;
-
-/// A label's own bytes.
-const LABEL: u64 = 4096;
 
 /// Looks at the OSD `fsid`, a claim, in the volumes that are called by it. An error where they can't be read: not to be
 /// readable is not to be unfinished.
 pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, Option<Volume>), NodeError> {
     let all = lvm::volumes().await?;
-    let main = all.iter().find(|lv| lv.group == group(fsid) && lv.name == block(fsid));
-    let Some(main) = main else {
+    let called = |name: String| all.iter().find(|lv| lv.name == name && lv.tags.contains(&fsid_tag(fsid)));
+    let Some(main) = called(block(fsid)) else {
         return Ok((unfinished(fsid), None)); // only its group was made, or not even that
     };
     if !main.path().exists() {
@@ -33,10 +27,11 @@ pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, 
         let what = format!("a volume for OSD {fsid} that carries OSD {}", label.osd_fsid);
         return Ok((Look::plain(Content::Other { what }, Some(fsid)), None));
     }
-    let db = all.iter().find(|lv| lv.group != main.group && lv.tags.contains(&fsid_tag(fsid)));
+    let path = |lv: &Lv| lv.path().display().to_string();
     let volume = Volume {
-        block_path: main.path().display().to_string(),
-        db_path: db.map(|db| db.path().display().to_string()),
+        block_path: path(main),
+        db_path: called(database(fsid)).map(path),
+        wal_path: called(log(fsid)).map(path),
     };
     Ok((Look::plain(label.into_content(), Some(fsid)), Some(volume)))
 }
@@ -53,7 +48,7 @@ fn unfinished(fsid: OsdFsid) -> Look {
     Look::plain(content, Some(fsid))
 }
 
-/// The label in a volume, or within its encryption. That a label was finished is written down on the group before it is told
+/// The label in a volume, or within its encryption. That a label was finished is written down on the volume before it is told
 /// to anybody, since a mapping that is closed shows none: no mark, never told, never deployed.
 async fn label_in(lv: &Lv, request: &NodeRequest, fsid: OsdFsid) -> Result<Option<Label>, NodeError> {
     if let Some(label) = label_on(&lv.path()).await? {
@@ -62,12 +57,12 @@ async fn label_in(lv: &Lv, request: &NodeRequest, fsid: OsdFsid) -> Result<Optio
     if table::signature(&lv.path()).await?.kind.as_deref() != Some("crypto_LUKS") {
         return Ok(None);
     }
-    let is_marked = lvm::tags_of(&lv.group).await?.unwrap_or_default().iter().any(|tag| tag == FINISHED);
+    let is_marked = lv.tags.iter().any(|tag| tag == FINISHED);
     let label = if lv.mapping().exists() { label_on(&lv.mapping()).await? } else { None };
     match label {
         Some(label) => {
             if label.finished && !is_marked {
-                Change::VgTag { name: &lv.group, tag: FINISHED }.done().await?;
+                Change::LvTag { lv: &lv.named(), tag: FINISHED }.done().await?;
             }
             Ok(Some(label))
         }
@@ -81,13 +76,4 @@ async fn label_in(lv: &Lv, request: &NodeRequest, fsid: OsdFsid) -> Result<Optio
         })),
         None => Ok(None),
     }
-}
-
-async fn label_on(node: &Path) -> Result<Option<Label>, NodeError> {
-    let path = node.to_owned();
-    let read = move || label::places(&path, 0, LABEL);
-    if blocking("read", node.display().to_string(), QUICK, read).await?.is_empty() {
-        return Ok(None);
-    }
-    label::read(node).await.map(Some)
 }

@@ -1,0 +1,70 @@
+//! A disk that is encrypted as a whole (`ceph-volume raw --dmcrypt`): its label can be read only while its mapping is open, so
+//! its header is recorded then, and is what proves it later.
+
+use super::super::Host;
+use super::super::content::Look;
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::label_on;
+use super::mapped::{Mapped, opened};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
+use crate::domain::osd::Kind;
+
+/// What an encrypted disk carries.
+pub(super) async fn look(
+    host: &Host,
+    disk: &Disk,
+    header: &str,
+    request: &NodeRequest,
+) -> Result<Look, NodeError> {
+    if let Some(look) = recorded(header, request) {
+        return Ok(look);
+    }
+    let Some(open) = opened(Mapped::over(host, &disk.holders)) else {
+        return Ok(Look::other(format!("LUKS {header}, not open"), None));
+    };
+    let Some(label) = label_on(&open.node).await? else {
+        return Ok(Look::other(format!("LUKS {header}, open, without a BlueStore label"), None));
+    };
+    let about = Some(label.osd_fsid);
+    let (Some(whoami), Some(cluster), true) = (label.whoami, label.cluster, label.part == "main") else {
+        return Ok(Look::other(
+            format!("LUKS {header} with `{}` of OSD {}", label.part, label.osd_fsid),
+            about,
+        ));
+    };
+    let (made, osd_fsid) = (Kind::RawCrypt, label.osd_fsid);
+    let proof = label.finished.then(|| Proof::Luks { header: header.to_owned(), osd_fsid, whoami, cluster });
+    Ok(Look { proof, ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) })
+}
+
+/// The header that was recorded with the OSD.
+fn recorded(header: &str, request: &NodeRequest) -> Option<Look> {
+    let Some(Evidence { proof: proof @ Proof::Luks { header: known, .. }, .. }) = &request.evidence else {
+        return None;
+    };
+    let (osd_fsid, whoami, cluster) = proof.names().filter(|_| known == header)?;
+    let content = Content::Osd { made: Kind::RawCrypt, osd_fsid, whoami, cluster };
+    Some(Look { proof: Some(proof.clone()), ..Look::plain(content, Some(osd_fsid)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::osd::DeviceIdentity;
+    use crate::node::tests::request;
+
+    #[test]
+    fn a_closed_disk_is_the_recorded_one_by_its_header_alone() {
+        let mut request = request("n1");
+        assert_eq!(recorded("h", &request), None);
+        let (osd_fsid, whoami, cluster) = (request.old, request.osd, request.cluster);
+        let proof = Proof::Luks { header: "h".into(), osd_fsid, whoami, cluster };
+        let device = DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 };
+        request.evidence =
+            Some(Evidence { device, proof: proof.clone(), usable_bytes: 1, beside: Vec::new() });
+        let look = recorded("h", &request).unwrap();
+        assert_eq!((look.proof, look.about), (Some(proof), Some(osd_fsid)));
+        assert_eq!(recorded("other", &request), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Device-mapper devices as the kernel shows them: by number and uuid, never by the name that somebody gave them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::super::Host;
+use super::super::devices;
+use super::lvm::Lv;
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapped {
+    /// `dm-3`
+    kernel: String,
+    /// As `cryptsetup` and `dmsetup` call it.
+    pub(super) name: String,
+    /// `LVM-...`, `CRYPT-LUKS2-...`
+    uuid: String,
+    pub(super) node: PathBuf,
+}
+
+impl Mapped {
+    fn read(host: &Host, kernel: &str) -> Option<Self> {
+        let told = |what: &str| {
+            let text = fs::read_to_string(host.sys_block.join(kernel).join("dm").join(what)).ok()?;
+            Some(text.trim().to_owned())
+        };
+        let node = host.dev.join(kernel);
+        Some(Self { kernel: kernel.to_owned(), name: told("name")?, uuid: told("uuid")?, node })
+    }
+
+    /// That of an active logical volume.
+    pub(super) fn of_volume(host: &Host, lv: &Lv) -> Option<Self> {
+        let uuid = format!("{}{}", lv.group_uuid, lv.uuid).replace('-', "");
+        let entries = fs::read_dir(&host.sys_block).into_iter().flatten().filter_map(Result::ok);
+        let mut all = entries.filter_map(|entry| Self::read(host, entry.file_name().to_str()?));
+        all.find(|mapped| mapped.uuid.strip_prefix("LVM-") == Some(uuid.as_str()))
+    }
+
+    /// Those that lie right on a device.
+    pub(super) fn over(host: &Host, holders: &[String]) -> Vec<Self> {
+        holders.iter().filter_map(|kernel| Self::read(host, kernel)).collect()
+    }
+
+    /// Those that lie on this one.
+    pub(super) fn above(&self, host: &Host) -> Vec<Self> {
+        Self::over(host, &devices::holders(&host.sys_block.join(&self.kernel)))
+    }
+
+    /// It decrypts what it lies on.
+    pub(super) fn is_crypt(&self) -> bool {
+        self.uuid.starts_with("CRYPT-")
+    }
+}
+
+/// The open mapping of an encrypted volume or disk, by what the kernel says lies on it.
+pub(super) fn opened(holders: Vec<Mapped>) -> Option<Mapped> {
+    holders.into_iter().find(Mapped::is_crypt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::tests::host;
+
+    /// As the kernel of a node shows a volume, its mapping, and another disk's.
+    #[test]
+    fn a_volume_and_what_lies_on_it_are_found_by_uuid() {
+        let root = tempfile::tempdir().unwrap();
+        let host = host(root.path());
+        let put = |path: &str, text: &str| {
+            let path = host.sys_block.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let volume = "LVM-8KvpLlkKBvkXvWbq51uQbzVAvM8sT5nI80dfGezbcxtU972fNTVOiIux6xg74vRE";
+        put("dm-0/dm/name", "metadata-neighbour\n");
+        put("dm-0/dm/uuid", "LVM-rM6vktZQm723zGZ1FqVSu7rykuMihFsZQUkayRCxO220EXyiFip0yX3wvtkMBxzq\n");
+        put("dm-3/dm/name", "ceph--76db9c55-osd--block\n");
+        put("dm-3/dm/uuid", &format!("{volume}\n"));
+        put("dm-3/holders/dm-7", "");
+        put("dm-7/dm/name", "80dfGe-zbcx-tU97-2fNT-VOiI-ux6x-g74vRE\n");
+        put("dm-7/dm/uuid", "CRYPT-LUKS2-95889c2682f146a3b2a7609a34676da4-80dfGe\n");
+        put("sda/size", "1");
+        let lv = Lv {
+            group: "ceph-76db9c55".into(),
+            group_uuid: "8KvpLl-kKBv-kXvW-bq51-uQbz-VAvM-8sT5nI".into(),
+            name: "osd-block".into(),
+            uuid: "80dfGe-zbcx-tU97-2fNT-VOiI-ux6x-g74vRE".into(),
+            size_bytes: 1,
+            tags: Vec::new(),
+            cluster: None,
+            ceph: super::super::lvm::CephTags::default(),
+        };
+        let found = Mapped::of_volume(&host, &lv).unwrap();
+        assert_eq!((found.kernel.as_str(), found.is_crypt()), ("dm-3", false));
+        assert_eq!(found.node, host.dev.join("dm-3"));
+        let open = opened(found.above(&host)).unwrap();
+        assert_eq!(open.name, lv.uuid);
+        assert_eq!(opened(open.above(&host)), None);
+        assert_eq!(Mapped::of_volume(&host, &Lv { uuid: "80dfGe".into(), ..lv }), None);
+    }
+}

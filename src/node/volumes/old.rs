@@ -1,0 +1,318 @@
+//! OSDs that `ceph-volume lvm` made: found by their tags; proven by tags, the uuids of volume and group, and what lies within.
+
+use std::path::Path;
+
+use super::super::command::{QUICK, blocking};
+use super::super::content::Look;
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::super::legacy::{self, Sharing, pieces};
+use super::super::proof::PieceSeen;
+use super::super::{Host, find, label, parts, table};
+use super::known::{Known, Physical};
+use super::lvm::{Change, Lv};
+use super::mapped::{Mapped, opened};
+use super::{Moment, block, fsid_of_tags, label_on, osd_tag, stone};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, Place, Proof};
+use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
+
+/// What lies on a physical volume of LVM, as far as it concerns the OSD of the request.
+pub(super) async fn look(
+    host: &Host,
+    disk: &Disk,
+    physical: &str,
+    known: &Known,
+    request: &NodeRequest,
+    moment: Moment,
+) -> Result<Look, NodeError> {
+    let (all, segments) = known.get().await?;
+    let Some(physical) = Physical::of(physical, segments) else {
+        return Ok(Look::other("a physical volume of no volume group", None));
+    };
+    let on_it: Vec<&Lv> = all.iter().filter(|lv| physical.volumes.contains(&lv.uuid)).collect();
+    let is_main = |lv: &&&Lv| {
+        lv.ceph.osd_fsid == Some(request.old) && matches!(lv.ceph.kind.as_deref(), Some("block" | "data"))
+    };
+    let mut mains = on_it.iter().filter(is_main);
+    match (mains.next(), mains.next()) {
+        (Some(main), None) => {
+            Main { host, lv: main, physical: &physical, all, request, moment }.look(disk).await
+        }
+        (None, _) => Ok(gone(&physical, &on_it, request)),
+        (Some(_), Some(_)) => {
+            Ok(Look::other(format!("several volumes for the data of OSD {}", request.old), Some(request.old)))
+        }
+    }
+}
+
+/// Without the old OSD's volume: what we made in its place, our word that we took it away, or nothing of it.
+fn gone(physical: &Physical, on_it: &[&Lv], request: &NodeRequest) -> Look {
+    let of_new = |lv: &&Lv| {
+        let fsid = fsid_of_tags(lv).filter(|fsid| lv.name == block(*fsid))?;
+        lv.tags.contains(&osd_tag(request.osd)).then_some(fsid)
+    };
+    if let Some(fsid) = on_it.iter().find_map(of_new) {
+        return Look::other(format!("a volume for OSD {fsid}"), Some(fsid));
+    }
+    if let Some(stone) = stone::of(&physical.group.tags, request) {
+        let about = Some(stone.old);
+        return Look::plain(stone.into_content(), about);
+    }
+    let (group, count) = (&physical.group.name, on_it.len());
+    Look::other(format!("volume group {group} with {count} volumes, none of them this OSD's"), None)
+}
+
+/// The volume that carries the OSD's data, by its tags.
+struct Main<'a> {
+    host: &'a Host,
+    lv: &'a Lv,
+    physical: &'a Physical,
+    all: &'a [Lv],
+    request: &'a NodeRequest,
+    moment: Moment,
+}
+
+/// Who an OSD is.
+type Names = (OsdFsid, OsdId, ClusterFsid);
+
+impl Main<'_> {
+    async fn look(&self, disk: &Disk) -> Result<Look, NodeError> {
+        let (lv, physical, request) = (self.lv, self.physical, self.request);
+        let about = Some(request.old);
+        let name = lv.named();
+        let other =
+            |what: &str| Ok(Look::other(format!("volume {name} of OSD {}: {what}", request.old), about));
+        let (Some(whoami), Some(cluster)) = (lv.ceph.whoami, lv.cluster) else {
+            return other("its tags do not say which id and cluster it is of");
+        };
+        if physical.is_spread(&lv.uuid) {
+            return other("it lies on several disks, which is not handled yet");
+        }
+        let names = (request.old, whoami, cluster);
+        let (luks, beside) = match self.within(names).await? {
+            Within::Proven { luks, beside } => (luks, beside),
+            Within::Not(what) => return other(&what),
+        };
+        let made = made(lv);
+        let alone = physical.holds_only(&lv.uuid) && disk.parent.is_none();
+        let (osd_fsid, volume, group) = (request.old, lv.uuid.clone(), physical.group_uuid.clone());
+        let proof = Proof::Volume { made, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
+        Ok(Look {
+            proof: Some(proof),
+            beside,
+            // Only the volume is made anew where others share its group.
+            usable_bytes: (!alone).then_some(lv.size_bytes),
+            ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about)
+        })
+    }
+
+    /// What the volume itself shows. At the first look also that it carries what its tags say, and where its other parts are.
+    async fn within(&self, names: Names) -> Result<Within, NodeError> {
+        if self.moment == Moment::Held {
+            // It is closed now. Its header was compared before, when it could be read.
+            return Ok(Within::Proven {
+                luks: recorded_header(self.request.evidence.as_ref()),
+                beside: Vec::new(),
+            });
+        }
+        if Mapped::of_volume(self.host, self.lv).is_none() {
+            Change::Activate { lv: &self.lv.named() }.done().await?;
+        }
+        let Some(mapped) = Mapped::of_volume(self.host, self.lv) else {
+            return Ok(Within::Not("the kernel does not show it, though it is active".to_owned()));
+        };
+        let signature = table::signature(&mapped.node).await?;
+        let luks = signature.uuid.clone().filter(|_| signature.kind.as_deref() == Some("crypto_LUKS"));
+        if luks.is_some() != self.lv.ceph.encrypted {
+            return Ok(Within::Not("whether it is encrypted, its tags and its content disagree".to_owned()));
+        }
+        if self.request.evidence.is_some() {
+            return Ok(Within::Proven { luks, beside: Vec::new() });
+        }
+        let inner = match &luks {
+            None => Some(mapped.node.clone()),
+            Some(_) => opened(mapped.above(self.host)).map(|open| open.node),
+        };
+        let Some(inner) = inner else {
+            return Ok(Within::Not(
+                "it is encrypted and not open, so what is in it can't be read; does its OSD run?".to_owned(),
+            ));
+        };
+        if let Some(what) = self.contradicted(&inner, names).await? {
+            return Ok(Within::Not(what));
+        }
+        match self.beside().await? {
+            Ok(beside) => Ok(Within::Proven { luks, beside }),
+            Err(what) => Ok(Within::Not(what)),
+        }
+    }
+
+    /// How what is in the volume differs from what its tags say.
+    async fn contradicted(&self, node: &Path, names: Names) -> Result<Option<String>, NodeError> {
+        let found = if self.lv.ceph.kind.as_deref() == Some("data") {
+            let kind = table::signature(node).await?.kind.unwrap_or_default();
+            let (node, scratch) = (node.to_owned(), self.host.scratch.clone());
+            let read = move || legacy::read_files(&node, &kind, &scratch, Sharing::WithTheDaemon);
+            let files = blocking("read", self.lv.named(), QUICK, read).await?;
+            Some((files.osd_fsid, Some(files.whoami), Some(files.cluster)))
+        } else {
+            let label = label_on(node).await?;
+            label.map(|label: label::Label| (label.osd_fsid, label.whoami, label.cluster))
+        };
+        Ok(match found {
+            None => Some("it carries no BlueStore label".to_owned()),
+            Some((fsid, whoami, cluster)) => {
+                let agrees = fsid == names.0
+                    && whoami.is_none_or(|id| id == names.1)
+                    && cluster.is_none_or(|cluster| cluster == names.2);
+                (!agrees).then(|| format!("it carries OSD {fsid}"))
+            }
+        })
+    }
+
+    /// Its other parts, each found by the uuid that the tags name; a sentence where one is not there.
+    async fn beside(&self) -> Result<Result<Vec<Piece>, String>, NodeError> {
+        let mut pieces = Vec::new();
+        for (role, uuid) in &self.lv.ceph.beside {
+            let place = match self.all.iter().find(|lv| lv.uuid == *uuid) {
+                Some(lv) if lv.ceph.osd_fsid == Some(self.request.old) => Place::Volume {
+                    name: lv.named(),
+                    uuid: uuid.clone(),
+                    group: lv.group_uuid.clone(),
+                    size_bytes: lv.size_bytes,
+                },
+                Some(lv) => return Ok(Err(format!("its {role} {} has not its tags", lv.named()))),
+                None => match self.partition(*role, uuid).await? {
+                    Ok(place) => place,
+                    Err(why) => return Ok(Err(why)),
+                },
+            };
+            pieces.push(Piece { role: *role, place });
+        }
+        Ok(Ok(pieces))
+    }
+
+    /// The partition that is one of its parts, proven as every such part is; a sentence where it can't be.
+    async fn partition(&self, role: Role, part_uuid: &str) -> Result<Result<Place, String>, NodeError> {
+        let Some(part) = partition(self.host, part_uuid).await? else {
+            return Ok(Err(format!("its {role} {part_uuid} is nowhere on this node")));
+        };
+        if self.lv.ceph.encrypted {
+            return Ok(Err(format!(
+                "its {role} is an encrypted partition, {}: not handled yet",
+                part.told()
+            )));
+        }
+        Ok(match pieces::on_device(&part, role, self.request.old).await? {
+            PieceSeen::Old => Ok(Place::Device(part.identity)),
+            other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
+                Err(format!("its {role}, the partition {}, carries {other}", part.told()))
+            }
+        })
+    }
+}
+
+enum Within {
+    Proven {
+        luks: Option<String>,
+        beside: Vec<Piece>,
+    },
+    /// Why not.
+    Not(String),
+}
+
+fn made(lv: &Lv) -> Kind {
+    match (lv.ceph.kind.as_deref(), lv.ceph.encrypted) {
+        (Some("data"), _) => Kind::FilestoreLvm,
+        (_, true) => Kind::LvmCrypt,
+        (_, false) => Kind::Lvm,
+    }
+}
+
+fn recorded_header(evidence: Option<&Evidence>) -> Option<String> {
+    match evidence.map(|evidence| &evidence.proof) {
+        Some(Proof::Volume { luks, .. }) => luks.clone(),
+        Some(_) | None => None,
+    }
+}
+
+/// The partition with that unique id.
+async fn partition(host: &Host, part_uuid: &str) -> Result<Option<Disk>, NodeError> {
+    let wanted = format!("partuuid-{}", part_uuid.to_ascii_lowercase());
+    for disk in find::list(host).await?.disks.iter().filter(|disk| !disk.partitions.is_empty()) {
+        let found = parts::of(disk, &host.sys_block, &host.dev).await?;
+        let is_it = |part: &Disk| part.identity.wwn.as_deref() == Some(wanted.as_str());
+        if let Some(part) = found.disks.into_iter().find(is_it) {
+            return Ok(Some(part));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lvm::{CephTags, Group, Segment};
+    use super::super::{cluster_tag, fsid_tag};
+    use super::*;
+    use crate::node::tests::request;
+    use crate::node::tombstone::Tombstone;
+
+    fn lv(name: &str, tags: &[String]) -> Lv {
+        Lv {
+            group: "both".into(),
+            group_uuid: "G".into(),
+            name: name.into(),
+            uuid: name.into(),
+            size_bytes: 1,
+            tags: tags.to_vec(),
+            cluster: None,
+            ceph: CephTags::default(),
+        }
+    }
+
+    fn physical(tags: &[String]) -> Physical {
+        let segment = Segment {
+            device: "/dev/sdb".into(),
+            physical: "P".into(),
+            group: Group { name: "both".into(), tags: tags.to_vec() },
+            group_uuid: "G".into(),
+            volume: None,
+        };
+        Physical::of("P", &[segment]).unwrap()
+    }
+
+    /// At every instant between the old volume and the finished new one, something says whose place it is.
+    #[test]
+    fn where_the_old_volume_is_gone_our_word_or_our_volume_tells_whose_place_it_is() {
+        let request = request("n1");
+        let stone = [stone::tag(&Tombstone::of(&request))];
+        let new: OsdFsid = "99999999-0000-4000-8000-000000000000".parse().unwrap();
+        let of_new = [osd_tag(request.osd), fsid_tag(new), cluster_tag(request.cluster)];
+        let neighbour = lv("data-7", &[]);
+        let look = gone(&physical(&stone), &[&neighbour], &request);
+        assert_eq!(look.content, Tombstone::of(&request).into_content());
+        let made = lv(&block(new), &of_new);
+        for tags in [&stone[..], &[]] {
+            let look = gone(&physical(tags), &[&neighbour, &made], &request);
+            assert_eq!((look.about, look.proof), (Some(new), None), "{tags:?}");
+        }
+        // Another OSD's in the same group, or one with a name that was changed: not ours to judge.
+        let mut other = request.clone();
+        other.osd = OsdId(9);
+        for (request, volume) in [(&other, &made), (&request, &lv("osd-block-x", &of_new))] {
+            let look = gone(&physical(&[]), &[&neighbour, volume], request);
+            assert!(matches!(look.content, Content::Other { .. }) && look.about.is_none(), "{look:?}");
+        }
+    }
+
+    #[test]
+    fn how_it_was_made_is_in_its_tags() {
+        let with = |kind: &str, encrypted: bool| {
+            let ceph = CephTags { kind: Some(kind.to_owned()), encrypted, ..CephTags::default() };
+            made(&Lv { ceph, ..lv("x", &[]) })
+        };
+        assert_eq!(with("block", false), Kind::Lvm);
+        assert_eq!(with("block", true), Kind::LvmCrypt);
+        assert_eq!((with("data", false), with("data", true)), (Kind::FilestoreLvm, Kind::FilestoreLvm));
+    }
+}

@@ -1,0 +1,38 @@
+# ID KIND DATA [GROUP], in u1: makes the store of an OSD; prints its facts. DATA is a disk; for lvm-part, a volume group that gets one
+# volume more. GROUP is a volume group that holds the database, the log or
+# the journal.
+id=$1 kind=$2 data=$3 group=${4:-}
+d=/var/lib/ceph/osd/ceph-$id
+{
+  args=(--osd-id "$id")
+  case $kind in
+    lvm | lvm-crypt) args=(lvm prepare --bluestore --data "$data" "${args[@]}") ;;
+    lvm-part)
+      lvcreate -q --yes -L 5G -n "data-$id" "$data"
+      args=(lvm prepare --bluestore --data "$data/data-$id" "${args[@]}") ;;
+    lvm-db)
+      lvcreate -q --yes -L 1G -n "db-$id" "$group"
+      args=(lvm prepare --bluestore --data "$data" --block.db "$group/db-$id" "${args[@]}") ;;
+    lvm-wal)
+      lvcreate -q --yes -L 512M -n "wal-$id" "$group"
+      args=(lvm prepare --bluestore --data "$data" --block.wal "$group/wal-$id" "${args[@]}") ;;
+    lvm-filestore)
+      lvcreate -q --yes -L 512M -n "journal-$id" "$group"
+      args=(lvm prepare --filestore --data "$data" --journal "$group/journal-$id" "${args[@]}") ;;
+    raw-crypt)
+      CEPH_VOLUME_DMCRYPT_SECRET=$(head -c 24 /dev/urandom | base64)
+      export CEPH_VOLUME_DMCRYPT_SECRET
+      args=(raw prepare --bluestore --data "$data" --dmcrypt "${args[@]}") ;;
+  esac
+  case $kind in lvm-crypt) args+=(--dmcrypt) ;; esac
+  ceph-volume "${args[@]}"
+  uuid=$(cat "$d/fsid")
+  block=$(readlink "$d/block" || ceph-volume lvm list --format json | jq -r --arg id "$id" '.[$id][] | select(.type == "data").lv_path')
+  # a mapping is named by the volume below it
+  case $kind in lvm-crypt) block=$(ceph-volume lvm list --format json | jq -r --arg id "$id" '.[$id][] | select(.type == "block").lv_path') ;; esac
+  umount "$d" && rmdir "$d"
+} >&2
+echo "uuid=$uuid"
+echo "block=$block"
+echo "disk=$data"
+[ -z "${CEPH_VOLUME_DMCRYPT_SECRET:-}" ] || echo "secret=$CEPH_VOLUME_DMCRYPT_SECRET"
