@@ -103,6 +103,9 @@ pub struct Run {
     pub serial: u32,
     /// Our fence, from before it is put up until after it is taken down.
     pub fence: Option<String>,
+    /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
+    #[serde(default)]
+    pub last_fence: Option<String>,
 }
 
 /// One OSD's migration.

@@ -85,6 +85,13 @@ pub(crate) fn verdict(
     }
 }
 
+/// An encrypted OSD whose slot is destroyed: `osd destroy` and `osd purge` take its key out of the mons' store (16.2.15), so nobody
+/// can read it any more, and it is made anew. `status` as in `slot_may_be_taken`.
+pub(crate) fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
+    let is_unreadable = request.target.encrypted && status == Some("destroyed");
+    if verdict == Verdict::Done && is_unreadable { Verdict::WipeOurs } else { verdict }
+}
+
 /// A disk that was free when it was chosen. Our own tombstone for this OSD is what a rebuild that was cut short leaves.
 fn vacant(request: &NodeRequest, tombstone: Option<&(OsdId, OsdFsid, RecordId)>, look: &Look) -> Verdict {
     let stone = match &look.content {

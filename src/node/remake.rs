@@ -36,6 +36,8 @@ pub(crate) async fn make(
 ) -> Result<Option<String>, NodeError> {
     let &Order { request, evidence, host, .. } = order;
     let verdict = proof::verdict(request, evidence, &claimed(request, host)?, &found.look);
+    let status = asked.slots.as_ref().ok().and_then(|slots| slots.get(&request.osd));
+    let verdict = proof::unless_unreadable(verdict, request, status.map(String::as_str));
     match &verdict {
         Verdict::Done if request.on_file => return file_disk::detach(host).await.map(|()| None),
         Verdict::Done => return Ok(None),
@@ -100,11 +102,9 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     let &Order { request, evidence, host, steps } = order;
     // To the end: two that change one volume group at a time would lose what the first has written.
     let _lock = OsdLock::take_lvm(&host.state)?;
-    // An unfinished store of a claim: what is on the disk is called by it.
+    // A store of a claim that is to go: what is on the disk is called by it.
     let unfinished = match &found.look.content {
-        Content::Bluestore { osd_fsid, finished: false, .. } if *verdict == Verdict::WipeOurs => {
-            Some(*osd_fsid)
-        }
+        Content::Bluestore { osd_fsid, .. } if *verdict == Verdict::WipeOurs => Some(*osd_fsid),
         Content::Bluestore { .. }
         | Content::Osd { .. }
         | Content::Tombstone { .. }

@@ -290,6 +290,10 @@ impl World {
         } else {
             request.osd
         };
+        // `ceph-volume lvm prepare --dmcrypt` hands what opens it to `osd new`.
+        if request.target.encrypted {
+            self.dmcrypt.insert(fsid, true);
+        }
         self.advance(job, Stage::Claimed { disk, fsid, id });
         vec![Effect::Claimed(id, fsid)]
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::agent::able;
 use super::{Disk, World, fsid_on};
-use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest};
-use crate::domain::osd::OsdFsid;
-use crate::node::{Look, Verdict, same_device, verdict};
+use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volume};
+use crate::domain::observation::SlotState;
+use crate::domain::osd::{Mode, OsdFsid};
+use crate::node::{Look, Verdict, same_device, unless_unreadable, verdict};
 
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
@@ -27,7 +28,13 @@ impl World {
             let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
             Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, beside: Vec::new() })
         });
-        Inspection { content, evidence, capability: able(), volume: None }
+        let on_volume = request.target.mode == Mode::Lvm && matches!(content, Content::Bluestore { .. });
+        let volume = on_volume.then(|| Volume {
+            block_path: format!("/dev/ceph/{}", request.osd),
+            db_path: None,
+            wal_path: None,
+        });
+        Inspection { content, evidence, capability: able(), volume }
     }
 
     pub(super) fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
@@ -63,7 +70,10 @@ impl World {
             | Content::NotFound { .. }) => fsid_on(content),
         };
         let look = Look { proof: disk.proof.clone(), ..Look::plain(disk.content.clone(), about) };
-        verdict(request, evidence, &self.claims_written(request), &look)
+        let verdict = verdict(request, evidence, &self.claims_written(request), &look);
+        let is_destroyed =
+            self.ceph.slots.get(&request.osd).is_some_and(|slot| slot.state == SlotState::Destroyed);
+        unless_unreadable(verdict, request, is_destroyed.then_some("destroyed"))
     }
 
     /// A daemon has it open: an OSD of 16.2 holds it exclusively for the whole kernel, a Filestore by its mount.

@@ -72,7 +72,12 @@ impl World {
         // One in a directory is started from there, and from nowhere else.
         let starts_it = daemon.data_dir.is_none() || daemon.data_dir.as_deref() == disk.directory();
         let at_home = daemon.node.as_ref() == Some(&disk.node) && starts_it;
-        let may = starts && finished && at_home && disk.held_by.is_none() && self.has_key(osd);
+        let may = starts
+            && finished
+            && at_home
+            && self.dmcrypt.get(&fsid) != Some(&false)
+            && disk.held_by.is_none()
+            && self.has_key(osd);
         (may && !self.broken.contains(&osd) && self.has_power(&disk.node)).then_some(fsid)
     }
 
@@ -141,7 +146,8 @@ impl World {
     fn boot(&mut self, osd: OsdId) {
         let Some(fsid) = self.can_boot(osd) else { return };
         let Some((_, disk)) = self.disk_of(fsid) else { return };
-        let is_filestore = matches!(disk.content, Content::Osd { .. });
+        let is_filestore = matches!(disk.content, Content::Osd { made, .. } if made != Kind::LvmCrypt);
+        let encrypted = self.dmcrypt.contains_key(&fsid);
         let store = ObjectStore(if is_filestore { "filestore" } else { "bluestore" }.to_owned());
         let metadata = Metadata {
             store,
@@ -157,7 +163,7 @@ impl World {
             on_partition: is_filestore,
             dedicated_db: false,
             dedicated_wal: false,
-            device_mapper: false,
+            device_mapper: encrypted,
             on_file: false,
         };
         let node = disk.node.clone();
@@ -168,7 +174,7 @@ impl World {
             daemon.rolled_out = true;
         }
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
-            slot.metadata = Some(metadata);
+            (slot.metadata, slot.dmcrypt_key) = (Some(metadata), encrypted);
         }
         self.place_new(osd, &node);
     }
@@ -285,7 +291,8 @@ impl World {
             | Content::NotFound { .. } => false,
         };
         let fsid = self.disks.values().find(|disk| whose(disk)).and_then(|disk| fsid_on(&disk.content));
-        if let Some(fsid) = fsid {
+        // Of an encrypted one nobody can read the key that is in it.
+        if let Some(fsid) = fsid.filter(|fsid| !self.dmcrypt.contains_key(fsid)) {
             self.osd_new(fsid, osd, true).ok();
         }
     }

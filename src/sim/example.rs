@@ -42,6 +42,8 @@ pub enum Kind {
     Filestore,
     /// Filestore in a directory of the host.
     Directory,
+    /// As `ceph-volume lvm` makes it, encrypted.
+    Encrypted,
 }
 
 /// A pool of an example; each of its PGs has one OSD on each of `size` hosts.
@@ -103,6 +105,25 @@ pub fn three_to_do() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::ByHand]];
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+}
+
+/// As `replicated`, one of the OSDs encrypted, which is to become plain.
+pub fn to_be_plain() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::Encrypted], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.kube.declaration.storage.all_nodes = true;
+    world
+}
+
+/// As `replicated`, where all are to be encrypted, and one is not.
+pub fn to_be_encrypted() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand], vec![Kind::Encrypted], vec![Kind::Encrypted]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    let storage = &mut world.kube.declaration.storage;
+    (storage.all_nodes, storage.config.encrypted) = (true, Some(true));
+    world
 }
 
 /// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
@@ -181,6 +202,7 @@ impl Shape {
             agents: BTreeMap::new(),
             claims: BTreeMap::new(),
             attempts: BTreeMap::new(),
+            dmcrypt: BTreeMap::new(),
             broken: BTreeSet::new(),
         };
         let mut next = 0;
@@ -266,6 +288,7 @@ impl World {
         self.disks
             .insert(name, Disk { node: node.clone(), identity, content, proof: Some(proof), held_by: None });
         let filestore = matches!(kind, Kind::Filestore | Kind::Directory);
+        let encrypted = kind == Kind::Encrypted;
         let metadata = Metadata {
             store: ObjectStore(if filestore { "filestore" } else { "bluestore" }.to_owned()),
             hostname: host.to_owned(),
@@ -275,9 +298,12 @@ impl World {
             on_partition: filestore,
             dedicated_db: false,
             dedicated_wal: false,
-            device_mapper: false,
+            device_mapper: encrypted,
             on_file: false,
         };
+        if encrypted {
+            self.dmcrypt.insert(osd_fsid, true);
+        }
         self.ceph.slots.insert(
             osd,
             Slot {
@@ -291,7 +317,7 @@ impl World {
                 down_at: Epoch(0),
                 noout: false,
                 noin: false,
-                dmcrypt_key: false,
+                dmcrypt_key: encrypted,
                 crush: Some(CrushItem {
                     location: [("root", "default"), ("host", host)]
                         .map(|(kind, name)| (kind.to_owned(), name.to_owned()))

@@ -73,6 +73,8 @@ pub struct World {
     pub claims: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
     /// The last attempt whose agent had the lock, as written there.
     pub attempts: BTreeMap<(OsdId, RecordId), u32>,
+    /// Encrypted stores, and whether the mons have what opens them.
+    pub dmcrypt: BTreeMap<OsdFsid, bool>,
     /// Daemons that can't run for now.
     pub broken: BTreeSet<OsdId>,
 }

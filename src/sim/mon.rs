@@ -41,10 +41,21 @@ impl World {
         if slot.up {
             return Err(MonError::Up(osd));
         }
-        (slot.state, slot.fsid) = (SlotState::Destroyed, None);
+        let held = slot.fsid;
+        (slot.state, slot.fsid, slot.dmcrypt_key) = (SlotState::Destroyed, None, false);
         self.ceph.auth.insert(osd, false);
+        self.forget_key(held);
         self.next_epoch();
         Ok(())
+    }
+
+    /// What opens an encrypted store goes with its slot, and nobody can read it any more (`config-key` of the mons, 16.2.15).
+    fn forget_key(&mut self, held: Option<OsdFsid>) {
+        let Some(fsid) = held else { return };
+        if let Some(key) = self.dmcrypt.get_mut(&fsid) {
+            *key = false;
+            self.forget_store(fsid);
+        }
     }
 
     /// `osd new UUID ID`: takes a destroyed id (everything but the uuid is kept) or an absent one (from nothing: no CRUSH item,
@@ -108,7 +119,8 @@ impl World {
             Some(slot) if slot.up => return Err(MonError::Up(osd)),
             Some(_) => {}
         }
-        self.ceph.slots.remove(&osd);
+        let held = self.ceph.slots.remove(&osd).and_then(|slot| slot.fsid);
+        self.forget_key(held);
         self.ceph.auth.remove(&osd);
         self.marked_new.remove(&osd);
         self.out_from.remove(&osd);

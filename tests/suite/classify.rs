@@ -132,19 +132,25 @@ fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
 
 #[test]
 fn what_is_not_as_wanted_is_named() {
-    let mismatch = |change: fn(&mut World)| match class_of(&World::new().with(change), RAW) {
-        Class::Mismatched(mismatch) => mismatch,
-        other => panic!("{other:?}"),
-    };
+    fn mismatch(change: impl FnOnce(&mut World)) -> Mismatch {
+        match class_of(&World::new().with(change), RAW) {
+            Class::Mismatched(mismatch) => mismatch,
+            other => panic!("{other:?}"),
+        }
+    }
     let plain_to_encrypted = mismatch(|w| w.seen.kube.declaration.storage = encrypted());
     let expected = Mismatch { made: Kind::Raw, differs: [Difference::ToBeEncrypted].into() };
     assert_eq!(plain_to_encrypted, expected);
-    let to_plain = mismatch(|w| {
+    let encrypted_one = |w: &mut World| {
         w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
         w.daemon(RAW).mode = Some(Mode::Lvm);
         w.slot(RAW).dmcrypt_key = true;
-    });
+    };
+    let to_plain = mismatch(encrypted_one);
     assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
+    // Its node was taken off the list: nothing is declared of it.
+    let off_the_list = |w: &mut World| w.seen.kube.declaration.storage.all_nodes = false;
+    assert_eq!(class_of(&World::new().with(encrypted_one).with(off_the_list), RAW), Class::Conforming);
     let both = mismatch(|w| {
         w.seen.kube.declaration.storage = encrypted();
         w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());

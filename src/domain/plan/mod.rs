@@ -162,7 +162,8 @@ fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
         Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
     });
     let fence = || {
-        let value = seen.kube.fence.as_deref().filter(|value| ledger.run.fence.as_deref() != Some(*value))?;
+        let known = [ledger.run.fence.as_deref(), ledger.run.last_fence.as_deref()];
+        let value = seen.kube.fence.as_deref().filter(|value| !known.contains(&Some(*value)))?;
         let id = value.strip_prefix("osd-migrate-")?;
         Some(Halt::LedgerLost { place: "the CephCluster".to_owned(), record: RecordId(id.to_owned()) })
     };
@@ -184,6 +185,10 @@ fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 /// swept when its agent has ended. A kept Deployment goes only where the OSD's own is there and runs: else it is the last copy.
 fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let kube = &seen.kube;
+    // A fence that such a runner put up once more. One that is older can't come back: a later one changed the CephCluster.
+    if let Some(value) = kube.fence.as_ref().filter(|value| ledger.run.last_fence.as_ref() == Some(*value)) {
+        return Some(Next::Do(Act::Unfence { value: value.clone() }));
+    }
     let is_stray = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
     let jobs = kube.node_jobs.iter().filter(|job| is_stray(&job.record));
     if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {

@@ -108,6 +108,11 @@ pub fn config_of(node: &NodeName, devices: &[String], seen: &Observation) -> Dev
     wanted::of_device(named, &wanted.config)
 }
 
+/// Whether the CephCluster says anything of a node's disks: its nodes are all of them, or it is one that is named.
+pub fn is_declared(node: &NodeName, seen: &Observation) -> bool {
+    wanted::is_asked_for(node, seen)
+}
+
 /// What is declared of a node's disks, in words.
 pub fn selected(node: &NodeName, seen: &Observation) -> String {
     wanted::on(node, seen).choice.to_string()

@@ -73,6 +73,11 @@ fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> 
     seen.kube.declaration.storage.nodes.iter().find(means)
 }
 
+/// The CephCluster says something of the node's disks.
+pub(super) fn is_asked_for(node: &NodeName, seen: &Observation) -> bool {
+    seen.kube.declaration.storage.all_nodes || entry(node, seen).is_some()
+}
+
 /// What is asked for on a node.
 pub(super) fn on<'a>(node: &NodeName, seen: &'a Observation) -> Wanted<'a> {
     let storage = &seen.kube.declaration.storage;

@@ -235,7 +235,7 @@ impl<'a> Step<'a> {
     fn spare_for(&self, task: NodeTask) -> Option<Spare> {
         let record = self.record;
         match task {
-            NodeTask::Rebuild => (self.facts.disk == DiskFact::Old).then(|| self.only_lacking()),
+            NodeTask::Rebuild => self.old_can_return().then(|| self.only_lacking()),
             NodeTask::Clear => {
                 record.new.map(|fsid| Spare::Filled { osd: record.osd, fsid, pgs: record.pgs.clone() })
             }

@@ -6,7 +6,7 @@ use super::Step;
 use crate::domain::act::{Act, Spare};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inspection::NodeTask;
+use crate::domain::inspection::{NodeTask, Proof};
 use crate::domain::ledger::{Attempt, NodeStatus};
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::{Slot, SlotState};
@@ -228,7 +228,7 @@ impl Step<'_> {
             return self.begin_new();
         }
         // The old data is gone: making the new OSD is the cure, and waits for nothing.
-        if self.facts.disk != DiskFact::Old {
+        if !self.old_can_return() {
             return self.agent(NodeTask::Rebuild);
         }
         match gate::after_stop(self.record, self.our_fence(), self.seen) {
@@ -236,6 +236,14 @@ impl Step<'_> {
             Gate::Shut(reason) => self.barred(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
             Gate::Unknown(reason) => self.barred(reason, |osd, reason| Wait::Gate { osd, reason }),
         }
+    }
+
+    /// The old OSD is whole, and could be given its slot back. One that ceph-volume lvm encrypted can't: the mons dropped what opens
+    /// it when its slot was destroyed.
+    pub(super) fn old_can_return(&self) -> bool {
+        let proof = self.record.evidence.as_ref().map(|evidence| &evidence.proof);
+        let is_locked = matches!(proof, Some(Proof::Volume { luks: Some(_), .. }));
+        self.facts.disk == DiskFact::Old && !is_locked
     }
 
     /// Nothing was written yet: the gates are asked once more.

@@ -75,6 +75,8 @@ impl<'a> Step<'a> {
             Phase::Unplaced => self.restore_crush(),
             Phase::Gone => Next::Halt(Halt::PurgedByOthers { osd: self.record.osd }),
             Phase::Strayed => self.purge_stray(),
+            // What opened it went with its slot: there is nothing to give back, and nothing to lose.
+            Phase::Undone if self.record.target.encrypted => self.hushed(|| self.agent(NodeTask::Rebuild)),
             Phase::Undone => self.hushed(|| self.agent(NodeTask::GiveBack)),
             Phase::Prepared => self.deploy(),
             Phase::Starting => self.hushed(|| self.starting()),
@@ -276,6 +278,6 @@ pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
         return Next::Do(Act::Unfence { value: value.to_owned() });
     }
     let mut ledger = ledger.clone();
-    ledger.run.fence = None;
+    ledger.run.last_fence = ledger.run.fence.take();
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
 }

@@ -31,6 +31,20 @@ impl Kind {
                 let fs_uuid = Some(format!("fs-{}", osd.0));
                 (by_files(made), Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster })
             }
+            Self::Encrypted => {
+                let proof = Proof::Volume {
+                    made: Made::LvmCrypt,
+                    group: format!("group-{}", osd.0),
+                    volume: format!("volume-{}", osd.0),
+                    name: format!("ceph/osd-block-{}", osd.0),
+                    alone: true,
+                    luks: Some(format!("header-{}", osd.0)),
+                    osd_fsid,
+                    whoami,
+                    cluster,
+                };
+                (by_files(Made::LvmCrypt), proof)
+            }
             Self::Directory => {
                 let made = Made::FilestoreDirectory;
                 let path = self.directory(osd).unwrap_or_default();

@@ -13,7 +13,7 @@ make_rook_objects() {
 
 template_of() { # KIND
   case $1 in
-    raw*) echo raw ;;
+    raw* | lvm*) echo raw ;;
     *-dir) echo directory ;;
     filestore-* | rook-filestore | bluestore-part*) echo mounted ;;
     *) echo device ;;

@@ -24,8 +24,7 @@ deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different
   kind=$(fact "$id" kind)
   case $kind in raw-crypt) mode=raw encrypted=true ;; lvm-crypt) encrypted=true ;; lvm-filestore) store=filestore ;; esac
   owner=$(K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata.uid}') || die "no CephCluster"
-  render "$SRC/manifests/osd-raw.yaml" "ID=$id" HOST=u1 "DISK=$(fact "$id" block)" "BLOCK=$(fact "$id" block)" "UUID=$(fact "$id" uuid)" "FSID=$FSID" \
-    "IMAGE=$CEPH_IMAGE" "OWNER=$owner" DB_ENV= ACTIVATE_DB= |
+  render_osd "$id" "$owner" |
     K create --dry-run=client -f - -o json |
     jq --arg mode $mode --arg store $store --arg encrypted $encrypted --arg key "$(fact "$id" secret)" --arg disk "$(fact "$id" disk)" \
       --rawfile activate "$SRC/lib/uml_activate.sh" -f "$SRC/manifests/osd-volume.jq" |

@@ -1,6 +1,8 @@
 # From the Deployment of a raw OSD to that of one on volumes. Filestore's file system is mounted, so activation and daemon
 # share a container, as in Rook up to 1.3.
 def env($name; $value): map(if .name == $name then .value = $value else . end);
+# A Filestore's mount options are looked up in a ceph.conf, which must name the cluster; the fsid is the daemon's fifth argument.
+def conf: "export CEPH_CONF=/run/lab-ceph.conf\nprintf '[global]\\nfsid = %s\\n' \"$5\" > \"$CEPH_CONF\"\n";
 def labels: .encrypted = $encrypted | .["osd-store"] = $store;
 .metadata.labels |= labels
 | .spec.template.metadata.labels |= labels
@@ -11,6 +13,6 @@ def labels: .encrypted = $encrypted | .["osd-store"] = $store;
     | (.containers[0].env |= env("ROOK_CV_MODE"; $mode))
     | if $store == "bluestore" then . else
         .containers[0].env += [.initContainers[0].env[] | select(.name == "ROOK_OSD_STORE_FLAG")]
-        | .containers[0].command = ["bash", "-c", ($activate + "\nchown ceph:ceph \"/var/lib/ceph/osd/ceph-$ROOK_OSD_ID\"\nexec ceph-osd \"$@\""), "--"]
+        | .containers[0].command = ["bash", "-c", (conf + $activate + "\nchown ceph:ceph \"/var/lib/ceph/osd/ceph-$ROOK_OSD_ID\"\nexec ceph-osd \"$@\""), "--"]
         | .initContainers |= map(select(.name != "activate" and .name != "expand-bluefs"))
       end)

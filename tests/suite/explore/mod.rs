@@ -2,6 +2,7 @@
 //! happen, go wrong or be done by others. See `docs/safety.md`.
 
 mod directories;
+mod encrypted;
 mod ending;
 pub(crate) mod mutants;
 mod new_osds;
@@ -184,6 +185,14 @@ fn replicated_something_around_it_changes() {
 #[test]
 fn two_on_a_host_a_freeze() {
     explore("two on a host", example::two_on_a_host, nothing, (0, 1, 0));
+}
+
+/// Somebody takes the fence off, and a runner that is to put it up again sleeps right before it writes.
+#[test]
+fn replicated_a_late_fence() {
+    let unfenced = |_: &World| vec![Happening::PersonUnfences];
+    let late = Search::new("replicated, a late fence", example::replicated, unfenced, (1, 1, 0));
+    explored(&Search { freezes_late: true, ..late });
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if let Some(lacks) = incomplete(record, before) {
         return Some(format!("P5: {osd} was stopped before {lacks}"));
     }
-    if !matches!(class(world, osd), Class::Legacy(_)) {
+    if !matches!(class(world, osd), Class::Legacy(_) | Class::Mismatched(_)) {
         return Some(format!("{osd} was stopped, which is as wanted"));
     }
     if let Some(broken) = super::directories::nowhere_to_go(before, record) {
@@ -215,7 +215,9 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
         let disk = before.world.disks.values().find(|disk| directory.onto.is_same_as(&disk.identity));
         disk.is_none_or(|disk| disk.content != Content::Blank)
     });
-    let carries_old = before.world.disk_of(request.old).is_some() && !is_begun;
+    // What opens an encrypted one went with its slot: nothing is lost with what nobody can read.
+    let is_readable = before.world.dmcrypt.get(&request.old) != Some(&false);
+    let carries_old = before.world.disk_of(request.old).is_some() && is_readable && !is_begun;
     let at_work = before
         .world
         .kube

@@ -124,7 +124,7 @@ fn down_by_us(state: &State) -> BTreeSet<OsdId> {
     stopped.chain(open.map(|record| record.osd)).collect()
 }
 
-fn class(world: &World, osd: OsdId) -> Class {
+pub(super) fn class(world: &World, osd: OsdId) -> Class {
     let seen = world.look(|_| Questions::default());
     classify::class_of(osd, &seen.ceph.slots[&osd], &seen)
 }
