@@ -48,6 +48,8 @@ def bring_up(world, release, osd_release, kinds):
     expect(world, osds, legacy, before, fsids)
     assert digests(world, osds) == bystanders, "a neighbour was written to"
     world.expect_calm(epoch)
+    if world.full:
+        variety.stays_where_it_was_put(world, legacy)
     figures(world, osds, release, osd_release)
 
 
