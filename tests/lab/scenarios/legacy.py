@@ -1,6 +1,7 @@
 """Every legacy kind of OSD: rows (kind, release) that share a bring-up, each OSD migrated by the Job to what the CephCluster asks
 for, objects compared afterwards. What lies beside an OSD stays as it is, byte for byte; what was a part of it is cleared.
-`make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster."""
+`make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster, each in a cluster of
+some variety (variety.py)."""
 import os
 
 from . import variety
