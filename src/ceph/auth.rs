@@ -60,7 +60,17 @@ impl Ceph {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
+
+    #[test]
+    fn three_releases_answer_with_a_list_of_one() {
+        for release in RELEASES {
+            // Keys are replaced in the samples.
+            assert_eq!(parse_key(&answer(release, "auth-get")).unwrap().expose(), "XXX", "{release}");
+            assert!(is_there(&answer(release, "auth-get.osd")).unwrap(), "{release}");
+        }
+    }
 
     #[test]
     fn the_key_is_taken_out_of_the_one_entity() {

@@ -19,7 +19,19 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<OsdFsid>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, answer};
     use super::*;
+
+    #[test]
+    fn a_cluster_without_encryption_keeps_no_such_key() {
+        for release in RELEASES {
+            let names: Vec<String> = serde_json::from_slice(&answer(release, "config-key-ls")).unwrap();
+            assert!(
+                !names.is_empty() && parse(&answer(release, "config-key-ls")).unwrap().is_empty(),
+                "{release}"
+            );
+        }
+    }
 
     #[test]
     fn only_the_keys_of_osds_count() {

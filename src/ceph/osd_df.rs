@@ -52,7 +52,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer};
+    use super::super::samples::{RELEASES, answer, legacy};
     use super::*;
 
     #[test]
@@ -69,8 +69,7 @@ mod tests {
 
     #[test]
     fn a_database_on_a_device_of_its_own_is_not_data_and_what_is_free_is_not_used() {
-        let kinds =
-            parse(include_bytes!("../../tests/suite/fixtures/legacy/16.2.15/readers/osd-df.json")).unwrap();
+        let kinds = parse(&legacy("16.2.15", "osd-df")).unwrap();
         let kib = |osd| kinds[&OsdId(osd)] / 1024;
         assert_eq!(
             kib(5),
@@ -79,6 +78,18 @@ mod tests {
         );
         assert_eq!(kib(4), 13_308 + 297_088, "BlueStore on one disk");
         assert_eq!((kib(3), kib(8)), (398_832, 166_872), "Filestore");
+    }
+
+    #[test]
+    fn three_releases_count_a_database_on_a_device_of_its_own_as_used() {
+        for (release, with_db) in [("16.2.15", 5), ("18.2.7", 6), ("20.2.4", 4)] {
+            let answer = legacy(release, "osd-df");
+            let said: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+            let nodes = said["nodes"].as_array().unwrap();
+            let said = nodes.iter().find(|node| node["id"] == with_db).unwrap()["kb_used"].as_u64().unwrap();
+            let used = parse(&answer).unwrap()[&OsdId(with_db)] / 1024;
+            assert!(used > 0 && used < said / 2, "{release}: {used} of {said}");
+        }
     }
 
     #[test]

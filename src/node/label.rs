@@ -171,6 +171,7 @@ impl Raw {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{self, RELEASES, said};
     use super::*;
 
     /// 16.2.15, made by ceph-volume raw prepare; the key is none.
@@ -206,23 +207,40 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_an_osd_with_database_and_log_as_captured() {
-        macro_rules! captured {
-            ($name:literal) => {
-                label(include_str!(concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/tests/suite/fixtures/legacy/16.2.15/readers/label-",
-                    $name,
-                    ".json"
-                )))
-            };
-        }
-        let (block, db, wal) = (captured!("block"), captured!("db"), captured!("wal"));
-        assert_eq!((block.role(), block.whoami), (Some(Role::Block), Some(OsdId(7))));
-        assert!(block.finished && !block.activatable);
-        for (label, role) in [(db, Role::Db), (wal, Role::Wal)] {
-            assert_eq!((label.role(), label.osd_fsid), (Some(role), block.osd_fsid));
-            assert_eq!((label.whoami, label.cluster, label.finished), (None, None, false));
+    fn labels_of_every_legacy_kind_as_captured() {
+        let parts = [("db", Role::Db), ("wal", Role::Wal)];
+        for (kind, osd, beside) in [
+            ("bluestore-part", 0, &[][..]),
+            ("bluestore-dir", 1, &parts[..]),
+            ("bluestore-part-db", 2, &parts[..]),
+            ("rook-part", 3, &parts[..]),
+            ("rook-part-db", 4, &parts[..]),
+            ("bluestore-dev", 5, &[][..]),
+            ("bluestore-dev-db", 6, &parts[..]),
+            ("bluestore-hand-part", 7, &[][..]),
+        ] {
+            for release in RELEASES {
+                let block = label(&samples::label(release, kind, "block"));
+                assert_eq!(
+                    (block.role(), block.whoami),
+                    (Some(Role::Block), Some(OsdId(osd))),
+                    "{release}: {kind}"
+                );
+                assert!(block.finished && !block.activatable && block.cluster.is_some(), "{release}: {kind}");
+                for (part, role) in beside {
+                    let label = label(&samples::label(release, kind, part));
+                    assert_eq!(
+                        (label.role(), label.osd_fsid),
+                        (Some(*role), block.osd_fsid),
+                        "{release}: {kind}"
+                    );
+                    assert_eq!(
+                        (label.whoami, label.cluster, label.finished),
+                        (None, None, false),
+                        "{release}: {kind}"
+                    );
+                }
+            }
         }
     }
 
@@ -238,11 +256,8 @@ mod tests {
 
     #[test]
     fn labels_of_three_releases_are_read() {
-        for release in ["16.2.15", "18.2.7", "20.2.4"] {
-            let answer = |name: &str| {
-                let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/fixtures/inventory");
-                std::fs::read_to_string(format!("{fixtures}/{release}/show-label-{name}")).unwrap()
-            };
+        for release in RELEASES {
+            let answer = |name: &str| said(release, &format!("show-label-{name}"));
             for (name, osd, activatable) in
                 [("by-hand.json", 0, false), ("raw.json", 3, true), ("db-main.json", 4, true)]
             {

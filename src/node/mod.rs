@@ -40,6 +40,8 @@ mod query;
 mod rebuild;
 mod redact;
 mod remake;
+#[cfg(test)]
+mod samples;
 pub mod stand_in;
 mod table;
 mod tombstone;

@@ -56,9 +56,13 @@ pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
 /// Asks for the slots: shows that the key is accepted, and which slots are destroyed.
 pub(crate) async fn slots(host: &Host) -> Result<Slots, NodeError> {
     let answer = ceph(host, &["osd", "tree", "-f", "json"], None).await?;
-    let tree: Tree = serde_json::from_str(&answer.stdout)
-        .map_err(|error| NodeError::Unreadable { subject: answer.command, why: error.to_string() })?;
-    let osds = tree.nodes.into_iter().chain(tree.stray).filter(|node| node.kind == "osd");
+    parse(&answer.stdout)
+        .map_err(|error| NodeError::Unreadable { subject: answer.command, why: error.to_string() })
+}
+
+fn parse(tree: &str) -> serde_json::Result<Slots> {
+    let Tree { nodes, stray } = serde_json::from_str(tree)?;
+    let osds = nodes.into_iter().chain(stray).filter(|node| node.kind == "osd");
     Ok(osds.filter_map(|osd| Some((OsdId(u32::try_from(osd.id).ok()?), osd.status))).collect())
 }
 
@@ -101,7 +105,19 @@ struct TreeNode {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, said};
     use super::*;
+
+    #[test]
+    fn which_slots_are_destroyed_is_told_to_the_agents_own_key() {
+        for release in RELEASES {
+            let all = parse(&said(release, "osd-tree.json")).unwrap();
+            assert!(all.len() == 9 && all.values().all(|status| status == "up"), "{release}: {all:?}");
+            let later = parse(&said(release, "osd-tree.destroyed.json")).unwrap();
+            let destroyed: Vec<_> = later.iter().filter(|(_, status)| *status == "destroyed").collect();
+            assert_eq!(destroyed, [(&OsdId(8), &"destroyed".to_owned())], "{release}");
+        }
+    }
 
     #[test]
     fn the_cluster_of_a_configuration_is_found() {

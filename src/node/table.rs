@@ -122,6 +122,7 @@ fn unescaped(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{RELEASES, said};
     use super::*;
 
     #[test]
@@ -161,23 +162,47 @@ mod tests {
 
     #[test]
     fn signatures_as_captured() {
-        macro_rules! captured {
-            ($name:literal) => {
-                parse_signature(include_str!(concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/tests/suite/fixtures/inventory/blkid-",
-                    $name,
-                    ".txt"
-                )))
-            };
+        for release in RELEASES {
+            let captured = |name: &str| parse_signature(&said(release, &format!("blkid-{name}.txt")));
+            let kind = |name: &str| captured(name).kind;
+            assert!(captured("blank").is_none(), "{release}");
+            assert!(captured("partition-blank").is_none(), "{release}");
+            assert_eq!(kind("ext4").as_deref(), Some("ext4"), "{release}");
+            assert_eq!(kind("partition-xfs").as_deref(), Some("xfs"), "{release}");
+            assert_eq!(kind("luks").as_deref(), Some("crypto_LUKS"), "{release}");
+            for name in ["bluestore", "partition-bluestore"] {
+                assert_eq!(kind(name).as_deref(), Some("ceph_bluestore"), "{release}: {name}");
+            }
+            assert_eq!((captured("gpt").table.as_deref(), kind("gpt")), (Some("gpt"), None), "{release}");
+            assert!(
+                captured("lvm-member").physical_volume().is_some_and(|uuid| uuid.len() == 38),
+                "{release}"
+            );
+            assert_eq!(captured("luks").physical_volume(), None, "{release}");
         }
-        assert!(captured!("blank").is_none() && captured!("partition-blank").is_none());
-        assert_eq!(captured!("ext4").kind.as_deref(), Some("ext4"));
-        assert_eq!(captured!("luks").kind.as_deref(), Some("crypto_LUKS"));
-        assert_eq!(captured!("partition-bluestore").kind.as_deref(), Some("ceph_bluestore"));
-        assert_eq!(captured!("gpt").table.as_deref(), Some("gpt"));
-        let volume = captured!("lvm-member");
-        assert_eq!(volume.physical_volume(), Some("Ao5qUn-V1bQ-Uleu-Foce-fHoD-miwx-vHL2lB"));
-        assert_eq!(captured!("luks").physical_volume(), None);
+    }
+
+    #[test]
+    fn tables_as_captured() {
+        for release in RELEASES {
+            let told = |name: &str| {
+                let entries = parse_entries(&said(release, &format!("partx-{name}.txt"))).unwrap();
+                assert!(entries.iter().all(|entry| entry.part_uuid.len() == 36), "{release}: {entries:?}");
+                entries.iter().map(Entry::told).collect::<Vec<_>>()
+            };
+            assert_eq!(told("ceph-disk"), ["1 (ceph data)", "2 (ceph block)"], "{release}");
+            assert_eq!(
+                told("rook"),
+                ["1 (ROOK-OSD3-WAL)", "2 (ROOK-OSD3-DB)", "3 (ROOK-OSD3-BLOCK)"],
+                "{release}"
+            );
+            // A disk that OSDs share.
+            assert_eq!(
+                told("shared"),
+                ["1 (ROOK-OSD4-WAL)", "2 (ROOK-OSD4-DB)", "9 (somebody's data)"],
+                "{release}"
+            );
+            assert_eq!(parse_entries(&said(release, "partx-ceph-disk.txt")).unwrap()[0].type_guid, CEPH_DATA);
+        }
     }
 }

@@ -1,3 +1,4 @@
+use super::super::super::samples::{RELEASES, said};
 use super::*;
 
 macro_rules! captured {
@@ -25,10 +26,7 @@ fn what_the_inventory_rejects_is_told_in_one_order() {
 
 #[test]
 fn three_releases_say_the_same_of_the_same_disks() {
-    let answer = |release: &str, name: &str| {
-        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/fixtures/inventory");
-        std::fs::read_to_string(format!("{fixtures}/{release}/{name}.json")).unwrap()
-    };
+    let answer = |release: &str, name: &str| said(release, &format!("{name}.json"));
     for (release, free, osds) in [
         ("16.2.15", ["/dev/loop0", "/dev/loop3"], ["/dev/loop10", "/dev/loop15"]),
         ("18.2.7", ["/dev/loop21", "/dev/loop27"], ["/dev/loop12", "/dev/loop16"]),
@@ -49,6 +47,19 @@ fn three_releases_say_the_same_of_the_same_disks() {
         let counts = ["raw-list", "raw-list-blank", "raw-list-db"].map(listed);
         assert_eq!(counts, [2, 0, with_db], "{release}");
         assert!(assembled(serde_json::from_str(&answer(release, "lvm-list-none")).unwrap()).is_empty());
+    }
+}
+
+#[test]
+fn an_osd_on_a_volume_is_listed_alike_by_three_releases() {
+    for release in RELEASES {
+        let listed = serde_json::from_str(&said(release, "lvm-list.json")).unwrap();
+        let osds = assembled(listed);
+        let [osd] = osds.as_slice() else { panic!("{release}: {osds:?}") };
+        assert_eq!((osd.osd, osd.encrypted, osd.devices.len()), (OsdId(7), false, 1), "{release}");
+        assert_eq!((&osd.store, &osd.db_path), (&ObjectStore::bluestore(), &None), "{release}");
+        let volume = format!("/dev/ceph-{0}/osd-block-{0}", osd.fsid);
+        assert_eq!(osd.block_path.as_deref(), Some(volume.as_str()), "{release}");
     }
 }
 

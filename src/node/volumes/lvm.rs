@@ -283,7 +283,27 @@ fn ours(tags: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::super::command::words;
+    use super::super::super::samples::{RELEASES, said};
     use super::*;
+
+    #[test]
+    fn three_releases_report_volumes_and_groups_in_the_same_form() {
+        for release in RELEASES {
+            let report = |name: &str| serde_json::from_str::<Report>(&said(release, name)).unwrap();
+            let lvs: Vec<Lv> = report("lvs.json").lvs().map(Row::into_lv).collect();
+            let [lv] = lvs.as_slice() else { panic!("{release}: {lvs:?}") };
+            assert!(lv.group.starts_with("ceph-") && lv.name.starts_with("osd-block-"), "{release}: {lv:?}");
+            assert!(lv.uuid.len() == 38 && lv.cluster.is_some(), "{release}: {lv:?}");
+            assert_eq!(lv.tags, ["osd-migrate.osd=7"], "{release}");
+            for groups in [
+                report("pvs.json").pvs().map(Row::into_group).collect::<Vec<_>>(),
+                report("vgs.json").vgs().map(Row::into_group).collect(),
+            ] {
+                let group = Group { name: lv.group.clone(), tags: lv.tags.clone() };
+                assert_eq!(groups, [group], "{release}");
+            }
+        }
+    }
 
     #[test]
     fn the_commands_word_for_word() {

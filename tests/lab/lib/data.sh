@@ -1,20 +1,21 @@
 # shellcheck shell=bash
 # Objects whose every byte is known, a client that never stops, and the history of OSD maps.
-cmd_write() { # [N] [KIB]
-  local f
-  args_at_most 2 "$@"
+cmd_write() { # [N] [KIB] [POOL]
+  local f pool=${3:-$POOL}
+  args_at_most 3 "$@"
   need_number "${1:-300}"
   need_number "${2:-256}"
-  f="$DIR/manifest.$(date +%s%N).json"
-  rados_py objects write "$POOL" "${1:-300}" "${2:-256}" > "$f.tmp" && mv "$f.tmp" "$f"
+  f="$DIR/manifest.$pool.$(date +%s%N).json"
+  rados_py objects write "$pool" "${1:-300}" "${2:-256}" > "$f.tmp" && mv "$f.tmp" "$f"
 }
 cmd_verify() {
-  local f rc=0 any=
+  local f pool rc=0 any=
   args_at_most 0 "$@"
   for f in "$DIR"/manifest.*.json; do
     [ -e "$f" ] || continue
     any=1
-    rados_py objects verify "$POOL" < "$f" || rc=1
+    pool=${f##*/manifest.}
+    rados_py objects verify "${pool%%.*}" < "$f" || rc=1
   done
   [ -n "$any" ] || die "nothing was written yet"
   return $rc

@@ -13,7 +13,7 @@ for d in /dev /proc /sys /run; do
   mount --make-rprivate "$tree$d"
 done
 # mounts made in here are to be seen outside, as that of `raw prepare`: on a node these stay shared
-for d in /* /etc/ceph /var/lib/ceph /var/lib/rook /var/log/ceph; do
+for d in /* /etc/ceph /var/lib/ceph /var/lib/rook /var/log/ceph /var/storage; do
   case $d in /usr | /etc | /var | /dev | /proc | /sys | /run) continue ;; esac
   [ -d "$d" ] && [ ! -L "$d" ] || continue
   mkdir -p "$tree$d"

@@ -1,6 +1,7 @@
 """objects.py write POOL N KIB > MANIFEST | objects.py verify POOL < MANIFEST
 
-Contents come from a random seed in the manifest; half of the objects have xattrs, every third an omap.
+Contents come from a random seed in the manifest; half of the objects have xattrs, every third an omap where the pool can have
+them: one that is erasure-coded can't.
 """
 import hashlib
 import json
@@ -10,7 +11,7 @@ import sys
 
 import rados
 
-from labrados import connect
+from labrados import command, connect
 
 IN_FLIGHT = 16
 
@@ -20,7 +21,7 @@ def xattrs(i, name):
 
 
 def omap(i, name):
-    return {"key%02d" % k: b"%d of %s" % (k, name.encode()) for k in range(1 + i % 10)} if i % 3 == 0 else {}
+    return {"key%02d" % k: b"%d of %s" % (k, name.encode()) for k in range(1 + i % 10)} if i % 3 == 0 and not coded else {}
 
 
 def finish(completion):
@@ -84,6 +85,8 @@ def verify(io, manifest):
 mode, pool = sys.argv[1:3]
 cluster = connect()
 ioctx = cluster.open_ioctx(pool)
+ERASURE = 3
+coded = any(p["pool_name"] == pool and p["type"] == ERASURE for p in command(cluster, "osd dump")["pools"])
 try:
     status = write(ioctx, int(sys.argv[3]), int(sys.argv[4])) if mode == "write" else verify(ioctx, json.load(sys.stdin))
 finally:

@@ -1,8 +1,10 @@
 """Every legacy kind of OSD: rows (kind, release) that share a bring-up, each OSD migrated by the Job to what the CephCluster asks
 for, objects compared afterwards. What lies beside an OSD stays as it is, byte for byte; what was a part of it is cleared.
-`make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster."""
+`make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster, each in a cluster of
+some variety (variety.py)."""
 import os
 
+from . import variety
 from .new_osds import seconds
 
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
@@ -13,7 +15,7 @@ REST = ["filestore-part", "bluestore-part", "rook-part", "rook-filestore", "blue
         "bluestore-part-db"]  # fmt: skip
 BLUESTORE = ["bluestore-part", "bluestore-dir", "bluestore-part-db", "rook-part", "rook-part-db", "bluestore-dev", "bluestore-dev-db",
              "bluestore-hand-part", "raw"]  # fmt: skip
-HALF = ["filestore-part", "filestore-dir", "bluestore-dev", "filestore-ext4", "raw", "raw"]
+HALF = ["filestore-part", "filestore-dir", "bluestore-dev", "filestore-ext4", "raw", "raw", "bluestore-part", "filestore-journal", "raw"]
 # (release, release of the OSDs where it is another, kinds)
 MATRIX = [("16.2.15", None, MIXED), ("16.2.15", None, REST), ("18.2", None, BLUESTORE), ("20.2", None, BLUESTORE), ("18.2", "16.2.15", HALF)]
 FREE = "free"  # disks that are selected, for what lies in directories
@@ -37,13 +39,18 @@ def bring_up(world, release, osd_release, kinds):
     osds = {osd: facts(world, osd) for osd in range(len(kinds))}
     legacy = [osd for osd, kind in enumerate(kinds) if not kind.startswith("raw")]
     world.lab("write", "200")
-    world.adorn()
+    if world.full:
+        variety.dress(world, kinds)
+    else:
+        world.adorn()
     before, fsids, bystanders = world.shape(), world.fsids(), digests(world, osds)
     epoch = world.epoch()
     migrate(world, osds, legacy)
     expect(world, osds, legacy, before, fsids)
     assert digests(world, osds) == bystanders, "a neighbour was written to"
     world.expect_calm(epoch)
+    if world.full:
+        variety.stays_where_it_was_put(world, legacy)
     figures(world, osds, release, osd_release)
 
 
@@ -101,6 +108,7 @@ def expect(world, osds, legacy, before, fsids):
     assert changed == set(legacy), f"made anew: {sorted(changed)}, legacy: {legacy}"
     after = world.shape()
     moved = {f"osd.{osd}" for osd in legacy if osds[osd]["kind"].endswith("-dir")}
+    before = {**before, "upmaps": still_of_use(world, before["upmaps"], after["upmaps"], moved)}
     assert weightless(after, moved) == weightless(before, moved), f"the cluster changed its shape:\n{before}\n{after}"
     for _, name, _, weight, _ in after["tree"]:
         assert name not in moved or abs(weight - WEIGHT_OF_A_DISK) < 0.0002, f"{name} weighs {weight}"
@@ -108,10 +116,30 @@ def expect(world, osds, legacy, before, fsids):
         cleared(world, osd, osds[osd])
 
 
+def still_of_use(world, before, after, moved):
+    """Upmaps that must be there. With another weight in the tree CRUSH chooses other OSDs for some PGs, and a mon drops an upmap
+    away from an OSD that CRUSH does not choose any more."""
+    lost = [item for item in before if item not in after]
+    for item in lost if moved else []:
+        up = world.ceph("pg", "map", item["pgid"])["up"]
+        giver, taker = item["mappings"][0]["from"], item["mappings"][0]["to"]
+        assert giver not in up, f"the upmap of {item['pgid']} from osd.{giver} onto osd.{taker} is gone, and its PG on {up}"
+        world.say(f"CRUSH itself does without osd.{giver} for PG {item['pgid']} since a weight is another: its upmap went")
+    return [item for item in before if item not in lost or not moved]
+
+
 def weightless(shape, moved):
-    """Without the weights of those whose size has changed."""
+    """Without the weights of those whose size has changed, and of what is above them."""
     tree = [(*node[:3], None if node[1] in moved else node[3], node[4]) for node in shape["tree"]]
-    return {**shape, "tree": tree}
+    buckets, heavier = shape["crush"]["buckets"], {int(name.removeprefix("osd.")) for name in moved}
+    while more := {id_ for id_, (*_, items) in buckets.items() if id_ not in heavier and heavier & {item for item, _ in items}}:
+        heavier |= more
+    weigh = lambda id_, weight: None if id_ in heavier else weight  # noqa: E731
+    plain = {
+        id_: (name, kind, weigh(id_, weight), [(item, weigh(item, of_item)) for item, of_item in items])
+        for id_, (name, kind, weight, items) in buckets.items()
+    }
+    return {**shape, "tree": tree, "crush": {**shape["crush"], "buckets": plain}}
 
 
 def cleared(world, osd, facts_):

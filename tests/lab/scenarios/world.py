@@ -207,7 +207,7 @@ class World:
     # ---- what must be the same before and after
 
     def shape(self):
-        """What a migration must not change: ids, CRUSH places and weights, reweights, affinities, flags."""
+        """What a migration must not change: ids, CRUSH places and weights, device classes, reweights, affinities, flags, upmaps."""
         tree = self.ceph("osd", "tree")["nodes"]
         dump = self.ceph("osd", "dump")
         return {
@@ -215,7 +215,19 @@ class World:
             "osds": sorted((o["osd"], o["in"], o["weight"], o["primary_affinity"]) for o in dump["osds"]),
             "flags": dump["flags"],
             "node_flags": dump.get("crush_node_flags", {}),
-            "upmaps": dump.get("pg_upmap_items", []),
+            "upmaps": sorted(dump.get("pg_upmap_items", []), key=lambda item: item["pgid"]),
+            "upmap_primaries": dump.get("pg_upmap_primaries", []),
+            "crush": self.crush(),
+        }
+
+    def crush(self):
+        """The map itself, in its own precision (`osd tree` rounds) and with the shadow trees of device classes."""
+        dump = self.ceph("osd", "crush", "dump")
+        return {
+            "devices": [(device["id"], device.get("class")) for device in dump["devices"]],
+            "buckets": {b["id"]: (b["name"], b["type_name"], b["weight"], [(item["id"], item["weight"]) for item in b["items"]]) for b in dump["buckets"]},
+            "rules": [(rule["rule_name"], rule["steps"]) for rule in dump["rules"]],
+            "choose_args": dump.get("choose_args"),
         }
 
     def adorn(self):
