@@ -15,7 +15,6 @@ pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
 
-use std::collections::BTreeSet;
 
 use super::act::Act;
 use super::gate;
@@ -76,7 +75,10 @@ impl<'a> Step<'a> {
             Phase::Claimed | Phase::Unauthed => self.destroy_again(),
             Phase::Purged => self.reclaim(),
             Phase::Unplaced => self.note_lost_upmaps().unwrap_or_else(|| self.restore_crush()),
-            Phase::Gone => Next::Halt(Halt::PurgedByOthers { osd: self.record.osd }),
+            Phase::Gone => {
+                let (osd, old) = (self.record.osd, self.record.old);
+                Next::Halt(Halt::PurgedByOthers { osd, old })
+            }
             Phase::Strayed => self.purge_stray(),
             Phase::Undone => self.hushed(|| self.agent(NodeTask::GiveBack)),
             Phase::Prepared => self.deploy(),
@@ -263,10 +265,12 @@ impl<'a> Step<'a> {
             Some(None) => "a Deployment that names no fsid".to_owned(),
             Some(Some(fsid)) => format!("a Deployment that starts {fsid}"),
         };
-        let claims: BTreeSet<OsdFsid> = phase::claims_of(self.record, self.seen);
+        let claims: Vec<String> =
+            phase::claims_of(self.record, self.seen).iter().map(OsdFsid::to_string).collect();
+        let ours = if claims.is_empty() { "none".to_owned() } else { claims.join(", ") };
         format!(
             "something else was found than what was recorded: slot {slot}, device {disk}, {starts}; \
-             recorded {}, ours {claims:?}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`{}",
+             recorded {}, ours: {ours}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`{}",
             self.record.old,
             self.way_to_zap()
         )

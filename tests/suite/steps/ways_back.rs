@@ -47,10 +47,13 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     check!(
         World::destroyed(OSD).slot_gone(OSD).plan(),
         Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
-            | Next::Halt(Halt::PurgedByOthers { osd: OSD })
+            | Next::Halt(Halt::PurgedByOthers { osd: OSD, .. })
     );
     let looked = World::stopped(OSD).slot_gone(OSD);
-    check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD }));
+    check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD, .. }));
+    // What the sentence tells to type, typed: its slot is destroyed again, its place gone.
+    let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
+    check!(typed.plan(), Next::Do(Act::RestoreCrush { osd: OSD, .. }));
 }
 
 #[test]
