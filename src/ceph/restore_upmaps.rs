@@ -14,12 +14,7 @@ fn command(upmap: &Upmap) -> Command {
 
 impl Ceph {
     /// Puts them back where their PGs have none by now, if the OSD is up with `fsid`. Started again after a crash it goes on.
-    pub async fn restore_upmaps(
-        &self,
-        osd: OsdId,
-        fsid: OsdFsid,
-        upmaps: &[Upmap],
-    ) -> Result<(), CephError> {
+    pub async fn restore_upmaps(&self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap]) -> Result<(), CephError> {
         let map = self.osd_map().await?;
         let slot = map.slots.get(&osd);
         if !expect::to_restore_upmaps(slot, fsid) {

@@ -150,13 +150,8 @@ pub fn to_restore<'a>(
 
 /// Which of the recorded upmaps are to be put back: where the PG has another by now, the balancer's or a person's, that one stays;
 /// and one whose OSDs are gone or out the mons would drop at once.
-pub fn upmaps_to_restore(
-    recorded: &[Upmap],
-    found: &[Upmap],
-    slots: &BTreeMap<OsdId, Slot>,
-) -> Vec<Upmap> {
-    let has_none =
-        |pg: &PgId| holds(Guard::UpmapsOfOthersStay, !found.iter().any(|upmap| upmap.pg == *pg));
+pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<OsdId, Slot>) -> Vec<Upmap> {
+    let has_none = |pg: &PgId| holds(Guard::UpmapsOfOthersStay, !found.iter().any(|upmap| upmap.pg == *pg));
     let is_in = |osd: &OsdId| slots.get(osd).is_some_and(|slot| slot.is_in);
     let is_lost = |upmap: &&Upmap| {
         !found.contains(upmap)

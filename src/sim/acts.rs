@@ -299,7 +299,9 @@ impl World {
         if !expect::to_restore_upmaps(self.ceph.slots.get(&osd), fsid) {
             return refuse("it is not up with that fsid any more");
         }
-        for upmap in expect::upmaps_to_restore(upmaps, &self.ceph.upmaps, &self.ceph.slots).iter().take(writes) {
+        for upmap in
+            expect::upmaps_to_restore(upmaps, &self.ceph.upmaps, &self.ceph.slots).iter().take(writes)
+        {
             self.pg_upmap_items(upmap);
         }
         Ok(vec![Effect::Small(osd)])

@@ -195,7 +195,8 @@ impl World {
     /// does not give the PG, or to one that is gone or out.
     pub fn pg_upmap_items(&mut self, upmap: &Upmap) {
         let Some(placement) = self.placements.get(&upmap.pg) else { return };
-        let is_in = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.is_in && slot.crush.is_some());
+        let is_in =
+            |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.is_in && slot.crush.is_some());
         let fits = upmap.mappings.iter().all(|(from, to)| placement.home.contains(from) && is_in(to));
         self.ceph.upmaps.retain(|found| found.pg != upmap.pg);
         if fits {

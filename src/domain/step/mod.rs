@@ -15,7 +15,6 @@ pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
 
-
 use super::act::Act;
 use super::gate;
 use super::guard::{Guard, holds, is_out};

@@ -67,8 +67,9 @@ impl Step<'_> {
         let ceph = &self.seen.ceph;
         let serves = |osd| ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in);
         ceph.upmaps.contains(upmap)
-            && ceph.pgs.get(&upmap.pg).is_some_and(|pg| {
-                upmap.mappings.iter().any(|(_, to)| serves(to) && !pg.up.contains(to))
-            })
+            && ceph
+                .pgs
+                .get(&upmap.pg)
+                .is_some_and(|pg| upmap.mappings.iter().any(|(_, to)| serves(to) && !pg.up.contains(to)))
     }
 }

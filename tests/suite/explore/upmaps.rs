@@ -4,8 +4,8 @@ use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
 use osd_migrate::sim::{Happening, Stage, Stumble, World, example};
 
-use super::{OURS, explored};
 use super::search::Search;
+use super::{OURS, explored};
 
 /// The id is purged, by a person or by ceph-volume past the stand-in; the balancer finds another place for its PG.
 pub(super) fn purges(world: &World) -> Vec<Happening> {

@@ -134,7 +134,7 @@ fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt(
         world.seen.ceph.slots.insert(stray, slot);
         world.rebuild_ended(OSD, Some(stone), failed()).report_claims(OSD, [fsid])
     };
-    check!(world(|_| {}).plan(), Next::Do(Act::PurgeStray { stray: id, fsid: named }) if id == stray && named == fsid);
+    check!(world(|_| {}).plan(), Next::Do(Act::PurgeStray { stray: id, fsid: named }) if *id == stray && *named == fsid);
     for change in [
         (|slot| slot.up = true) as fn(&mut Slot),
         |slot| slot.up_from = Epoch(1),
@@ -170,7 +170,7 @@ fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
 /// Something else came onto the disk after our agent had wiped it.
 #[test]
 fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_says_how() {
-    let looked = |content: Content, claims: Vec<OsdFsid>| {
+    let looked = |content: Content, claims: BTreeSet<OsdFsid>| {
         World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed()).report_claims(OSD, claims)
     };
     let luks = || Content::Other { what: "a signature of crypto_LUKS".to_owned() };
@@ -178,11 +178,14 @@ fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_sa
         let world = world.with(|w| w.record(OSD).attempt.failures = 3);
         quarantine(&world.plan()).unwrap().to_owned()
     };
-    let why = alone(looked(luks(), vec![claim(OSD, 1)]));
-    assert!(why.contains("on node h1, in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"), "{why}");
-    let zapped = looked(Content::Blank, vec![claim(OSD, 1)]);
+    let why = alone(looked(luks(), [claim(OSD, 1)].into()));
+    assert!(
+        why.contains("on node h1, in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"),
+        "{why}"
+    );
+    let zapped = looked(Content::Blank, [claim(OSD, 1)].into());
     assert_eq!(word(&zapped.plan()), Some("rebuild"));
     // Without a claim nothing shows that the old data is gone, though the disk looks blank.
-    assert!(!alone(looked(luks(), Vec::new())).contains("zap"));
-    assert_ne!(word(&looked(Content::Blank, Vec::new()).plan()), Some("rebuild"));
+    assert!(!alone(looked(luks(), BTreeSet::new())).contains("zap"));
+    assert_ne!(word(&looked(Content::Blank, BTreeSet::new()).plan()), Some("rebuild"));
 }
