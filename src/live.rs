@@ -285,7 +285,11 @@ impl Cluster for Live {
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)
             }
-            Act::Unhush { .. } | Act::Reclaim { .. } | Act::PurgeStray { .. } | Act::RestoreCrush { .. } => {
+            Act::Unhush { .. }
+            | Act::Reclaim { .. }
+            | Act::PurgeStray { .. }
+            | Act::RestoreCrush { .. }
+            | Act::RestoreUpmaps { .. } => {
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)
             }
@@ -304,6 +308,7 @@ async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
         Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
             ceph.restore_crush(*osd, item, *former, *reweight, *primary_affinity).await
         }
+        Act::RestoreUpmaps { osd, fsid, upmaps } => ceph.restore_upmaps(*osd, *fsid, upmaps).await,
         Act::Keep { .. }
         | Act::Agent { .. }
         | Act::DropAgent { .. }

@@ -163,6 +163,10 @@ pub fn words(act: &Act) -> String {
         Act::RestoreCrush { osd, item, former: Some(former), .. } => {
             format!("{osd}: in CRUSH as recorded, with weight {}, which was {former}", item.weight)
         }
+        Act::RestoreUpmaps { osd, upmaps, .. } => {
+            let pgs: Vec<_> = upmaps.iter().map(|upmap| upmap.pg.to_string()).collect();
+            format!("{osd}: put back the upmaps of PGs {}", pgs.join(", "))
+        }
         Act::Deploy(deploy) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
         Act::Sweep { osd, .. } => format!("{osd}: swept what was made for its record"),
         Act::Look { request, .. } => {

@@ -31,6 +31,7 @@ mod osd_stat;
 mod pg_dump;
 mod purge_stray;
 mod restore_crush;
+mod restore_upmaps;
 #[cfg(test)]
 mod samples;
 mod secret;

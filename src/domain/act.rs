@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::inspection::{NodeRequest, RecordId};
 use super::inventory::LookRequest;
-use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Weight};
+use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
 use super::storage::Toleration;
 
 /// One effect on the cluster.
@@ -141,6 +141,15 @@ pub enum Act {
         reweight: Weight,
         /// As recorded.
         primary_affinity: Weight,
+    },
+    /// `osd pg-upmap-items` for upmaps that a purge took, where the slot is up with `fsid`: those of PGs that have none by now.
+    RestoreUpmaps {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid expected in the slot.
+        fsid: OsdFsid,
+        /// As recorded.
+        upmaps: Vec<Upmap>,
     },
     /// Bring the Deployment back in Rook's present shape, starting `fsid`.
     Deploy(Deploy),

@@ -1,12 +1,14 @@
 //! What each act expects to find (P6). One place: the adapters ask here right before they write, and so does the simulated
 //! cluster, so that what is explored is what runs. A condition with a guard is one that the exploration takes out by name.
 
+use std::collections::BTreeMap;
+
 use super::act::Spare;
 use super::gate::{self, Gate, Reason};
 use super::guard::{Guard, holds, is_out};
 use super::inspection::RecordId;
 use super::observation::{Ceph, OkToStop, Slot, SlotState};
-use super::osd::{CrushItem, Epoch, OsdFsid, Weight};
+use super::osd::{CrushItem, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
 /// `osd destroy` may be sent: the slot is down, claimed, and holds the very OSD that is meant.
 pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
@@ -144,6 +146,24 @@ pub fn to_restore<'a>(
         Some(found) if is_former(found) => Ok(Lost::Weight),
         Some(_) => Ok(Lost::Nothing),
     }
+}
+
+/// Which of the recorded upmaps are to be put back: where the PG has another by now, the balancer's or a person's, that one stays;
+/// and one whose OSDs are gone or out the mons would drop at once.
+pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<OsdId, Slot>) -> Vec<Upmap> {
+    let has_none = |pg: &PgId| holds(Guard::UpmapsOfOthersStay, !found.iter().any(|upmap| upmap.pg == *pg));
+    let is_in = |osd: &OsdId| slots.get(osd).is_some_and(|slot| slot.is_in);
+    let is_lost = |upmap: &&Upmap| {
+        !found.contains(upmap)
+            && has_none(&upmap.pg)
+            && upmap.mappings.iter().all(|(from, to)| slots.contains_key(from) && is_in(to))
+    };
+    recorded.iter().filter(is_lost).cloned().collect()
+}
+
+/// Upmaps may be put back: the slot is up, with the OSD that is meant.
+pub fn to_restore_upmaps(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid))
 }
 
 /// The record's item is in its place, with a class where it had one.

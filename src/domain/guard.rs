@@ -137,6 +137,8 @@ guards! {
     SpareFilled,
     /// A CRUSH weight is set only where the one from before is there: others' stays.
     WeighExpects,
+    /// An upmap is put back only where its PG has none: the balancer's and people's stay.
+    UpmapsOfOthersStay,
     /// The label comes off only with our value.
     UnfenceOurs,
     /// The label goes on only where nobody wrote the CephCluster since it was looked at.
@@ -188,6 +190,8 @@ guards! {
     FenceSavedFirst,
     /// An attempt is saved before its Job is made.
     AttemptSavedFirst,
+    /// That upmaps were lost is saved before the place is put back.
+    UpmapLossSavedFirst,
     /// The new fsid is saved before Deploy.
     NewSavedFirst,
     /// The record is closed only when nothing of it is left.

@@ -169,6 +169,9 @@ pub struct Record {
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
     pub milestones: Vec<(String, DateTime<Utc>)>,
+    /// Upmaps that went with its CRUSH item, in a purge: they are to be put back once it is up. None where none were lost.
+    #[serde(default)]
+    pub lost_upmaps: Option<LostUpmaps>,
     /// The OSD is up, clean and as wanted: only cleaning up is left.
     pub closing: bool,
     /// It failed and is left alone.
@@ -228,6 +231,15 @@ pub struct Attempt {
     pub task: NodeTask,
     /// Attempts that failed since the first proof, or since a rebuild or give-back that went through.
     pub failures: u32,
+}
+
+/// How far it is with upmaps that were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct LostUpmaps {
+    /// How often it was tried to put them back: the mons drop one at once that does not fit to CRUSH any more.
+    pub tries: u32,
+    /// The epoch in which the last try was intended. In a later one that shows them missing still, it was in vain, or never done.
+    pub epoch: Epoch,
 }
 
 /// Why an OSD is left alone.

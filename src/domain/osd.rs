@@ -182,6 +182,14 @@ pub struct Upmap {
     pub mappings: Vec<(OsdId, OsdId)>,
 }
 
+/// As `ceph osd pg-upmap-items` takes it: `1.a 2 5`.
+impl fmt::Display for Upmap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.pg)?;
+        self.mappings.iter().try_for_each(|(from, to)| write!(f, " {} {}", from.0, to.0))
+    }
+}
+
 /// Name of an object store as `ceph osd metadata` says it in `osd_objectstore`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

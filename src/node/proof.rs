@@ -16,8 +16,10 @@ pub(crate) enum Verdict {
     Done,
     /// It carries the recorded OSD, proven.
     WipeOld,
-    /// Our tombstone, or an unfinished store of a claim: what was there is gone already.
+    /// Our tombstone, an unfinished store of a claim, or nothing where there was one: what was there is gone already.
     WipeOurs,
+    /// A store of a claim under another id, which ceph-volume took by mistake: once that id is purged, it is ours to wipe.
+    WipeStray(OsdId),
     /// It was found free and is free: there is nothing to lose.
     TakeFree,
     /// Anything else, in a sentence.
@@ -39,7 +41,12 @@ pub(crate) fn verdict(
                 && cluster.is_none_or(|fsid| fsid == request.cluster);
             let mine = holds(Guard::ProofClaimOfThis, mine);
             match (mine, finished) {
-                (false, _) => refuse(look, request),
+                (false, _) => match whoami {
+                    Some(stray) if *stray != request.osd && *cluster == Some(request.cluster) => {
+                        Verdict::WipeStray(*stray)
+                    }
+                    Some(_) | None => refuse(look, request),
+                },
                 (true, false) => Verdict::WipeOurs,
                 (true, true) if *activatable && whoami.is_some() && cluster.is_some() => Verdict::Done,
                 (true, true) => Verdict::Refuse(format!(
@@ -79,6 +86,8 @@ pub(crate) fn verdict(
         {
             Verdict::WipeOurs
         }
+        // An agent of this record came as far as `osd new`, so the old data is gone. Then somebody else's was here, and was zapped.
+        Content::Blank if !claims.is_empty() => Verdict::WipeOurs,
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             refuse(look, request)
         }
@@ -131,6 +140,21 @@ pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> 
             if is_new { " or absent" } else { "" },
             found.unwrap_or("absent")
         )),
+    }
+}
+
+/// The id that a store was made under by mistake must be gone: purged, it can have no daemon and no data.
+pub(crate) fn stray_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
+    match verdict {
+        Verdict::WipeStray(stray) if is_there(*stray) => Err(format!(
+            "the disk carries {stray}, which was made on it by mistake: expected it purged, found its id in use"
+        )),
+        Verdict::WipeStray(_)
+        | Verdict::Done
+        | Verdict::WipeOld
+        | Verdict::WipeOurs
+        | Verdict::TakeFree
+        | Verdict::Refuse(_) => Ok(()),
     }
 }
 
@@ -215,9 +239,9 @@ pub(crate) fn piece_is_to_be_cleared(
     seen: &PieceSeen,
 ) -> Result<bool, String> {
     match (seen, verdict) {
-        (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs) => Ok(true),
-        (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs)
-        | (PieceSeen::Other(_) | PieceSeen::Missing, Verdict::WipeOurs) => Ok(false),
+        (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_)) => Ok(true),
+        (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_))
+        | (PieceSeen::Other(_) | PieceSeen::Missing, Verdict::WipeOurs | Verdict::WipeStray(_)) => Ok(false),
         (_, _) => {
             Err(format!("its {} on {}: expected the old OSD, found {seen}", piece.role, place(&piece.place)))
         }

@@ -149,12 +149,34 @@ fn evidence_of_another_osd_proves_nothing() {
 }
 
 #[test]
+fn a_claim_under_another_id_is_wiped_once_that_id_is_purged() {
+    for finished in [true, false] {
+        let verdict = decided(&bluestore(fsid(7), Some(2), Some(1), finished, finished));
+        assert_eq!(verdict, Verdict::WipeStray(OsdId(2)));
+        assert!(stray_is_purged(&verdict, |_| false).is_ok());
+        let why = stray_is_purged(&verdict, |id| id == OsdId(2)).unwrap_err();
+        assert!(why.contains("osd.2") && why.contains("in use"), "{why}");
+    }
+    assert!(stray_is_purged(&Verdict::WipeOurs, |_| true).is_ok());
+}
+
+#[test]
+fn a_blank_disk_is_taken_only_where_a_claim_shows_that_the_old_data_is_gone() {
+    let blank = Look::plain(Content::Blank, None);
+    assert_eq!(decided(&blank), Verdict::WipeOurs);
+    let unclaimed = verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::new(), &blank);
+    assert!(matches!(unclaimed, Verdict::Refuse(_)), "{unclaimed:?}");
+}
+
+#[test]
 fn a_claim_is_done_when_finished_and_wiped_when_not() {
     assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
     assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
     assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), false, true)), Verdict::WipeOurs);
     for strange in [
-        bluestore(fsid(7), Some(2), Some(1), true, true),
+        bluestore(fsid(7), Some(2), Some(2), true, true),
+        bluestore(fsid(7), Some(2), None, true, true),
+        bluestore(fsid(8), Some(2), Some(1), true, true),
         bluestore(fsid(7), Some(1), Some(2), false, true),
         bluestore(fsid(7), Some(1), Some(1), true, false),
         bluestore(fsid(8), None, None, false, false),

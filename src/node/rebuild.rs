@@ -151,9 +151,14 @@ async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> 
                 let key = label::read_key(&volume.unwrap_or(found.disk.node)).await?;
                 mons::osd_new(host, fsid, request.osd, &key).await
             }
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Refuse(_) => Err(
-                NodeError::Refused(format!("expected a finished OSD of ours, found {}", found.look.content)),
-            ),
+            Verdict::WipeOld
+            | Verdict::WipeOurs
+            | Verdict::WipeStray(_)
+            | Verdict::TakeFree
+            | Verdict::Refuse(_) => Err(NodeError::Refused(format!(
+                "expected a finished OSD of ours, found {}",
+                found.look.content
+            ))),
         },
         Search::None(what) | Search::Several(what) => Err(NodeError::Refused(what)),
     }
@@ -217,7 +222,11 @@ async fn recorded(
     }
     let mut search = find::recorded(host, &evidence.device, request, sharing, |look| {
         match proof::verdict(request, evidence, &claimed, look) {
-            Verdict::Done | Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
+            Verdict::Done
+            | Verdict::WipeOld
+            | Verdict::WipeOurs
+            | Verdict::WipeStray(_)
+            | Verdict::TakeFree => true,
             Verdict::Refuse(_) => volumes_of(request, &claimed, look).is_some(),
         }
     })

@@ -42,14 +42,14 @@ pub(crate) async fn make(
         Verdict::Done if request.on_file => return file_disk::detach(host).await.map(|()| None),
         Verdict::Done => return Ok(None),
         Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
-        Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {}
+        Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree => {}
     }
     if verdict == Verdict::WipeOld {
         proof::pieces_are_recorded(&evidence.beside, &found.look.beside).map_err(NodeError::Refused)?;
     }
     asked.can_rebuild(host, request.target.mode, volumes::are_touched(evidence))?;
     if let Ok(slots) = &asked.slots {
-        slot_may_be_taken(slots, request)?; // asked again when the disk is ours alone
+        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is ours alone
     }
     let said = match request.target.mode {
         Mode::Raw if request.on_file => on_file(order, &verdict).await?,
@@ -112,7 +112,7 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
         | Content::Other { .. }
         | Content::NotFound { .. } => None,
     };
-    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     let clear = volumes::clear_away(host, request, unfinished, &found.disk);
     let mut disk = steps.time("clear", clear).await?;
     if let Some(shared) = Shared::of(evidence) {
@@ -197,7 +197,7 @@ async fn prove(
 ) -> Result<(), NodeError> {
     let &Order { request, evidence, host, .. } = order;
     // An agent that was frozen for an hour must not wipe an OSD that was given back meanwhile.
-    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     proof::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
     match (verdict, &evidence.proof) {
         (Verdict::WipeOld, Proof::Partitions { parts, .. }) => {
@@ -205,7 +205,12 @@ async fn prove(
             proof::same_partitions(&evidence.proof, &seen).map_err(NodeError::Refused)
         }
         (
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree | Verdict::Done | Verdict::Refuse(_),
+            Verdict::WipeOld
+            | Verdict::WipeOurs
+            | Verdict::WipeStray(_)
+            | Verdict::TakeFree
+            | Verdict::Done
+            | Verdict::Refuse(_),
             _,
         ) => {
             // Its bytes, and what the kernel has put on it or found in it since.
@@ -226,7 +231,9 @@ async fn prove(
     }
 }
 
-fn slot_may_be_taken(slots: &Slots, request: &NodeRequest) -> Result<(), NodeError> {
+fn slot_may_be_taken(slots: &Slots, request: &NodeRequest, verdict: &Verdict) -> Result<(), NodeError> {
     let status = slots.get(&request.osd).map(String::as_str);
-    proof::slot_may_be_taken(request, status).map_err(NodeError::Refused)
+    proof::slot_may_be_taken(request, status)
+        .and_then(|()| proof::stray_is_purged(verdict, |stray| slots.contains_key(&stray)))
+        .map_err(NodeError::Refused)
 }

@@ -186,6 +186,9 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::PgsGone { .. }
             | Saving::Barred
             | Saving::Up
+            | Saving::UpmapsLost
+            | Saving::Upmaps
+            | Saving::UpmapsDone { .. }
             | Saving::Uncleared { .. }
             | Saving::Node { .. },
             _,
@@ -219,6 +222,7 @@ fn done(act: &Act) -> String {
         | Act::Reclaim { .. }
         | Act::PurgeStray { .. }
         | Act::RestoreCrush { .. }
+        | Act::RestoreUpmaps { .. }
         | Act::Look { .. }
         | Act::SweepLook { .. }
         | Act::Adopt(_)

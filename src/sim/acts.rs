@@ -8,7 +8,8 @@ use crate::domain::expect::{self, Lost};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::SlotState;
-use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
+use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
+
 /// What an act came to, or the sentence with which it was refused.
 type Done = Result<Vec<Effect>, String>;
 
@@ -61,6 +62,7 @@ impl World {
             Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
                 self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)
             }
+            Act::RestoreUpmaps { osd, fsid, upmaps } => self.restore_upmaps(*osd, *fsid, upmaps, writes),
             Act::Deploy(deploy) => match &deploy.fresh {
                 Some(fresh) => self.deploy_fresh(deploy, fresh.replaces.as_ref()),
                 None => self.deploy(deploy),
@@ -288,6 +290,19 @@ impl World {
                 3 => self.crush_add(osd, item),
                 _ => {}
             }
+        }
+        Ok(vec![Effect::Small(osd)])
+    }
+
+    /// One write for each upmap.
+    fn restore_upmaps(&mut self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap], writes: usize) -> Done {
+        if !expect::to_restore_upmaps(self.ceph.slots.get(&osd), fsid) {
+            return refuse("it is not up with that fsid any more");
+        }
+        for upmap in
+            expect::upmaps_to_restore(upmaps, &self.ceph.upmaps, &self.ceph.slots).iter().take(writes)
+        {
+            self.pg_upmap_items(upmap);
         }
         Ok(vec![Effect::Small(osd)])
     }

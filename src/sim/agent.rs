@@ -8,7 +8,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{ObjectStore, OsdFsid, OsdId};
-use crate::node::{Verdict, old_is_proven, same_device};
+use crate::node::{Verdict, old_is_proven, same_device, stray_is_purged};
 
 /// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,10 +168,12 @@ impl World {
                 self.advance(job, Stage::Reporting { problem });
             }
             Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree if request.task == NodeTask::Rebuild => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree
+                if request.task == NodeTask::Rebuild =>
+            {
                 self.advance(job, Stage::Looked { disk: name, content });
             }
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree => {
                 return self.fails(job, NodeProblem::Refused("expected a finished OSD of ours".to_owned()));
             }
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
@@ -233,8 +235,12 @@ impl World {
         if let Err(why) = same_device(&evidence.device, &disk.identity) {
             return self.fails(job, NodeProblem::Refused(why));
         }
-        let may_wipe = match self.judge(request, disk) {
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::TakeFree => true,
+        let verdict = self.judge(request, disk);
+        if let Err(why) = stray_is_purged(&verdict, |stray| self.ceph.slots.contains_key(&stray)) {
+            return self.fails(job, NodeProblem::Refused(why));
+        }
+        let may_wipe = match verdict {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree => true,
             Verdict::Done | Verdict::Refuse(_) => false,
         };
         if !holds(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {

@@ -107,6 +107,7 @@ impl World {
             Happening::AgentLost(job) => self.end_job(job),
             Happening::Around(what, on) => self.change_around(*what, *on),
             Happening::BootsOddly(osd) => self.boot_oddly(*osd),
+            Happening::Balanced(upmap) => self.pg_upmap_items(upmap),
             Happening::MgrForgets(pg) => {
                 self.ceph.pgs.remove(pg);
             }

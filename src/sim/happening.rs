@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Stumble;
-use crate::domain::osd::{NodeName, OsdId, PgId};
+use crate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +81,8 @@ pub enum Happening {
     PersonReweighs(OsdId),
     /// Somebody puts another OSD's directory in the place of the one on this disk.
     DirectoryReplaced(String),
+    /// The balancer gives a PG an upmap.
+    Balanced(Upmap),
     /// A person purges an OSD that is down.
     PersonPurges(OsdId),
     /// A person gives a destroyed slot back to the OSD on its disk: `osd new OLD ID` with the disk's own key.
@@ -202,6 +204,7 @@ impl fmt::Display for Happening {
             Self::DirectoryReplaced(disk) => {
                 write!(f, "somebody puts another OSD's directory in the place of the one on {disk}")
             }
+            Self::Balanced(upmap) => write!(f, "the balancer: osd pg-upmap-items {upmap}"),
             Self::PersonPurges(osd) => write!(f, "a person purges {osd}"),
             Self::PersonGivesBack(osd) => {
                 write!(f, "a person gives the slot of {osd} back to the OSD on its disk")

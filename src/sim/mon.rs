@@ -4,7 +4,7 @@
 
 use super::World;
 use crate::domain::observation::{Slot, SlotState};
-use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Weight};
+use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 
 /// A command that the mon refuses: its errno's name and words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -200,6 +200,23 @@ impl World {
             item.weight = weight;
             self.next_epoch();
             self.repeer(osd);
+        }
+    }
+
+    /// `osd pg-upmap-items`: takes the place of the PG's upmap before. The mons drop at once what maps from an OSD that CRUSH
+    /// does not give the PG, or to one that is gone or out.
+    pub fn pg_upmap_items(&mut self, upmap: &Upmap) {
+        let Some(placement) = self.placements.get(&upmap.pg) else { return };
+        let is_in =
+            |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.is_in && slot.crush.is_some());
+        let fits = upmap.mappings.iter().all(|(from, to)| placement.home.contains(from) && is_in(to));
+        self.ceph.upmaps.retain(|found| found.pg != upmap.pg);
+        if fits {
+            self.ceph.upmaps.push(upmap.clone());
+        }
+        let epoch = self.next_epoch();
+        if let Some(placement) = self.placements.get_mut(&upmap.pg) {
+            (placement.peered, placement.changed) = (false, epoch);
         }
     }
 

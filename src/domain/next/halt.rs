@@ -24,6 +24,8 @@ pub enum Halt {
     PurgedByOthers {
         /// which
         osd: OsdId,
+        /// its old fsid
+        old: OsdFsid,
     },
     /// The old data could not be wiped safely in time.
     UnsafeToWipe {
@@ -79,10 +81,11 @@ impl fmt::Display for Halt {
                  Nothing was changed. Put the ConfigMap osd-migrate-ledger back; or, if the OSD is to run as it is, take the mark off: \
                  kubectl annotate deployment NAME osd-migrate.io/stopped- and scale it to 1"
             ),
-            Self::PurgedByOthers { osd } => write!(
+            Self::PurgedByOthers { osd, old } => write!(
                 f,
-                "{osd} was purged by somebody else in the middle of its migration; its id can't be taken back safely. \
-                 See `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`"
+                "{osd} was purged by somebody else in the middle of its migration. If nobody else is to have its id, take it back, and run \
+                 again: ceph osd new {old} {id}; ceph osd destroy {id} --yes-i-really-mean-it. See `ceph osd tree`",
+                id = osd.0
             ),
             Self::UnsafeToWipe { osd, old, key, reason } => {
                 write!(f, "{osd} is destroyed, but its old data may not be given up: {reason}. ")?;

@@ -12,7 +12,7 @@ use std::fmt;
 use super::act::Act;
 use super::inspection::NodeTask;
 use super::ledger::{Ledger, NodeStatus};
-use super::osd::{NodeName, OsdId, PgId};
+use super::osd::{NodeName, OsdId, PgId, Upmap};
 
 /// The one thing a turn does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -76,6 +76,15 @@ pub enum Saving {
     New,
     /// A new OSD is up.
     Up,
+    /// Its place in CRUSH is gone, and its upmaps with it.
+    UpmapsLost,
+    /// They are to be put back now.
+    Upmaps,
+    /// Nothing is left to be done for them.
+    UpmapsDone {
+        /// those that the mons do not take any more
+        left: Vec<Upmap>,
+    },
     /// Only cleaning up is left.
     Closing,
     /// Only cleaning up is left, and an old directory that could not be removed.
@@ -127,6 +136,9 @@ impl Saving {
             Self::Unfenced => "unfenced",
             Self::New => "new",
             Self::Up => "up",
+            Self::UpmapsLost => "upmaps-lost",
+            Self::Upmaps => "upmaps",
+            Self::UpmapsDone { .. } => "upmaps-done",
             Self::Closing => "closing",
             Self::Uncleared { .. } => "uncleared",
             Self::Closed => "closed",
@@ -148,6 +160,10 @@ impl fmt::Display for Saving {
             Self::Uncleared { path, node, why } => {
                 write!(f, ": {}", uncleared(path, node, why))
             }
+            Self::UpmapsDone { left } if !left.is_empty() => {
+                f.write_str(": upmaps that the mons do not take any more. To put one back by hand:")?;
+                left.iter().try_for_each(|upmap| write!(f, " ceph osd pg-upmap-items {upmap};"))
+            }
             Self::Node { message, .. } if message.is_empty() => Ok(()),
             Self::Node { message, .. } => write!(f, ": {message}"),
             Self::Attempt { after: Some(after), .. } => write!(f, ", for the last attempt failed: {after}"),
@@ -162,6 +178,9 @@ impl fmt::Display for Saving {
             | Self::Unfenced
             | Self::New
             | Self::Up
+            | Self::UpmapsLost
+            | Self::Upmaps
+            | Self::UpmapsDone { .. }
             | Self::Closing
             | Self::Closed => Ok(()),
         }

@@ -85,7 +85,7 @@ pub enum DiskFact {
     Unseen,
     /// The old OSD, by its proof. Of one in a directory: the directory holds it, and the disk that it goes to is free.
     Old,
-    /// Our tombstone.
+    /// Our tombstone; or nothing at all, where a claim shows that it was there before.
     Tombstone,
     /// A claim's label, not finished.
     Unfinished,

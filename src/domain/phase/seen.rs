@@ -153,6 +153,7 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
     let is_claim = |fsid: &OsdFsid| {
         record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
     };
+    let is_claimed = !(record.claims.is_empty() && report.claims.is_empty());
     if let (Content::Blank, Door::Directory { onto, .. }) = (&inspection.content, &record.door) {
         let is_there =
             inspection.evidence.as_ref().is_some_and(|e| holds_directory(record, onto, e, cluster));
@@ -186,6 +187,8 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
             DiskFact::Tombstone
         }
+        // An agent came as far as `osd new`: the old data is gone. Then something else was here, and a person zapped it.
+        Content::Blank if is_claimed && !record.gets_others() => DiskFact::Tombstone,
         content if record.is_new() && is_vacant(record, content) => DiskFact::Blank,
         _ if record.is_in_directory() && is_out(Guard::DeviceFreeFirst) => DiskFact::Old,
         Content::Bluestore { .. }

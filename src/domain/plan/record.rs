@@ -60,6 +60,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         new: None,
         up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
+        lost_upmaps: None,
         closing: false,
         quarantine: None,
     };

@@ -215,7 +215,8 @@ impl<'a> Step<'a> {
         let why = self.last_trouble();
         let name = self.last_job().map_or("osd-migrate", |job| job.name.as_str());
         format!(
-            "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`"
+            "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`{}",
+            self.way_to_zap()
         )
     }
 

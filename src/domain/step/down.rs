@@ -4,12 +4,13 @@ use chrono::{DateTime, Utc};
 
 use super::Step;
 use crate::domain::act::{Act, Spare};
+use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::{NodeTask, Proof};
 use crate::domain::ledger::{Attempt, NodeStatus};
 use crate::domain::next::{Halt, Next, Saving, Wait};
-use crate::domain::observation::{Slot, SlotState};
+use crate::domain::observation::SlotState;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 
@@ -227,6 +228,9 @@ impl Step<'_> {
         if self.facts.before_new() {
             return self.begin_new();
         }
+        if let Some(next) = self.purge_unwritten_stray() {
+            return next;
+        }
         // The old data is gone: making the new OSD is the cure, and waits for nothing.
         if !self.old_can_return() {
             return self.agent(NodeTask::Rebuild);
@@ -276,19 +280,26 @@ impl Step<'_> {
 
     pub(super) fn reclaim(&self) -> Next {
         let on_disk = phase::last_look(self.record, self.seen).and_then(phase::label_fsid);
-        let claims = phase::claims_of(self.record, self.seen);
-        // ceph-volume took another id for it, and did not come as far as to write it onto the disk.
-        let is_stray = |(_, slot): &(&OsdId, &Slot)| {
-            slot.state == SlotState::New && !slot.up && slot.fsid.is_some_and(|fsid| claims.contains(&fsid))
-        };
-        if let Some((stray, Slot { fsid: Some(fsid), .. })) = self.seen.ceph.slots.iter().find(is_stray) {
-            return self.fenced(Act::PurgeStray { stray: *stray, fsid: *fsid });
+        if let Some(next) = self.purge_unwritten_stray() {
+            return next;
         }
+        let claims = phase::claims_of(self.record, self.seen);
         let claim = on_disk.filter(|fsid| claims.contains(fsid)).or(claims.last().copied());
         match claim {
             Some(claim) => self.fenced(Act::Reclaim { osd: self.record.osd, claim }),
             None => Next::Wait(Wait::FreshView),
         }
+    }
+
+    /// ceph-volume took another id for the disk, and did not come as far as to finish it there: nothing on the disk tells of it.
+    fn purge_unwritten_stray(&self) -> Option<Next> {
+        let claims = phase::claims_of(self.record, self.seen);
+        let strays = self.seen.ceph.slots.iter().filter(|(osd, _)| **osd != self.record.osd);
+        let (stray, fsid) = strays
+            .filter_map(|(osd, slot)| Some((*osd, slot, slot.fsid?)))
+            .find(|(_, slot, fsid)| claims.contains(fsid) && expect::to_purge_stray(slot, *fsid))
+            .map(|(osd, _, fsid)| (osd, fsid))?;
+        Some(self.fenced(Act::PurgeStray { stray, fsid }))
     }
 
     pub(super) fn purge_stray(&self) -> Next {

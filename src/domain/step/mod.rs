@@ -1,18 +1,19 @@
 //! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of `design.md` section 5.
 //!
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
-//! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone) and `up` (from the new one to the closed record).
+//! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone), `up` (from the new one to the closed record) and `upmaps`
+//! (what a purge took besides the place).
 
 mod agents;
 mod directory;
 mod down;
 mod up;
+mod upmaps;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::{MAX_RESTARTS, ON_FILE};
-
-use std::collections::BTreeSet;
+pub use upmaps::MAX_UPMAP_TRIES;
 
 use super::act::Act;
 use super::gate;
@@ -72,8 +73,11 @@ impl<'a> Step<'a> {
             }
             Phase::Claimed | Phase::Unauthed => self.destroy_again(),
             Phase::Purged => self.reclaim(),
-            Phase::Unplaced => self.restore_crush(),
-            Phase::Gone => Next::Halt(Halt::PurgedByOthers { osd: self.record.osd }),
+            Phase::Unplaced => self.note_lost_upmaps().unwrap_or_else(|| self.restore_crush()),
+            Phase::Gone => {
+                let (osd, old) = (self.record.osd, self.record.old);
+                Next::Halt(Halt::PurgedByOthers { osd, old })
+            }
             Phase::Strayed => self.purge_stray(),
             // What opened it went with its slot: there is nothing to give back, and nothing to lose.
             Phase::Undone if self.record.target.encrypted => self.hushed(|| self.agent(NodeTask::Rebuild)),
@@ -84,8 +88,7 @@ impl<'a> Step<'a> {
             Phase::Nonconforming => {
                 self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
             }
-            Phase::Settled if self.facts.directory => self.clear(),
-            Phase::Settled => self.save(Saving::Closing, |record| record.closing = true),
+            Phase::Settled => self.restore_upmaps().unwrap_or_else(|| self.settled()),
             Phase::Foreign => self.see_again(),
         }
     }
@@ -263,11 +266,27 @@ impl<'a> Step<'a> {
             Some(None) => "a Deployment that names no fsid".to_owned(),
             Some(Some(fsid)) => format!("a Deployment that starts {fsid}"),
         };
-        let claims: BTreeSet<OsdFsid> = phase::claims_of(self.record, self.seen);
+        let claims: Vec<String> =
+            phase::claims_of(self.record, self.seen).iter().map(OsdFsid::to_string).collect();
+        let ours = if claims.is_empty() { "none".to_owned() } else { claims.join(", ") };
         format!(
             "something else was found than what was recorded: slot {slot}, device {disk}, {starts}; \
-             recorded {}, ours {claims:?}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`",
-            self.record.old
+             recorded {}, ours: {ours}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`{}",
+            self.record.old,
+            self.way_to_zap()
+        )
+    }
+
+    /// What a person may type where the old data is gone and something else is on the disk since: blank, it is taken again.
+    fn way_to_zap(&self) -> String {
+        let claims = phase::claims_of(self.record, self.seen);
+        let is_awaited = self.facts.slot == SlotFact::Destroyed && self.facts.disk == DiskFact::Other;
+        let by_id = self.record.device().and_then(|device| device.by_id.first());
+        let Some(by_id) = by_id.filter(|_| is_awaited && !claims.is_empty()) else { return String::new() };
+        format!(
+            "; its old data is gone: if nothing on that disk is needed, make it blank, on node {}, in Ceph's image: \
+             ceph-volume lvm zap /dev/disk/by-id/{by_id}",
+            self.record.node
         )
     }
 }

@@ -128,7 +128,7 @@ impl Step<'_> {
         if slot.is_some_and(|slot| phase::is_out_by_others(self.record, slot)) {
             return Next::Wait(Wait::OutByOthers { osd, reweight: self.record.reweight });
         }
-        if let Some(next) = self.note_up() {
+        if let Some(next) = self.note_up().or_else(|| self.restore_upmaps()) {
             return next;
         }
         let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
@@ -145,6 +145,13 @@ impl Step<'_> {
             return Next::Wait(Wait::Gate { osd, reason });
         }
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
+    }
+
+    pub(super) fn settled(&self) -> Next {
+        if self.facts.directory {
+            return self.clear();
+        }
+        self.save(Saving::Closing, |record| record.closing = true)
     }
 
     /// As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its reweight

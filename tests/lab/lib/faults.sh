@@ -8,6 +8,7 @@ cmd_faults() { # the image; a line for each fault of osd.ID goes to /run/udev/la
   t=$(mktemp -d "$DIR/image.XXXXXX")
   install -D -m 755 "$SRC/faults/ceph-volume" "$t/tree/usr/local/sbin/ceph-volume"
   install -D -m 755 -t "$t/tree/usr/local/lib/lab-faults" "$SRC/faults/ceph" "$SRC/faults/ceph-osd"
+  install -D -m 755 "$SRC/faults/behind/ceph" "$t/tree/usr/local/lib/lab-faults/behind/ceph"
   tar -C "$t/tree" --owner=0 --group=0 -cf "$t/top.layer" usr/local/sbin/ceph-volume usr/local/lib/lab-faults
   oci_archive "$t/image.tar" "$name" "$CACHE/img/ceph-$RELEASE.json" '{}' "$t/top.layer" || die "no image"
   for n in $NODES; do

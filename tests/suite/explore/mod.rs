@@ -9,6 +9,7 @@ mod new_osds;
 mod promises;
 mod search;
 mod state;
+mod upmaps;
 
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdId;

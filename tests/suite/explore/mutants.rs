@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, directories, everything, new_osds, nothing};
+use super::{around, directories, everything, new_osds, nothing, upmaps};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -112,6 +112,7 @@ fn searches() -> Vec<Search> {
             ..new("replicated, a late freeze and a fault", replicated, behind, (1, 1, 0))
         },
     ];
+    searches.push(upmaps::searched());
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -120,7 +121,7 @@ fn searches() -> Vec<Search> {
 /// Every n-th search: tests run side by side.
 fn nothing_is_found(part: usize) {
     // Those are among the explored.
-    let explored = ["one more disk, a fault", "in a directory, a fault"];
+    let explored = ["one more disk, a fault", "in a directory, a fault", "upmaps, purges and the balancer"];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
         let found = search.run();
@@ -182,6 +183,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::RolledOutFirst => "taints that came later",
         Guard::WeighedFirst => "in a directory",
         Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
+        Guard::UpmapLossSavedFirst | Guard::UpmapsOfOthersStay => "upmaps, purges and the balancer",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         _ => "two copies",
     }

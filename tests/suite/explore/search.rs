@@ -286,6 +286,7 @@ fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {
     match act {
         Act::Unhush { noin: true, .. } => 2,
         Act::RestoreCrush { .. } => 4,
+        Act::RestoreUpmaps { upmaps, .. } => upmaps.len(),
         _ => 1,
     }
 }

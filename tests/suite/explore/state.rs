@@ -173,8 +173,11 @@ impl State {
         }
         ceph.pgs.values_mut().for_each(|pg| rank(&mut pg.reported_epoch));
         self.world.placements.values_mut().for_each(|placement| rank(&mut placement.changed));
-        ceph.epoch = Epoch(0);
+        let present = std::mem::replace(&mut ceph.epoch, Epoch(0));
         for record in self.ledger.records.values_mut() {
+            if let Some(lost) = &mut record.lost_upmaps {
+                lost.epoch = Epoch(u64::from(lost.epoch == present));
+            }
             if let Some((epoch, _)) = &mut record.up_seen {
                 *epoch = Epoch(u64::from(raw_up.get(&record.osd) == Some(&*epoch)));
             }

@@ -6,6 +6,7 @@ mod destroyed;
 mod left_alone;
 mod stopped;
 mod up;
+mod upmaps;
 mod ways_back;
 
 use std::collections::BTreeSet;

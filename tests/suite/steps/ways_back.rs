@@ -1,5 +1,7 @@
 //! What others did meanwhile: Claimed, Purged, Gone, Unplaced, Strayed, Undone, Unauthed.
 
+use osd_migrate::domain::observation::Slot;
+
 use super::*;
 
 // ---- Claimed, Purged, Gone, Unplaced, Strayed, Undone, Unauthed
@@ -45,10 +47,13 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     check!(
         World::destroyed(OSD).slot_gone(OSD).plan(),
         Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
-            | Next::Halt(Halt::PurgedByOthers { osd: OSD })
+            | Next::Halt(Halt::PurgedByOthers { osd: OSD, .. })
     );
     let looked = World::stopped(OSD).slot_gone(OSD);
-    check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD }));
+    check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD, .. }));
+    // What the sentence tells to type, typed: its slot is destroyed again, its place gone.
+    let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
+    check!(typed.plan(), Next::Do(Act::RestoreCrush { osd: OSD, .. }));
 }
 
 #[test]
@@ -118,6 +123,29 @@ fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
 }
 
 #[test]
+fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt() {
+    let (stray, fsid) = (OsdId(6), claim(OSD, 1));
+    let world = |change: fn(&mut Slot)| {
+        let mut world = World::destroyed(OSD);
+        let stone = tombstone(&world.ledger.records[&OSD]);
+        let mut slot = world.seen.ceph.slots[&OSD].clone();
+        (slot.state, slot.fsid, slot.up, slot.up_from) = (SlotState::New, Some(fsid), false, Epoch(0));
+        change(&mut slot);
+        world.seen.ceph.slots.insert(stray, slot);
+        world.rebuild_ended(OSD, Some(stone), failed()).report_claims(OSD, [fsid])
+    };
+    check!(world(|_| {}).plan(), Next::Do(Act::PurgeStray { stray: id, fsid: named }) if *id == stray && *named == fsid);
+    for change in [
+        (|slot| slot.up = true) as fn(&mut Slot),
+        |slot| slot.up_from = Epoch(1),
+        |slot| slot.state = SlotState::Exists,
+        |slot| slot.fsid = Some(foreign()),
+    ] {
+        assert_eq!(word(&world(change).plan()), Some("rebuild"), "it is not ours to purge");
+    }
+}
+
+#[test]
 fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_nothing_is_wiped() {
     for world in [World::prepared(OSD), World::deployed(OSD), World::booted(OSD).down(OSD)] {
         let world = world.slot_destroyed(OSD).saved("give-back");
@@ -137,4 +165,27 @@ fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
         let world = world.with(|w| w.seen.ceph.auth.clear());
         check!(world.plan(), Next::Wait(Wait::FreshView));
     }
+}
+
+/// Something else came onto the disk after our agent had wiped it.
+#[test]
+fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_says_how() {
+    let looked = |content: Content, claims: BTreeSet<OsdFsid>| {
+        World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed()).report_claims(OSD, claims)
+    };
+    let luks = || Content::Other { what: "a signature of crypto_LUKS".to_owned() };
+    let alone = |world: World| {
+        let world = world.with(|w| w.record(OSD).attempt.failures = 3);
+        quarantine(&world.plan()).unwrap().to_owned()
+    };
+    let why = alone(looked(luks(), [claim(OSD, 1)].into()));
+    assert!(
+        why.contains("on node h1, in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"),
+        "{why}"
+    );
+    let zapped = looked(Content::Blank, [claim(OSD, 1)].into());
+    assert_eq!(word(&zapped.plan()), Some("rebuild"));
+    // Without a claim nothing shows that the old data is gone, though the disk looks blank.
+    assert!(!alone(looked(luks(), BTreeSet::new())).contains("zap"));
+    assert_ne!(word(&looked(Content::Blank, BTreeSet::new()).plan()), Some("rebuild"));
 }

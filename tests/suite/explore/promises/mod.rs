@@ -22,6 +22,11 @@ pub(crate) type Broken = String;
 
 /// What must hold in every step, from `before` to `after`; `next` is what a runner did in it, if it was one's step.
 pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &State) -> Option<Broken> {
+    if let Some(Next::Do(Act::RestoreUpmaps { .. })) = next
+        && let Some(theirs) = before.world.ceph.upmaps.iter().find(|u| !after.world.ceph.upmaps.contains(u))
+    {
+        return Some(format!("P6: somebody else's upmap, {theirs}, was written over"));
+    }
     if let Some(Next::Do(Act::Destroy { osd, fsid: meant, .. })) = next
         && let Some(Effect::Destroyed(_, fsid)) = done.effects.first()
         && fsid != meant
@@ -207,6 +212,11 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     }
     if slot.primary_affinity != record.primary_affinity || (slot.reweight != record.reweight && !meddled) {
         return Some(format!("P4: the reweight of {osd} is {}, it was {}", slot.reweight, record.reweight));
+    }
+    // The balancer may have given the PG another one; else only a purge takes them in the searches with upmaps.
+    let has_one = |pg| state.world.ceph.upmaps.iter().any(|upmap| upmap.pg == pg);
+    if let Some(lost) = record.upmaps.iter().find(|upmap| !has_one(upmap.pg.clone())) {
+        return Some(format!("P4: the upmap {lost} is gone"));
     }
     if state.world.marked_new.contains(&osd) {
         return Some(format!("P4: {osd} is still marked new: its next boot resets its reweight"));

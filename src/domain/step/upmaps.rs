@@ -1,0 +1,75 @@
+//! Upmaps that a purge took: noted when the place in CRUSH is seen to be gone, put back when the OSD is up again.
+//!
+//! Not before: with an upmap onto an OSD that is down its PG would lack a copy which another OSD has. They are put back only
+//! after a purge. Without one, an upmap that is gone was taken away by the balancer or a person, whose word holds.
+
+use std::collections::BTreeSet;
+
+use super::Step;
+use crate::domain::act::Act;
+use crate::domain::expect;
+use crate::domain::gate;
+use crate::domain::guard::{Guard, holds};
+use crate::domain::ledger::LostUpmaps;
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::osd::{PgId, Upmap};
+
+/// Tries to put upmaps back. The mons drop one that does not fit to CRUSH any more in the epoch that brings it.
+pub const MAX_UPMAP_TRIES: u32 = 5;
+
+impl Step<'_> {
+    /// Written down before the place is put back: after that, nothing shows that they were lost.
+    pub(super) fn note_lost_upmaps(&self) -> Option<Next> {
+        let record = self.record;
+        let has_item = self.seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.crush.is_some());
+        let fresh = Some(LostUpmaps::default());
+        let is_noted = has_item || record.upmaps.is_empty() || record.lost_upmaps == fresh;
+        (!holds(Guard::UpmapLossSavedFirst, is_noted))
+            .then(|| self.save(Saving::UpmapsLost, |record| record.lost_upmaps = fresh))
+    }
+
+    /// Tried once in an epoch, so that one which the mons drop does not keep the OSD from being done.
+    pub(super) fn restore_upmaps(&self) -> Option<Next> {
+        let lost = self.record.lost_upmaps?;
+        let missing = self.missing_upmaps();
+        if missing.is_empty() {
+            // The statistics are behind: whose PGs move now is known when they show it.
+            let unheard = self.record.upmaps.iter().any(|upmap| self.is_unheard(upmap));
+            return Some(if unheard { Next::Wait(Wait::FreshView) } else { self.done_with_upmaps(missing) });
+        }
+        let epoch = self.seen.ceph.epoch;
+        if lost.tries > 0 && lost.epoch == epoch {
+            let (osd, fsid) = (self.record.osd, self.slot_fsid()?);
+            return Some(Next::Do(Act::RestoreUpmaps { osd, fsid, upmaps: missing }));
+        }
+        if lost.tries >= MAX_UPMAP_TRIES {
+            return Some(self.done_with_upmaps(missing));
+        }
+        let next = Some(LostUpmaps { tries: lost.tries + 1, epoch });
+        Some(self.save(Saving::Upmaps, |record| record.lost_upmaps = next))
+    }
+
+    fn done_with_upmaps(&self, left: Vec<Upmap>) -> Next {
+        self.save(Saving::UpmapsDone { left }, |record| record.lost_upmaps = None)
+    }
+
+    fn missing_upmaps(&self) -> Vec<Upmap> {
+        let pgs: BTreeSet<PgId> = self.record.upmaps.iter().map(|upmap| upmap.pg.clone()).collect();
+        let gone = gate::gone(&pgs, self.seen);
+        let (upmaps, ceph) = (&self.record.upmaps, &self.seen.ceph);
+        let mut missing = expect::upmaps_to_restore(upmaps, &ceph.upmaps, &ceph.slots);
+        missing.retain(|upmap| !gone.contains(&upmap.pg));
+        missing
+    }
+
+    /// It is in the map, and its PG is not yet seen on an OSD that could hold it.
+    fn is_unheard(&self, upmap: &Upmap) -> bool {
+        let ceph = &self.seen.ceph;
+        let serves = |osd| ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in);
+        ceph.upmaps.contains(upmap)
+            && ceph
+                .pgs
+                .get(&upmap.pg)
+                .is_some_and(|pg| upmap.mappings.iter().any(|(_, to)| serves(to) && !pg.up.contains(to)))
+    }
+}

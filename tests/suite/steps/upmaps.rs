@@ -1,0 +1,78 @@
+//! Upmaps that went in a purge.
+
+use osd_migrate::domain::ledger::LostUpmaps;
+use osd_migrate::domain::osd::Upmap;
+use osd_migrate::domain::step::MAX_UPMAP_TRIES;
+
+use super::*;
+
+/// An upmap onto it and one away from it, recorded; then all went in a purge.
+fn upmaps() -> Vec<Upmap> {
+    [("1.0", 3, 0), ("1.1", 0, 3)]
+        .map(|(pg, from, to)| Upmap { pg: PgId(pg.to_owned()), mappings: vec![(OsdId(from), OsdId(to))] })
+        .into()
+}
+
+#[test]
+fn that_upmaps_were_lost_is_saved_before_the_place_is_put_back() {
+    let world = World::destroyed(OSD).with(|w| {
+        w.record(OSD).upmaps = upmaps();
+        w.slot(OSD).crush = None;
+    });
+    let mut world = world.saved("upmaps-lost");
+    assert!(world.record(OSD).lost_upmaps.is_some());
+    check!(world.plan(), Next::Do(Act::RestoreCrush { osd: OSD, .. }));
+}
+
+/// It is up again, its upmaps noted as lost.
+fn without_upmaps() -> World {
+    World::booted(OSD).with(|w| {
+        w.record(OSD).upmaps = upmaps();
+        w.record(OSD).lost_upmaps = Some(LostUpmaps::default());
+        w.slot(OSD).noin = false;
+        (w.ledger.run.fence, w.seen.kube.fence) = (None, None);
+    })
+}
+
+#[test]
+fn lost_upmaps_are_put_back_when_the_osd_is_up() {
+    let fsid = claim(OSD, 1);
+    let world = without_upmaps().saved("upmaps");
+    check!(
+        world.plan(),
+        Next::Do(Act::RestoreUpmaps { osd: OSD, fsid: named, upmaps: sent }) if *named == fsid && *sent == upmaps()
+    );
+    // In the map, and the statistics do not know it yet.
+    let put = world.with(|w| w.seen.ceph.upmaps = upmaps());
+    check!(put.plan(), Next::Wait(Wait::FreshView));
+    let heard = put.with(|w| {
+        w.pg(0).up.insert(OSD);
+        w.pg(1).up.insert(OsdId(3));
+    });
+    let mut done = heard.saved("upmaps-done");
+    assert_eq!(done.record(OSD).lost_upmaps, None);
+    check!(done.plan(), Next::Wait(Wait::ActiveClean { .. }));
+}
+
+#[test]
+fn an_upmap_that_others_gave_a_pg_since_stays_and_no_other_is_put_back_without_a_purge() {
+    let theirs = Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(3), OsdId(6))] };
+    let world = without_upmaps().with(|w| w.seen.ceph.upmaps = vec![theirs]).saved("upmaps");
+    check!(world.plan(), Next::Do(Act::RestoreUpmaps { upmaps: sent, .. }) if *sent == upmaps()[1..]);
+    let without_purge = without_upmaps().with(|w| w.record(OSD).lost_upmaps = None);
+    check!(without_purge.plan(), Next::Wait(Wait::ActiveClean { .. }));
+}
+
+#[test]
+fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up() {
+    let mut world = without_upmaps();
+    for _ in 0..MAX_UPMAP_TRIES {
+        world = world.saved("upmaps");
+        check!(world.plan(), Next::Do(Act::RestoreUpmaps { .. }));
+        world.seen.ceph.epoch.0 += 1;
+    }
+    let Next::Save { why, .. } = world.plan() else { panic!() };
+    assert!(why.to_string().contains("ceph osd pg-upmap-items 1.0 3 0"), "{why}");
+    let mut done = world.saved("upmaps-done");
+    assert_eq!(done.record(OSD).lost_upmaps, None);
+}
