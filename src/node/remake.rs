@@ -81,20 +81,20 @@ async fn on_disk(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<
     }
     // To the end, where volumes are taken away: who changes them goes alone.
     let _lock = if volumes::are_touched(evidence) { Some(OsdLock::take_lvm(&host.state)?) } else { None };
-    let disk = let_go(order, &found.disk).await?;
+    let disk = let_go(order, &found.disk, verdict).await?;
     wipe(order, &disk, verdict, None).await?;
     steps.time("beside", volumes::beside(host, request, evidence)).await?;
     prepare(order, Given::Disk(&disk.node)).await
 }
 
 /// Closes what device-mapper has on a disk that is the OSD's alone.
-async fn let_go(order: &Order<'_>, disk: &Disk) -> Result<Disk, NodeError> {
+async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Disk, NodeError> {
     let &Order { request, evidence, host, steps } = order;
     if !volumes::is_mapped(&evidence.proof) {
         return Ok(disk.clone());
     }
     // Asked again when the disk is held; an OSD that was given back meanwhile is not to lose its nodes either.
-    slot_may_be_taken(&mons::slots(host).await?, request)?;
+    slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     steps.time("let-go", volumes::let_go(host, disk)).await
 }
 
@@ -104,7 +104,11 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     let _lock = OsdLock::take_lvm(&host.state)?;
     // A store of a claim that is to go: what is on the disk is called by it.
     let unfinished = match &found.look.content {
-        Content::Bluestore { osd_fsid, .. } if *verdict == Verdict::WipeOurs => Some(*osd_fsid),
+        Content::Bluestore { osd_fsid, .. }
+            if matches!(verdict, Verdict::WipeOurs | Verdict::WipeStray(_)) =>
+        {
+            Some(*osd_fsid)
+        }
         Content::Bluestore { .. }
         | Content::Osd { .. }
         | Content::Tombstone { .. }
@@ -118,7 +122,7 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     if let Some(shared) = Shared::of(evidence) {
         remove(order, &disk, verdict, &shared).await?;
     } else {
-        disk = let_go(order, &disk).await?;
+        disk = let_go(order, &disk, verdict).await?;
         wipe(order, &disk, verdict, unfinished).await?;
     }
     steps.time("beside", volumes::beside(host, request, evidence)).await?;

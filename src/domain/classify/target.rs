@@ -17,8 +17,8 @@ pub(super) fn target(
 ) -> Result<Layout, Refusal> {
     let store = seen.kube.declaration.store.clone();
     // A directory's OSD names the disk of the host's system, and goes to another one.
-    let made = kind::of(slot, metadata, daemon);
-    let stays = !made.is_some_and(Kind::in_directory);
+    let kind = kind::of(slot, metadata, daemon);
+    let stays = !kind.is_some_and(Kind::in_directory);
     let devices = if stays { metadata.devices.as_slice() } else { &[] };
     let config = match &daemon.node {
         Some(node) => provision::config_of(node, devices, seen),
@@ -37,7 +37,7 @@ pub(super) fn target(
     // Of a node that was taken off the list nothing is declared: what is encrypted there is not to become plain for it.
     let is_declared = daemon.node.as_ref().is_none_or(|node| provision::is_declared(node, seen));
     let encrypted =
-        if is_declared { config.encrypted == Some(true) } else { made.is_some_and(Kind::is_encrypted) };
+        if is_declared { config.encrypted == Some(true) } else { kind.is_some_and(Kind::is_encrypted) };
     let mode = if encrypted { Mode::Lvm } else { Mode::Raw };
     Ok(Layout { store, mode, encrypted })
 }
