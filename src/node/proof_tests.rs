@@ -186,7 +186,7 @@ fn a_claim_is_done_when_finished_and_wiped_when_not() {
 }
 
 #[test]
-fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
+fn only_our_own_tombstone_counts() {
     let stone = |c: u8, id: u32, old: u8, record: &str| Look {
         content: Content::Tombstone {
             cluster: cluster(c),
@@ -202,7 +202,6 @@ fn only_our_own_tombstone_counts_and_a_blank_disk_does_not() {
         assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
     }
     for content in [
-        Content::Blank,
         Content::Other { what: "a signature of xfs".into() },
         Content::NotFound { looked_at: "looked at no disk".into() },
     ] {

@@ -1,5 +1,7 @@
 //! From an observation to the facts: what is seen of one record's OSD.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 
 use crate::domain::expect;
@@ -8,7 +10,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Door, Record};
 use crate::domain::observation::{JobState, Observation, Pg, Slot, SlotState};
-use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, Role, Weight};
+use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight};
 
 use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
@@ -61,12 +63,12 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
 }
 
 /// A free disk for which no agent was made yet: it is as its node's look saw it. (The agent proves that again before it writes.)
-fn is_untouched(record: &Record, claims: &std::collections::BTreeSet<OsdFsid>, seen: &Observation) -> bool {
+fn is_untouched(record: &Record, claims: &BTreeSet<OsdFsid>, seen: &Observation) -> bool {
     record.is_new() && record.attempt.number <= 1 && claims.is_empty() && !is_made(record, seen)
 }
 
 /// Claims in the record and in every report of it.
-pub fn claims_of(record: &Record, seen: &Observation) -> std::collections::BTreeSet<OsdFsid> {
+pub fn claims_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
     let reported = seen.kube.reports.values().filter(|report| report.record == record.id);
     let mut claims = record.claims.clone();
     claims.extend(reported.flat_map(|report| report.claims.iter().copied()));
@@ -229,7 +231,19 @@ fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let starves = |pg: &Pg| record.is_new() && gate::lacks_osds(pg, &seen.ceph);
     let moves = record.gets_others();
     holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
-        && gate::is_filled((record.osd, slot), &record.pgs, moves, starves, &seen.ceph)
+        && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, starves, &seen.ceph)
+}
+
+/// The PGs that it held, without those that an upmap takes elsewhere since, the balancer's or a person's: its boot is nothing to
+/// them, so they need not report after it.
+fn still_its(record: &Record, seen: &Observation) -> BTreeSet<PgId> {
+    let (osd, before, now) = (record.osd, &record.upmaps, &seen.ceph.upmaps);
+    let onto = |upmap: &&Upmap| upmap.mappings.iter().any(|(_, to)| *to == osd);
+    let away = |upmap: &&Upmap| upmap.mappings.iter().any(|(from, _)| *from == osd);
+    let no_longer_onto = before.iter().filter(onto).filter(|upmap| !now.contains(upmap));
+    let away_since = now.iter().filter(away).filter(|upmap| !before.contains(upmap));
+    let moved: BTreeSet<&PgId> = no_longer_onto.chain(away_since).map(|upmap| &upmap.pg).collect();
+    record.pgs.iter().filter(|pg| !moved.contains(pg)).cloned().collect()
 }
 
 /// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.

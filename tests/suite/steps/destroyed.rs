@@ -182,7 +182,9 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
         others_tombstone,
     ] {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
-        let world = looked_thrice(world, &content);
+        // With a claim, nothing is there to be written over.
+        let claims = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
+        let world = looked_thrice(world.report_claims(OSD, claims), &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }

@@ -76,3 +76,27 @@ fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up()
     let mut done = world.saved("upmaps-done");
     assert_eq!(done.record(OSD).lost_upmaps, None);
 }
+
+/// Its boot is nothing to a PG that lies elsewhere by now: such a PG reports when it likes.
+#[test]
+fn a_pg_that_the_balancer_gave_to_others_meanwhile_holds_nothing_up() {
+    let onto = Upmap { pg: pg_id(1), mappings: vec![(OsdId(1), OSD)] };
+    let away = Upmap { pg: pg_id(0), mappings: vec![(OSD, OsdId(1))] };
+    let without = |number: u32| {
+        World::filled(OSD).with(|w| {
+            w.record(OSD).pgs.insert(pg_id(number));
+            let pg = w.pg(number);
+            (pg.up, pg.acting) = ([1, 2, 4].map(OsdId).into(), [1, 2, 4].map(OsdId).into());
+            pg.reported_epoch = Epoch(1);
+        })
+    };
+    let taken_back = without(1).with(|w| w.record(OSD).upmaps = vec![onto.clone()]);
+    assert_eq!(word(&taken_back.plan()), Some("closing"));
+    let given_away = without(0).with(|w| w.seen.ceph.upmaps = vec![away.clone()]);
+    assert_eq!(word(&given_away.plan()), Some("closing"));
+    // As it was when it was recorded, the statistics are just behind.
+    let behind = without(1).with(|w| {
+        (w.record(OSD).upmaps, w.seen.ceph.upmaps) = (vec![onto.clone()], vec![onto.clone()]);
+    });
+    assert_ne!(word(&behind.plan()), Some("closing"));
+}

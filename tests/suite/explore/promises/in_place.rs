@@ -12,7 +12,7 @@ use osd_migrate::domain::osd::{OsdFsid, OsdId};
 use osd_migrate::sim::{World, fsid_on};
 
 use super::super::state::{Done, State};
-use super::{Broken, class, domain_of, down_by_us, others_suffice};
+use super::{Broken, class, domain_of, down_by_us, maps_to, others_suffice};
 
 pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broken> {
     let world = &before.world;
@@ -47,13 +47,11 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
 
 /// P2: what Ceph's `ok-to-stop` is about.
 pub(super) fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
-    world.placements.iter().filter(|(_, placement)| placement.home.contains(&osd)).find_map(
-        |(id, placement)| {
-            let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
-            let stops = (others as u64) < u64::from(world.ceph.pools[&placement.pool].min_size);
-            stops.then(|| format!("P2: {osd} was stopped, and PG {id} stops serving"))
-        },
-    )
+    world.placements.iter().filter(|(id, _)| maps_to(world, id, osd)).find_map(|(id, placement)| {
+        let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
+        let stops = (others as u64) < u64::from(world.ceph.pools[&placement.pool].min_size);
+        stops.then(|| format!("P2: {osd} was stopped, and PG {id} stops serving"))
+    })
 }
 
 /// P7: the new OSD must hold what the old one held, below the nearfull line.
@@ -72,7 +70,7 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
         .world
         .placements
         .iter()
-        .filter(|(_, placement)| placement.home.contains(&record.osd))
+        .filter(|(id, _)| maps_to(&state.world, id, record.osd))
         .map(|(id, _)| id.clone())
         .collect();
     let kept = state.world.kube.kept.get(&record.osd) == Some(&record.id);

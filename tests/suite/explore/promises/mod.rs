@@ -10,7 +10,7 @@ use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
-use osd_migrate::domain::osd::{CrushItem, OsdId};
+use osd_migrate::domain::osd::{CrushItem, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Disk, Effect, World, example};
@@ -46,9 +46,16 @@ fn needed(world: &World, pool: u64) -> usize {
     world.ceph.pools[&pool].data_chunks.unwrap_or(1) as usize
 }
 
+/// CRUSH and the PG's upmap put it onto the OSD.
+fn maps_to(world: &World, pg: &PgId, osd: OsdId) -> bool {
+    let mappings = world.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|upmap| &upmap.mappings);
+    let mapped = |home: &OsdId| mappings.clone().find(|(from, _)| from == home).map_or(*home, |(_, to)| *to);
+    world.placements[pg].home.iter().any(|home| mapped(home) == osd)
+}
+
 /// P1, P2: whoever loses a copy leaves all that is needed, and one more.
 fn others_suffice(world: &World, osd: OsdId, what: &str) -> Option<Broken> {
-    world.placements.iter().filter(|(_, placement)| placement.home.contains(&osd)).find_map(|(id, placement)| {
+    world.placements.iter().filter(|(id, _)| maps_to(world, id, osd)).find_map(|(id, placement)| {
         let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
         let wanted = needed(world, placement.pool) + 1;
         (others < wanted).then(|| {
