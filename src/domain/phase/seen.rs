@@ -10,7 +10,9 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Door, Record};
 use crate::domain::observation::{JobState, Observation, Pg, Slot, SlotState};
-use crate::domain::osd::{ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight};
+use crate::domain::osd::{
+    ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight,
+};
 
 use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
