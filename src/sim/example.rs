@@ -85,21 +85,6 @@ pub fn two_on_a_host() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-/// One to migrate beside two others on its host, with an upmap: a PG that CRUSH gives to the second is on it.
-pub fn upmapped() -> World {
-    let pool = PoolShape { pgs: 2, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand, Kind::Raw, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
-    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    let upmap = Upmap { pg: PgId("1.1".to_owned()), mappings: vec![(OsdId(1), OsdId(0))] };
-    if let Some(placement) = world.placements.get_mut(&upmap.pg) {
-        placement.complete.remove(&fsid(OsdId(1), 0));
-        placement.complete.insert(fsid(OsdId(0), 0));
-    }
-    world.ceph.upmaps.push(upmap.clone());
-    world.report_pg(&upmap.pg);
-    world
-}
-
 /// Erasure coded, k=2 and m=2, on four hosts, one Filestore among them.
 pub fn erasure_coded() -> World {
     let pool = PoolShape { pgs: 1, size: 4, min_size: 3, data_chunks: Some(2), gib: 1 };
