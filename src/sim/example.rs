@@ -11,8 +11,7 @@ use crate::domain::observation::{
     Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
-    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Upmap,
-    Weight,
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
 
