@@ -11,8 +11,7 @@ use crate::domain::observation::{
     Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
-    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Upmap,
-    Weight,
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
 
@@ -85,21 +84,6 @@ pub fn two_on_a_host() -> World {
     let pool = PoolShape { pgs: 2, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand, Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw]];
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
-}
-
-/// One to migrate beside two others on its host, with an upmap: a PG that CRUSH gives to the second is on it.
-pub fn upmapped() -> World {
-    let pool = PoolShape { pgs: 2, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand, Kind::Raw, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
-    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    let upmap = Upmap { pg: PgId("1.1".to_owned()), mappings: vec![(OsdId(1), OsdId(0))] };
-    if let Some(placement) = world.placements.get_mut(&upmap.pg) {
-        placement.complete.remove(&fsid(OsdId(1), 0));
-        placement.complete.insert(fsid(OsdId(0), 0));
-    }
-    world.ceph.upmaps.push(upmap.clone());
-    world.report_pg(&upmap.pg);
-    world
 }
 
 /// Erasure coded, k=2 and m=2, on four hosts, one Filestore among them.

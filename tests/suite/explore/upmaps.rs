@@ -1,38 +1,65 @@
 //! Upmaps that a purge takes: put back, but for those that others replaced meanwhile.
 
+use osd_migrate::domain::guard::{Guard, without};
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
-use osd_migrate::sim::{Happening, Stage, Stumble, World, example};
+use osd_migrate::sim::example::{Kind, PoolShape, Shape};
+use osd_migrate::sim::{Agent, Happening, Stage, Stumble, World};
 
 use super::search::Search;
 use super::{OURS, explored};
 
-/// The id is purged, by a person or by ceph-volume past the stand-in; the balancer finds another place for its PG.
+fn upmap(to: u32) -> Upmap {
+    Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(1), OsdId(to))] }
+}
+
+/// One to migrate beside two others on its host. CRUSH gives the PG to the second, an upmap to the first.
+fn world() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand, Kind::Raw, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.placements.values_mut().for_each(|placement| placement.home[0] = OsdId(1));
+    world.ceph.upmaps.push(upmap(0));
+    world
+}
+
+/// The id is purged, once, by a person or by ceph-volume past the stand-in; the balancer finds another place for its PG.
 pub(super) fn purges(world: &World) -> Vec<Happening> {
-    let mut menu = Vec::new();
-    for (job, agent) in &world.agents {
-        if matches!(agent.stage, Stage::Claimed { .. } | Stage::Labelled { .. }) {
-            menu.push(Happening::AgentStumbles(job.clone(), Stumble::RollsBackPastUs));
-        }
-    }
-    let is_free = world.disks["disk-0"].held_by.is_none();
-    match world.ceph.slots.get(&OURS) {
-        Some(slot) if slot.state == SlotState::Destroyed && !is_free => {}
-        Some(slot) if !slot.up && slot.state != SlotState::Exists => menu.push(Happening::PersonPurges(OURS)),
-        Some(_) | None => {}
-    }
-    let elsewhere = Upmap { pg: PgId("1.1".to_owned()), mappings: vec![(OsdId(1), OsdId(2))] };
     if world.ceph.upmaps.is_empty() {
-        menu.push(Happening::Balanced(elsewhere));
+        return vec![Happening::Balanced(upmap(2))];
+    }
+    let claimed = |(_, agent): &(&String, &Agent)| {
+        matches!(agent.stage, Stage::Claimed { .. } | Stage::Labelled { .. })
+    };
+    let rolls_back =
+        |(job, _): (&String, &Agent)| Happening::AgentStumbles(job.clone(), Stumble::RollsBackPastUs);
+    let mut menu: Vec<Happening> = world.agents.iter().filter(claimed).map(rolls_back).collect();
+    let is_held = world.disks["disk-0"].held_by.is_some();
+    let slot = world.ceph.slots.get(&OURS).filter(|slot| !slot.up);
+    if slot
+        .is_some_and(|slot| slot.state == SlotState::New || (slot.state == SlotState::Destroyed && !is_held))
+    {
+        menu.push(Happening::PersonPurges(OURS));
     }
     menu
 }
 
 pub(super) fn searched() -> Search {
-    Search::new("upmaps, purges and the balancer", example::upmapped, purges, (2, 0, 0))
+    Search::new("upmaps, purges and the balancer", world, purges, (2, 0, 0))
 }
 
 #[test]
 fn upmaps_that_a_purge_took_come_back_unless_others_took_their_place() {
     explored(&searched());
+}
+
+#[test]
+fn upmaps_need_their_guards() {
+    for guard in [Guard::UpmapLossSavedFirst, Guard::UpmapsOfOthersStay] {
+        let story = without(Some(guard), || searched().run()).violation;
+        assert!(
+            story.is_some_and(|story| story.contains("upmap")),
+            "{guard:?} was taken out, and nothing happened"
+        );
+    }
 }
