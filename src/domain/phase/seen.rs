@@ -9,7 +9,7 @@ use crate::domain::gate;
 use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
 use crate::domain::ledger::{Door, Record};
-use crate::domain::observation::{JobState, Observation, Pg, Slot, SlotState};
+use crate::domain::observation::{Daemon, JobState, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{
     ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight,
 };
@@ -46,15 +46,7 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         placed: record.is_new()
             || slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
         authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
-        daemon: match daemon {
-            None => DaemonFact::Gone,
-            Some(daemon) => match daemon.fsid {
-                None => DaemonFact::Old,
-                Some(fsid) if fsid == record.old => DaemonFact::Old,
-                Some(fsid) if record.new == Some(fsid) => DaemonFact::New,
-                Some(_) => DaemonFact::Other,
-            },
-        },
+        daemon: daemon_fact(record, daemon, slot_fsid, &claims),
         claims: !claims.is_empty(),
         // Whether a new OSD comes in by itself, the owner decides (`mon_osd_auto_mark_new_in`).
         clean: slot.is_some_and(|slot| {
@@ -62,6 +54,22 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         }),
         conforms: holds(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
     }
+}
+
+/// What the OSD's Deployment starts. One that starts a claim of ours which was made anew since, starts what is gone.
+fn daemon_fact(
+    record: &Record,
+    daemon: Option<&Daemon>,
+    in_slot: Option<OsdFsid>,
+    claims: &BTreeSet<OsdFsid>,
+) -> DaemonFact {
+    let Some(daemon) = daemon else { return DaemonFact::Gone };
+    let Some(starts) = daemon.fsid.filter(|fsid| *fsid != record.old) else { return DaemonFact::Old };
+    let is_made_anew = in_slot.is_some_and(|fsid| fsid != starts && claims.contains(&fsid));
+    if is_made_anew && claims.contains(&starts) {
+        return DaemonFact::Old;
+    }
+    if record.new == Some(starts) { DaemonFact::New } else { DaemonFact::Other }
 }
 
 /// A free disk for which no agent was made yet: it is as its node's look saw it. (The agent proves that again before it writes.)

@@ -186,7 +186,10 @@ fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let kube = &seen.kube;
     // A fence that such a runner put up once more. One that is older can't come back: a later one changed the CephCluster.
-    if let Some(value) = kube.fence.as_ref().filter(|value| ledger.run.last_fence.as_ref() == Some(*value)) {
+    let is_late = |value: &&String| {
+        ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
+    };
+    if let Some(value) = kube.fence.as_ref().filter(is_late) {
         return Some(Next::Do(Act::Unfence { value: value.clone() }));
     }
     let is_stray = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
