@@ -191,6 +191,13 @@ fn a_mark_of_ours_without_a_record_halts() {
     check!(deployment.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "Deployment rook-ceph-osd-0");
     let fence = World::intended(OSD).with(|w| w.ledger = Ledger::default());
     check!(fence.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "the CephCluster");
+    // The fence that was taken down last came back: a runner was frozen while it put it up once more. No ledger was lost.
+    let late = fence.with(|w| w.ledger.run.last_fence = w.seen.kube.fence.clone());
+    let value = late.seen.kube.fence.clone().unwrap();
+    check!(late.plan(), Next::Do(Act::Unfence { value: off }) if *off == value);
+    // The same value for a record that is open is no late one.
+    let again = World::intended(OSD).with(|w| w.ledger.run.last_fence = w.ledger.run.fence.clone());
+    check!(again.plan(), Next::Do(act) if !matches!(act, Act::Unfence { .. }));
     // Also where another record is there.
     let other = World::intended(FILESTORE).with(|w| {
         w.daemon(OSD).stopped_by = Some(osd_migrate::domain::inspection::RecordId("lost-1".to_owned()));
