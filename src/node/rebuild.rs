@@ -248,15 +248,15 @@ fn volumes_of(request: &NodeRequest, claimed: &BTreeSet<OsdFsid>, look: &Look) -
 
 fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &Asked) -> Inspection {
     let mut capability = asked.capability.clone();
-    if request.target.mode == Mode::Lvm {
+    let is_on_volumes =
+        |look: &Look| look.layer.is_some() || look.proof.as_ref().is_some_and(volumes::is_mapped);
+    if request.target.mode == Mode::Lvm || matches!(&search, Search::One(found) if is_on_volumes(&found.look))
+    {
         capability.missing_tools.extend(capability::missing_for_volumes(host));
     }
     match search {
         Search::One(found) => {
             let Found { disk, look, volume } = *found;
-            if look.layer.is_some() || look.proof.as_ref().is_some_and(volumes::is_mapped) {
-                capability.missing_tools.extend(capability::missing_for_volumes(host));
-            }
             let evidence = look
                 .proof
                 .filter(|_| look.about == Some(request.old))

@@ -74,8 +74,13 @@ pub struct Shape {
 
 /// Three copies on three hosts with one OSD each, one of them made by hand.
 pub fn replicated() -> World {
+    on_three_hosts([Kind::ByHand, Kind::Raw, Kind::Raw])
+}
+
+/// Three copies of one PG on three hosts with one OSD each.
+fn on_three_hosts(kinds: [Kind; 3]) -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
+    let hosts = kinds.map(|kind| vec![kind]).into();
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
@@ -102,25 +107,19 @@ pub fn replicated_as(size: u32, min_size: u32, gib: u64) -> World {
 
 /// Three OSDs to migrate, each on a host of its own.
 pub fn three_to_do() -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::ByHand]];
-    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
+    on_three_hosts([Kind::ByHand, Kind::ByHand, Kind::ByHand])
 }
 
 /// As `replicated`, one of the OSDs encrypted, which is to become plain.
 pub fn to_be_plain() -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::Encrypted], vec![Kind::Raw], vec![Kind::Raw]];
-    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    let mut world = on_three_hosts([Kind::Encrypted, Kind::Raw, Kind::Raw]);
     world.kube.declaration.storage.all_nodes = true;
     world
 }
 
 /// As `replicated`, where all are to be encrypted, and one is not.
 pub fn to_be_encrypted() -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand], vec![Kind::Encrypted], vec![Kind::Encrypted]];
-    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    let mut world = on_three_hosts([Kind::ByHand, Kind::Encrypted, Kind::Encrypted]);
     let storage = &mut world.kube.declaration.storage;
     (storage.all_nodes, storage.config.encrypted) = (true, Some(true));
     world

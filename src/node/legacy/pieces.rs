@@ -88,7 +88,7 @@ async fn take_of(
 }
 
 /// All disks of the node and their partitions.
-async fn devices(host: &Host) -> Result<Vec<Disk>, NodeError> {
+pub(crate) async fn devices(host: &Host) -> Result<Vec<Disk>, NodeError> {
     let mut all = Vec::new();
     for disk in find::list(host).await?.disks {
         let parts = parts::of(&disk, &host.sys_block, &host.dev).await?;

@@ -7,8 +7,9 @@ use super::super::content::Look;
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::super::legacy::{self, Sharing, pieces};
+use super::super::parts::PART_UUID;
 use super::super::proof::PieceSeen;
-use super::super::{Host, find, label, parts, table};
+use super::super::{Host, label, table};
 use super::known::{Known, Physical};
 use super::lvm::{Change, Lv};
 use super::mapped::{Mapped, opened};
@@ -238,15 +239,9 @@ fn recorded_header(evidence: Option<&Evidence>) -> Option<String> {
 
 /// The partition with that unique id.
 async fn partition(host: &Host, part_uuid: &str) -> Result<Option<Disk>, NodeError> {
-    let wanted = format!("partuuid-{}", part_uuid.to_ascii_lowercase());
-    for disk in find::list(host).await?.disks.iter().filter(|disk| !disk.partitions.is_empty()) {
-        let found = parts::of(disk, &host.sys_block, &host.dev).await?;
-        let is_it = |part: &Disk| part.identity.wwn.as_deref() == Some(wanted.as_str());
-        if let Some(part) = found.disks.into_iter().find(is_it) {
-            return Ok(Some(part));
-        }
-    }
-    Ok(None)
+    let wanted = format!("{PART_UUID}{}", part_uuid.to_ascii_lowercase());
+    let devices = pieces::devices(host).await?;
+    Ok(devices.into_iter().find(|device| device.identity.wwn.as_deref() == Some(wanted.as_str())))
 }
 
 #[cfg(test)]
