@@ -3,7 +3,7 @@
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::Search;
-use super::{OURS, explore, explored, nothing, with_the_osd};
+use super::{OURS, explore, explored, has_time, nothing, with_the_osd};
 
 /// The free disk.
 const DISK: &str = "disk-new";
@@ -65,11 +65,9 @@ fn in_a_directory_a_freeze() {
     explored(&Search { freezes_late: true, ..late });
 }
 
-/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn in_a_directory_wider_where_there_is_time() {
-    if std::env::var_os("EXPLORE_FULL").is_some() {
+    if has_time() {
         explore("in a directory", example::in_directory, around_too, (1, 0, 0));
         explore("in a directory", example::in_directory, everything, (1, 0, 1));
         explore("in a directory", example::in_directory, machines, (1, 1, 0));

@@ -4,7 +4,7 @@ use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::example;
 
-use super::{everything, explore, machines, nothing, promises};
+use super::{everything, explore, has_time, machines, nothing, promises};
 
 #[test]
 fn the_worlds_have_one_osd_to_migrate() {
@@ -30,11 +30,9 @@ fn plain_to_encrypted_a_freeze() {
     explore("plain to encrypted", example::to_be_encrypted, nothing, (0, 1, 0));
 }
 
-/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn encryption_wider_where_there_is_time() {
-    if std::env::var_os("EXPLORE_FULL").is_some() {
+    if has_time() {
         explore("encrypted to plain", example::to_be_plain, everything, (1, 0, 1));
         explore("encrypted to plain", example::to_be_plain, everything, (1, 1, 0));
         explore("plain to encrypted", example::to_be_encrypted, everything, (1, 0, 1));

@@ -201,11 +201,16 @@ fn erasure_coded_a_fault() {
     explore("erasure coded", example::erasure_coded, everything, (1, 0, 0));
 }
 
+/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
+#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
+fn has_time() -> bool {
+    std::env::var_os("EXPLORE_FULL").is_some()
+}
+
 /// Deeper than everything can be searched: many faults one after the other, along seeded walks.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn walks_go_deeper() {
-    let walks = if std::env::var_os("EXPLORE_FULL").is_none() { 300 } else { 30_000 };
+    let walks = if has_time() { 30_000 } else { 300 };
     let mut steps = 0;
     for search in [
         Search::new("two on a host", example::two_on_a_host, machines, (5, 0, 4)),
@@ -220,11 +225,9 @@ fn walks_go_deeper() {
     println!("walked {steps} steps on {} walks with at most 5 faults and 4 leaps in time", 2 * walks);
 }
 
-/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn wider_where_there_is_time() {
-    if std::env::var_os("EXPLORE_FULL").is_none() {
+    if !has_time() {
         println!("wider bounds: in `make lab-full` (EXPLORE_FULL)");
         return;
     }

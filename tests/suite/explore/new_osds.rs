@@ -5,7 +5,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::Search;
-use super::{agents, explore, explored, nothing};
+use super::{agents, explore, explored, has_time, nothing};
 
 /// The disk that becomes an OSD.
 const DISK: &str = "disk-new";
@@ -137,12 +137,6 @@ fn one_of_two_fails(world: &World) -> Vec<Happening> {
     let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
     menu.extend([OsdId(0)].into_iter().filter(is_up).map(Happening::Dies));
     menu
-}
-
-/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
-#[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
-fn has_time() -> bool {
-    std::env::var_os("EXPLORE_FULL").is_some()
 }
 
 #[test]
