@@ -410,6 +410,32 @@ fn after_stop_no_copy_but_ours_may_lack() {
 }
 
 #[test]
+fn after_stop_copies_may_be_on_their_way_to_other_osds_as_long_as_those_that_act_have_all() {
+    let with = |change: fn(&mut World)| after(&World::stopped(BY_HAND).with(change));
+    // An OSD was added: a PG that is none of ours has all its copies, they are to lie elsewhere.
+    for state in ["active+clean+remapped", "active+remapped+backfilling", "active+remapped+backfill_wait"] {
+        assert_eq!(after(&World::stopped(BY_HAND).pg_state(WITHOUT, state)), Gate::Open, "{state}");
+    }
+    // And one of ours lacks our copy alone.
+    assert_eq!(
+        with(|w| w.pg(WITH).state = states("active+undersized+degraded+remapped+backfilling")),
+        Gate::Open
+    );
+    let shut = |change: fn(&mut World)| check!(with(change), Gate::Shut(Reason::OtherCopyLacks { .. }));
+    shut(|w| {
+        w.pg(WITHOUT).state = states("active+remapped+backfilling");
+        w.pg(WITHOUT).degraded = 1;
+    });
+    shut(|w| {
+        w.pg(WITHOUT).state = states("active+remapped+backfilling");
+        w.pg(WITHOUT).acting.pop_last();
+    });
+    shut(|w| w.pg(WITHOUT).state = states("active+undersized+degraded+remapped+backfilling"));
+    shut(|w| w.pg(WITHOUT).state = states("active+remapped+backfill_toofull"));
+    shut(|w| w.pg(WITHOUT).state = states("remapped"));
+}
+
+#[test]
 fn after_stop_ours_itself_does_not_count_among_the_copies() {
     let gate = after(&World::stopped(BY_HAND).with(|w| {
         let pg = w.pg(WITH);

@@ -138,8 +138,12 @@ pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
 
 /// States through which a PG passes within seconds of a change of its OSDs; they neither allow nor forbid.
 /// `wait` and `laggy`: reads wait until a lease of the OSDs of before has run out, or was renewed.
-const PASSING: [&str; 8] =
-    ["peering", "activating", "stale", "unknown", "creating", "remapped", "wait", "laggy"];
+const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creating", "wait", "laggy"];
+
+/// States of a PG that is to lie on other OSDs than those that act (`remapped`: an OSD was added, the balancer moved it). Those
+/// that act have all of its objects: one that is to be filled does not act, and backfill begins when the others have recovered
+/// (16.2.15, `PeeringState::calc_replicated_acting`). It may take hours, and takes nothing from any copy.
+const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait", "forced_backfill"];
 
 /// Whether an OSD is up and holds all that it is to hold: every PG that is to be on it is clean with it acting, or excused, and
 /// has reported since it came up.
@@ -183,21 +187,29 @@ fn is_complete(ceph: &Ceph) -> bool {
     ceph.pgs.len() as u64 == expected
 }
 
-/// Every unclean PG was served by the stopped OSD, and lacks its copy alone.
+/// Every PG has all its copies but for that of the stopped OSD, where that one served it. Where they are to lie is another
+/// matter: copies may be on their way.
 pub(super) fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
     let mut unknown = Gate::Open;
     for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
         let state = state_text(pg);
-        let passing = pg.state.iter().any(|word| PASSING.contains(&word.as_str()));
-        let expected = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size.saturating_sub(1));
-        let others = pg.acting.iter().filter(|osd| **osd != stopped).count();
-        let complete = others as u64 >= u64::from(expected) && pg.degraded <= pg.objects;
-        let quiet = pg.state.iter().all(|word| {
-            HEALTHY.contains(&word.as_str()) || matches!(word.as_str(), "undersized" | "degraded")
-        });
-        if passing {
+        if pg.state.iter().any(|word| PASSING.contains(&word.as_str())) {
             unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state });
-        } else if !(pgs.contains(id) && complete && quiet) {
+            continue;
+        }
+        let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
+        let (may_lack, lacking_objects) = if pgs.contains(id) { (1, pg.objects) } else { (0, 0) };
+        let others = pg.acting.iter().filter(|osd| **osd != stopped).count();
+        let complete =
+            others as u64 >= u64::from(size.saturating_sub(may_lack)) && pg.degraded <= lacking_objects;
+        let (lacks, moves) = (may_lack == 1, pg.state.contains("remapped"));
+        let quiet = pg.state.contains("active")
+            && pg.state.iter().map(String::as_str).all(|word| {
+                HEALTHY.contains(&word)
+                    || (lacks && matches!(word, "undersized" | "degraded"))
+                    || (moves && MOVING.contains(&word))
+            });
+        if !(complete && quiet) {
             return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state });
         }
     }
