@@ -16,7 +16,7 @@ demo:
 	@build/demo
 
 test:
-	@build/stages install fmt clippy tests advisories shell binary glibc lab
+	@build/stages install fmt clippy tests advisories shell chart binary glibc lab
 
 check:
 	@build/stages fmt clippy tests

@@ -10,11 +10,15 @@ export LC_ALL=C.UTF-8
 # Pinned: a new version is a change to these lines. The caches are keyed by them and serve every clone on the machine.
 CARGO_DENY=0.20.2
 ZIG=0.17.0 ZIGBUILD=0.24.0
+HELM=3.22.0
+KUBERNETES_VALIDATE=1.37.0 # schemas of Kubernetes 1.29 to 1.37, offline
 GLIBC=2.28 # that of Ceph's images on el8, the oldest the binary must start in
 
 TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/osd-migrate
 DENY_ROOT=$TOOLS/cargo-deny-$CARGO_DENY
 ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
+HELM_ROOT=$TOOLS/helm-$HELM
+SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
 BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate
 

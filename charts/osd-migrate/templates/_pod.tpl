@@ -1,0 +1,143 @@
+{{/* Labels of everything. */}}
+{{- define "osd-migrate.labels" -}}
+app.kubernetes.io/name: osd-migrate
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Metadata of a pod. dict: root, part */}}
+{{- define "osd-migrate.podMetadata" -}}
+labels:
+  {{- include "osd-migrate.labels" .root | nindent 2 }}
+  osd-migrate.io/part: {{ .part }}
+  sidecar.istio.io/inject: "false" # a side-car would keep the Job from ending
+  linkerd.io/inject: disabled
+  {{- with .root.Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+annotations:
+  linkerd.io/inject: disabled
+  {{- with .root.Values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* The pod of every command: under the restricted profile. dict: root, account, args */}}
+{{- define "osd-migrate.podSpec" -}}
+{{- $values := .root.Values -}}
+restartPolicy: Never
+serviceAccountName: {{ .account }}
+enableServiceLinks: false
+{{- with $values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with $values.priorityClass.name }}
+priorityClassName: {{ . }}
+{{- end }}
+# true where the CephCluster has network.provider host and pods of the pod network can't reach the mons
+hostNetwork: {{ $values.hostNetwork }}
+{{- if $values.hostNetwork }}
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 167 # ceph, in Ceph's images
+  runAsGroup: 167
+  seccompProfile: {type: RuntimeDefault}
+{{- with $values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+- name: osd-migrate
+  image: {{ printf "%s:%s" $values.image.repository ($values.image.tag | default .root.Chart.AppVersion) | quote }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
+  command: [/usr/local/bin/osd-migrate]
+  args: {{ toJson .args }}
+  env:
+  - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+  - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+  - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+  - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+  {{- with $values.log }}
+  - {name: RUST_LOG, value: {{ quote . }}}
+  {{- end }}
+  resources: {{- toYaml $values.resources | nindent 4 }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: {drop: [ALL]}
+  volumeMounts:
+  - {name: tmp, mountPath: /tmp} # librados is told mons and key by call and writes no file; a library below it may want one
+volumes:
+- name: tmp
+  emptyDir: {medium: Memory, sizeLimit: 16Mi}
+{{- end }}
+
+{{/* Arguments that say where: every command has them. */}}
+{{- define "osd-migrate.place" -}}
+{{- $args := list -}}
+{{- with .Values.cluster }}{{ $args = concat $args (list "--cluster" .) }}{{ end -}}
+{{- with .Values.operatorNamespace }}{{ $args = concat $args (list "--operator-namespace" .) }}{{ end -}}
+{{- if ne (int .Values.run.cephTimeout) 30 }}{{ $args = concat $args (list "--ceph-timeout" (.Values.run.cephTimeout | toString)) }}{{ end -}}
+{{ toJson $args }}
+{{- end }}
+
+{{/* Arguments of a run. */}}
+{{- define "osd-migrate.run" -}}
+{{- $args := concat (list "run") (fromJsonArray (include "osd-migrate.place" .)) -}}
+{{- with .Values.run -}}
+{{- with .confirmation }}{{ $args = concat $args (list "--confirm" .) }}{{ end -}}
+{{- with .select }}{{ $args = concat $args (list "--select" (join "," .)) }}{{ end -}}
+{{- with .skip }}{{ $args = concat $args (list "--skip" (join "," .)) }}{{ end -}}
+{{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
+{{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
+{{- end -}}
+{{ toJson $args }}
+{{- end }}
+
+{{/* Exit codes that starting again does not change, and ends that are no fault of the run. */}}
+{{- define "osd-migrate.podFailurePolicy" -}}
+rules:
+# usage, refused before any act, a person is needed, finished with OSDs in quarantine: starting again changes nothing
+- action: FailJob
+  onExitCodes: {containerName: osd-migrate, operator: In, values: [2, 3, 10, 11]}
+# drained, preempted, evicted: no fault of the run
+- action: Ignore
+  onPodConditions: [{type: DisruptionTarget, status: "True"}]
+{{- end }}
+
+{{/* Name of what is not in our namespace: two CephClusters may each have their own osd-migrate. */}}
+{{- define "osd-migrate.clusterName" -}}
+osd-migrate-{{ .Release.Namespace }}
+{{- end }}
+
+{{/* The operator's namespace, where it is another one. */}}
+{{- define "osd-migrate.operatorNamespace" -}}
+{{- if ne .Values.operatorNamespace .Release.Namespace }}{{ .Values.operatorNamespace }}{{ end -}}
+{{- end }}
+
+{{/* What is looked up of Rook's operator. */}}
+{{- define "osd-migrate.operatorRules" -}}
+- {apiGroups: [apps], resources: [deployments], verbs: [list]}
+- {apiGroups: [""], resources: [pods], verbs: [list]}
+{{- end }}
+
+{{/* A Job that Helm waits for (5 minutes by default). dict: root, part, account, args */}}
+{{- define "osd-migrate.hookJob" -}}
+backoffLimit: 6
+activeDeadlineSeconds: 270 # before Helm gives up, so that its sentence names the Job
+podReplacementPolicy: Failed
+podFailurePolicy: {{- include "osd-migrate.podFailurePolicy" . | nindent 2 }}
+template:
+  metadata: {{- include "osd-migrate.podMetadata" (dict "root" .root "part" .part) | nindent 4 }}
+  spec:
+    {{- $args := concat .args (fromJsonArray (include "osd-migrate.place" .root)) }}
+    {{- include "osd-migrate.podSpec" (dict "root" .root "account" .account "args" $args) | nindent 4 }}
+{{- end }}
