@@ -72,6 +72,22 @@ pub enum Command {
         /// The OSD, as osd.12 or 12.
         osd: OsdId,
     },
+    /// Fail, naming them, where OSDs are there that newer releases of Rook and Ceph do not start: before an upgrade.
+    ///
+    /// Changes nothing. Exit codes: 0 none is there; 3 some are, or an OSD is half-way.
+    Preflight,
+    /// Make the Job of a run from the CronJob, and return at once: after an install or an upgrade by Helm.
+    ///
+    /// Once for each revision, however often it is asked: osd-migrate-r5 for revision 5.
+    Start {
+        /// Revision of the release.
+        #[arg(long)]
+        revision: u32,
+    },
+    /// Put away what was changed for the duration of a run: before an uninstall by Helm. Runs in a Job.
+    ///
+    /// Begins nothing. Exit codes: 0 put away; 3 refused: an OSD is being migrated, or was left alone half-way.
+    Uninstall,
     /// The agent that touches disks; runs in node Jobs only.
     #[command(hide = true)]
     Node {

@@ -71,7 +71,16 @@ pub fn own() -> Option<Own> {
     let image = env(OWN_IMAGE)?;
     let PodEnv { name, uid, .. } = PodEnv::read(env).ok()?;
     let (job, job_uid) = (name.clone(), uid.clone());
-    Some(Own { pod: name, pod_uid: uid, node: None, job, job_uid, image, pull_secrets: Vec::new() })
+    Some(Own {
+        pod: name,
+        pod_uid: uid,
+        node: None,
+        job,
+        job_uid,
+        scheduled: false,
+        image,
+        pull_secrets: Vec::new(),
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test build is told by its environment what to do otherwise")]

@@ -12,6 +12,8 @@
 //! | `cli` | arguments, parsed once into domain types |
 //! | `run` | the loop |
 //! | `ports` | what the loop needs of the world |
+//! | `exit` | how the program ends |
+//! | `hooks` | what Helm runs before and after: `preflight`, `start`, `uninstall` |
 //! | `looks` | `plan --look`: the nodes' disks outside of a run |
 //! | `live` | joins the two adapters to fulfil it |
 //! | `report`, `tell` | what happened, as data; told as log, event and status |
@@ -29,6 +31,8 @@ pub mod cli;
 pub mod domain;
 #[cfg(feature = "drill")]
 pub mod drill;
+pub mod exit;
+pub mod hooks;
 pub mod k8s;
 pub mod live;
 pub mod looks;

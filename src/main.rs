@@ -9,47 +9,25 @@ use std::time::Duration;
 use clap::Parser;
 use osd_migrate::cli::{Cli, Command, NodeCommand, Output, PlanArgs, RehearseArgs};
 use osd_migrate::domain::ledger::Ledger;
-use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::OrderKind;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::outlook;
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
+use osd_migrate::exit::{Exit, ended, failed, not_loaded, not_seen};
+use osd_migrate::hooks;
 use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
 use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use osd_migrate::looks::Looks;
 use osd_migrate::node;
-use osd_migrate::ports::{Clock, Cluster, Failure, LedgerStore, LoadError, Severity};
+use osd_migrate::ports::{Clock, Cluster, Failure, LedgerStore};
 use osd_migrate::rehearse;
 use osd_migrate::report::Said;
-use osd_migrate::run::{End, Ports, RunError};
+use osd_migrate::run::{End, Ports};
 use osd_migrate::serve;
 use osd_migrate::show::{self, Status};
 use osd_migrate::sim::schedule::BACKFILL_RATE;
 use osd_migrate::tell::Teller;
-
-/// What the exit code says; the Job's `podFailurePolicy` knows these numbers.
-enum Exit {
-    Finished,
-    Refused,
-    Halted,
-    SomeLeftAlone,
-    TryAgain,
-    Interrupted,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Finished => 0,
-            Exit::TryAgain => 1,
-            Exit::Refused => 3,
-            Exit::Halted => 10,
-            Exit::SomeLeftAlone => 11,
-            Exit::Interrupted => 130,
-        })
-    }
-}
 
 fn main() -> ExitCode {
     // Under the name of a tool that ceph-volume calls, this program stands in for that tool.
@@ -139,8 +117,24 @@ async fn dispatch(cli: Cli) -> Exit {
         Command::Cancel => order(&k8s, Some(OrderKind::Cancel)).await,
         Command::Resume => order(&k8s, None).await,
         Command::Retry { osd } => retry(k8s, osd).await,
+        Command::Preflight => hooks::preflight(k8s, timeout, print).await,
+        Command::Start { revision } => hooks::start(&k8s, revision).await,
+        Command::Uninstall => match own(&k8s).await {
+            Ok(own) => hooks::uninstall(k8s, timeout, own).await,
+            Err(failure) => not_seen(&failure),
+        },
         Command::Rehearse(_) | Command::Node { .. } => Exit::Finished,
     }
+}
+
+/// Our own pod and Job: the runner works only as one.
+async fn own(k8s: &K8s) -> Result<Own, Failure> {
+    #[cfg(feature = "drill")]
+    if let Some(own) = osd_migrate::drill::own() {
+        return Ok(own);
+    }
+    let env = PodEnv::read(environment).map_err(kube_failure)?;
+    k8s.whoami(&env).await.map_err(kube_failure)
 }
 
 fn told(result: Result<(), impl std::fmt::Display>) -> Exit {
@@ -159,29 +153,6 @@ fn environment(key: &str) -> Option<String> {
     std::env::var(key).ok()
 }
 
-fn failed(why: &str, exit: Exit) -> Exit {
-    tracing::error!("{why}");
-    exit
-}
-
-fn severe(severity: Severity) -> Exit {
-    match severity {
-        Severity::Passing => Exit::TryAgain,
-        Severity::NeedsPerson => Exit::Halted,
-    }
-}
-
-fn not_seen(failure: &Failure) -> Exit {
-    failed(&failure.message, severe(failure.severity))
-}
-
-fn not_loaded(error: &LoadError) -> Exit {
-    match error {
-        LoadError::Unreadable(why) => failed(&why.to_string(), Exit::Halted),
-        LoadError::Failed(failure) => not_seen(failure),
-    }
-}
-
 /// Data goes to stdout; a reader that went away is no error of ours.
 fn print(text: &str) {
     let _gone = writeln!(std::io::stdout().lock(), "{text}").is_err();
@@ -193,7 +164,7 @@ async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
 
 /// The same after a look at the disks of all nodes at once; what was made for it is swept.
 async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
-    let own = match whoami(&k8s).await {
+    let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
@@ -251,7 +222,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     if matches!(plan, Exit::Halted) {
         return plan;
     }
-    let own = match whoami(&k8s).await {
+    let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
     };
@@ -272,27 +243,10 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
         peak_memory_kib()
     );
     match end {
+        // What the schedule finds and may not mend is a report, no failure.
+        Ok(End::Finished(summary)) if own.scheduled && summary.only_lacks_confirmation() => Exit::Finished,
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end),
-    }
-}
-
-/// The same for a run and for a rehearsal of one.
-fn ended(end: Result<End, RunError>) -> Exit {
-    match end {
-        Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
-        Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
-            Exit::Refused
-        }
-        Ok(End::Finished(Summary { quarantined, unseen_nodes, .. }))
-            if !(quarantined.is_empty() && unseen_nodes.is_empty()) =>
-        {
-            Exit::SomeLeftAlone
-        }
-        Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
-        Ok(End::Halted(_)) => Exit::Halted,
-        Err(RunError::Observe(failure)) => not_seen(&failure),
-        Err(RunError::Ledger(error)) => not_loaded(&error),
     }
 }
 
@@ -303,16 +257,6 @@ fn rehearse(args: &RehearseArgs) -> Exit {
         Output::Json => print(&format!("{:#}", rehearse::json(&rehearsal))),
     }
     rehearsal.end.map_or(Exit::Halted, ended)
-}
-
-/// Our own pod and Job: the runner works only as one.
-async fn whoami(k8s: &K8s) -> Result<Own, Failure> {
-    #[cfg(feature = "drill")]
-    if let Some(own) = osd_migrate::drill::own() {
-        return Ok(own);
-    }
-    let env = PodEnv::read(environment).map_err(kube_failure)?;
-    k8s.whoami(&env).await.map_err(kube_failure)
 }
 
 /// `VmHWM` of this process.

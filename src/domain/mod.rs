@@ -16,6 +16,7 @@ pub mod outlook;
 pub mod phase;
 pub mod plan;
 pub mod policy;
+pub mod preflight;
 pub mod provision;
 pub mod step;
 pub mod storage;

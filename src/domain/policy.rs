@@ -53,6 +53,8 @@ pub struct Policy {
     pub windows: Vec<Window>,
     /// `provision`: new OSDs only, none is migrated.
     pub only_new: bool,
+    /// `uninstall`: nothing is begun; what was changed for the duration is restored.
+    pub leaves: bool,
     /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.
     pub run: String,
     /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is not empty: each node gets one OSD on a file, disks are not looked at.

@@ -30,6 +30,7 @@ mod osd_object;
 mod pods;
 mod render_osd;
 mod report_map;
+mod run_job;
 mod tolerations;
 mod whoami;
 
@@ -55,6 +56,7 @@ pub use look_job::LookJob;
 pub use look_report::{LOOK, LOOK_GZ, Stored, fit, unpack};
 pub use mon_access::{Key, MonAccess};
 pub use names::{OURS, STOPPED, job_name, kept_name, look_name, short};
+pub use run_job::{CRON_JOB, Started};
 pub use whoami::{Own, PodEnv};
 
 /// Name of our writes in `managedFields`.

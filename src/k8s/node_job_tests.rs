@@ -30,6 +30,7 @@ pub(crate) fn own() -> Own {
         node: None,
         job: "m".to_owned(),
         job_uid: "j".to_owned(),
+        scheduled: false,
         image: "osd-migrate:dev".to_owned(),
         pull_secrets: vec!["pull".to_owned()],
     }

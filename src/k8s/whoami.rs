@@ -43,6 +43,8 @@ pub struct Own {
     pub job: String,
     /// uid of the Job; the pod's own where no Job made it.
     pub job_uid: String,
+    /// The schedule made the Job, and no person.
+    pub scheduled: bool,
     /// Our image.
     pub image: String,
     /// Names of the Secrets that it is pulled with.
@@ -50,17 +52,19 @@ pub struct Own {
 }
 
 impl K8s {
-    /// Looks at our own pod.
+    /// Looks at our own pod and Job.
     pub async fn whoami(&self, env: &PodEnv) -> Result<Own, K8sError> {
         let pod = self.kind_in::<Pod>(&env.namespace).get(&env.name).await?;
         if pod.metadata.uid.as_ref() != Some(&env.uid) {
             let found = "it is another pod of our name".to_owned();
             return Err(K8sError::Unexpected { what: format!("pod/{}", env.name), found });
         }
-        own(&pod).ok_or_else(|| K8sError::Malformed {
+        let own = own(&pod).ok_or_else(|| K8sError::Malformed {
             what: format!("pod/{}", env.name),
             why: "no container".to_owned(),
-        })
+        })?;
+        let scheduled = own.job_uid != own.pod_uid && self.is_scheduled(&own.job).await?;
+        Ok(Own { scheduled, ..own })
     }
 }
 
@@ -76,6 +80,7 @@ fn own(pod: &Pod) -> Option<Own> {
         node: spec.node_name.clone(),
         job,
         job_uid,
+        scheduled: false,
         image: ours.image.clone()?,
         pull_secrets: spec.image_pull_secrets.iter().flatten().map(|s| s.name.clone()).collect(),
     })

@@ -1,6 +1,9 @@
-//! Tables and JSON of `plan` and `status`: text made of domain values, printed by `main`.
+//! Tables and JSON of `plan` and `status`, and what the hooks say: text made of domain values, printed by `main`.
 
 mod disks;
+mod preflight;
+
+pub use preflight::{left_behind, preflight, still_open};
 
 use std::collections::BTreeMap;
 

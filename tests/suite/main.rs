@@ -16,6 +16,7 @@ mod drill;
 mod explore;
 mod fidelity;
 mod gates;
+mod hooks;
 mod ledger;
 mod outlook;
 mod phases;

@@ -167,6 +167,13 @@ pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
     target(slot, metadata, daemon, seen).ok()
 }
 
+/// In which way an OSD was made, as far as it and its Deployment say, whether it is migrated or not; none where it is on a
+/// PersistentVolumeClaim, or its object store is none of those that are known.
+pub fn made(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {
+    let (metadata, daemon) = facts_of(osd, slot, seen)?;
+    Ok(if daemon.pvc_backed { None } else { kind::of(slot, metadata, daemon) })
+}
+
 /// What must be known before an OSD can be judged at all.
 fn facts_of<'a>(
     osd: OsdId,

@@ -16,21 +16,22 @@ pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
 /// What holds an OSD that was recorded and is not past Stop: a word of a person, or the time of day. Past Stop none of it is
 /// asked: its data lacks a copy until it is finished.
 pub fn held(policy: &Policy, seen: &Observation) -> Gate {
-    first_not_open([not_cancelled(seen), not_paused(seen), window(policy, seen)])
+    first_not_open([not_cancelled(policy, seen), not_paused(seen), window(policy, seen)])
 }
 
 fn order(kind: OrderKind, seen: &Observation) -> Option<&Order> {
     seen.kube.order.as_ref().filter(|order| order.kind == kind)
 }
 
-/// Whether a person cancelled.
-pub fn is_cancelled(seen: &Observation) -> bool {
-    not_cancelled(seen) != Gate::Open
+/// Whether a person cancelled, or this run is there only to put away.
+pub fn is_cancelled(policy: &Policy, seen: &Observation) -> bool {
+    not_cancelled(policy, seen) != Gate::Open
 }
 
-fn not_cancelled(seen: &Observation) -> Gate {
-    let order = order(OrderKind::Cancel, seen);
-    order.map_or(Gate::Open, |order| Gate::Shut(Reason::Cancelled { since: order.since }))
+fn not_cancelled(policy: &Policy, seen: &Observation) -> Gate {
+    let since = order(OrderKind::Cancel, seen).map(|order| order.since);
+    let since = since.or(policy.leaves.then_some(None));
+    since.map_or(Gate::Open, |since| Gate::Shut(Reason::Cancelled { since }))
 }
 
 fn not_paused(seen: &Observation) -> Gate {

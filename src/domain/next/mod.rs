@@ -212,3 +212,10 @@ pub struct Summary {
     /// Nodes whose disks could not be looked at again and again.
     pub unseen_nodes: BTreeSet<NodeName>,
 }
+
+impl Summary {
+    /// Something would be done but for the missing confirmation, and nothing else is the matter.
+    pub fn only_lacks_confirmation(&self) -> bool {
+        self.quarantined.is_empty() && !(self.unconfirmed.is_empty() && self.unconfirmed_nodes.is_empty())
+    }
+}

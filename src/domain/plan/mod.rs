@@ -104,7 +104,7 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         .quarantined()
         .map(|r| (r.osd, r.quarantine.as_ref().map(|q| q.why.clone()).unwrap_or_default()))
         .collect();
-    if gate::is_cancelled(seen) {
+    if gate::is_cancelled(policy, seen) {
         return end(
             ledger,
             seen,
@@ -235,7 +235,7 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
 pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     if record.is_new() {
         return policy.is_confirmed(&seen.kube.declaration)
-            && !gate::is_cancelled(seen)
+            && !gate::is_cancelled(policy, seen)
             && free::is_selected(policy, ledger, record, seen);
     }
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
@@ -264,7 +264,7 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
 fn is_handed_back(policy: &Policy, record: &Record, seen: &Observation) -> bool {
     let held = gate::held(policy, seen) != Gate::Open;
     let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
-    held && record.stop_intended_at.map_or_else(|| gate::is_cancelled(seen), settled)
+    held && record.stop_intended_at.map_or_else(|| gate::is_cancelled(policy, seen), settled)
 }
 
 fn next_candidate(

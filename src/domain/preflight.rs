@@ -1,0 +1,40 @@
+//! What must not be there when Rook or Ceph is upgraded: OSDs that newer releases do not start (seed 000).
+
+use super::classify::{self, Refusal};
+use super::ledger::Ledger;
+use super::observation::Observation;
+use super::osd::{Kind, OsdId};
+
+/// What a look before an upgrade found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Preflight {
+    /// OSDs made in a way that is no longer made, with their host in CRUSH.
+    pub legacy: Vec<(OsdId, String, Kind)>,
+    /// OSDs of which can't be told how they were made, and why.
+    pub unknown: Vec<(OsdId, Refusal)>,
+    /// OSDs that are being migrated, or were left alone half-way.
+    pub open: Vec<OsdId>,
+}
+
+impl Preflight {
+    /// Whether the upgrade may go on. What is not known says nothing: the upgrade's own checks see that such an OSD is down.
+    pub fn passes(&self) -> bool {
+        self.legacy.is_empty() && self.open.is_empty()
+    }
+}
+
+/// Looks at every OSD: also at those that this version does not migrate.
+pub fn preflight(ledger: &Ledger, seen: &Observation) -> Preflight {
+    let mut found = Preflight { open: ledger.records.keys().copied().collect(), ..Preflight::default() };
+    for (osd, slot) in seen.ceph.slots.iter().filter(|(osd, _)| !ledger.records.contains_key(osd)) {
+        match classify::made(*osd, slot, seen) {
+            Ok(Some(kind)) if kind.is_legacy() => {
+                let host = super::plan::host_of(*osd, seen).unwrap_or_else(|| "-".to_owned());
+                found.legacy.push((*osd, host, kind));
+            }
+            Ok(Some(_) | None) => {}
+            Err(why) => found.unknown.push((*osd, why)),
+        }
+    }
+    found
+}

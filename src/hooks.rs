@@ -1,0 +1,79 @@
+//! What Helm runs before and after: a look before an upgrade, a start after it, putting away before an uninstall.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::plan::Questions;
+use crate::domain::policy::Policy;
+use crate::domain::preflight;
+use crate::exit::{Exit, ended, failed, not_loaded, not_seen};
+use crate::k8s::{CRON_JOB, K8s, Own, Started};
+use crate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
+use crate::ports::{Cluster, LedgerStore};
+use crate::run::{End, Ports};
+use crate::show;
+use crate::tell::Teller;
+
+/// Before an upgrade: which OSDs would not be started any more. Changes nothing.
+pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -> Exit {
+    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
+        Ok((ledger, _)) => ledger,
+        Err(error) => return not_loaded(&error),
+    };
+    let mut live = Live::new(Arc::clone(&k8s), timeout);
+    let seen = match live.observe(|_| Questions::default()).await {
+        Ok(seen) => seen,
+        Err(failure) => return not_seen(&failure),
+    };
+    let found = preflight::preflight(&ledger, &seen);
+    print(&show::preflight(&found, k8s.namespace()));
+    if found.passes() { Exit::Finished } else { Exit::Refused }
+}
+
+/// After an install or an upgrade: makes the Job of this revision, and returns at once.
+pub async fn start(k8s: &K8s, revision: u32) -> Exit {
+    match k8s.start_run(revision).await {
+        Ok(Started::Made(job)) => {
+            tracing::info!("job {job} was made from cronjob/{CRON_JOB}: kubectl logs --follow job/{job}");
+            Exit::Finished
+        }
+        Ok(Started::Already(job)) => {
+            tracing::info!("job {job} of this revision is there already: nothing was made");
+            Exit::Finished
+        }
+        Err(error) => not_seen(&kube_failure(error)),
+    }
+}
+
+/// Before an uninstall: refuses while a record is open; then nothing is begun, and what was changed for the duration is
+/// restored by the same loop that would have done so in a run.
+pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
+    let mut store = Ledgers(Arc::clone(&k8s));
+    match store.load().await {
+        Ok((ledger, _)) => {
+            if let Some(why) = show::still_open(&ledger, k8s.namespace()) {
+                return failed(&why, Exit::Refused);
+            }
+        }
+        Err(error) => return not_loaded(&error),
+    }
+    let policy = Policy { leaves: true, run: own.job_uid.clone(), ..Policy::default() };
+    let own = Arc::new(own);
+    let mut ports = Ports {
+        cluster: Live::new(Arc::clone(&k8s), timeout).acting_as(Arc::clone(&own)),
+        store,
+        lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
+        clock: WallClock,
+        audience: Teller::new(Arc::clone(&k8s), Some(&own)),
+    };
+    match ports.run(&policy).await {
+        Ok(End::Finished(_)) => {
+            tracing::info!("{}", show::left_behind(k8s.namespace()));
+            Exit::Finished
+        }
+        Ok(End::LeftToOther) => {
+            failed("not uninstalled: a run is at work; let it end: osd-migrate cancel", Exit::Refused)
+        }
+        end @ (Ok(End::Halted(_)) | Err(_)) => ended(end),
+    }
+}

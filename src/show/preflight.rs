@@ -1,0 +1,79 @@
+//! What the hooks of an upgrade and of an uninstall say: which OSDs stand in the way, and the way out.
+
+use crate::domain::ledger::Ledger;
+use crate::domain::osd::OsdId;
+use crate::domain::preflight::Preflight;
+
+/// What `preflight` found, and what to do. Plain lines: it is read in the log of a Job.
+pub fn preflight(found: &Preflight, namespace: &str) -> String {
+    let mut lines = Vec::new();
+    if found.passes() {
+        lines.push("no legacy OSDs: nothing of osd-migrate stands in the way of an upgrade".to_owned());
+    }
+    if !found.legacy.is_empty() {
+        lines.push(format!(
+            "{}; newer releases of Rook and Ceph do not start them:",
+            count(&found.legacy, "legacy OSD")
+        ));
+        lines.extend(found.legacy.iter().map(|(osd, host, kind)| format!("  {osd} on {host}: {kind}")));
+    }
+    if !found.open.is_empty() {
+        lines.push(format!("being migrated, or left alone half-way: {}", joined(&found.open)));
+    }
+    if !found.unknown.is_empty() {
+        lines.push("how these were made is not known; look before you upgrade:".to_owned());
+        lines.extend(found.unknown.iter().map(|(osd, why)| format!("  {osd}: {why}")));
+    }
+    if !found.passes() {
+        lines.extend([
+            "Bring them to the declared storage first, then upgrade:".to_owned(),
+            format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate osd-migrate-1"),
+            format!("  kubectl -n {namespace} logs --follow job/osd-migrate-1"),
+            "To upgrade all the same: helm upgrade ... --set preflight.enabled=false".to_owned(),
+            "(in an umbrella chart: --set osd-migrate.preflight.enabled=false)".to_owned(),
+        ]);
+    }
+    lines.join("\n")
+}
+
+/// Why an uninstall is refused: open records; none where there are none.
+pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
+    let in_flight: Vec<_> = ledger.in_flight().map(|record| record.osd).collect();
+    let left_alone: Vec<_> = ledger.quarantined().map(|record| record.osd).collect();
+    if in_flight.is_empty() && left_alone.is_empty() {
+        return None;
+    }
+    let mut lines =
+        vec!["not uninstalled: OSDs are not finished, and what is known of them would be lost".to_owned()];
+    if !in_flight.is_empty() {
+        lines.extend([
+            format!("being migrated: {}. Let the run finish them, begin no others, and end:", joined(&in_flight)),
+            format!("  kubectl -n {namespace} exec job/NAME -- osd-migrate cancel    (the Job of the run)"),
+            format!("or, where no run is at work: kubectl -n {namespace} create job --from=cronjob/osd-migrate osd-migrate-1"),
+        ]);
+    }
+    if !left_alone.is_empty() {
+        lines.extend([
+            format!("left alone after a failure: {}. The reasons, and what to do:", joined(&left_alone)),
+            format!("  osd-migrate -n {namespace} status"),
+        ]);
+    }
+    lines.push("To uninstall all the same: helm uninstall --no-hooks".to_owned());
+    Some(lines.join("\n"))
+}
+
+/// What an uninstall says at its end: what stays, for a person to delete.
+pub fn left_behind(namespace: &str) -> String {
+    format!(
+        "nothing is open, and what was changed for the duration is restored. The history stays; to delete it too:\n  \
+         kubectl -n {namespace} delete configmap,lease -l app.kubernetes.io/name=osd-migrate"
+    )
+}
+
+fn count<T>(things: &[T], name: &str) -> String {
+    format!("{} {name}{}", things.len(), if things.len() == 1 { "" } else { "s" })
+}
+
+fn joined(osds: &[OsdId]) -> String {
+    osds.iter().map(OsdId::to_string).collect::<Vec<_>>().join(", ")
+}

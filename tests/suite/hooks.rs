@@ -1,0 +1,106 @@
+//! What Helm's hooks decide and say: an upgrade is refused while legacy OSDs are there, an uninstall while records are open.
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::classify::Refusal;
+use osd_migrate::domain::next::{Next, Summary};
+use osd_migrate::domain::osd::{Kind, NodeName, OsdId};
+use osd_migrate::domain::preflight::{Preflight, preflight};
+use osd_migrate::show;
+
+use crate::support::build::{BY_HAND, FILESTORE, World, encrypted};
+use crate::support::check;
+
+/// A third OSD, as wanted.
+const RAW: OsdId = OsdId(5);
+
+fn of(world: &World) -> Preflight {
+    preflight(&world.ledger, &world.seen)
+}
+
+fn legacy(world: &World) -> Vec<(OsdId, Kind)> {
+    of(world).legacy.into_iter().map(|(osd, _, kind)| (osd, kind)).collect()
+}
+
+#[test]
+fn an_upgrade_is_refused_while_legacy_osds_are_there_and_each_is_named_with_the_way_out() {
+    let world = World::new();
+    let found = of(&world);
+    assert!(!found.passes());
+    assert_eq!(legacy(&world), [(BY_HAND, Kind::BluestoreByHand), (FILESTORE, Kind::FilestorePartition)]);
+    let said = show::preflight(&found, "rook-ceph");
+    for part in [
+        "2 legacy OSDs",
+        "  osd.0 on h1: ",
+        "  osd.2 on h2: ",
+        "kubectl -n rook-ceph create job --from=cronjob/osd-migrate",
+        "--set preflight.enabled=false",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 120), "{said}");
+}
+
+#[test]
+fn a_legacy_osd_that_this_version_does_not_migrate_stands_in_the_way_too() {
+    let held = World::new().with(|w| w.daemon(BY_HAND).held_by_others = Some("replacement".to_owned()));
+    assert!(legacy(&held).iter().any(|(osd, _)| *osd == BY_HAND));
+}
+
+#[test]
+fn one_that_is_made_as_today_and_not_as_declared_does_not() {
+    let world = World::new().with(|w| {
+        w.seen.ceph.slots.retain(|osd, _| ![BY_HAND, FILESTORE].contains(osd));
+        w.seen.kube.declaration.storage = encrypted();
+    });
+    assert!(of(&world).passes());
+    assert!(show::preflight(&of(&world), "rook-ceph").contains("no legacy OSDs"));
+}
+
+#[test]
+fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() {
+    let world = World::recorded(BY_HAND).with(|w| drop(w.seen.ceph.slots.remove(&FILESTORE)));
+    assert_eq!((of(&world).open, of(&world).legacy), (vec![BY_HAND], Vec::new()));
+    assert!(!of(&world).passes());
+    let down = World::new().with(|w| {
+        w.seen.ceph.slots.retain(|osd, _| ![BY_HAND, FILESTORE].contains(osd));
+        w.seen.kube.nodes.remove(&NodeName("h3".to_owned()));
+    });
+    assert!(of(&down).unknown.contains(&(RAW, Refusal::NoNode("h3".to_owned()))));
+    assert!(of(&down).passes());
+    assert!(show::preflight(&of(&down), "rook-ceph").contains("osd.5: its node h3 is not in the cluster"));
+}
+
+#[test]
+fn an_uninstall_is_refused_while_a_record_is_open() {
+    assert_eq!(show::still_open(&World::new().ledger, "rook-ceph"), None);
+    let open = show::still_open(&World::stopped(BY_HAND).ledger, "rook-ceph").unwrap();
+    for part in ["being migrated: osd.0", "osd-migrate cancel", "--no-hooks"] {
+        assert!(open.contains(part), "{part}: {open}");
+    }
+}
+
+#[test]
+fn an_uninstall_begins_nothing_hands_back_what_is_not_stopped_and_takes_the_fence_down() {
+    let leaves = |w: &mut World| w.policy.leaves = true;
+    let fence = |w: &mut World| {
+        w.ledger.run.fence = Some("osd-migrate-x".to_owned());
+        w.seen.kube.fence = Some("osd-migrate-x".to_owned());
+    };
+    check!(World::new().plan(), Next::Save { .. });
+    let cancelled = |summary: &Summary| summary.cancelled && summary.unconfirmed.is_empty();
+    check!(World::new().with(leaves).plan(), Next::Finished(summary) if cancelled(summary));
+    let fenced = World::new().with(leaves).with(fence);
+    check!(fenced.plan(), Next::Do(Act::Unfence { value }) if value == "osd-migrate-x");
+    let down = fenced.with(|w| w.seen.kube.fence = None).saved("unfenced");
+    check!(down.plan(), Next::Finished(summary) if cancelled(summary));
+    // One that was recorded and not stopped is given up; one that is stopped is finished.
+    assert_eq!(World::proven(BY_HAND).with(leaves).plan(), World::proven(BY_HAND).with(withdrawn).plan());
+    assert_eq!(World::stopped(BY_HAND).with(leaves).plan(), World::stopped(BY_HAND).plan());
+}
+
+fn withdrawn(world: &mut World) {
+    world.seen.kube.order = Some(osd_migrate::domain::observation::Order {
+        kind: osd_migrate::domain::observation::OrderKind::Cancel,
+        since: None,
+    });
+}
