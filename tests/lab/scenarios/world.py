@@ -60,7 +60,7 @@ class World:
             raise RuntimeError(f"lab {' '.join(args)}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-3000:]}")
         return done
 
-    def up(self, layout=None, osds=None, uml=False, release=None, osd_release=None):
+    def up(self, layout=None, osds=None, uml=False, release=None, osd_release=None, manifests=True):
         self.say("lab up")
         options = {"--layout": layout, "--osds": osds, "--release": release, "--osd-release": osd_release}
         given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
@@ -72,7 +72,8 @@ class World:
         # It makes upmaps of its own whenever the PGs are clean; here they must be the same before and after.
         if release != "18.2":  # Debian's can't load the module
             self.lab("ceph", "balancer", "off")
-        self.apply_job()
+        if manifests:
+            self.apply_job()
         self.say("lab is up, image is in")
 
     def down(self):
@@ -111,7 +112,7 @@ class World:
         for name in sorted(os.listdir(JOB_DIR)):
             with open(os.path.join(JOB_DIR, name), encoding="utf-8") as file:
                 text = file.read()
-            text = text.replace("image: osd-migrate:dev", "image: lab.local/osd-migrate:dev")
+            text = re.sub(r'image: "osd-migrate:[^"]*"', "image: lab.local/osd-migrate:dev", text)
             text = text.replace("hostNetwork: false", "hostNetwork: true")
             self.kubectl("apply", "-f", "-", stdin=text)
 

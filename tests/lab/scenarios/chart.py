@@ -1,0 +1,208 @@
+"""The chart by a real Helm, its hooks really run, and the three doors: each brings one OSD to the declared storage. What the
+accounts may and may not do; what an uninstall refuses, and what it leaves."""
+import glob
+import json
+import os
+import re
+import time
+
+from .world import HERE, NAMESPACE
+
+CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
+OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNetwork=true"]
+CONFIRMED = "run.confirmation=yes-really-migrate-osds"
+UNCHECKED = "preflight.enabled=false"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
+
+
+def run(world):
+    world.up(manifests=False)
+    world.lab("write", "100")
+    world.adorn()
+    before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
+
+    helm(world, "install")
+    assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "a run may start by itself"
+    rights(world)
+    restricted(world)
+    preflight_refuses(world)
+    by_upgrade(world)
+    by_kubectl(world)
+    by_schedule(world)
+    world.expect_migrated(before, fsids, [0, 1, 5])
+    world.expect_calm(epoch)
+    preflight_passes(world)
+    gone(world)
+    forbidden(world)
+
+
+def helm(world, *args, values=(), code=0):
+    """`helm ARGS`; for install and upgrade with what the lab needs, and these values. What it printed."""
+    words = [*args, "osd-migrate"]
+    if args[0] in ("install", "upgrade"):
+        words += [CHART, *(word for value in (*OF_THE_LAB, *values) for word in ("--set", value))]
+    found = glob.glob(os.path.expanduser("~/.cache/osd-migrate/helm-*/helm"))
+    assert found, "no Helm: build/install helm"
+    began = time.monotonic()
+    done = world.lab("net", "env", f"HELM_CACHE_HOME={world.folder()}/helm", sorted(found)[-1], "-n", NAMESPACE, *words, check=False)
+    text = done.stdout + done.stderr
+    assert (done.returncode != 0) == (code != 0), f"helm {' '.join(words)}: exit {done.returncode}\n{text[-3000:]}"
+    world.say(f"helm {args[0]} {' '.join(values)}: exit {done.returncode}, {time.monotonic() - began:.1f} s")
+    return text
+
+
+def rights(world):
+    """`kubectl auth can-i` of what must not be: whoever has the token has no more than the Role says."""
+    table = [
+        ("get", "secrets/rook-ceph-mon", "yes"),
+        ("get", "secrets/other", "no"),
+        ("list", "secrets", "no"),
+        ("create", "pods", "no"),
+        ("create", "pods/exec", "no"),
+        ("delete", "nodes", "no"),
+        ("delete", "cephclusters.ceph.rook.io/rook-ceph", "no"),
+        ("update", "cronjobs.batch", "no"),
+        ("create", "clusterrolebindings.rbac.authorization.k8s.io", "no"),
+        ("delete", "persistentvolumeclaims", "no"),
+        ("delete", "namespaces", "no"),
+    ]
+    for verb, what, expected in table:
+        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={ACCOUNT}", check=False).stdout.strip()
+        assert said == expected, f"{verb} {what}: {said}"
+    for verb, what in [("get", "configmaps"), ("get", "secrets/rook-ceph-mon"), ("list", "pods"), ("create", "jobs.batch")]:
+        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={ACCOUNT}-node", check=False).stdout.strip()
+        assert said == "no", f"the agents may {verb} {what}"
+    world.say(f"rights: {len(table)} of the runner, 4 of the agents, as the table says")
+
+
+def restricted(world):
+    """The runner's pod, as the chart has it without the lab's host network, is let in where the restricted profile is enforced."""
+    world.lab("kubectl", "create", "namespace", "restricted")
+    world.lab("kubectl", "label", "namespace", "restricted", "pod-security.kubernetes.io/enforce=restricted")
+    world.lab("kubectl", "-n", "restricted", "create", "serviceaccount", "osd-migrate")
+    spec = world.get("cronjob", "osd-migrate")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    spec["hostNetwork"], spec["dnsPolicy"] = False, "ClusterFirst"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "runner"}, "spec": spec}
+    enter = lambda pod: world.lab("kubectl", "-n", "restricted", "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod), check=False)  # noqa: E731
+    let_in = enter(pod)
+    assert let_in.returncode == 0, let_in.stderr
+    spec["containers"][0]["securityContext"]["privileged"] = True
+    spec["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    kept_out = enter(pod)
+    assert kept_out.returncode != 0 and "violates PodSecurity" in kept_out.stderr, kept_out
+    world.lab("kubectl", "delete", "namespace", "restricted", "--wait=false")
+    world.say("the runner's pod meets the restricted profile")
+
+
+def preflight_refuses(world):
+    revision = helm_revision(world)
+    said = helm(world, "upgrade", code=1)
+    assert "pre-upgrade hooks failed" in said and world.result("osd-migrate-preflight") == ("Failed", 3), said
+    for word in ["3 legacy OSDs", "osd.0 on h1", "osd.1 on h2", "osd.5 on h3", "create job --from=cronjob/osd-migrate", UNCHECKED]:
+        assert word in said, f"`{word}` is not in what Helm prints:\n{said}"
+    left = [kind for kind in ("serviceaccount", "role", "rolebinding") if world.get(kind, "osd-migrate-preflight")]
+    assert helm_revision(world) == revision + 1 and not world.closed()
+    world.say(f"preflight: refused, and names all three; of its account is left: {left}")
+
+
+def helm_revision(world):
+    secrets = [item["metadata"]["labels"] for item in world.get("secrets", "-l", "owner=helm,name=osd-migrate")["items"]]
+    return max(int(labels["version"]) for labels in secrets)
+
+
+def stopped(world, osd):
+    return any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"])
+
+
+def by_upgrade(world):
+    """Door: Helm. The hook makes the Job and returns; an upgrade meanwhile leaves it running; an uninstall is refused."""
+    began = time.monotonic()
+    helm(world, "upgrade", values=["start.enabled=true", CONFIRMED, UNCHECKED, "run.select={osd.0}"])
+    job = f"osd-migrate-r{helm_revision(world)}"
+    assert world.result(job) is None, "Helm waited for the run"
+    world.say(f"helm returned after {time.monotonic() - began:.1f} s, {job} runs")
+    world.until("osd.0 to be stopped", 90, lambda: stopped(world, 0))
+    uid = world.get("job", job)["metadata"]["uid"]
+    pods = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
+    refused = helm(world, "uninstall", code=1)
+    assert "job osd-migrate-uninstall failed" in refused and world.get("cronjob", "osd-migrate"), refused
+    assert "being migrated: osd.0" in refused and "osd-migrate cancel" in refused, f"Helm does not say why: {refused}"
+    world.delete("osd-migrate-uninstall")
+    helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}"])
+    assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    there = world.get("job", job)
+    now = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
+    assert there["metadata"]["uid"] == uid and now == pods, f"the run was disturbed: pods {pods}, then {now}"
+    assert [record["osd"] for record in world.closed()] == [0], world.closed()
+    world.say("door 1, helm upgrade: osd.0 is migrated, the upgrade in between left the run alone")
+
+
+def by_kubectl(world):
+    job = world.start("by-hand")
+    assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
+    world.say("door 2, kubectl create job: osd.1 is migrated")
+
+
+def scheduled(world):
+    """Jobs that the schedule made, the oldest first."""
+    of = [job for job in world.get("jobs")["items"] if "batch.kubernetes.io/cronjob-scheduled-timestamp" in job["metadata"].get("annotations", {})]
+    return [job["metadata"]["name"] for job in sorted(of, key=lambda job: job["metadata"]["creationTimestamp"])]
+
+
+def by_schedule(world):
+    """Door: the schedule. Not confirmed it reports, and ends well; confirmed it mends."""
+    helm(world, "upgrade", values=["schedule=* * * * *", UNCHECKED])
+    report = world.until("the schedule to start a run", 90, lambda: scheduled(world))[-1]
+    assert world.wait_for(report, 60) == ("Complete", 0), world.log(report)
+    log = world.log(report)
+    assert "not confirmed" in log and "osd.5" in log and len(world.closed()) == 2, log
+    helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED])
+    known = scheduled(world)
+    mend = world.until("the schedule to start a confirmed run", 90, lambda: [name for name in scheduled(world) if name not in known])[0]
+    world.until("osd.5 to be stopped", 120, lambda: stopped(world, 5))
+    helm(world, "upgrade", values=[UNCHECKED])  # no second tick while this is looked at
+    assert world.wait_for(mend, 300) == ("Complete", 0), world.log(mend)
+    assert [record["osd"] for record in world.closed()] == [0, 1, 5], world.closed()
+    world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated")
+
+
+def preflight_passes(world):
+    helm(world, "upgrade")
+    assert not world.get("job", "osd-migrate-preflight"), "a hook that succeeded is still there"
+    for kind in ("serviceaccount", "role", "rolebinding"):
+        assert not world.get(kind, "osd-migrate-preflight"), f"the preflight's {kind} is still there"
+    world.say("preflight: passes, and leaves nothing")
+
+
+def gone(world):
+    said = helm(world, "uninstall")
+    assert "uninstalled" in said, said
+    time.sleep(2)
+    kinds = "cronjobs,jobs,serviceaccounts,roles,rolebindings,leases,configmaps,secrets"
+    left = [f"{item['kind']}/{item['metadata']['name']}" for item in world.get(kinds)["items"]]
+    left = sorted(name for name in left if "osd-migrate" in name)
+    allowed = r"ConfigMap/osd-migrate-(ledger|status|control|history-\d+)|Lease/osd-migrate"
+    assert all(re.fullmatch(allowed, name) for name in left), left
+    cluster = world.lab("kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name").stdout
+    assert "osd-migrate" not in cluster, cluster
+    world.say(f"uninstalled; for a person to delete: {', '.join(left)}")
+
+
+def forbidden(world):
+    """Nothing that an account of ours asked for was refused: the Roles are large enough."""
+    asked, refused = 0, []
+    with open(os.path.join(world.folder(), "audit.log"), encoding="utf-8") as log:
+        for line in log:
+            if ":osd-migrate" not in line:
+                continue
+            entry = json.loads(line)
+            user = entry["user"]["username"]
+            if not user.startswith(ACCOUNT) or entry.get("userAgent", "").startswith("kubectl"):
+                continue
+            asked += 1
+            if entry.get("responseStatus", {}).get("code") == 403:
+                refused.append((user.split(":")[-1], entry["verb"], entry["requestURI"]))
+    assert asked > 100, f"the audit log shows {asked} requests of ours"
+    assert not refused, refused
+    world.say(f"{asked} requests of our accounts, none was refused")
