@@ -17,6 +17,7 @@
 //! | `looks` | `plan --look`: the nodes' disks outside of a run |
 //! | `live` | joins the two adapters to fulfil it |
 //! | `report`, `tell` | what happened, as data; told as log, event and status |
+//! | `announce` | what of it becomes an event of Kubernetes |
 //! | `show` | tables and JSON of `plan` and `status` |
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
@@ -26,6 +27,7 @@
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
 //! | `drill` | test builds only: stops the process at a named place |
 
+pub mod announce;
 pub mod ceph;
 pub mod cli;
 pub mod domain;

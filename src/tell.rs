@@ -1,7 +1,8 @@
 //! Tells a run's events: log lines on stderr, `status` for those who look from outside, Kubernetes events for `describe`.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::announce::{Announcement, announced, standing};
 use crate::domain::ledger::NodeStatus;
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
@@ -12,6 +13,9 @@ use crate::report::{Event, Said};
 /// The status ConfigMap is written so often at most, unless something was done.
 const STATUS_SECONDS: i64 = 10;
 
+/// What stands is published again so often: an API server keeps events for an hour (`--event-ttl`).
+const REPEAT_MINUTES: i64 = 50;
+
 /// A wait that goes on is said again so often.
 const REMIND_SECONDS: i64 = 60;
 
@@ -19,6 +23,11 @@ const REMIND_SECONDS: i64 = 60;
 pub struct Teller {
     k8s: std::sync::Arc<K8s>,
     about: Option<About>,
+    /// The CephCluster, looked up when it is first told of.
+    cluster: Option<About>,
+    /// Something was done or saved.
+    has_acted: bool,
+    repeated_at: Option<DateTime<Utc>>,
     said: String,
     said_at: DateTime<Utc>,
     /// Since when it has been the same.
@@ -33,6 +42,9 @@ impl Teller {
         Self {
             k8s,
             about,
+            cluster: None,
+            has_acted: false,
+            repeated_at: None,
             said: String::new(),
             said_at: DateTime::UNIX_EPOCH,
             since: DateTime::UNIX_EPOCH,
@@ -55,6 +67,38 @@ impl Teller {
         news
     }
 
+    /// Publishes what is to be told, about our Job and about the CephCluster; and once more what stands, before Kubernetes
+    /// forgets it. A run that did nothing is quiet.
+    async fn announce(&mut self, event: &Event<'_>, text: &str, now: DateTime<Utc>) {
+        self.has_acted |= matches!(event, Event::Done(_) | Event::Saved { .. });
+        if let Some(announcement) = announced(event)
+            && (self.has_acted || announcement.kind == EventType::Warning)
+        {
+            self.publish(&announcement, now).await;
+        }
+        if let Event::Waiting { ledger, .. } = event
+            && self.has_acted
+            && (now - *self.repeated_at.get_or_insert(now)).num_minutes() >= REPEAT_MINUTES
+        {
+            self.repeated_at = Some(now);
+            // Their names are made of the time.
+            let times = (0..).map(|n| now + TimeDelta::microseconds(n));
+            for (announcement, at) in standing(text, ledger).iter().zip(times) {
+                self.publish(announcement, at).await;
+            }
+        }
+    }
+
+    async fn publish(&mut self, announcement: &Announcement, at: DateTime<Utc>) {
+        if self.cluster.is_none() {
+            self.cluster = self.k8s.about_cluster().await.ok();
+        }
+        let Announcement { kind, reason, note } = announcement;
+        for about in self.about.iter().chain(&self.cluster) {
+            self.k8s.publish(about, *kind, reason, note, at).await;
+        }
+    }
+
     async fn write_status(&mut self, event: &Event<'_>, now: DateTime<Utc>) {
         let at_once = matches!(event, Event::Finished(_) | Event::Halted(_));
         if !at_once && (now - self.written_at).num_seconds() < STATUS_SECONDS {
@@ -65,26 +109,6 @@ impl Teller {
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }
-    }
-}
-
-/// Reason of the Kubernetes event, past tense; none for what is only logged.
-fn reason(event: &Event<'_>) -> Option<&'static str> {
-    match event {
-        Event::Saved { why: Saving::Record, .. } => Some("OsdRecorded"),
-        Event::Saved { why: Saving::Closed, .. } => Some("OsdMigrated"),
-        Event::Saved { why: Saving::New, .. } => Some("OsdPrepared"),
-        Event::Saved { why: Saving::Quarantine { .. }, .. } => Some("OsdQuarantined"),
-        Event::Done(crate::domain::act::Act::Destroy { .. }) => Some("OsdDestroyed"),
-        Event::Halted(_) => Some("MigrationHalted"),
-        Event::Saved { .. }
-        | Event::Conflict
-        | Event::Done(_)
-        | Event::NotDone { .. }
-        | Event::Blind(_)
-        | Event::Waiting { .. }
-        | Event::Lease(_)
-        | Event::Finished(_) => None,
     }
 }
 
@@ -132,10 +156,6 @@ impl Audience for Teller {
                 }
             }
         }
-        if let (Some(reason), Some(about)) = (reason(&event), &self.about) {
-            let bad = matches!(event, Event::Halted(_) | Event::Saved { why: Saving::Quarantine { .. }, .. });
-            let kind = if bad { EventType::Warning } else { EventType::Normal };
-            self.k8s.publish(about, kind, reason, &text, now).await;
-        }
+        self.announce(&event, &text, now).await;
     }
 }

@@ -12,7 +12,7 @@ use crate::domain::policy::Declaration;
 
 use self::storage::is_true;
 use super::kind::Kind;
-use super::{K8s, K8sError};
+use super::{About, K8s, K8sError};
 
 /// Rook's label: where it is on a CephCluster, whatever its value, Rook (1.20 and later) begins no reconcile of it.
 pub const FENCE: &str = "ceph.rook.io/do-not-reconcile";
@@ -48,6 +48,11 @@ impl K8s {
                 Err(K8sError::SeveralCephClusters { namespace, names })
             }
         }
+    }
+
+    /// The CephCluster as an event names it.
+    pub async fn about_cluster(&self) -> Result<About, K8sError> {
+        Ok(About::cluster(&declaration(&self.ceph_cluster().await?)?))
     }
 
     /// Puts the fence, if there is none and nobody wrote the CephCluster since `version`: a runner that was frozen would put

@@ -193,6 +193,26 @@ async fn the_fence_is_a_json_patch_with_a_test() {
 }
 
 #[tokio::test]
+async fn an_event_about_the_cluster_names_it_with_its_uid() {
+    let mut seen = cluster(&json!({}));
+    seen["spec"] = json!({"dataDirHostPath": "/var/lib/rook"});
+    let post = "POST /api/v1/namespaces/rook-ceph/events?&fieldManager=osd-migrate";
+    let script = vec![
+        on(CLUSTERS, 200, list(&[seen])),
+        on(post, 201, json!({"metadata": {}, "involvedObject": {}})).with(|body| {
+            let about = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "name": "c", "uid": "c-uid",
+                "namespace": "rook-ceph"});
+            assert_eq!((&body["involvedObject"], &body["reason"]), (&about, &json!("OsdMigrated")));
+        }),
+    ];
+    play(script, async |k8s| {
+        let about = k8s.about_cluster().await.unwrap();
+        k8s.publish(&about, EventType::Normal, "OsdMigrated", "text", DateTime::UNIX_EPOCH).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
     let theirs = || vec![on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "by-hand"}))]))];
     for result in [

@@ -1,0 +1,158 @@
+//! What Kubernetes is told of a run, for `kubectl describe` of its Job and of the CephCluster: few events, each a sentence that
+//! stands alone.
+
+use crate::domain::act::Act;
+use crate::domain::ledger::{Door, Ledger, Record};
+use crate::domain::next::Saving;
+use crate::domain::osd::OsdId;
+use crate::k8s::EventType;
+use crate::report::Event;
+
+/// One event of Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// Whether somebody should look.
+    pub kind: EventType,
+    /// One word in past tense.
+    pub reason: &'static str,
+    /// A sentence.
+    pub note: String,
+}
+
+/// Every reason that there is.
+pub const REASONS: [&str; 9] = [
+    OSD_RECORDED,
+    OSD_STOPPED,
+    OSD_DESTROYED,
+    OSD_PREPARED,
+    OSD_MIGRATED,
+    OSD_QUARANTINED,
+    MIGRATION_PROGRESSED,
+    MIGRATION_HALTED,
+    MIGRATION_FINISHED,
+];
+
+const OSD_RECORDED: &str = "OsdRecorded";
+const OSD_STOPPED: &str = "OsdStopped";
+const OSD_DESTROYED: &str = "OsdDestroyed";
+const OSD_PREPARED: &str = "OsdPrepared";
+const OSD_MIGRATED: &str = "OsdMigrated";
+const OSD_QUARANTINED: &str = "OsdQuarantined";
+const MIGRATION_PROGRESSED: &str = "MigrationProgressed";
+const MIGRATION_HALTED: &str = "MigrationHalted";
+const MIGRATION_FINISHED: &str = "MigrationFinished";
+
+/// What an event of a run is told as; none for what is only logged.
+pub fn announced(event: &Event<'_>) -> Option<Announcement> {
+    let normal = |reason, note: String| Some(Announcement { kind: EventType::Normal, reason, note });
+    let warning = |reason, note: String| Some(Announcement { kind: EventType::Warning, reason, note });
+    match event {
+        Event::Saved { osd: Some(osd), why, ledger } => match why {
+            Saving::Record => ledger.records.get(osd).and_then(|record| normal(OSD_RECORDED, begun(record))),
+            Saving::New => {
+                normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is started now"))
+            }
+            Saving::Closed => {
+                normal(OSD_MIGRATED, format!("{osd} is as declared; every PG that it holds is active+clean"))
+            }
+            Saving::Quarantine { why } => warning(OSD_QUARANTINED, left_alone(*osd, why)),
+            Saving::Withdrawn
+            | Saving::Purged
+            | Saving::Attempt { .. }
+            | Saving::Proof
+            | Saving::Stop
+            | Saving::PgsGone { .. }
+            | Saving::TurnBack { .. }
+            | Saving::Barred
+            | Saving::Fence
+            | Saving::Unfenced
+            | Saving::Up
+            | Saving::UpmapsLost
+            | Saving::Upmaps
+            | Saving::UpmapsDone { .. }
+            | Saving::Closing
+            | Saving::Uncleared { .. }
+            | Saving::Node { .. } => None,
+        },
+        Event::Done(Act::Stop { osd, .. }) => {
+            normal(OSD_STOPPED, format!("{osd} was stopped: its data lacks a copy until it is filled again"))
+        }
+        Event::Done(Act::Destroy { osd, fsid, .. }) => {
+            normal(OSD_DESTROYED, format!("{osd}: the old OSD {fsid} was destroyed; its id and place stay"))
+        }
+        Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
+        Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),
+        Event::Saved { .. }
+        | Event::Conflict
+        | Event::Done(_)
+        | Event::NotDone { .. }
+        | Event::Blind(_)
+        | Event::Waiting { .. }
+        | Event::Lease(_) => None,
+    }
+}
+
+/// What is told again and again while a run lasts, for events are kept for an hour only: where it stands, and what is wrong.
+pub fn standing(text: &str, ledger: &Ledger) -> Vec<Announcement> {
+    let progressed =
+        Announcement { kind: EventType::Normal, reason: MIGRATION_PROGRESSED, note: text.to_owned() };
+    let quarantined = ledger.quarantined().map(|record| Announcement {
+        kind: EventType::Warning,
+        reason: OSD_QUARANTINED,
+        note: left_alone(
+            record.osd,
+            record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str()),
+        ),
+    });
+    [progressed].into_iter().chain(quarantined).collect()
+}
+
+fn begun(record: &Record) -> String {
+    let Record { osd, node, class, target, .. } = record;
+    match record.door {
+        Door::New { .. } => format!("{osd} is made on node {node}: {target}, on a free disk"),
+        Door::InPlace | Door::Directory { .. } => {
+            format!("{osd} on node {node} is migrated: {class}; it becomes {target}")
+        }
+    }
+}
+
+fn left_alone(osd: OsdId, why: &str) -> String {
+    format!("{osd} was left alone: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::next::Summary;
+
+    #[test]
+    fn reasons_are_words_in_past_tense_and_no_two_are_the_same() {
+        let mut sorted = REASONS.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), REASONS.len());
+        for reason in REASONS {
+            assert!(reason.ends_with("ed") && reason.chars().all(|c| c.is_ascii_alphabetic()), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_a_warning_and_waits_are_no_events() {
+        let quarantine = Saving::Quarantine { why: "the disk is gone".to_owned() };
+        let event = Event::Saved { osd: Some(OsdId(3)), why: &quarantine, ledger: &Ledger::default() };
+        let told = announced(&event).unwrap();
+        assert_eq!((told.kind, told.reason), (EventType::Warning, "OsdQuarantined"));
+        assert_eq!(told.note, "osd.3 was left alone: the disk is gone");
+        let end = announced(&Event::Finished(&Summary::default())).unwrap();
+        assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
+        assert_eq!(announced(&Event::Blind("no mon")), None);
+    }
+
+    #[test]
+    fn what_stands_is_told_again_with_what_was_left_alone() {
+        let told = standing("osd.1 fills", &Ledger::default());
+        assert_eq!(told.iter().map(|a| a.reason).collect::<Vec<_>>(), ["MigrationProgressed"]);
+        assert_eq!(told[0].note, "osd.1 fills");
+    }
+}
