@@ -1,0 +1,3 @@
+"""What is tried on the lab, one file each."""
+
+NAMESPACE = "rook-ceph"

@@ -6,13 +6,13 @@ import os
 import re
 import time
 
-from .world import HERE, NAMESPACE
+from . import NAMESPACE, rights
+from .world import HERE
 
 CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
 OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNetwork=true"]
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 UNCHECKED = "preflight.enabled=false"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 
 
 def run(world):
@@ -21,9 +21,10 @@ def run(world):
     world.adorn()
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
 
+    umbrella(world)
     helm(world, "install")
     assert world.get("cronjob", "osd-migrate")["spec"]["suspend"], "a run may start by itself"
-    rights(world)
+    can_i(world)
     restricted(world)
     preflight_refuses(world)
     by_upgrade(world)
@@ -31,27 +32,56 @@ def run(world):
     by_schedule(world)
     world.expect_migrated(before, fsids, [0, 1, 5])
     world.expect_calm(epoch)
+    events(world)
     preflight_passes(world)
     gone(world)
     forbidden(world)
 
 
-def helm(world, *args, values=(), code=0):
-    """`helm ARGS`; for install and upgrade with what the lab needs, and these values. What it printed."""
-    words = [*args, "osd-migrate"]
-    if args[0] in ("install", "upgrade"):
+def helm(world, verb, values=(), code=0):
+    """`helm VERB` of the release; for install and upgrade with what the lab needs, and these values. What it printed."""
+    began, words = time.monotonic(), [verb, "osd-migrate"]
+    if verb != "uninstall":
         words += [CHART, *(word for value in (*OF_THE_LAB, *values) for word in ("--set", value))]
-    found = glob.glob(os.path.expanduser("~/.cache/osd-migrate/helm-*/helm"))
-    assert found, "no Helm: build/install helm"
-    began = time.monotonic()
-    done = world.lab("net", "env", f"HELM_CACHE_HOME={world.folder()}/helm", sorted(found)[-1], "-n", NAMESPACE, *words, check=False)
-    text = done.stdout + done.stderr
-    assert (done.returncode != 0) == (code != 0), f"helm {' '.join(words)}: exit {done.returncode}\n{text[-3000:]}"
-    world.say(f"helm {args[0]} {' '.join(values)}: exit {done.returncode}, {time.monotonic() - began:.1f} s")
+    text = run_helm(world, *words, code=code)
+    world.say(f"helm {verb} {' '.join(values)}: {'refused' if code else 'done'} in {time.monotonic() - began:.1f} s")
     return text
 
 
-def rights(world):
+def run_helm(world, *words, code=0):
+    found = sorted(glob.glob(os.path.expanduser("~/.cache/osd-migrate/helm-*/helm")))
+    assert found, "no Helm: build/install helm"
+    done = world.lab("net", "env", f"HELM_CACHE_HOME={world.folder()}/helm", found[-1], "-n", NAMESPACE, *words, check=False)
+    text = done.stdout + done.stderr
+    assert (done.returncode != 0) == (code != 0), f"helm {' '.join(words)}: exit {done.returncode}\n{text[-3000:]}"
+    return text
+
+
+def umbrella(world):
+    """As a part of a chart of charts: its preflight guards what else is in it, here a stand-in for Rook's own chart."""
+    folder = os.path.join(world.folder(), "umbrella")
+    os.makedirs(os.path.join(folder, "templates"), exist_ok=True)
+    part = {"name": "osd-migrate", "version": "0.1.0", "repository": f"file://{os.path.realpath(CHART)}"}
+    chart = {"apiVersion": "v2", "name": "storage", "version": "1.0.0", "dependencies": [part]}
+    rook = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rook"}, "data": {"version": "{{ .Values.rook }}"}}
+    for path, text in (("Chart.yaml", chart), ("templates/rook.yaml", rook), ("values.yaml", {"rook": "old"})):
+        with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+            json.dump(text, file)
+    run_helm(world, "dependency", "build", "--skip-refresh", folder)
+    values = [word for value in OF_THE_LAB for word in ("--set", f"osd-migrate.{value}")]
+    run_helm(world, "install", "storage", folder, *values)
+    said = run_helm(world, "upgrade", "storage", folder, *values, "--set", "rook=new", code=1)
+    assert "3 legacy OSDs" in said and "pre-upgrade" in said, said
+    version = lambda: world.get("configmap", "rook")["data"]["version"]  # noqa: E731
+    assert version() == "old", "the upgrade went on"
+    run_helm(world, "upgrade", "storage", folder, *values, "--set", "rook=new,osd-migrate.preflight.enabled=false")
+    assert version() == "new"
+    run_helm(world, "uninstall", "storage")
+    world.delete("osd-migrate-preflight")
+    world.say("as a part of an umbrella chart it keeps the rest from being upgraded, until it is told not to")
+
+
+def can_i(world):
     """`kubectl auth can-i` of what must not be: whoever has the token has no more than the Role says."""
     table = [
         ("get", "secrets/rook-ceph-mon", "yes"),
@@ -67,10 +97,10 @@ def rights(world):
         ("delete", "namespaces", "no"),
     ]
     for verb, what, expected in table:
-        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={ACCOUNT}", check=False).stdout.strip()
+        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={rights.PREFIX}", check=False).stdout.strip()
         assert said == expected, f"{verb} {what}: {said}"
     for verb, what in [("get", "configmaps"), ("get", "secrets/rook-ceph-mon"), ("list", "pods"), ("create", "jobs.batch")]:
-        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={ACCOUNT}-node", check=False).stdout.strip()
+        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={rights.PREFIX}-node", check=False).stdout.strip()
         assert said == "no", f"the agents may {verb} {what}"
     world.say(f"rights: {len(table)} of the runner, 4 of the agents, as the table says")
 
@@ -102,6 +132,7 @@ def preflight_refuses(world):
         assert word in said, f"`{word}` is not in what Helm prints:\n{said}"
     left = [kind for kind in ("serviceaccount", "role", "rolebinding") if world.get(kind, "osd-migrate-preflight")]
     assert helm_revision(world) == revision + 1 and not world.closed()
+    world.delete("osd-migrate-preflight")
     world.say(f"preflight: refused, and names all three; of its account is left: {left}")
 
 
@@ -128,6 +159,8 @@ def by_upgrade(world):
     assert "job osd-migrate-uninstall failed" in refused and world.get("cronjob", "osd-migrate"), refused
     assert "being migrated: osd.0" in refused and "osd-migrate cancel" in refused, f"Helm does not say why: {refused}"
     world.delete("osd-migrate-uninstall")
+    # Helm takes it for half uninstalled from now on; nothing of it was deleted.
+    run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
     helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}"])
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     there = world.get("job", job)
@@ -164,7 +197,22 @@ def by_schedule(world):
     helm(world, "upgrade", values=[UNCHECKED])  # no second tick while this is looked at
     assert world.wait_for(mend, 300) == ("Complete", 0), world.log(mend)
     assert [record["osd"] for record in world.closed()] == [0, 1, 5], world.closed()
+    for job in scheduled(world):
+        world.delete(job)
     world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated")
+
+
+def events(world):
+    """`kubectl describe` of the Job and of the CephCluster tells what became of each OSD."""
+    story = ["OsdRecorded", "OsdStopped", "OsdDestroyed", "OsdPrepared", "OsdMigrated", "MigrationFinished"]
+    for kind, name, times in (("Job", "by-hand", 1), ("CephCluster", "rook-ceph", 3)):
+        found = [e for e in world.get("events")["items"] if e["involvedObject"].get("kind") == kind and e["involvedObject"]["name"] == name]
+        ours = sorted((e for e in found if e.get("reportingComponent") == "osd-migrate.io/runner"), key=lambda e: e["eventTime"])
+        reasons = [e["reason"] for e in ours]
+        assert all(reasons.count(reason) == times for reason in story) and reasons[: len(story)] == story, (kind, reasons)
+        told = world.kubectl("describe", kind.lower(), name)
+        assert all(f" {e['message'][:40]}" in told for e in ours), told
+    world.say(f"events: {' '.join(story)}, of the Job and, {times} times, of the CephCluster")
 
 
 def preflight_passes(world):
@@ -191,18 +239,8 @@ def gone(world):
 
 def forbidden(world):
     """Nothing that an account of ours asked for was refused: the Roles are large enough."""
-    asked, refused = 0, []
-    with open(os.path.join(world.folder(), "audit.log"), encoding="utf-8") as log:
-        for line in log:
-            if ":osd-migrate" not in line:
-                continue
-            entry = json.loads(line)
-            user = entry["user"]["username"]
-            if not user.startswith(ACCOUNT) or entry.get("userAgent", "").startswith("kubectl"):
-                continue
-            asked += 1
-            if entry.get("responseStatus", {}).get("code") == 403:
-                refused.append((user.split(":")[-1], entry["verb"], entry["requestURI"]))
-    assert asked > 100, f"the audit log shows {asked} requests of ours"
+    done, refused = rights.asked(world)
+    accounts = {account for account, *_ in done}
+    assert accounts == {"osd-migrate", "osd-migrate-node", "osd-migrate-preflight", "osd-migrate-start"}, accounts
     assert not refused, refused
-    world.say(f"{asked} requests of our accounts, none was refused")
+    world.say(f"{len(done)} different requests of our {len(accounts)} accounts, none was refused")

@@ -6,10 +6,11 @@ import subprocess
 import sys
 import time
 
+from . import NAMESPACE, rights
+
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAB = os.path.join(HERE, "lab")
 JOB_DIR = os.path.join(HERE, "..", "..", "job")
-NAMESPACE = "rook-ceph"
 # What stays for the next run.
 KEPT = "/osd-migrate-(ledger|status|control|plan|history-[0-9]+)$"
 CONFIRMATION = {"spec": {"storage": {"migration": {"confirmation": "yes-really-migrate-osds"}}}}
@@ -20,6 +21,8 @@ class CannotRun(Exception):
 
 
 class World:
+    asked, granted = set(), set()
+
     def __init__(self, binary, seed, full=False):
         self.binary, self.seed, self.full = os.path.abspath(binary), seed, full
         self.lab_dir = os.environ.get("LAB_DIR") or os.path.join(HERE, "..", "..", ".lab")
@@ -78,6 +81,7 @@ class World:
 
     def down(self):
         """Takes the lab down; what it left behind, as text."""
+        self.collect_rights()
         for process in self.beside:
             process.kill()
             process.wait()
@@ -85,6 +89,12 @@ class World:
         self.lab("down", check=False)
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
+
+    def collect_rights(self):
+        """What our accounts may do here, and what they did: compared over all scenarios."""
+        if os.path.exists(os.path.join(self.folder(), "audit.log")):
+            World.asked |= rights.asked(self)[0]
+            World.granted |= rights.granted(self)
 
     def folder(self):
         """The lab's LAB_DIR."""

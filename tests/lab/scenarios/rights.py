@@ -1,0 +1,58 @@
+"""What the accounts of the chart may do against what they did: the API server's audit log of all scenarios, both ways."""
+import json
+import os
+import re
+
+from . import NAMESPACE
+
+PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
+# Granted, and not to be seen in a log of this lab, or only with --full; each with its reason.
+UNSEEN = {
+    ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "asked for only where the admission plugin OwnerReferencesPermissionEnforcement is on",
+}
+ONLY_FULL = {
+    ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is told to end",
+}
+
+
+def granted(world):
+    """{(account, verb, group, resource, name or None)} of the Roles that are there."""
+    found = set()
+    lists = [world.get("roles"), json.loads(world.lab("kubectl", "get", "clusterroles", "-o", "json").stdout)]
+    for role in (role for many in lists for role in many["items"]):
+        name = role["metadata"]["name"]
+        if not name.startswith("osd-migrate"):
+            continue
+        account = re.sub(f"-{NAMESPACE}", "", name)
+        for rule in role["rules"]:
+            for verb in rule["verbs"]:
+                for resource in rule["resources"]:
+                    found |= {(account, verb, rule["apiGroups"][0], resource, only) for only in rule.get("resourceNames", [None])}
+    return found
+
+
+def asked(world):
+    """(what was asked and answered: {(account, verb, group, resource, name)}, what was refused: {(the same, its job)})."""
+    done, refused = set(), set()
+    with open(os.path.join(world.folder(), "audit.log"), encoding="utf-8") as log:
+        for line in log:
+            if PREFIX not in line:
+                continue
+            entry = json.loads(line)
+            user = entry["user"]["username"]
+            if not user.startswith(PREFIX) or "impersonatedUser" in entry:
+                continue
+            ref = entry.get("objectRef", {})
+            resource = ref.get("resource", "") + (f"/{ref['subresource']}" if "subresource" in ref else "")
+            what = (user.split(":")[-1], entry["verb"], ref.get("apiGroup", ""), resource, ref.get("name"))
+            (refused if entry.get("responseStatus", {}).get("code") == 403 else done).add(what)
+    return done, refused
+
+
+def unused(may, done, full):
+    """Rights that nobody made use of."""
+    used = {what[:4] for what in done} | {what for what in done}
+    excused = set(UNSEEN) | (set() if full else set(ONLY_FULL))
+    return sorted(
+        right[:4] + (right[4] or "",) for right in may if (right if right[4] else right[:4]) not in used and right[:4] not in excused
+    )
