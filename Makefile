@@ -31,4 +31,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full binary lab-full
+	@build/stages explore-full binary image lab-full
