@@ -180,6 +180,8 @@ fn to_jiff(time: DateTime<Utc>) -> Timestamp {
 #[cfg(test)]
 mod render_new_tests;
 #[cfg(test)]
+mod rook_reads_back_tests;
+#[cfg(test)]
 mod wire_deploy_tests;
 #[cfg(test)]
 mod wire_frozen_tests;
