@@ -238,8 +238,13 @@ def gone(world):
 
 
 def forbidden(world):
-    """Nothing that an account of ours asked for was refused: the Roles are large enough."""
+    """Nothing that an account of ours asked for was refused: the Roles are large enough. That they are not too large is seen
+    after all scenarios."""
+    manifests = run_helm(world, "template", "osd-migrate", CHART, "--is-upgrade", "--set", "start.enabled=true")
+    type(world).granted |= rights.granted(world, manifests)
     done, refused = rights.asked(world)
+    needless = rights.unused(type(world).granted, done, world.full)
+    assert not [right for right in needless if right[0] in ("osd-migrate-preflight", "osd-migrate-start")], needless
     accounts = {account for account, *_ in done}
     assert accounts == {"osd-migrate", "osd-migrate-node", "osd-migrate-preflight", "osd-migrate-start"}, accounts
     assert not refused, refused

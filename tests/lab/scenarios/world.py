@@ -21,6 +21,7 @@ class CannotRun(Exception):
 
 
 class World:
+    # Of all scenarios: what our accounts asked the API server for, and what the chart grants them.
     asked, granted = set(), set()
 
     def __init__(self, binary, seed, full=False):
@@ -81,7 +82,8 @@ class World:
 
     def down(self):
         """Takes the lab down; what it left behind, as text."""
-        self.collect_rights()
+        if os.path.exists(os.path.join(self.folder(), "audit.log")):
+            World.asked |= rights.asked(self)[0]
         for process in self.beside:
             process.kill()
             process.wait()
@@ -89,12 +91,6 @@ class World:
         self.lab("down", check=False)
         left = self.lab("leftovers", check=False)
         return left.stdout + left.stderr if left.returncode else ""
-
-    def collect_rights(self):
-        """What our accounts may do here, and what they did: compared over all scenarios."""
-        if os.path.exists(os.path.join(self.folder(), "audit.log")):
-            World.asked |= rights.asked(self)[0]
-            World.granted |= rights.granted(self)
 
     def folder(self):
         """The lab's LAB_DIR."""
