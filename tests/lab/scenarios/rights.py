@@ -17,17 +17,23 @@ ONLY_FULL = {
 def granted(world, manifests):
     """{(account, verb, group, resource, name or None)} of the Roles in what the chart renders."""
     as_json = world.lab("kubectl", "-n", NAMESPACE, "create", "--dry-run=client", "-o", "json", "-f", "-", stdin=manifests).stdout
-    decoder, found, at = json.JSONDecoder(), set(), 0
-    while as_json[at:].strip():
-        role, at = decoder.raw_decode(as_json, at + len(as_json[at:]) - len(as_json[at:].lstrip()))
-        if not role["kind"].endswith("Role"):
-            continue
+    found = set()
+    for role in filter(lambda document: document["kind"].endswith("Role"), documents(as_json)):
         account = role["metadata"]["name"].replace(f"-{NAMESPACE}", "")
         for rule in role["rules"]:
             for verb in rule["verbs"]:
                 for resource in rule["resources"]:
                     found |= {(account, verb, rule["apiGroups"][0], resource, only) for only in rule.get("resourceNames", [None])}
     return found
+
+
+def documents(text):
+    """JSON documents that stand one after the other."""
+    decoder = json.JSONDecoder()
+    while text := text.lstrip():
+        document, end = decoder.raw_decode(text)
+        text = text[end:]
+        yield document
 
 
 def asked(world):
