@@ -52,9 +52,15 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             Saving::New => {
                 normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is started now"))
             }
-            Saving::Closed => {
-                normal(OSD_MIGRATED, format!("{osd} is as declared; every PG that it holds is active+clean"))
-            }
+            // Records that are given up are closed, too: this is said of those whose OSD is done.
+            Saving::Closing => normal(OSD_MIGRATED, done(*osd)),
+            Saving::Uncleared { path, node, why } => warning(
+                OSD_MIGRATED,
+                format!(
+                    "{}; its old directory {path} on node {node} could not be removed: {why}",
+                    done(*osd)
+                ),
+            ),
             Saving::Quarantine { why } => warning(OSD_QUARANTINED, left_alone(*osd, why)),
             Saving::Withdrawn
             | Saving::Purged
@@ -70,8 +76,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::UpmapsLost
             | Saving::Upmaps
             | Saving::UpmapsDone { .. }
-            | Saving::Closing
-            | Saving::Uncleared { .. }
+            | Saving::Closed
             | Saving::Node { .. } => None,
         },
         Event::Done(Act::Stop { osd, .. }) => {
@@ -117,6 +122,10 @@ fn begun(record: &Record) -> String {
     }
 }
 
+fn done(osd: OsdId) -> String {
+    format!("{osd} is as declared; every PG that it holds is active+clean")
+}
+
 fn left_alone(osd: OsdId, why: &str) -> String {
     format!("{osd} was left alone: {why}")
 }
@@ -147,6 +156,9 @@ mod tests {
         let end = announced(&Event::Finished(&Summary::default())).unwrap();
         assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
         assert_eq!(announced(&Event::Blind("no mon")), None);
+        let said = |why| announced(&Event::Saved { osd: Some(OsdId(3)), why, ledger: &Ledger::default() });
+        assert_eq!(said(&Saving::Closing).unwrap().reason, "OsdMigrated");
+        assert_eq!((said(&Saving::Withdrawn), said(&Saving::Closed)), (None, None), "it was given up");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 
 use crate::ceph::{Ceph, CephError, Connection, Secret};
 use crate::domain::act::{Act, Deploy, Spare};
+use crate::domain::drift::Keys;
 use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::inventory::LookRequest;
@@ -83,6 +84,12 @@ impl Live {
             }
             ceph_failure(error)
         })
+    }
+
+    /// Whose keys Ceph keeps: asked for by those who print, not each turn.
+    pub async fn keys(&mut self) -> Result<Keys, Failure> {
+        let keys = self.session().await?.keys().await;
+        self.reopen(keys)
     }
 
     async fn look_at_ceph(&mut self) -> Result<observation::Ceph, Failure> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use osd_migrate::cli::{Cli, Command, NodeCommand, Output, PlanArgs, RehearseArgs};
+use osd_migrate::domain::drift;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::OrderKind;
 use osd_migrate::domain::osd::OsdId;
@@ -200,9 +201,24 @@ async fn print_plan(live: &mut Live, k8s: Arc<K8s>, policy: &Policy, output: Out
     let lines = if policy.only_new { Vec::new() } else { outlook::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
     let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
+    let drift = match live.keys().await {
+        Ok(keys) => drift::find(&ledger, &seen, &keys),
+        Err(failure) => return not_seen(&failure),
+    };
     match output {
-        Output::Table => print(&show::plan_table(&lines, &devices, &disks)),
-        Output::Json => print(&format!("{:#}", show::plan_json(&lines, &devices, &disks))),
+        Output::Table => {
+            print(&show::plan_table(&lines, &devices, &disks));
+            if let Some(text) = show::drift_text(&drift) {
+                print(&text);
+            }
+        }
+        Output::Json => {
+            let mut plan = show::plan_json(&lines, &devices, &disks);
+            if let Some(plan) = plan.as_object_mut() {
+                plan.insert("drift".to_owned(), show::drift_json(&drift));
+            }
+            print(&format!("{plan:#}"));
+        }
     }
     Exit::Finished
 }

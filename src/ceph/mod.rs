@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
 mod auth;
+mod auth_ls;
 mod command;
 mod config_key_ls;
 mod destroy;

@@ -3,6 +3,7 @@
 
 pub mod act;
 pub mod classify;
+pub mod drift;
 pub mod expect;
 pub mod gate;
 pub mod guard;

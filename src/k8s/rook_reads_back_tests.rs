@@ -35,8 +35,8 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     let osd = containers.iter().find(|c| c["name"] == "osd").ok_or("no container osd")?;
     let env = |keys: &[&str]| {
         // The last one wins, and one that has no plain value reads as empty.
-        let vars = osd["env"].as_array().into_iter().flatten();
-        let found = vars.filter(|v| keys.iter().any(|key| v["name"] == *key)).next_back();
+        let mut vars = osd["env"].as_array().into_iter().flatten();
+        let found = vars.rfind(|v| keys.iter().any(|key| v["name"] == *key));
         found.and_then(|v| v["value"].as_str()).unwrap_or_default().to_owned()
     };
     if osd["env"].as_array().is_some_and(|vars| vars.iter().any(|v| v["name"] == "ROOK_PVC_BACKED_OSD")) {
@@ -49,9 +49,8 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     if uuid.is_empty() || block_path.is_empty() || env(&["ROOK_NODE_NAME"]) != node {
         return Err(format!("required: uuid `{uuid}`, block path `{block_path}`, node `{node}`"));
     }
-    let args = osd["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let location =
-        args.filter_map(|arg| arg.strip_prefix("--crush-location=")).next().ok_or("no location")?;
+    let mut args = osd["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let location = args.find_map(|arg| arg.strip_prefix("--crush-location=")).ok_or("no location")?;
     let mode = Some(env(&["ROOK_CV_MODE"])).filter(|mode| !mode.is_empty());
     let labels = deployment["metadata"]["labels"].as_object().ok_or("no labels")?;
     let domain = |(key, value): (&String, &Value)| {

@@ -1,8 +1,10 @@
 //! Tables and JSON of `plan` and `status`, and what the hooks say: text made of domain values, printed by `main`.
 
 mod disks;
+mod drift;
 mod preflight;
 
+pub use drift::{drift_json, drift_text};
 pub use preflight::{left_behind, preflight, still_open};
 
 use std::collections::BTreeMap;

@@ -12,6 +12,7 @@
 
 mod begin;
 mod classify;
+mod drift;
 mod drill;
 mod explore;
 mod fidelity;

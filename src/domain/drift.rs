@@ -1,0 +1,161 @@
+//! What does not fit together and is nobody's open work: slots without an OSD, OSDs without a Deployment, keys without either.
+//! A look finds it; what a run may mend it mends as ever (`provision`), the rest is told to a person. Nothing is removed that we
+//! can't prove to be ours.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::ledger::Ledger;
+use super::observation::{Observation, SlotState};
+use super::osd::{OsdFsid, OsdId};
+
+/// Whose keys Ceph keeps: names, never the keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Keys {
+    /// Entities of `auth ls`: `osd.3`, `client.osd-lockbox.FSID`.
+    pub entities: BTreeSet<String>,
+    /// OSDs that `config-key ls` has a dm-crypt key of.
+    pub dmcrypt: BTreeSet<OsdFsid>,
+}
+
+/// One thing that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// A slot is destroyed, and no OSD took its place.
+    SlotWithoutOsd {
+        /// its id
+        osd: OsdId,
+    },
+    /// No Deployment runs an OSD.
+    OsdWithoutDeployment {
+        /// the OSD
+        osd: OsdId,
+    },
+    /// A Deployment is of an OSD that Ceph does not have.
+    DeploymentWithoutOsd {
+        /// its name
+        name: String,
+        /// the OSD
+        osd: OsdId,
+    },
+    /// Flags are set on an OSD that no record speaks of: by a person, or by a run whose ledger is lost.
+    FlagsWithoutRecord {
+        /// the OSD
+        osd: OsdId,
+        /// `noout`, `noin`
+        flags: Vec<&'static str>,
+    },
+    /// Ceph has a key of an OSD that it does not have.
+    KeyWithoutOsd {
+        /// as `auth ls` names it
+        entity: String,
+    },
+    /// The mons keep what opens the disk of an OSD that is not there.
+    DmcryptKeyWithoutOsd {
+        /// which OSD
+        fsid: OsdFsid,
+    },
+}
+
+impl Finding {
+    /// One word for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::SlotWithoutOsd { .. } => "slot-without-osd",
+            Self::OsdWithoutDeployment { .. } => "osd-without-deployment",
+            Self::DeploymentWithoutOsd { .. } => "deployment-without-osd",
+            Self::FlagsWithoutRecord { .. } => "flags-without-record",
+            Self::KeyWithoutOsd { .. } => "key-without-osd",
+            Self::DmcryptKeyWithoutOsd { .. } => "dmcrypt-key-without-osd",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SlotWithoutOsd { osd } => write!(
+                f,
+                "{osd} is destroyed, and nothing took its place: a run fills it from a free disk of its host that the CephCluster \
+                 selects, where its Deployment is still there; if it is not to come back: ceph osd purge {} --yes-i-really-mean-it",
+                osd.0
+            ),
+            Self::OsdWithoutDeployment { osd } => {
+                write!(
+                    f,
+                    "no Deployment runs {osd}: a run makes it one where its disk is found (osd-migrate plan --look)"
+                )
+            }
+            Self::DeploymentWithoutOsd { name, osd } => write!(
+                f,
+                "Deployment {name} is there, and no {osd} in Ceph: if it is not to come back: kubectl delete deployment {name}"
+            ),
+            Self::FlagsWithoutRecord { osd, flags } => {
+                let flags = flags.join(",");
+                write!(f, "{flags} on {osd}, and no record is open: ceph osd unset-group {flags} {osd}")
+            }
+            Self::KeyWithoutOsd { entity } => {
+                write!(
+                    f,
+                    "Ceph has a key of {entity}, and no such OSD: if its disk is not needed: ceph auth rm {entity}"
+                )
+            }
+            Self::DmcryptKeyWithoutOsd { fsid } => write!(
+                f,
+                "the mons keep what opens the disk of {fsid}, an OSD that is not there: if that disk is not needed: \
+                 ceph config-key rm dm-crypt/osd/{fsid}/luks"
+            ),
+        }
+    }
+}
+
+/// Everything that does not fit. What a record is open for is left out: it is on its way.
+pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
+    let (slots, daemons) = (&seen.ceph.slots, &seen.kube.daemons);
+    let closed = |osd: &OsdId| !ledger.records.contains_key(osd);
+    let mut found = BTreeSet::new();
+    for (osd, slot) in slots.iter().filter(|(osd, _)| closed(osd)) {
+        match slot.state {
+            SlotState::Destroyed => {
+                found.insert(Finding::SlotWithoutOsd { osd: *osd });
+            }
+            SlotState::Exists if !daemons.contains_key(osd) => {
+                found.insert(Finding::OsdWithoutDeployment { osd: *osd });
+            }
+            SlotState::Exists | SlotState::New => {}
+        }
+        let flags: Vec<_> = [(slot.noout, "noout"), (slot.noin, "noin")]
+            .into_iter()
+            .filter(|(set, _)| *set)
+            .map(|(_, flag)| flag)
+            .collect();
+        if !flags.is_empty() {
+            found.insert(Finding::FlagsWithoutRecord { osd: *osd, flags });
+        }
+    }
+    for (osd, daemon) in daemons.iter().filter(|(osd, _)| closed(osd) && !slots.contains_key(osd)) {
+        found.insert(Finding::DeploymentWithoutOsd { name: daemon.name.clone(), osd: *osd });
+    }
+    // A record's claims: OSDs that are being made, and those that were.
+    let ours: BTreeSet<OsdFsid> = ledger
+        .records
+        .values()
+        .flat_map(|record| record.claims.iter().copied().chain([record.old]))
+        .collect();
+    let is_there =
+        |fsid: &OsdFsid| ours.contains(fsid) || slots.values().any(|slot| slot.fsid == Some(*fsid));
+    let has_osd = |entity: &str| {
+        let of_slot = entity.strip_prefix("osd.").and_then(|id| id.parse().ok()).map(OsdId);
+        let of_lockbox = entity.strip_prefix("client.osd-lockbox.").and_then(|fsid| fsid.parse().ok());
+        match (of_slot, of_lockbox) {
+            (Some(osd), _) => slots.contains_key(&osd) || !closed(&osd),
+            (None, Some(fsid)) => is_there(&fsid),
+            (None, None) => true,
+        }
+    };
+    let entities = keys.entities.iter().filter(|entity| !has_osd(entity));
+    found.extend(entities.map(|entity| Finding::KeyWithoutOsd { entity: entity.clone() }));
+    let dmcrypt = keys.dmcrypt.iter().filter(|fsid| !is_there(fsid));
+    found.extend(dmcrypt.map(|fsid| Finding::DmcryptKeyWithoutOsd { fsid: *fsid }));
+    found.into_iter().collect()
+}

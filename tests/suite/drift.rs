@@ -1,0 +1,90 @@
+//! What does not fit together is found, each in a small world with one thing changed; what a record is open for is not told.
+
+use osd_migrate::domain::drift::{Finding, Keys, find};
+use osd_migrate::domain::observation::SlotState;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::show;
+
+use crate::support::build::{BY_HAND, World, claim, foreign, old};
+
+const RAW: OsdId = OsdId(5);
+
+/// Every OSD has its key, and one of them a lockbox.
+fn keys() -> Keys {
+    let entities = (0..6).map(|n| format!("osd.{n}")).chain([
+        "client.admin".to_owned(),
+        "client.osd-mirror".to_owned(),
+        format!("client.osd-lockbox.{}", old(RAW)),
+    ]);
+    Keys { entities: entities.collect(), dmcrypt: [old(RAW)].into() }
+}
+
+fn found(change: impl FnOnce(&mut World)) -> Vec<Finding> {
+    let world = World::new().with(change);
+    find(&world.ledger, &world.seen, &keys())
+}
+
+fn with_keys(change: impl FnOnce(&mut Keys)) -> Vec<Finding> {
+    let (world, mut keys) = (World::new(), keys());
+    change(&mut keys);
+    find(&world.ledger, &world.seen, &keys)
+}
+
+#[test]
+fn where_all_fits_nothing_is_told() {
+    assert_eq!(found(|_| {}), []);
+    assert_eq!(show::drift_text(&[]), None);
+}
+
+#[test]
+fn slots_osds_and_deployments_that_lack_each_other_are_told() {
+    assert_eq!(found(|w| w.slot(RAW).state = SlotState::Destroyed), [Finding::SlotWithoutOsd { osd: RAW }]);
+    assert_eq!(
+        found(|w| drop(w.seen.kube.daemons.remove(&RAW))),
+        [Finding::OsdWithoutDeployment { osd: RAW }]
+    );
+    let gone = found(|w| {
+        let other = w.daemon(RAW).clone();
+        w.seen.kube.daemons.insert(OsdId(9), other);
+    });
+    assert!(matches!(&gone[..], [Finding::DeploymentWithoutOsd { osd: OsdId(9), .. }]), "{gone:?}");
+}
+
+#[test]
+fn flags_that_no_record_speaks_of_are_told_with_the_command_that_lifts_them() {
+    let told = found(|w| (w.slot(RAW).noout, w.slot(RAW).noin) = (true, true));
+    assert_eq!(told, [Finding::FlagsWithoutRecord { osd: RAW, flags: vec!["noout", "noin"] }]);
+    let text = show::drift_text(&told).unwrap();
+    assert!(text.ends_with("ceph osd unset-group noout,noin osd.5"), "{text}");
+    let hushed = World::stopped(BY_HAND);
+    assert!(hushed.seen.ceph.slots[&BY_HAND].noout);
+    assert_eq!(find(&hushed.ledger, &hushed.seen, &keys()), []);
+}
+
+#[test]
+fn keys_of_osds_that_are_not_there_are_told_and_none_of_anybody_else() {
+    let entity = format!("client.osd-lockbox.{}", foreign());
+    let told = with_keys(|keys| {
+        keys.entities.extend(["osd.8".to_owned(), entity.clone()]);
+        keys.dmcrypt.insert(foreign());
+    });
+    assert_eq!(
+        told,
+        [
+            Finding::KeyWithoutOsd { entity },
+            Finding::KeyWithoutOsd { entity: "osd.8".to_owned() },
+            Finding::DmcryptKeyWithoutOsd { fsid: foreign() },
+        ]
+    );
+    let words: Vec<_> = told.iter().map(Finding::word).collect();
+    assert_eq!(words, ["key-without-osd", "key-without-osd", "dmcrypt-key-without-osd"]);
+    assert_eq!(show::drift_json(&told)[1]["what"], "key-without-osd");
+}
+
+#[test]
+fn what_a_record_is_open_for_is_on_its_way() {
+    let world = World::destroyed(BY_HAND).slot_gone(BY_HAND).report_claims(BY_HAND, [claim(BY_HAND, 1)]);
+    let mut keys = keys();
+    keys.dmcrypt.insert(old(BY_HAND));
+    assert_eq!(find(&world.ledger, &world.seen, &keys), []);
+}
