@@ -25,6 +25,7 @@ mod plan_new;
 mod provision;
 mod purity;
 mod rehearsal;
+mod runbook;
 mod safety;
 mod steps;
 mod story;

@@ -1,0 +1,678 @@
+//! `docs/runbook.md` has an entry for everything that the program can say and a person has to act on, in the words in which
+//! it says it, and none for what it does not say.
+//!
+//! Entries are list items: the key (a machine word, a variant) in bold, then the sentence in italics. Where the sentence
+//! is long, `...` stands for a part of it. Values that the code can make are asked for their words; for the rest the
+//! sources are read.
+
+use std::collections::BTreeSet;
+use std::fmt::{Debug, Display};
+use std::fs;
+use std::path::Path;
+
+use clap::Parser;
+use serde_json::Value;
+
+use osd_migrate::announce::REASONS;
+use osd_migrate::cli::Cli;
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::classify::Refusal;
+use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::inspection::{NodeTask, RecordId};
+use osd_migrate::domain::inventory::Rejection;
+use osd_migrate::domain::ledger::{Ledger, Quarantine, Unreadable};
+use osd_migrate::domain::next::{Halt, Next, Wait};
+use osd_migrate::domain::observation::{Order, OrderKind, SlotState};
+use osd_migrate::domain::osd::{Epoch, NodeName, OsdId, PgId, Weight};
+use osd_migrate::domain::phase::ROWS;
+
+use crate::purity::sources;
+use crate::support::build::{BY_HAND, FILESTORE, World, cluster, noon, old};
+
+const OSD: OsdId = OsdId(5);
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+// ---- what the code can say
+
+fn pg() -> PgId {
+    PgId("2.7".to_owned())
+}
+
+fn node() -> NodeName {
+    NodeName("h1".to_owned())
+}
+
+fn text(words: &str) -> String {
+    words.to_owned()
+}
+
+fn unclean() -> String {
+    text("active+undersized+degraded")
+}
+
+fn reasons() -> Vec<Reason> {
+    let (pg, node, osd) = (pg(), node(), OSD);
+    let (since, state) = (Some(noon()), unclean());
+    vec![
+        Reason::StatisticsIncomplete { known: 96, expected: 97 },
+        Reason::StatisticsOld { pg: pg.clone(), reported: Epoch(611), needed: Epoch(614) },
+        Reason::NotClean { count: 3, pg: pg.clone(), state: state.clone(), down: BTreeSet::from([OsdId(3)]) },
+        Reason::Peering { pg: pg.clone(), state: text("peering") },
+        Reason::NotOkToStop { bad_pgs: 4 },
+        Reason::NotAsked,
+        Reason::NoRedundancy { pool: text("rbd") },
+        Reason::OtherCopyLacks { pg: pg.clone(), state: state.clone() },
+        Reason::Full { code: text("OSD_NEARFULL") },
+        Reason::Flag { flag: text("norecover") },
+        Reason::TooSmall { usable: 400, needed: 500 },
+        Reason::RoomUnknown,
+        Reason::Upgrading,
+        Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1") },
+        Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator") },
+        Reason::FencedByOthers { value: text("true") },
+        Reason::Draining { domain: text("h1") },
+        Reason::Odd { what: text("osd.5 has two Deployments: a and b") },
+        Reason::NodeNotReady { node: node.clone() },
+        Reason::NodeCordoned { node: node.clone() },
+        Reason::StartedByOthers,
+        Reason::Rolling { osd },
+        Reason::MonDown,
+        Reason::External,
+        Reason::RemovesOutOsds,
+        Reason::NotConfirmed,
+        Reason::Paused { since },
+        Reason::Cancelled { since },
+        Reason::OutsideWindow { windows: vec!["22:00-05:00".parse().unwrap()], opens_at: since },
+        Reason::FailureBudget { quarantined: BTreeSet::from([OsdId(3), osd]) },
+        Reason::NeedsDevice { node: node.clone(), bytes: 40 << 30, selected: text("useAllDevices") },
+        Reason::NotLookedAt { node: node.clone(), why: None },
+        Reason::NotLookedAt { node, why: Some(text("its agent is silent")) },
+        Reason::MovedNotClean { pg, state },
+        Reason::NotFilled { osd },
+        Reason::After { osd },
+    ]
+}
+
+fn halts() -> Vec<Halt> {
+    let (osd, old, node) = (OSD, old(BY_HAND), node());
+    let left_alone = vec![(OsdId(3), text("WHY")), (osd, text("WHY"))];
+    vec![
+        Halt::LedgerLost { place: text("Deployment rook-ceph-osd-5"), record: RecordId(text("55ebe299-7")) },
+        Halt::PurgedByOthers { osd, old },
+        Halt::UnsafeToWipe {
+            osd,
+            old,
+            key: text("the key on its disk"),
+            reason: Reason::OtherCopyLacks { pg: pg(), state: unclean() },
+        },
+        Halt::DiskTaken {
+            osd,
+            old,
+            key: text("the key in /data/osd5/keyring on node h1"),
+            node,
+            disk: text("/dev/disk/by-id/ata-X"),
+            found: text("a LUKS header"),
+        },
+        Halt::StrayInUse { osd, stray: OsdId(6) },
+        Halt::Quarantined { quarantined: left_alone.clone() },
+        Halt::FailureBudget { quarantined: left_alone },
+    ]
+}
+
+fn waits() -> Vec<Wait> {
+    let (osd, node, reason) = (OSD, node(), Reason::MonDown);
+    let job = text("osd-migrate-rebuild-5-55ebe299-7-2");
+    let trouble = Some(text("TROUBLE"));
+    vec![
+        Wait::Gate { osd, reason: reason.clone() },
+        Wait::Node { node: node.clone(), reason: reason.clone() },
+        Wait::Look { node: node.clone(), trouble: trouble.clone() },
+        Wait::Agent { osd, task: NodeTask::Rebuild, job: job.clone(), trouble: trouble.clone() },
+        Wait::AgentSilent { osd, job },
+        Wait::AgentBusy { osd, node, why: text("WHY") },
+        Wait::NotOurStop { osd },
+        Wait::Down { osd },
+        Wait::UnsafeToWipe { osd, reason },
+        Wait::Up { osd, trouble },
+        Wait::OutByOthers { osd, reweight: Weight(0x8000) },
+        Wait::ActiveClean { osd, pgs: 12, objects: 3400, bytes: 5 << 30 },
+        Wait::FreshView,
+    ]
+}
+
+fn refusals() -> Vec<Refusal> {
+    vec![
+        Refusal::NotBuiltYet(text("WHAT")),
+        Refusal::TooOld(text("VERSION")),
+        Refusal::Orphan,
+        Refusal::NoMetadata,
+        Refusal::NoDeployment,
+        Refusal::NoNode(text("h1")),
+        Refusal::NoCrushItem,
+        Refusal::HeldByOthers(text("WHAT")),
+        Refusal::NoWayBack,
+    ]
+}
+
+fn rejections() -> Vec<Rejection> {
+    vec![
+        Rejection::ReadOnly,
+        Rejection::TooSmall { bytes: 4 << 30 },
+        Rejection::Partitioned { count: 2 },
+        Rejection::Mounted { at: text("/data") },
+        Rejection::Held { by: vec![text("dm-0")] },
+        Rejection::ForeignCeph { cluster: Some(cluster()) },
+        Rejection::ForeignCeph { cluster: None },
+        Rejection::Lvm,
+        Rejection::Luks,
+        Rejection::Signature { kind: text("ext4") },
+        Rejection::Data { what: text("WHERE") },
+        Rejection::NoStableName,
+        Rejection::Unreadable { why: text("WHY") },
+        Rejection::CephVolume { why: vec![text("WHY")] },
+    ]
+}
+
+fn unreadable() -> Vec<Unreadable> {
+    vec![
+        Unreadable::Newer(9),
+        Unreadable::Broken { key: text("osd-5"), why: text("WHY") },
+        Unreadable::Lost { listed: vec![3, 5], held: vec![3] },
+    ]
+}
+
+/// The variant of a value.
+fn name(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    text.chars().take_while(char::is_ascii_alphanumeric).collect()
+}
+
+fn named<T: Debug + Display>(values: &[T]) -> Vec<(String, String)> {
+    values.iter().map(|value| (name(value), value.to_string())).collect()
+}
+
+// ---- what the sources say
+
+/// The variants of an enum, as rustfmt sets them.
+fn variants(path: &str, of: &str) -> BTreeSet<String> {
+    let source = read(path);
+    let (_, body) = source.split_once(&format!("pub enum {of} {{\n")).unwrap();
+    let (body, _) = body.split_once("\n}").unwrap();
+    let variant = |line: &str| {
+        let word =
+            line.strip_prefix("    ").filter(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))?;
+        Some(word.chars().take_while(char::is_ascii_alphanumeric).collect())
+    };
+    body.lines().filter_map(variant).collect()
+}
+
+/// From where something stands to the end of its block: a function, a `match`.
+fn block<'a>(source: &'a str, begins: &str) -> &'a str {
+    let (_, rest) = source.split_once(begins).unwrap_or_else(|| panic!("no `{begins}` any more"));
+    let line = source[..source.find(begins).unwrap()].rsplit('\n').next().unwrap_or_default();
+    let indent = line.chars().take_while(|c| *c == ' ').count();
+    let end = format!("\n{}}}", " ".repeat(indent));
+    rest.split_once(&end).map_or(rest, |(block, _)| block)
+}
+
+/// The texts of a source, tests apart, with `...` in the place of what is filled in.
+fn literals(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut chars = source.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '/' if chars.peek() == Some(&'/') => drop(chars.by_ref().find(|c| *c == '\n')),
+            '\'' if chars.peek() == Some(&'"') => drop(chars.next()),
+            '"' => found.push(literal(&mut chars)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn literal(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
+    let mut text = String::new();
+    while let Some(c) = chars.next().filter(|c| *c != '"') {
+        match c {
+            '\\' => match chars.next().unwrap() {
+                '\n' => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                escaped => text.push(escaped),
+            },
+            '{' if chars.next_if_eq(&'{').is_some() => text.push('{'),
+            '}' if chars.next_if_eq(&'}').is_some() => text.push('}'),
+            '{' => {
+                chars.by_ref().find(|c| *c == '}').unwrap();
+                text.push_str("...");
+            }
+            _ => text.push(c),
+        }
+    }
+    plain(&text)
+}
+
+/// Two parts that are left out beside each other are one.
+fn plain(text: &str) -> String {
+    let mut text = text.to_owned();
+    while text.contains("......") {
+        text = text.replace("......", "...");
+    }
+    text
+}
+
+/// Three words at least, what is filled in apart.
+fn is_sentence(text: &str) -> bool {
+    let is_word = |word: &&str| word.contains(|c: char| c.is_ascii_alphabetic());
+    text.split_whitespace().filter(is_word).count() >= 3
+}
+
+fn sentences(path: &str) -> BTreeSet<String> {
+    literals(&read(path)).into_iter().filter(|text| is_sentence(text)).collect()
+}
+
+/// The longest text of a function: its sentence, where others are parts of it.
+fn longest(path: &str, function: &str) -> String {
+    let source = read(path);
+    literals(block(&source, &format!("fn {function}("))).into_iter().max_by_key(String::len).unwrap()
+}
+
+/// Every text in the sources.
+fn all_texts() -> BTreeSet<String> {
+    let texts = |path: &std::path::PathBuf| literals(&fs::read_to_string(path).unwrap());
+    sources(&root().join("src")).iter().flat_map(texts).collect()
+}
+
+// ---- what the runbook says
+
+#[derive(Debug)]
+struct Entry {
+    key: Option<String>,
+    said: Option<String>,
+    rest: String,
+}
+
+fn runbook() -> String {
+    read("docs/runbook.md")
+}
+
+/// The list items below a heading, those of its subheadings among them.
+fn entries(heading: &str) -> Vec<Entry> {
+    let document = runbook();
+    let level = heading.split(' ').next().unwrap().len();
+    let is_end = |line: &str| {
+        line.starts_with('#') && line.split(' ').next().is_some_and(|marks| marks.len() <= level)
+    };
+    let below = document.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !is_end(line));
+    let mut items: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for line in below {
+        if let Some(item) = line.strip_prefix("- ") {
+            items.push(item.to_owned());
+            is_open = true;
+        } else if is_open && line.starts_with("  ") {
+            let item = items.last_mut().unwrap();
+            *item = format!("{item} {}", line.trim());
+        } else {
+            is_open = false;
+        }
+    }
+    assert!(!items.is_empty(), "no entries below `{heading}`");
+    items.iter().map(|item| entry(item)).collect()
+}
+
+fn entry(item: &str) -> Entry {
+    let (key, rest) = match item.strip_prefix("**`").and_then(|rest| rest.split_once("`**")) {
+        Some((key, rest)) => (Some(key.to_owned()), rest.trim()),
+        None => (None, item),
+    };
+    let (said, rest) = match rest.strip_prefix('*').and_then(|rest| rest.split_once('*')) {
+        Some((said, rest)) => (Some(said.replace("\\<", "<")), rest.trim()),
+        None => (None, rest),
+    };
+    Entry { key, said, rest: rest.to_owned() }
+}
+
+fn keys(entries: &[Entry]) -> BTreeSet<String> {
+    entries.iter().map(|entry| entry.key.clone().unwrap_or_else(|| panic!("no key: {entry:?}"))).collect()
+}
+
+fn said(entries: &[Entry]) -> BTreeSet<String> {
+    let plain_of =
+        |entry: &Entry| plain(entry.said.as_ref().unwrap_or_else(|| panic!("nothing said: {entry:?}")));
+    entries.iter().map(plain_of).collect()
+}
+
+/// Whether a text is what is quoted; `...` stands for any part.
+fn is_quoted(quote: &str, text: &str) -> bool {
+    let mut parts = quote.split("...");
+    let first = parts.next().unwrap_or_default();
+    let parts: Vec<&str> = parts.collect();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+fn assert_same(what: &str, there: &BTreeSet<String>, told: &BTreeSet<String>) {
+    let missing: Vec<_> = there.difference(told).collect();
+    let unknown: Vec<_> = told.difference(there).collect();
+    assert!(missing.is_empty(), "{what}, not in docs/runbook.md: {missing:#?}");
+    assert!(unknown.is_empty(), "{what}, in docs/runbook.md and not in the code: {unknown:#?}");
+}
+
+/// Each key has an entry, each entry quotes what is said under its key, and each thing that is said is quoted.
+fn assert_told(what: &str, there: &[(String, String)], told: &[Entry]) {
+    assert_same(what, &there.iter().map(|(key, _)| key.clone()).collect(), &keys(told));
+    let quotes = |entry: &Entry, (key, text): &(String, String)| {
+        entry.key.as_ref() == Some(key) && entry.said.as_ref().is_some_and(|quote| is_quoted(quote, text))
+    };
+    for entry in told {
+        let of_key: Vec<_> = there.iter().filter(|(key, _)| entry.key.as_ref() == Some(key)).collect();
+        assert!(of_key.iter().any(|one| quotes(entry, one)), "{:?} is none of {of_key:#?}", entry.said);
+    }
+    for one in there {
+        assert!(told.iter().any(|entry| quotes(entry, one)), "{what}: nothing quotes {one:?}");
+    }
+}
+
+fn assert_all_made(path: &str, of: &str, made: &[impl Debug]) {
+    assert_same(&format!("{of} that is made here"), &variants(path, of), &made.iter().map(name).collect());
+}
+
+// ---- the tests
+
+#[test]
+fn a_quote_is_the_whole_sentence_but_for_what_it_leaves_out() {
+    assert!(is_quoted("a b", "a b") && is_quoted("a ... c", "a b c") && is_quoted("... b: ...", "x b: y"));
+    for (quote, text) in [("a b", "a b c"), ("a ... c", "a b"), ("b ...", "a b c"), ("... b ... a", "a b c")]
+    {
+        assert!(!is_quoted(quote, text), "{quote} is not {text}");
+    }
+}
+
+#[test]
+fn each_exit_code_says_what_the_job_does_then() {
+    let source = read("src/exit.rs");
+    let of_exit = block(&source, "impl From<Exit> for ExitCode {");
+    let code = |line: &str| {
+        Some(line.trim().strip_prefix("Exit::")?.split_once(" => ")?.1.trim_end_matches(',').to_owned())
+    };
+    let mut there: BTreeSet<String> = of_exit.lines().filter_map(code).collect();
+    assert!(there.len() >= 6, "they moved: {there:?}");
+    let usage = Cli::try_parse_from(["osd-migrate", "run", "--no-such-flag"]).unwrap_err();
+    there.insert(usage.exit_code().to_string());
+    let told = entries("## Exit codes");
+    assert_same("exit codes", &there, &keys(&told));
+
+    let job = read("job/cronjob.yaml");
+    let (_, ends) =
+        job.split_once("onExitCodes:").and_then(|(_, rest)| rest.split_once("values: [")).unwrap();
+    let ends: BTreeSet<&str> = ends.split_once(']').unwrap().0.split(", ").collect();
+    for Entry { key, rest, .. } in &told {
+        let expected = match key.as_deref().unwrap() {
+            "0" => "Job: Complete.",
+            code if ends.contains(code) => "Job: Failed.",
+            _ => "Job: starts again",
+        };
+        assert!(rest.starts_with(expected), "{key:?}: expected `{expected}`, found {rest}");
+    }
+    assert!(ends.iter().all(|code| there.contains(*code)), "{ends:?}");
+}
+
+#[test]
+fn each_event_has_its_entry() {
+    let mut there: BTreeSet<String> = REASONS.iter().map(|reason| text(reason)).collect();
+    let named = |line: &str| Some(line.split_once(": &str = \"")?.1.trim_end_matches("\";").to_owned());
+    let source = read("src/announce.rs");
+    assert_eq!(source.lines().filter_map(named).collect::<BTreeSet<_>>(), there);
+    let events = read("src/k8s/events.rs");
+    let (_, of_devices) = events.split_once("const DEVICE_PROBLEM: &str = \"").unwrap();
+    there.insert(of_devices.split_once('"').unwrap().0.to_owned());
+    assert_same("events", &there, &keys(&entries("## Events")));
+    // Nothing else publishes any.
+    let publishes = |path: &&std::path::PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        text.contains(".publish(") || text.contains(".device_problem(") && !path.ends_with("k8s/events.rs")
+    };
+    let paths = sources(&root().join("src"));
+    let is_test = |path: &&std::path::PathBuf| path.to_string_lossy().ends_with("_tests.rs");
+    let told_by: Vec<_> = paths.iter().filter(|path| !is_test(path) && publishes(path)).collect();
+    assert!(matches!(told_by.as_slice(), [one] if one.ends_with("src/tell.rs")), "{told_by:?}");
+}
+
+#[test]
+fn each_halt_wait_and_refusal_is_quoted() {
+    assert_all_made("src/domain/next/halt.rs", "Halt", &halts());
+    assert_told("## Halts", &named(&halts()), &entries("## Halts"));
+    assert_all_made("src/domain/next/wait.rs", "Wait", &waits());
+    assert_told("## Waits", &named(&waits()), &entries("## Waits"));
+    assert_all_made("src/domain/classify/mod.rs", "Refusal", &refusals());
+    assert_told("## Refused", &named(&refusals()), &entries("## Refused"));
+}
+
+#[test]
+fn each_reason_is_quoted_under_its_word() {
+    assert_all_made("src/domain/gate/reason.rs", "Reason", &reasons());
+    let there: Vec<_> =
+        reasons().iter().map(|reason| (reason.word().to_owned(), reason.to_string())).collect();
+    assert_told("## Reasons", &there, &entries("## Reasons"));
+}
+
+#[test]
+fn each_end_without_a_halt_is_quoted() {
+    assert_all_made("src/domain/ledger.rs", "Unreadable", &unreadable());
+    let mut there = named(&unreadable());
+    let (kube, ceph) = ("src/k8s/error.rs", "src/ceph/error.rs");
+    let words = |text: &str, prefix: &str| -> Vec<String> {
+        let name = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+        text.split(prefix).skip(1).map(name).collect()
+    };
+    let live = read("src/live.rs");
+    let (of_kube, _) = block(&live, "pub fn kube_failure(").split_once("=> Severity::NeedsPerson").unwrap();
+    there.extend(words(of_kube, "K8sError::").into_iter().filter(|word| word != "to_string").map(|v| {
+        let text = error_text(kube, &v);
+        (v, text)
+    }));
+    let source = read(ceph);
+    let (of_ceph, rest) = block(&source, "pub fn needs_person(").split_once("=> true").unwrap();
+    there.extend(words(of_ceph, "Self::").into_iter().map(|v| {
+        let text = error_text(ceph, &v);
+        (v, text)
+    }));
+    assert!(rest.contains("Self::Read { .. } | Self::Act { .. } => self.is_permission()"), "{rest}");
+    there.push((text("Permission"), error_text(ceph, "Act")));
+    assert_told("## Ends without a halt", &there, &entries("## Ends without a halt"));
+}
+
+/// The sentence of a variant of an error.
+fn error_text(path: &str, variant: &str) -> String {
+    let source = read(path);
+    let at = [" {", "(", ","].iter().find_map(|end| source.find(&format!("\n    {variant}{end}")));
+    let before = &source[..at.unwrap_or_else(|| panic!("no {variant} in {path}"))];
+    let attribute = &before[before.rfind("#[error(").unwrap()..];
+    literals(attribute).into_iter().next().unwrap()
+}
+
+#[test]
+fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
+    /// What is passed on: the texts of these functions, or a reason.
+    const PASSED_ON: [&str; 4] = ["self.agent_trouble()", "self.foreign()", "why", "reason.to_string()"];
+    let classify = "src/domain/classify/mod.rs";
+    let steps = "src/domain/step";
+    let mut there = BTreeSet::new();
+    for path in sources(&root().join(steps)) {
+        let source = fs::read_to_string(path).unwrap();
+        for (at, call) in source.match_indices(".quarantine(") {
+            let argument = argument(&source[at + call.len()..]);
+            match literals(argument).into_iter().next() {
+                Some(text) => drop(there.insert(text)),
+                None => assert!(PASSED_ON.contains(&argument.trim()), "whose words are {argument}?"),
+            }
+        }
+    }
+    assert!(there.len() > 8, "they moved: {there:?}");
+    there.insert(longest("src/domain/step/agents.rs", "agent_trouble").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/mod.rs", "foreign").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/mod.rs", "way_to_zap"));
+    let source = read(classify);
+    for function in ["contradicts", "bars"] {
+        there.extend(literals(block(&source, &format!("pub fn {function}("))));
+    }
+    let told: Vec<Entry> = [
+        "### Before Stop: nothing is lost",
+        "### At any time",
+        "### After the rebuild: the old data is gone",
+    ]
+    .into_iter()
+    .flat_map(entries)
+    .collect();
+    assert_same("causes", &there, &said(&told));
+}
+
+/// Up to the bracket that closes it.
+fn argument(rest: &str) -> &str {
+    let mut depth = 1;
+    let end = rest.find(|c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0
+    });
+    &rest[..end.unwrap()]
+}
+
+#[test]
+fn what_agents_say_and_what_is_told_in_passing_is_said() {
+    let there = all_texts();
+    for heading in ["### What an agent says", "### Told in passing", "## Hooks of Helm"] {
+        let unknown: Vec<_> =
+            said(&entries(heading)).into_iter().filter(|text| !there.contains(text)).collect();
+        assert!(unknown.is_empty(), "{heading}: in docs/runbook.md and not in the code: {unknown:#?}");
+    }
+}
+
+#[test]
+fn what_is_said_of_the_lease_is_quoted() {
+    assert_same("the Lease", &sentences("src/live/lease.rs"), &said(&entries("## The Lease")));
+}
+
+#[test]
+fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
+    assert_all_made("src/domain/inventory.rs", "Rejection", &rejections());
+    let (disks, told): (Vec<_>, Vec<_>) =
+        entries("## Disks and nodes").into_iter().partition(|entry| entry.key.is_some());
+    assert_told("disks", &named(&rejections()), &disks);
+    let files = ["vacant", "database", "placement", "select", "wanted"];
+    let mut there: BTreeSet<String> =
+        files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
+    let nodes = "src/domain/plan/nodes.rs";
+    there.extend([longest(nodes, "look_failed"), longest(nodes, "told")]);
+    assert_same("disks and nodes", &there, &said(&told));
+}
+
+#[test]
+fn each_phase_can_be_finished_or_undone_by_hand() {
+    let there = variants("src/domain/phase/mod.rs", "Phase");
+    assert!(ROWS.iter().all(|(phase, _)| there.contains(&name(phase))));
+    assert_same("phases", &there, &keys(&entries("### Phase by phase")));
+    let document = runbook();
+    let (_, rest) = document.split_once("### Where it stands").unwrap();
+    let (table, _) = rest.split_once("### ").unwrap();
+    let unseen: Vec<_> = there.iter().filter(|phase| !table.contains(&format!("`{phase}`"))).collect();
+    assert!(unseen.is_empty(), "how are these seen: {unseen:?}");
+}
+
+/// A record that is taken out as the runbook says is one that was never there.
+#[test]
+fn a_record_that_was_taken_out_by_hand_leaves_a_ledger_that_can_be_read() {
+    let document = runbook();
+    assert!(document.contains("del(.data[\"osd-\\($id)\"])"), "the command changed");
+    assert!(document.contains(".data.run |= (fromjson | .open -= [$id] | tojson)"), "the command changed");
+    let mut ledger = World::destroyed(BY_HAND).ledger;
+    ledger.records.extend(World::deployed(FILESTORE).ledger.records);
+    let mut keys = ledger.to_keys().unwrap();
+    keys.remove(&format!("osd-{}", BY_HAND.0)).unwrap();
+    assert!(Ledger::from_keys(&keys).is_err(), "half of it is noticed");
+    let mut run: Value = serde_json::from_str(&keys["run"]).unwrap();
+    run["open"].as_array_mut().unwrap().retain(|id| *id != BY_HAND.0);
+    keys.insert("run".to_owned(), run.to_string());
+    assert_eq!(Ledger::from_keys(&keys).unwrap(), ledger.without(BY_HAND));
+}
+
+/// The old OSD serves again by hand: cancelled, a run puts its record away, one thing a turn.
+#[test]
+fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
+    let world = World::destroyed(BY_HAND).with(|w| {
+        let slot = w.slot(BY_HAND);
+        (slot.fsid, slot.state) = (Some(old(BY_HAND)), SlotState::Exists);
+        let daemon = w.daemon(BY_HAND);
+        (daemon.replicas, daemon.stopped_by) = (1, None);
+        w.record(BY_HAND).quarantine = Some(Quarantine { why: text("WHY"), since: noon() });
+        w.seen.kube.order = Some(Order { kind: OrderKind::Cancel, since: Some(noon()) });
+    });
+    let world = world.up(BY_HAND).minutes_later(2);
+    let left_alone = world.plan();
+    assert!(!matches!(left_alone, Next::Save { .. }), "not while it is left alone: {left_alone:?}");
+    let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND).unwrap());
+    let world = world.saved("withdrawn");
+    assert!(
+        matches!(world.plan(), Next::Do(Act::Unhush { osd: BY_HAND, noout: true, noin: true })),
+        "{:?}",
+        world.plan()
+    );
+}
+
+#[test]
+fn each_command_of_ours_is_one() {
+    let document = runbook();
+    let spans = document.split('`').skip(1).step_by(2).filter(|span| span.starts_with("osd-migrate "));
+    let lines = document.lines().filter_map(|line| line.strip_prefix("    osd-migrate "));
+    let lines = lines.map(|line| format!("osd-migrate {}", line.split('#').next().unwrap_or_default()));
+    let of_people = spans.map(str::to_owned).chain(lines);
+    let mut commands: Vec<Vec<String>> =
+        of_people.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect();
+    for (at, _) in document.match_indices("'[\"") {
+        let (json, _) = document[at + 1..].split_once('\'').unwrap();
+        let args: Vec<String> = serde_json::from_str(json).unwrap();
+        commands.push(std::iter::once(text("osd-migrate")).chain(args).collect());
+    }
+    assert!(commands.len() > 8, "{commands:?}");
+    for command in commands.iter().filter(|command| !command.contains(&text("--help"))) {
+        let parsed = Cli::try_parse_from(command.iter().map(|word| word.replace("osd.N", "osd.5")));
+        assert!(parsed.is_ok(), "{command:?}: {}", parsed.err().unwrap());
+    }
+}
+
+#[test]
+fn each_place_that_it_links_to_is_there() {
+    let anchor = |heading: &str| -> String {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    let document = runbook();
+    let links: Vec<&str> =
+        document.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(link, _)| link)).collect();
+    assert!(links.len() > 30, "{links:?}");
+    for link in links {
+        let (file, place) = link.split_once('#').unwrap_or((link, ""));
+        let text = if file.is_empty() { document.clone() } else { read(&format!("docs/{file}")) };
+        let is_there = text.lines().any(|line| line.starts_with('#') && anchor(line) == place);
+        assert!(place.is_empty() || is_there, "no heading for {link}");
+    }
+}
+
+#[test]
+fn its_lines_fit() {
+    let document = runbook();
+    let long: Vec<_> = document.lines().filter(|line| line.chars().count() > 120).collect();
+    assert!(long.is_empty(), "longer than 120 columns: {long:#?}");
+}
