@@ -79,7 +79,8 @@ impl fmt::Display for Halt {
                 f,
                 "{place} carries the mark of our record {record}, which the ledger does not hold: it was lost or deleted. \
                  Nothing was changed. Put the ConfigMap osd-migrate-ledger back; or, if the OSD is to run as it is, take the mark off: \
-                 kubectl annotate deployment NAME osd-migrate.io/stopped- and scale it to 1"
+                 {}",
+                mark_off(place)
             ),
             Self::PurgedByOthers { osd, old } => write!(
                 f,
@@ -128,4 +129,12 @@ fn left_alone(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fm
         write!(f, " {osd}: {why};")?;
     }
     f.write_str(" mend them and type osd-migrate retry osd.N")
+}
+
+/// How our mark is taken off a Deployment, which is to start its OSD again, or off the CephCluster.
+fn mark_off(place: &str) -> String {
+    place.strip_prefix("Deployment ").map_or_else(
+        || "kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-".to_owned(),
+        |name| format!("kubectl annotate deployment {name} osd-migrate.io/stopped- and scale it to 1"),
+    )
 }
