@@ -456,6 +456,35 @@ fn after_stop_a_pg_on_its_way_is_waited_for() {
 }
 
 #[test]
+fn after_stop_a_pg_that_others_hold_whole_in_its_place_lacks_nothing() {
+    let remapped = |state: &str, acting: [u32; 3], degraded: u64| {
+        after(&World::stopped(BY_HAND).pg_state(WITH, state).with(|w| {
+            let pg = w.pg(WITH);
+            (pg.acting, pg.degraded) = (acting.map(OsdId).into(), degraded);
+        }))
+    };
+    // As it rests when the id was purged, another OSD of the host was filled, and the place in CRUSH was put back.
+    assert_eq!(remapped("active+clean+remapped", [1, 2, 4], 0), Gate::Open);
+    assert_eq!(remapped("active+clean+remapped+scrubbing", [1, 2, 4], 0), Gate::Open);
+    // Our copy alone lacks; and whole on others, it may be on its way.
+    assert_eq!(remapped("active+clean+remapped", [0, 2, 4], 0), Gate::Open);
+    assert_eq!(remapped("active+remapped+backfilling", [1, 2, 4], 0), Gate::Open);
+    // Others' copies are not whole, or fewer than that.
+    for (acting, degraded) in [([1, 2, 4], 1), ([0, 2, 4], 101), ([0, 2, 2], 0)] {
+        let gate = remapped("active+clean+remapped", acting, degraded);
+        check!(gate, Gate::Shut(Reason::OtherCopyLacks { .. }));
+    }
+    let stale = remapped("stale+active+clean+remapped", [1, 2, 4], 0);
+    check!(stale, Gate::Unknown(Reason::Peering { .. }));
+    // And what is known of it must be from after the last change.
+    let old = World::stopped(BY_HAND).pg_state(WITH, "active+clean+remapped").with(|w| {
+        let pg = w.pg(WITH);
+        (pg.acting, pg.degraded) = ([1, 2, 4].map(OsdId).into(), 0);
+    });
+    check!(after(&old.down(OsdId(1))), Gate::Unknown(Reason::StatisticsOld { .. }));
+}
+
+#[test]
 fn after_stop_scrubbing_and_empty_pgs_are_no_hindrance() {
     let gate = after(&World::stopped(BY_HAND).with(|w| {
         w.pg(WITHOUT).state = states("active+clean+scrubbing");

@@ -198,11 +198,11 @@ pub(super) fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph)
             continue;
         }
         let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
-        let (may_lack, lacking_objects) = if pgs.contains(id) { (1, pg.objects) } else { (0, 0) };
-        let others = pg.acting.iter().filter(|osd| **osd != stopped).count();
+        let others = pg.acting.iter().filter(|osd| **osd != stopped).count() as u64;
+        let lacking = u64::from(size).saturating_sub(others);
         let complete =
-            others as u64 >= u64::from(size.saturating_sub(may_lack)) && pg.degraded <= lacking_objects;
-        let (lacks, moves) = (may_lack == 1, pg.state.contains("remapped"));
+            lacking <= u64::from(pgs.contains(id)) && pg.degraded <= lacking.saturating_mul(pg.objects);
+        let (lacks, moves) = (lacking == 1, pg.state.contains("remapped"));
         let quiet = pg.state.contains("active")
             && pg.state.iter().map(String::as_str).all(|word| {
                 HEALTHY.contains(&word)

@@ -52,6 +52,15 @@ fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
 }
 
 #[test]
+fn the_wipe_after_a_purge_that_others_copies_outlived_waits_for_nothing() {
+    let world = World::destroyed(OSD).saved("rebuild").pg_state(0, "active+clean+remapped").with(|w| {
+        let pg = w.pg(0);
+        (pg.acting, pg.degraded) = ([1, 2, 4].map(OsdId).into(), 0);
+    });
+    check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.task == NodeTask::Rebuild);
+}
+
+#[test]
 fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
     type Change = fn(&mut World);
     let changes: [Change; 7] = [
