@@ -7,22 +7,25 @@ import subprocess
 from . import faults
 from .disks import attached, digest
 
-SIX = ",".join(f"{osd}=bluestore-dev" for osd in range(6))
+OSDS = 7
+LAYOUT = ",".join(f"{osd}=bluestore-dev" for osd in range(OSDS))
+NEXT = OSDS  # the id that Ceph gives next
 GIB = 1 << 30
 NO_FSID = "00000000-0000-0000-0000-000000000000"
 
 
 def run(world):
-    world.up(layout=SIX)
+    world.up(layout=LAYOUT, osds=OSDS)
     before, fsids = begin(world)
     rolled_back_past_us(world)
-    purged_by_others(world)
+    purged_without_a_claim(world)
+    purged_with_a_claim(world)
     another_id(world)
     taken_for_prepared(world)
     something_else_on_it(world)
     disk_in_trouble(world)
     no_tmpfs(world)
-    world.expect_migrated(before, fsids, range(6))
+    world.expect_migrated(before, fsids, range(OSDS))
     left = world.down()
     assert not left, f"the lab left behind: {left}"
     label_copies(world)
@@ -30,11 +33,11 @@ def run(world):
 
 def begin(world):
     """What a purge loses is set on each of them: a reweight, an affinity, upmaps from it and onto it."""
-    for osd in range(6):
+    for osd in range(OSDS):
         world.lab("ceph", "osd", "primary-affinity", str(osd), f"0.{osd + 3}")
     world.lab("ceph", "osd", "reweight", "3", "0.9")
     world.lab("wait-clean", "120")
-    for osd in range(6):
+    for osd in range(OSDS):
         upmap(world, osd, (osd + 3) % 6)
     world.lab("wait-clean", "120")
     return faults.begin(world)
@@ -89,27 +92,42 @@ def rolled_back_past_us(world):
     restored(world, job, 0, before, lost)
 
 
-def purged_by_others(world):
-    """An administrator purges the id while its rebuild waits: with no claim of ours known the run halts, with the command that takes
-    the id back; then with one."""
+def purged_without_a_claim(world):
+    """An administrator purges the id while its rebuild waits, no claim of ours known: the run halts, with the command that takes the
+    id back; typed, the next run finishes. By then others of its host hold its PGs whole."""
     before, old = world.shape(), world.fsids()[3]
     job = world.start("purged-first", faults.select(3))
     faults.hold_before_rebuild(world, 3)
-    purge(world, 3, before)
+    lost = purge(world, 3, before)
     faults.let_pods_go(world)
     log = faults.expect_end(world, job, 10, 120)
+    world.until("others to be filled with its PGs", 120, lambda: states(world) == {"active+clean"})
     for command in (f"ceph osd new {old} 3", "ceph osd destroy 3 --yes-i-really-mean-it"):
         assert command in log, f"`{command}` is not in:\n{log}"
         world.lab(*command.split())
-    faults.fail(world, 3, ["kill-after-new"])
-    job = world.start("purged", faults.select(3))
-    world.until("a claim on osd.3", 120, lambda: slot(world, 3)["uuid"] not in (old, NO_FSID), pause=0.05)
-    faults.hold_pods(world)
-    world.until("osd.3 to be destroyed again", 60, lambda: "destroyed" in slot(world, 3)["state"], pause=0.1)
-    lost = purge(world, 3, before)
-    faults.let_pods_go(world)
+    job = world.start("taken-back", faults.select(3))
+    world.until("PGs that wait for it, whole on others", 60, lambda: "active+clean+remapped" in states(world), pause=0.1)
     faults.expect_end(world, job, 0, 300)
     restored(world, job, 3, before, lost)
+
+
+def states(world):
+    """Those that PGs are in."""
+    return {pg["state"] for pg in world.ceph("pg", "dump", "pgs_brief")["pg_stats"]}
+
+
+def purged_with_a_claim(world):
+    """The same with a claim: the run takes the id back by itself. (Of another OSD: three attempts that fail would be too many.)"""
+    before, old = world.shape(), world.fsids()[6]
+    faults.fail(world, 6, ["kill-after-new"])
+    job = world.start("purged", faults.select(6))
+    world.until("a claim on osd.6", 120, lambda: slot(world, 6)["uuid"] not in (old, NO_FSID), pause=0.05)
+    faults.hold_pods(world)
+    world.until("osd.6 to be destroyed again", 60, lambda: "destroyed" in slot(world, 6)["state"], pause=0.1)
+    lost = purge(world, 6, before)
+    faults.let_pods_go(world)
+    faults.expect_end(world, job, 0, 300)
+    restored(world, job, 6, before, lost)
 
 
 def purge(world, osd, before):
@@ -142,11 +160,11 @@ def another_id(world):
     """--osd-id has no effect behind our stand-in: the other OSD is a claim of ours."""
     faults.fail(world, 1, ["ignore-osd-id-behind-us"])
     job = world.start("another-id", faults.select(1))
-    world.until("a seventh id", 120, lambda: slot(world, 6), pause=0.05)
+    world.until("another id", 120, lambda: slot(world, NEXT), pause=0.05)
     faults.expect_end(world, job, 0, 300)
     lines(world, job, "by mistake")
-    assert slot(world, 6) is None, "the id that was made by mistake is still there"
-    world.say("osd.1: ceph-volume made osd.6 on its disk; it was found and undone, and osd.1 migrated")
+    assert slot(world, NEXT) is None, "the id that was made by mistake is still there"
+    world.say(f"osd.1: ceph-volume made osd.{NEXT} on its disk; it was found and undone, and osd.1 migrated")
 
 
 # ---- it takes the disk for prepared
@@ -162,9 +180,9 @@ def something_else_on_it(world):
     """After our wipe something comes onto the disk that is not ours: an OSD under another id, made past our stand-in; a LUKS
     header. It is left alone, with the command that makes it blank; typed, and tried again, it is finished."""
     faults.fail(world, 4, ["fail-mkfs", "ignore-osd-id-past-us"])
-    left_alone(world, world.start("nobodys-id", faults.select(4)), 4, "osd.6", zap(4))
-    assert slot(world, 6), "an id that is nobody's was purged by us"
-    world.lab("ceph", "osd", "purge", "6", "--force", "--yes-i-really-mean-it")
+    left_alone(world, world.start("nobodys-id", faults.select(4)), 4, f"osd.{NEXT}", zap(4))
+    assert slot(world, NEXT), "an id that is nobody's was purged by us"
+    world.lab("ceph", "osd", "purge", str(NEXT), "--force", "--yes-i-really-mean-it")
     zapped(world, 4)
     faults.fail(world, 4, ["dm-crypt"])
     left_alone(world, world.start("dm-crypt", faults.select(4)), 4, "crypto_LUKS", zap(4))
