@@ -185,7 +185,7 @@ def something_else_on_it(world):
     world.lab("ceph", "osd", "purge", str(NEXT), "--force", "--yes-i-really-mean-it")
     zapped(world, 4)
     faults.fail(world, 4, ["dm-crypt"])
-    left_alone(world, world.start("dm-crypt", faults.select(4)), 4, "crypto_LUKS", zap(4))
+    left_alone(world, world.start("dm-crypt", faults.select(4)), 4, "device LUKS", zap(4))
     zapped(world, 4)
     faults.expect(world, "blank", faults.select(4), 0, 300)
 
