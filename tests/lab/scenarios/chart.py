@@ -240,7 +240,7 @@ def gone(world):
 def forbidden(world):
     """Nothing that an account of ours asked for was refused: the Roles are large enough. That they are not too large is seen
     after all scenarios."""
-    manifests = run_helm(world, "template", "osd-migrate", CHART, "--is-upgrade", "--set", "start.enabled=true")
+    manifests = run_helm(world, "template", "osd-migrate", CHART, "--kube-version", "1.34.0", "--is-upgrade", "--set", "start.enabled=true")
     type(world).granted |= rights.granted(world, manifests)
     done, refused = rights.asked(world)
     needless = rights.unused(type(world).granted, done, world.full)
