@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::daemon::{self, env};
 use super::osd_env::decimal;
-use super::render_osd::tests::{declaration, deploy};
+use super::render_osd::tests::{declaration, deploy, frame};
 use super::render_osd::{Frame, can_activate, render};
 use crate::domain::act::Deploy;
 use crate::domain::osd::{Layout, Mode, ObjectStore, Weight};
@@ -27,16 +27,8 @@ fn on_file() -> Deploy {
 }
 
 fn rendered(deploy: &Deploy) -> Value {
-    let declaration = declaration();
-    let frame = Frame {
-        namespace: "rook-ceph",
-        operator_namespace: "rook-system",
-        cluster: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
-        declaration: &declaration,
-        hostname: "h1.example",
-    };
     let base = json!({"spec": {"template": {"spec": {"tolerations": [], "containers": [{"name": "osd"}]}}}});
-    render(deploy, &base, &frame)
+    render(deploy, &base, &frame(&declaration()))
 }
 
 fn pod(object: &Value) -> &Value {
@@ -143,13 +135,7 @@ fn rendering_it_again_changes_nothing() {
     for deploy in [lvm(true), lvm(false), on_file()] {
         let once = rendered(&deploy);
         let declaration = declaration();
-        let frame = Frame {
-            namespace: "rook-ceph",
-            operator_namespace: "another",
-            cluster: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
-            declaration: &declaration,
-            hostname: "h1.example",
-        };
+        let frame = Frame { operator_namespace: "another", ..frame(&declaration) };
         assert_eq!(render(&deploy, &once, &frame), once);
     }
 }

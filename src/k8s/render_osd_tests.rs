@@ -68,17 +68,18 @@ fn old() -> Value {
     })
 }
 
-fn rendered(old: &Value) -> Value {
-    let declaration = declaration();
-    let cluster = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
-    let frame = Frame {
+pub(crate) fn frame(declaration: &Declaration) -> Frame<'_> {
+    Frame {
         namespace: "rook-ceph",
         operator_namespace: "rook-system",
-        cluster,
-        declaration: &declaration,
+        cluster: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
+        declaration,
         hostname: "h1.example",
-    };
-    render(&deploy(), old, &frame)
+    }
+}
+
+fn rendered(old: &Value) -> Value {
+    render(&deploy(), old, &frame(&declaration()))
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::render_osd::tests::{declaration, deploy};
-use super::render_osd::{Frame, render};
+use super::render_osd::render;
+use super::render_osd::tests::{declaration, deploy, frame};
 use crate::domain::act::Deploy;
 use crate::domain::osd::{Layout, Mode, ObjectStore};
 
@@ -73,15 +73,7 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
 }
 
 fn rendered(deploy: &Deploy, old: &Value) -> Value {
-    let declaration = declaration();
-    let frame = Frame {
-        namespace: "rook-ceph",
-        operator_namespace: "rook-ceph",
-        cluster: "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(),
-        declaration: &declaration,
-        hostname: "h1.example",
-    };
-    render(deploy, old, &frame)
+    render(deploy, old, &frame(&declaration()))
 }
 
 fn layout(mode: Mode, encrypted: bool) -> Layout {
