@@ -71,6 +71,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::TurnBack { .. }
             | Saving::Barred
             | Saving::Fence
+            | Saving::FenceHeard
             | Saving::Unfenced
             | Saving::Up
             | Saving::UpmapsLost

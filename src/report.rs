@@ -127,6 +127,13 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (node, problem) in &summary.problems {
         write!(f, "; node {node}: {problem}")?;
     }
+    if !summary.left_to_rook.is_empty() {
+        let nodes = summary.left_to_rook.len();
+        write!(
+            f,
+            "; free disks of {nodes} nodes are left to Rook, whose operator runs and makes OSDs of them itself"
+        )?;
+    }
     if !summary.unconfirmed_nodes.is_empty() {
         let names: Vec<_> = summary.unconfirmed_nodes.iter().map(ToString::to_string).collect();
         let names = names.join(", ");

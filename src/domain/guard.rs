@@ -88,8 +88,10 @@ guards! {
     NoUpgrade,
     /// Rook prepares no OSDs.
     RookPreparesNone,
-    /// Rook's operator is at 0.
+    /// Rook's operator is at 0, or can be fenced.
     OperatorAway,
+    /// One that runs has said that it leaves the fenced CephCluster alone.
+    FenceHeard,
     /// No fence of somebody else is up.
     NotFencedByOthers,
     /// Rook lets no domain be drained.

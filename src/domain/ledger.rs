@@ -103,6 +103,12 @@ pub struct Run {
     pub serial: u32,
     /// Our fence, from before it is put up until after it is taken down.
     pub fence: Option<String>,
+    /// The resourceVersion of the CephCluster on which it was put, and on no other: whatever Rook read later had it.
+    #[serde(default)]
+    pub fence_after: Option<u64>,
+    /// Rook, which runs, said that it leaves such a later one alone: the fence is in force.
+    #[serde(default)]
+    pub fence_heard: bool,
     /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
     #[serde(default)]
     pub last_fence: Option<String>,

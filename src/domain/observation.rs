@@ -194,6 +194,9 @@ pub struct Kube {
     pub fence: Option<String>,
     /// Rook's operator, where its Deployment is found.
     pub operator: Option<Operator>,
+    /// The latest resourceVersion of the CephCluster at which Rook said that it left it alone (event `ReconcileSkipped`, which
+    /// names the version that the reconcile had read; Rook >= 1.20). Asked only while such an operator runs.
+    pub skipped: Option<u64>,
     /// Deployments of OSDs, by the OSD they say they run.
     pub daemons: BTreeMap<OsdId, Daemon>,
     /// OSD Deployments or OSD ids that can't be told apart: two Deployments for one id, a label that is no number.
@@ -247,6 +250,28 @@ pub struct Operator {
     pub replicas: u32,
     /// Pods that are not gone.
     pub pods: u32,
+    /// It leaves a CephCluster alone that carries the label `do-not-reconcile` (Rook >= 1.20, by the tag of its image).
+    pub honours_fence: bool,
+}
+
+impl Operator {
+    /// Whether it does anything, or is about to: no replicas wanted and no pod left is none.
+    pub fn runs(&self) -> bool {
+        self.replicas > 0 || self.pods > 0
+    }
+}
+
+impl Kube {
+    /// Rook's operator, where one runs.
+    pub fn running_operator(&self) -> Option<&Operator> {
+        self.operator.as_ref().filter(|operator| operator.runs())
+    }
+
+    /// `cluster_version` as a number: resourceVersions of one object grow (Kubernetes says so since 1.35; all API servers that keep
+    /// their objects in etcd always did).
+    pub fn cluster_revision(&self) -> Option<u64> {
+        self.cluster_version.parse().ok()
+    }
 }
 
 /// An OSD's Deployment and its pods.

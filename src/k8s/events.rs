@@ -16,6 +16,13 @@ const NOTE_LIMIT: usize = 1024;
 /// Reason of an event about a disk that is declared and can't be used.
 const DEVICE_PROBLEM: &str = "DeviceProblem";
 
+/// Reason of Rook's event about a CephCluster with the label `do-not-reconcile` (Rook >= 1.20).
+const SKIPPED: &str = "ReconcileSkipped";
+
+fn skipped_version(event: &Event) -> Option<u64> {
+    event.involved_object.resource_version.as_ref()?.parse().ok()
+}
+
 /// What an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
@@ -75,6 +82,15 @@ impl K8s {
             Ok(_) | Err(K8sError::AlreadyExists(_)) => {}
             Err(error) => tracing::debug!(%error, sentence, "an event could not be published"),
         }
+    }
+
+    /// The latest resourceVersion of a CephCluster that Rook read with a fence on it, and left alone: Rook >= 1.20 records the
+    /// event `ReconcileSkipped` about the object as the reconcile had read it.
+    pub(super) async fn skipped_by_rook(&self, cluster: &str) -> Result<Option<u64>, K8sError> {
+        let fields =
+            format!("involvedObject.kind=CephCluster,involvedObject.name={cluster},reason={SKIPPED}");
+        let versions = self.kind::<Event>().list_where(&fields, |event| skipped_version(&event)).await?;
+        Ok(versions.into_iter().max())
     }
 
     pub(super) async fn try_publish(
@@ -140,6 +156,22 @@ mod tests {
             let script = vec![on(post, status, answer).with(check.clone())];
             play(script, async |k8s| k8s.device_problem(&about(), sentence, DateTime::UNIX_EPOCH).await)
                 .await;
+        }
+    }
+
+    #[tokio::test]
+    async fn rook_is_heard_by_the_version_that_it_had_read() {
+        let get = "GET /api/v1/namespaces/rook-ceph/events?&fieldSelector=involvedObject.kind%3DCephCluster%2C\
+                   involvedObject.name%3Drook-ceph%2Creason%3DReconcileSkipped&limit=500";
+        let skipped = |version: Option<&str>| json!({"metadata": {}, "reason": SKIPPED, "involvedObject": {"resourceVersion": version}});
+        let cases = [
+            (vec![skipped(Some("812")), skipped(Some("9")), skipped(None), skipped(Some("no"))], Some(812)),
+            (vec![], None),
+        ];
+        for (items, latest) in cases {
+            let script = vec![on(get, 200, json!({"metadata": {}, "items": items}))];
+            let heard = play(script, async |k8s| k8s.skipped_by_rook("rook-ceph").await).await;
+            assert_eq!(heard.unwrap(), latest);
         }
     }
 

@@ -131,10 +131,28 @@ where
     pub(super) async fn list<T>(
         &self,
         selector: &str,
+        project: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        let mut params = ListParams::default();
+        params.label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        self.list_by(params, project).await
+    }
+
+    /// The same by fields (`reason=ReconcileSkipped`).
+    pub(super) async fn list_where<T>(
+        &self,
+        fields: &str,
+        project: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        self.list_by(ListParams::default().fields(fields), project).await
+    }
+
+    async fn list_by<T>(
+        &self,
+        params: ListParams,
         mut project: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
-        let mut params = ListParams::default().limit(PAGE);
-        params.label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        let mut params = params.limit(PAGE);
         let mut all = Vec::new();
         loop {
             let page = self.answer(self.call("list", None), self.api.list(&params)).await?;

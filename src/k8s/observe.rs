@@ -60,6 +60,9 @@ impl K8s {
         let (mut kube, unreadable) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
         kube.operator = operator;
+        if kube.running_operator().is_some_and(|operator| operator.honours_fence) && kube.fence.is_some() {
+            kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
+        }
         kube.rook_prepares = prepares;
         kube.draining_failure_domain = pdb.and_then(draining);
         kube.order = control.and_then(control_map::order);
@@ -100,13 +103,27 @@ impl K8s {
         self.operator_in.get_or_init(|| namespace.clone());
         let spec = deployment.spec.unwrap_or_default();
         let containers = spec.template.spec.map(|s| s.containers).unwrap_or_default();
+        let image = containers.into_iter().next().and_then(|c| c.image).unwrap_or_default();
         Ok(Some(Operator {
             name: format!("{namespace}/{}", deployment.metadata.name.unwrap_or_default()),
-            image: containers.into_iter().next().and_then(|c| c.image).unwrap_or_default(),
+            honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
+            image,
             replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
             pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
         }))
     }
+}
+
+/// The release from which Rook leaves a CephCluster with the label `do-not-reconcile` alone (`pkg/operator/ceph/cluster`, 1.20).
+const HONOURS_FENCE: (u32, u32) = (1, 20);
+
+/// (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it. An image that is named in
+/// another way is taken for one that honours nothing.
+fn rook_version(image: &str) -> Option<(u32, u32)> {
+    let name = image.split('@').next()?;
+    let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
+    let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// What the lists hold, reduced page by page to what is needed.
@@ -198,6 +215,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         fence: None,
         cluster_version: String::new(),
         operator: None,
+        skipped: None,
         daemons,
         oddities,
         nodes: lists.nodes,

@@ -169,6 +169,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
         (Saving::New, Some(record)) => {
             format!("{}: its disk carries the new OSD, {}", record.osd, record.new?)
         }
+        (Saving::FenceHeard, _) => "Rook says that it leaves the CephCluster alone".to_owned(),
         (Saving::Attempt { after: None, .. } | Saving::Fence | Saving::Unfenced | Saving::Closing, _) => {
             return None;
         }

@@ -35,8 +35,10 @@ impl World {
                 (_, _) => {}
             }
         }
-        if self.kube.fence.is_none() && self.kube.operator.as_ref().is_some_and(|operator| operator.pods > 0)
-        {
+        if self.can_skip() {
+            found.push(Happening::RookSkips);
+        }
+        if self.reconciling {
             let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
             found.extend(stopped.map(|(osd, _)| Happening::RookStarts(*osd)));
         }
@@ -139,6 +141,7 @@ impl World {
             | Happening::FlagUnset
             | Happening::OperatorUp
             | Happening::OperatorDown
+            | Happening::RookSkips
             | Happening::RookStarts(_) => self.meddle(what),
         }
         Vec::new()
@@ -340,12 +343,9 @@ impl World {
             Happening::FlagUnset => {
                 self.ceph.flags.remove("norecover");
             }
-            Happening::OperatorUp | Happening::OperatorDown => {
-                if let Some(operator) = &mut self.kube.operator {
-                    let on = u32::from(*what == Happening::OperatorUp);
-                    (operator.replicas, operator.pods) = (on, on);
-                }
-            }
+            Happening::OperatorUp => self.run_operator(1),
+            Happening::OperatorDown => self.run_operator(0),
+            Happening::RookSkips => self.rook_skips(),
             _ => {}
         }
     }

@@ -125,6 +125,19 @@ pub fn to_be_encrypted() -> World {
     world
 }
 
+/// As `replicated`, beside a Rook that runs, can be fenced, and begins to reconcile when it likes.
+pub fn beside_rook() -> World {
+    let mut world = replicated();
+    if let Some(operator) = &mut world.kube.operator {
+        (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
+        operator.image = "rook/ceph:v1.20.0".to_owned();
+    }
+    // Confirmed by a flag: what the CephCluster confirms, Rook would do too.
+    world.kube.declaration.confirmed = false;
+    world.reconciling = true;
+    world
+}
+
 /// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
 pub fn twelve() -> World {
     use Kind::{ByHand, Filestore, Raw};
@@ -203,6 +216,7 @@ impl Shape {
             attempts: BTreeMap::new(),
             dmcrypt: BTreeMap::new(),
             broken: BTreeSet::new(),
+            reconciling: false,
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
@@ -386,7 +400,9 @@ fn kube() -> Kube {
             image: "rook/ceph:v1.6.11".to_owned(),
             replicas: 0,
             pods: 0,
+            honours_fence: false,
         }),
+        skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),
         nodes: BTreeMap::new(),

@@ -111,6 +111,8 @@ pub enum Happening {
     MgrForgets(PgId),
     /// Rook, running and not fenced, brings an OSD's Deployment to 1.
     RookStarts(OsdId),
+    /// Rook reads a CephCluster with a fence, leaves it alone and says so.
+    RookSkips,
 }
 
 /// What may stand in the way around the OSDs; each makes a gate shut.
@@ -220,6 +222,7 @@ impl fmt::Display for Happening {
             Self::BootsOddly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
             Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
             Self::RookStarts(osd) => write!(f, "Rook brings the Deployment of {osd} to 1"),
+            Self::RookSkips => f.write_str("Rook leaves the fenced CephCluster alone"),
         }
     }
 }

@@ -77,6 +77,8 @@ pub struct World {
     pub dmcrypt: BTreeMap<OsdFsid, bool>,
     /// Daemons that can't run for now.
     pub broken: BTreeSet<OsdId>,
+    /// Rook is in the middle of a reconcile that saw no fence, or may begin one at any time.
+    pub reconciling: bool,
 }
 
 /// A disk of a node.

@@ -44,12 +44,16 @@ fn both_gates_are_open_in_the_small_world() {
 #[test]
 fn what_is_around_the_pgs_closes_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
-    let cases: [Case; 14] = [
+    let cases: [Case; 15] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
         (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
         (
             |w| operator(w, 1, 1),
             |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name }) if name.contains("operator")),
+        ),
+        (
+            |w| honouring_operator(w),
+            |g| matches!(g, Gate::Shut(Reason::RookIsConfirmedToo { name }) if name.contains("operator")),
         ),
         (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
         (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
@@ -100,6 +104,30 @@ fn what_is_around_the_pgs_closes_both_gates() {
 fn operator(w: &mut World, replicas: u32, pods: u32) {
     let operator = w.seen.kube.operator.take().unwrap();
     w.seen.kube.operator = Some(Operator { replicas, pods, ..operator });
+}
+
+fn honouring_operator(w: &mut World) {
+    operator(w, 1, 1);
+    w.seen.kube.operator.as_mut().unwrap().honours_fence = true;
+}
+
+#[test]
+fn an_operator_that_can_be_fenced_closes_only_the_gates_of_what_is_not_fenced() {
+    let beside = |mut w: World| {
+        honouring_operator(&mut w);
+        w.seen.kube.declaration.confirmed = false;
+        w
+    };
+    assert_eq!(before(&beside(World::new())), Gate::Open);
+    assert_eq!(after(&beside(World::stopped(BY_HAND))), Gate::Open);
+    let w = beside(World::new());
+    for gate in [
+        gate::before_new(&node_of(BY_HAND), None, &w.seen),
+        gate::before_adopt(&node_of(BY_HAND), None, &w.seen),
+        gate::before_restart(BY_HAND, &node_of(BY_HAND), None, &w.seen),
+    ] {
+        assert!(matches!(gate, Gate::Shut(Reason::OperatorRuns { .. })), "{gate:?}");
+    }
 }
 
 fn health(w: &mut World, code: &str) {

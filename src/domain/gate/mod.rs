@@ -3,6 +3,7 @@
 mod begin;
 mod data;
 mod reason;
+mod rook;
 mod words;
 
 pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
@@ -11,6 +12,7 @@ pub use data::{
     thin,
 };
 pub use reason::Reason;
+pub use rook::{Fenced, fenced};
 pub use words::HOW_TO_CONFIRM;
 
 use std::collections::BTreeSet;
@@ -99,6 +101,8 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
 /// Gate before an OSD is started that is finished, down, and started by nothing: the same, but for the data, which it brings.
 pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
+        // No fence is up for it: Rook makes OSDs of free disks itself.
+        rook::is_away(seen),
         rook_and_release(our_fence, seen),
         not_odd(seen),
         mon_quorum(seen),
@@ -112,6 +116,7 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
 pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     let rolling = seen.kube.daemons.iter().find(|(_, daemon)| !daemon.rolled_out);
     first_not_open([
+        rook::is_away(seen),
         before_any_stop(our_fence, seen),
         before_this_stop(osd, node, seen),
         rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::Rolling { osd: *osd })),
@@ -197,7 +202,7 @@ fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
         shut_if(kube.declaration.external, || Reason::External),
         shut_if(kube.declaration.removes_out_osds, || Reason::RemovesOutOsds),
-        operator_gate(seen),
+        rook::can_be_kept_off(seen),
         foreign_fence
             .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedByOthers { value: value.to_owned() })),
         kube.rook_prepares
@@ -248,16 +253,6 @@ fn not_odd(seen: &Observation) -> Gate {
 /// restarts must not make an OSD go down and up.
 fn mon_quorum(seen: &Observation) -> Gate {
     shut_if(seen.ceph.health.contains("MON_DOWN"), || Reason::MonDown)
-}
-
-/// An operator with no replicas wanted and no pod left does nothing: it is out of the way.
-fn operator_gate(seen: &Observation) -> Gate {
-    match &seen.kube.operator {
-        Some(operator) if operator.replicas > 0 || operator.pods > 0 => {
-            Gate::Shut(Reason::OperatorRuns { name: operator.name.clone() })
-        }
-        Some(_) | None => Gate::Open,
-    }
 }
 
 fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {

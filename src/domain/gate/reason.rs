@@ -95,6 +95,16 @@ pub enum Reason {
         /// namespace/name of its Deployment
         name: String,
     },
+    /// Rook's operator runs, and has not said yet that it leaves the fenced CephCluster alone.
+    FenceNotHeard {
+        /// namespace/name of its Deployment
+        name: String,
+    },
+    /// Rook's operator runs, and the CephCluster confirms Rook's own migration: as soon as our fence is off, Rook begins too.
+    RookIsConfirmedToo {
+        /// namespace/name of its Deployment
+        name: String,
+    },
     /// Somebody else's label `do-not-reconcile` is on the CephCluster.
     FencedByOthers {
         /// its value
@@ -214,6 +224,8 @@ impl Reason {
             | Self::Upgrading
             | Self::RookPrepares { .. }
             | Self::OperatorRuns { .. }
+            | Self::FenceNotHeard { .. }
+            | Self::RookIsConfirmedToo { .. }
             | Self::FencedByOthers { .. }
             | Self::Draining { .. }
             | Self::Odd { .. }
@@ -255,7 +267,8 @@ impl Reason {
             Self::TooSmall { .. } | Self::RoomUnknown => Guard::EnoughRoom,
             Self::Upgrading => Guard::NoUpgrade,
             Self::RookPrepares { .. } => Guard::RookPreparesNone,
-            Self::OperatorRuns { .. } => Guard::OperatorAway,
+            Self::OperatorRuns { .. } | Self::RookIsConfirmedToo { .. } => Guard::OperatorAway,
+            Self::FenceNotHeard { .. } => Guard::FenceHeard,
             Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
             Self::Draining { .. } => Guard::NotDraining,
             Self::Odd { .. } => Guard::NothingOdd,

@@ -30,6 +30,8 @@ impl Reason {
             Self::Upgrading => "upgrading",
             Self::RookPrepares { .. } => "rook-prepares",
             Self::OperatorRuns { .. } => "operator-runs",
+            Self::FenceNotHeard { .. } => "fence-not-heard",
+            Self::RookIsConfirmedToo { .. } => "rook-is-confirmed-too",
             Self::FencedByOthers { .. } => "fenced-by-others",
             Self::Draining { .. } => "draining",
             Self::Odd { .. } => "odd",
@@ -106,9 +108,21 @@ impl fmt::Display for Reason {
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
             Self::OperatorRuns { name } => write!(
                 f,
-                "Rook's operator {name} runs, and this version can't fence it: kubectl -n {} scale deployment {} --replicas=0",
-                name.split('/').next().unwrap_or_default(),
-                name.split('/').next_back().unwrap_or_default()
+                "Rook's operator {name} runs, and may not go on meanwhile: {}",
+                scale_down(name)
+            ),
+            Self::FenceNotHeard { name } => write!(
+                f,
+                "Rook's operator {name} runs, and has not said yet that it leaves the fenced CephCluster alone (event \
+                 ReconcileSkipped); it says so when it is done with what it does now. Where it never does: {}",
+                scale_down(name)
+            ),
+            Self::RookIsConfirmedToo { name } => write!(
+                f,
+                "the CephCluster confirms Rook's own migration, which {name} would begin beside ours: {}; or take \
+                 spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster and start this \
+                 Job with --confirm yes-really-migrate-osds",
+                scale_down(name)
             ),
             Self::FencedByOthers { value } => write!(
                 f,
@@ -168,4 +182,9 @@ impl fmt::Display for Reason {
             Self::After { osd } => write!(f, "one OSD at a time: after {osd}"),
         }
     }
+}
+
+fn scale_down(operator: &str) -> String {
+    let (namespace, name) = operator.split_once('/').unwrap_or_default();
+    format!("kubectl -n {namespace} scale deployment {name} --replicas=0")
 }

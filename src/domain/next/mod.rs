@@ -70,6 +70,8 @@ pub enum Saving {
     Barred,
     /// Our fence, before it is put up.
     Fence,
+    /// Rook has said that it honours our fence.
+    FenceHeard,
     /// Our fence is down.
     Unfenced,
     /// The new OSD's fsid, before it is deployed.
@@ -133,6 +135,7 @@ impl Saving {
             Self::TurnBack { .. } => "turn-back",
             Self::Barred => "barred",
             Self::Fence => "fence",
+            Self::FenceHeard => "fence-heard",
             Self::Unfenced => "unfenced",
             Self::New => "new",
             Self::Up => "up",
@@ -175,6 +178,7 @@ impl fmt::Display for Saving {
             | Self::Stop
             | Self::Barred
             | Self::Fence
+            | Self::FenceHeard
             | Self::Unfenced
             | Self::New
             | Self::Up
@@ -209,6 +213,8 @@ pub struct Summary {
     pub unconfirmed_nodes: BTreeSet<NodeName>,
     /// What stands in the way of new OSDs: (node, sentence).
     pub problems: Vec<(String, String)>,
+    /// Nodes whose free disks are left to Rook, whose operator runs and makes OSDs of them itself.
+    pub left_to_rook: BTreeSet<NodeName>,
     /// Nodes whose disks could not be looked at again and again.
     pub unseen_nodes: BTreeSet<NodeName>,
 }

@@ -137,6 +137,14 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
         let unconfirmed_nodes = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
         return Next::Finished(Summary { unconfirmed_nodes, ..summary });
     }
+    // Rook makes OSDs of free disks itself: two at the same disk are one too many. Who asks for new OSDs alone means ours.
+    if seen.kube.running_operator().is_some() && !policy.only_new {
+        let left_to_rook = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
+        return nodes::leave_to_rook(policy, ledger, seen).unwrap_or_else(|| {
+            let problems = nodes::told_of(policy, ledger);
+            Next::Finished(Summary { problems, left_to_rook, ..summary })
+        });
+    }
     let restart = tolerate::next(policy, ledger, seen);
     // What keeps an OSD from being restarted now, a new one may cure: data that finds no OSD to lie on.
     let next = || nodes::next(policy, ledger, seen);

@@ -88,9 +88,16 @@ pub(super) fn known<'a>(
 /// The end of a run that makes no new OSDs: what it looked at is done with, and what the looks left is swept.
 pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = Walk { policy, ledger, seen };
-    let mut at_work = ledger.nodes.iter().filter(|(_, work)| walk.is_at_work(work));
-    let Some((node, work)) = at_work.next() else { return walk.sweep() };
+    let Some((node, work)) = walk.at_work() else { return walk.sweep() };
     Some(walk.complete(node, work, &Processed::default()))
+}
+
+/// The same where Rook's operator runs: a node whose disks this run has begun with is left to it, and that is told.
+pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let walk = Walk { policy, ledger, seen };
+    let Some((node, work)) = walk.at_work() else { return walk.sweep() };
+    let problem = format!("node {node}: Rook's operator runs, and its free disks are left to it");
+    Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
 }
 
 struct Walk<'a> {
@@ -100,6 +107,11 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// The node that this run is working on.
+    fn at_work(&self) -> Option<(&'a NodeName, &'a NodeWork)> {
+        self.ledger.nodes.iter().find(|(_, work)| self.is_at_work(work))
+    }
+
     fn is_at_work(&self, work: &NodeWork) -> bool {
         work.run == self.policy.run && work.status != NodeStatus::Completed
     }
@@ -126,8 +138,7 @@ impl<'a> Walk<'a> {
 
     /// The node that is being worked on, else the first that this run has not looked at.
     fn next_node(&self) -> Option<Next> {
-        let at_work = self.ledger.nodes.iter().find(|(_, work)| self.is_at_work(work));
-        if let Some((node, work)) = at_work {
+        if let Some((node, work)) = self.at_work() {
             return Some(match work.status {
                 NodeStatus::ComputingDiff => self.look(node, work),
                 NodeStatus::Orchestrating | NodeStatus::Completed => self.orchestrate(node, work),

@@ -128,13 +128,17 @@ impl<'a> Step<'a> {
             return Next::Do(act);
         }
         let ours = format!("osd-migrate-{}", self.record.id);
-        let Some(value) = self.our_fence().or(is_out(Guard::FenceSavedFirst).then_some(&ours)) else {
-            let mut ledger = self.ledger.clone();
-            ledger.run.fence = Some(ours);
-            return Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence };
-        };
+        let value = self.our_fence().unwrap_or(&ours);
+        let version = self.seen.kube.cluster_revision();
         match self.seen.kube.fence.as_deref() {
-            Some(seen) if seen == value => Next::Do(act),
+            Some(seen) if seen == value => self.in_force(act),
+            // Somebody wrote the CephCluster since: what Rook read until now had no fence.
+            None if !holds(Guard::FenceSavedFirst, self.is_fence_saved(version)) => {
+                let mut ledger = self.ledger.clone();
+                ledger.run.fence = Some(value.to_owned());
+                (ledger.run.fence_after, ledger.run.fence_heard) = (version, false);
+                Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence }
+            }
             None => Next::Do(Act::Fence {
                 osd: self.record.osd,
                 record: self.record.id.clone(),
@@ -146,6 +150,24 @@ impl<'a> Step<'a> {
                 osd: self.record.osd,
                 reason: gate::Reason::FencedByOthers { value: other.to_owned() },
             }),
+        }
+    }
+
+    fn is_fence_saved(&self, version: Option<u64>) -> bool {
+        let run = &self.ledger.run;
+        run.fence.is_some() && run.fence_after == version && !run.fence_heard
+    }
+
+    /// The fence is up: the act is done once a running Rook was heard.
+    fn in_force(&self, act: Act) -> Next {
+        match gate::fenced(&self.ledger.run, self.seen) {
+            gate::Fenced::InForce => Next::Do(act),
+            gate::Fenced::Heard => {
+                let mut ledger = self.ledger.clone();
+                ledger.run.fence_heard = true;
+                Next::Save { ledger, osd: Some(self.record.osd), why: Saving::FenceHeard }
+            }
+            gate::Fenced::NotHeard(reason) => Next::Wait(Wait::Gate { osd: self.record.osd, reason }),
         }
     }
 
@@ -298,5 +320,6 @@ pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
     }
     let mut ledger = ledger.clone();
     ledger.run.last_fence = ledger.run.fence.take();
+    (ledger.run.fence_after, ledger.run.fence_heard) = (None, false);
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
 }

@@ -143,7 +143,10 @@ fn mend(state: &mut State) {
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
     mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
     mended.push(Happening::FlagUnset);
-    mended.push(Happening::OperatorDown);
+    // One that the fence keeps off may run.
+    if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) {
+        mended.push(Happening::OperatorDown);
+    }
     if world.kube.fence.as_deref() == Some("theirs") {
         mended.push(Happening::OthersUnfence);
     }
@@ -157,7 +160,7 @@ fn mend(state: &mut State) {
     mended.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
     let outs = world.ceph.slots.iter().filter(|(_, slot)| !slot.is_in && slot.state == SlotState::Exists);
     mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
-    mended.push(Happening::Confirmed);
+    mended.push(if state.by_flag { Happening::Unconfirmed } else { Happening::Confirmed });
     mended.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
     for what in mended {
         world.happen(&what);

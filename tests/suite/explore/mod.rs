@@ -7,6 +7,7 @@ mod ending;
 pub(crate) mod mutants;
 mod new_osds;
 mod promises;
+mod rook;
 mod search;
 mod state;
 mod upmaps;

@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, directories, everything, new_osds, nothing, upmaps};
+use super::{around, directories, everything, new_osds, nothing, rook, upmaps};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -113,6 +113,7 @@ fn searches() -> Vec<Search> {
         },
     ];
     searches.push(upmaps::searched());
+    searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -184,6 +185,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::WeighedFirst => "in a directory",
         Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
         Guard::UpmapLossSavedFirst | Guard::UpmapsOfOthersStay => "upmaps, purges and the balancer",
+        Guard::FenceHeard => "beside Rook",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         _ => "two copies",
     }

@@ -156,7 +156,8 @@ impl Search {
     }
 
     fn start(&self) -> State {
-        State { freezes_late: self.freezes_late, ..State::new((self.world)(), self.left) }
+        let by_flag = (self.policy)().confirmed;
+        State { freezes_late: self.freezes_late, by_flag, ..State::new((self.world)(), self.left) }
     }
 
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {

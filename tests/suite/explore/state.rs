@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) left: Budget,
     /// This step is a frozen runner's.
     pub(crate) thaws: bool,
+    /// A flag of the run confirms, not the CephCluster.
+    pub(crate) by_flag: bool,
     /// Runners freeze behind the look at the ledger that every act begins with, not before it.
     pub(crate) freezes_late: bool,
 }
@@ -57,6 +59,7 @@ impl State {
             frozen: None,
             left,
             thaws: false,
+            by_flag: false,
             freezes_late: false,
         }
     }
@@ -138,9 +141,9 @@ impl State {
         }
         if self.frozen.is_none() {
             // Who decides next reads them anew; only a frozen runner remembers one.
-            self.world.kube.cluster_version.clear();
             self.world.kube.daemons.values_mut().for_each(|daemon| daemon.resource_version.clear());
         }
+        self.flatten_versions();
         flatten_ledger(&mut self.ledger, now);
         let version = self.version;
         if let Some((next, read)) = &mut self.frozen {
@@ -152,6 +155,22 @@ impl State {
         }
         self.version = 1;
         self.world.at = DateTime::UNIX_EPOCH;
+    }
+
+    /// Of the CephCluster's versions only what is compared counts: whether it is the one that the fence was meant for, and
+    /// whether Rook has skipped a later one.
+    fn flatten_versions(&mut self) {
+        let kube = &mut self.world.kube;
+        let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, self.ledger.run.fence_after);
+        kube.skipped = (skipped < present).then_some(0);
+        self.ledger.run.fence_after = after.map(|after| {
+            let heard = skipped.is_some_and(|skipped| skipped > after);
+            u64::from(Some(after) == present) + 2 * u64::from(heard)
+        });
+        if self.frozen.is_none() {
+            // Who decides next reads it anew; only a frozen runner remembers one.
+            self.world.kube.cluster_version.clear();
+        }
     }
 
     fn flatten_epochs(&mut self) {

@@ -136,6 +136,7 @@ fn an_osd_that_nothing_starts_is_started_before_free_disks_are_taken_and_not_whi
     world.add_disk("disk-new", "h1", 6 << 30);
     world.happen(&Happening::OperatorUp);
     let mut run = Run::of(world);
+    run.policy.only_new = true;
     run.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
     run.world.happen(&Happening::OperatorDown);
     let Next::Do(Act::Adopt(deploy)) = run.next() else { panic!("{:?}", run.next()) };

@@ -4,6 +4,7 @@ mod agents;
 mod before_stop;
 mod destroyed;
 mod left_alone;
+mod rook;
 mod stopped;
 mod up;
 mod upmaps;

@@ -300,7 +300,9 @@ pub(crate) fn observation() -> Observation {
                 image: "rook:v1.16".to_owned(),
                 replicas: 0,
                 pods: 0,
+                honours_fence: false,
             }),
+            skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),
             oddities: Vec::new(),
             nodes: ["h1", "h2", "h3"].map(node).into(),
@@ -519,6 +521,7 @@ impl World {
     pub(crate) fn fenced(mut self, osd: OsdId) -> Self {
         let value = format!("osd-migrate-{}", self.record(osd).id);
         self.ledger.run.fence = Some(value.clone());
+        self.ledger.run.fence_after = self.seen.kube.cluster_revision();
         self.seen.kube.fence = Some(value);
         self
     }

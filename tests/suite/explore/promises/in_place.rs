@@ -97,12 +97,13 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
         return None;
     }
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
-    let runs = kube.operator.as_ref().is_some_and(|operator| operator.replicas > 0 || operator.pods > 0);
+    let kept_off = kube.fence.is_some() && !state.world.reconciling;
+    let runs = kube.running_operator().is_some_and(|operator| !(operator.honours_fence && kept_off));
     let fenced_by_others = kube.fence.is_some() && kube.fence != state.ledger.run.fence;
     let node = kube.daemons.get(&osd).and_then(|daemon| kube.nodes.get(daemon.node.as_ref()?));
     let stop = what == "stop";
     let why = [
-        (runs, "Rook's operator runs"),
+        (runs, "Rook's operator runs, and nothing keeps it off"),
         (fenced_by_others, "somebody else fenced the CephCluster"),
         (!ceph.flags.is_empty(), "a flag of the cluster is set"),
         (!kube.rook_prepares.is_empty(), "Rook prepares OSDs"),
@@ -116,7 +117,7 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
         (stop && !kube.oddities.is_empty(), "Deployments can't be told apart"),
         (stop && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (stop && kube.order.is_some(), "a person paused or cancelled"),
-        (stop && !kube.declaration.confirmed, "the owner has not confirmed"),
+        (stop && !(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
     ];
     why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("gate: {what} of {osd} while {why}"))
 }

@@ -171,7 +171,7 @@ fn is_selected(world: &World, node: &NodeName) -> bool {
 /// What nothing is begun under.
 fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
-    let runs = kube.operator.as_ref().is_some_and(|operator| operator.replicas > 0 || operator.pods > 0);
+    let runs = kube.running_operator().is_some();
     let node = kube.nodes.get(node);
     let why = [
         (runs, "Rook's operator runs"),
@@ -189,7 +189,7 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
         (ceph.health.contains("MON_DOWN"), "a mon is down"),
         (!kube.oddities.is_empty(), "Deployments can't be told apart"),
         (kube.order.is_some(), "a person paused or cancelled"),
-        (!kube.declaration.confirmed, "the owner has not confirmed"),
+        (!(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
     ];
     why.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)
 }
