@@ -72,6 +72,8 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::Barred
             | Saving::Fence
             | Saving::FenceHeard
+            | Saving::OperatorScaled
+            | Saving::OperatorBack
             | Saving::Unfenced
             | Saving::Up
             | Saving::UpmapsLost

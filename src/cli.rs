@@ -145,6 +145,10 @@ pub struct RunArgs {
     /// Not these.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub skip: Vec<OsdId>,
+    /// Scale Rook's operator to 0 while OSDs are migrated, where it is older than 1.20 and knows no fence; and back.
+    /// It reconciles no other cluster of its own meanwhile. Without it a run waits until a person did that.
+    #[arg(long)]
+    pub scale_operator: bool,
     /// How, whichever.
     #[command(flatten)]
     pub new: NewArgs,
@@ -198,7 +202,13 @@ impl RunArgs {
     /// The policy they stand for.
     pub fn policy(&self) -> Policy {
         let set = |osds: &[OsdId]| osds.iter().copied().collect::<BTreeSet<_>>();
-        Policy { select: set(&self.select), skip: set(&self.skip), only_new: false, ..self.new.policy() }
+        Policy {
+            select: set(&self.select),
+            skip: set(&self.skip),
+            scales_operator: self.scale_operator,
+            only_new: false,
+            ..self.new.policy()
+        }
     }
 }
 

@@ -267,6 +267,12 @@ impl Cluster for Live {
                 k8s.fence(value, resource_version).await.map_err(kube_failure)
             }
             Act::Unfence { value } => k8s.unfence(value).await.map_err(kube_failure),
+            Act::ScaleOperator { name, resource_version, replicas } => {
+                k8s.scale_operator(name, resource_version, *replicas).await.map_err(kube_failure)
+            }
+            Act::LimitDrains { resource_version, max_unavailable } => {
+                k8s.limit_drains(resource_version, *max_unavailable).await.map_err(kube_failure)
+            }
             Act::Stop { osd, fsid, record, deployment, resource_version } => {
                 self.stop(*osd, *fsid, record, deployment, resource_version).await
             }
@@ -321,6 +327,8 @@ async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
         | Act::DropAgent { .. }
         | Act::Fence { .. }
         | Act::Unfence { .. }
+        | Act::ScaleOperator { .. }
+        | Act::LimitDrains { .. }
         | Act::Stop { .. }
         | Act::Restart { .. }
         | Act::Deploy(_)

@@ -159,6 +159,10 @@ pub fn words(act: &Act) -> String {
         Act::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
         Act::Fence { value, .. } => format!("fenced the CephCluster: do-not-reconcile={value}"),
         Act::Unfence { value } => format!("lifted the fence {value}"),
+        Act::ScaleOperator { name, replicas, .. } => format!("scaled Rook's operator {name} to {replicas}"),
+        Act::LimitDrains { max_unavailable, .. } => {
+            format!("drains may evict {max_unavailable} OSDs at a time (PodDisruptionBudget rook-ceph-osd)")
+        }
         Act::Hush { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         Act::Unhush { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
         Act::Stop { osd, .. } => format!("{osd}: stopped"),

@@ -59,6 +59,22 @@ pub enum Act {
         /// Value expected.
         value: String,
     },
+    /// Replicas of Rook's operator (subresource `scale`), if nobody wrote its Deployment since it was looked at.
+    ScaleOperator {
+        /// namespace/name of its Deployment
+        name: String,
+        /// resourceVersion expected
+        resource_version: String,
+        /// replicas wanted
+        replicas: u32,
+    },
+    /// `maxUnavailable` of the OSDs' PodDisruptionBudget, if nobody wrote it since it was looked at.
+    LimitDrains {
+        /// resourceVersion expected
+        resource_version: String,
+        /// OSD pods that may be evicted at a time
+        max_unavailable: u32,
+    },
     /// Set per-OSD flags, if the slot holds `fsid` and the record is still open.
     Hush {
         /// The OSD.

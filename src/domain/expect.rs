@@ -126,6 +126,11 @@ pub enum Lost {
     Nothing,
 }
 
+/// The operator's Deployment, or the OSDs' budget, may be written: nobody wrote it since it was looked at.
+pub fn unchanged_operator(found: &str, expected: &str) -> bool {
+    holds(Guard::OperatorVersion, found == expected)
+}
+
 /// What of the recorded item is to be put back; the item that is there where others moved it since.
 ///
 /// `former`: its weight before, where another one is recorded. A weight that is neither was set by others.

@@ -145,6 +145,8 @@ guards! {
     UnfenceOurs,
     /// The label goes on only where nobody wrote the CephCluster since it was looked at.
     ClusterVersion,
+    /// The operator and the OSDs' budget are written only as they were looked at.
+    OperatorVersion,
     /// Fence and flags: the record is still open.
     RecordOpen,
     /// Before `noin` is lifted, the mark `new` is taken off, so that the next boot keeps the reweight.
@@ -190,6 +192,8 @@ guards! {
     FencedFirst,
     /// The fence is in the ledger before it is put up.
     FenceSavedFirst,
+    /// How the operator was is in the ledger before it is scaled.
+    OperatorSavedFirst,
     /// An attempt is saved before its Job is made.
     AttemptSavedFirst,
     /// That upmaps were lost is saved before the place is put back.

@@ -109,9 +109,25 @@ pub struct Run {
     /// Rook, which runs, said that it leaves such a later one alone: the fence is in force.
     #[serde(default)]
     pub fence_heard: bool,
+    /// Rook's operator as it was, from before we scale it to 0 until after it is back.
+    #[serde(default)]
+    pub operator: Option<ScaledOperator>,
     /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
     #[serde(default)]
     pub last_fence: Option<String>,
+}
+
+/// Rook's operator as it was before we scaled it to 0.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ScaledOperator {
+    /// namespace/name of its Deployment.
+    pub name: String,
+    /// Replicas that were wanted.
+    pub replicas: u32,
+    /// Generation of its Deployment then: scaled by us, and touched by nobody since, it is one more.
+    pub generation: i64,
+    /// `maxUnavailable` of the OSDs' PodDisruptionBudget then.
+    pub budget: Option<u32>,
 }
 
 /// One OSD's migration.

@@ -194,6 +194,8 @@ pub struct Kube {
     pub fence: Option<String>,
     /// Rook's operator, where its Deployment is found.
     pub operator: Option<Operator>,
+    /// PodDisruptionBudget `rook-ceph-osd`, which lets nodes be drained while all is well, where it is there.
+    pub osd_budget: Option<OsdBudget>,
     /// The latest resourceVersion of the CephCluster at which Rook said that it left it alone (event `ReconcileSkipped`, which
     /// names the version that the reconcile had read; Rook >= 1.20). Asked only while such an operator runs.
     pub skipped: Option<u64>,
@@ -250,8 +252,21 @@ pub struct Operator {
     pub replicas: u32,
     /// Pods that are not gone.
     pub pods: u32,
+    /// `metadata.generation` of its Deployment: one more with each change of what is wanted, by whomever.
+    pub generation: i64,
+    /// Its resourceVersion.
+    pub resource_version: String,
     /// It leaves a CephCluster alone that carries the label `do-not-reconcile` (Rook >= 1.20, by the tag of its image).
     pub honours_fence: bool,
+}
+
+/// Rook's PodDisruptionBudget for OSDs. Rook keeps it up to date; with the operator at 0 nobody does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OsdBudget {
+    /// `spec.maxUnavailable`: OSD pods that may be evicted at a time. (Rook writes a number, 1, never a share.)
+    pub max_unavailable: u32,
+    /// Its resourceVersion.
+    pub resource_version: String,
 }
 
 impl Operator {

@@ -53,6 +53,8 @@ pub struct Policy {
     pub windows: Vec<Window>,
     /// `provision`: new OSDs only, none is migrated.
     pub only_new: bool,
+    /// `--scale-operator`: an operator of Rook that knows no fence is scaled to 0 for as long as OSDs are migrated.
+    pub scales_operator: bool,
     /// `uninstall`: nothing is begun; what was changed for the duration is restored.
     pub leaves: bool,
     /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.

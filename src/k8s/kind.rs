@@ -68,11 +68,16 @@ impl K8s {
     /// Objects of a kind as they are on the wire. For what we write back but do not own: a typed object loses the fields
     /// that this build does not know.
     pub(super) fn untyped(&self, resource: &ApiResource) -> Kind<'_, DynamicObject> {
+        self.untyped_in(resource, &self.place.namespace)
+    }
+
+    /// The same in another namespace.
+    pub(super) fn untyped_in(&self, resource: &ApiResource, namespace: &str) -> Kind<'_, DynamicObject> {
         Kind {
             k8s: self,
-            api: Api::namespaced_with(self.client.clone(), &self.place.namespace, resource),
+            api: Api::namespaced_with(self.client.clone(), namespace, resource),
             resource: rbac_name(&resource.group, &resource.plural),
-            namespace: Some(self.place.namespace.clone()),
+            namespace: Some(namespace.to_owned()),
         }
     }
 }
@@ -207,12 +212,26 @@ where
 impl Kind<'_, DynamicObject> {
     /// JSON patch; one whose `test` does not hold is a conflict.
     pub(super) async fn json_patch(&self, name: &str, operations: &Value) -> Result<(), K8sError> {
+        self.json_patch_of(None, name, operations).await
+    }
+
+    /// The same of a subresource.
+    pub(super) async fn json_patch_of(
+        &self,
+        subresource: Option<&str>,
+        name: &str,
+        operations: &Value,
+    ) -> Result<(), K8sError> {
         let call = self.call("patch", Some(name));
         let failed = |message: String| K8sError::Other { call: call.clone(), code: 0, message };
         // kube's own `Patch::Json` costs one more crate; only the content type differs.
-        let mut request = kube::core::Request::new(self.api.resource_url())
-            .patch(name, &PatchParams::default(), &Patch::Merge(operations))
-            .map_err(|e| failed(e.to_string()))?;
+        let (request, params) = (kube::core::Request::new(self.api.resource_url()), PatchParams::default());
+        let patch = Patch::Merge(operations);
+        let request = match subresource {
+            None => request.patch(name, &params, &patch),
+            Some(subresource) => request.patch_subresource(subresource, name, &params, &patch),
+        };
+        let mut request = request.map_err(|e| failed(e.to_string()))?;
         let content_type =
             "application/json-patch+json".parse().map_err(|_| failed("bad content type".to_owned()))?;
         request.headers_mut().insert("content-type", content_type);

@@ -22,6 +22,7 @@ mod mon_access;
 mod names;
 mod node_job;
 mod observe;
+mod operator;
 mod osd_activation;
 mod osd_containers;
 mod osd_deployment;

@@ -11,7 +11,7 @@ use kube::core::ApiResource;
 use serde_json::Value;
 
 use crate::domain::inspection::RecordId;
-use crate::domain::observation::{Daemon, Kube, Node, Operator, Pod};
+use crate::domain::observation::{Daemon, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
 use super::ceph_cluster::{declaration, fence_of, version_of};
@@ -56,10 +56,10 @@ impl K8s {
             job_pods,
             maps: map_list,
         };
-        let operator = self.operator(operator_namespace).await?;
+        let (operator, budget) = tokio::try_join!(self.operator(operator_namespace), self.osd_budget())?;
         let (mut kube, unreadable) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
-        kube.operator = operator;
+        (kube.operator, kube.osd_budget) = (operator, budget);
         if kube.running_operator().is_some_and(|operator| operator.honours_fence) && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
@@ -83,47 +83,6 @@ impl K8s {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
         Ok(named_node(&found).1)
     }
-
-    /// Rook's operator. That a namespace has none is a note; that it may not be read is an error.
-    async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
-        let ours = self.namespace().to_owned();
-        let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);
-        let (deployments, all_pods) =
-            (self.kind_in::<Deployment>(&namespace), self.kind_in::<ApiPod>(&namespace));
-        let selector = "app=rook-ceph-operator";
-        // One that may not be looked at is not taken for one that is not there: it would start the OSD in the middle of it.
-        let (found, pods) = tokio::try_join!(
-            deployments.list(selector, Some),
-            all_pods.list(selector, |pod| (!pods::is_terminal(&pod)).then_some(())),
-        )?;
-        let Some(deployment) = found.into_iter().next() else {
-            self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
-            return Ok(None);
-        };
-        self.operator_in.get_or_init(|| namespace.clone());
-        let spec = deployment.spec.unwrap_or_default();
-        let containers = spec.template.spec.map(|s| s.containers).unwrap_or_default();
-        let image = containers.into_iter().next().and_then(|c| c.image).unwrap_or_default();
-        Ok(Some(Operator {
-            name: format!("{namespace}/{}", deployment.metadata.name.unwrap_or_default()),
-            honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
-            image,
-            replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
-            pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
-        }))
-    }
-}
-
-/// The release from which Rook leaves a CephCluster with the label `do-not-reconcile` alone (`pkg/operator/ceph/cluster`, 1.20).
-const HONOURS_FENCE: (u32, u32) = (1, 20);
-
-/// (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it. An image that is named in
-/// another way is taken for one that honours nothing.
-fn rook_version(image: &str) -> Option<(u32, u32)> {
-    let name = image.split('@').next()?;
-    let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
-    let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split('.');
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// What the lists hold, reduced page by page to what is needed.
@@ -215,6 +174,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         fence: None,
         cluster_version: String::new(),
         operator: None,
+        osd_budget: None,
         skipped: None,
         daemons,
         oddities,

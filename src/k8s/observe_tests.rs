@@ -131,22 +131,3 @@ fn only_prepare_jobs_that_run_count() {
     assert_eq!(job(json!({"active": 1})).as_deref(), Some("rook-ceph-osd-prepare-h1"));
     assert_eq!(job(json!({"conditions": [{"type": "Complete", "status": "True"}]})), None);
 }
-
-#[test]
-fn the_release_of_rook_is_told_by_the_tag_of_its_image() {
-    let cases = [
-        ("rook/ceph:v1.20.0", Some((1, 20))),
-        ("registry.example:5000/rook/ceph:v1.9.13", Some((1, 9))),
-        ("rook/ceph:v1.21.2@sha256:0123", Some((1, 21))),
-        ("rook/ceph:1.22", Some((1, 22))),
-        ("rook/ceph:v2.0.0-beta.1", Some((2, 0))),
-        ("rook/ceph", None),
-        ("registry.example:5000/rook/ceph", None),
-        ("rook/ceph:master", None),
-        ("rook/ceph@sha256:0123", None),
-    ];
-    for (image, version) in cases {
-        assert_eq!(rook_version(image), version, "{image}");
-    }
-    assert!((1, 20) >= HONOURS_FENCE && (1, 9) < HONOURS_FENCE);
-}

@@ -170,7 +170,15 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             format!("{}: its disk carries the new OSD, {}", record.osd, record.new?)
         }
         (Saving::FenceHeard, _) => "Rook says that it leaves the CephCluster alone".to_owned(),
-        (Saving::Attempt { after: None, .. } | Saving::Fence | Saving::Unfenced | Saving::Closing, _) => {
+        (
+            Saving::Attempt { after: None, .. }
+            | Saving::Fence
+            | Saving::Unfenced
+            | Saving::OperatorScaled
+            | Saving::OperatorBack
+            | Saving::Closing,
+            _,
+        ) => {
             return None;
         }
         (Saving::Attempt { after: Some(after), .. }, _) => format!("{}: the agent failed: {after}", osd?),
@@ -211,6 +219,7 @@ fn done(act: &Act) -> String {
             }
         }
         Act::Fence { .. } => "Rook is told to leave the CephCluster alone (do-not-reconcile)".to_owned(),
+        Act::ScaleOperator { .. } | Act::LimitDrains { .. } => words(act),
         Act::Unfence { .. } => "Rook may reconcile again".to_owned(),
         Act::Hush { osd, .. } => format!("{osd}: noout and noin, for it alone"),
         Act::Stop { osd, .. } => format!("{osd}: its Deployment is scaled to 0"),
@@ -247,7 +256,9 @@ fn effect(effect: &Effect) -> Option<String> {
         | Effect::AgentMade(_)
         | Effect::Small(_)
         | Effect::Restarted(_)
-        | Effect::Fence => None,
+        | Effect::Fence
+        | Effect::Operator(_)
+        | Effect::Budget(_) => None,
     }
 }
 

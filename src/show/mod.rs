@@ -160,6 +160,12 @@ pub fn status_text(status: &Status<'_>) -> String {
     if let Some(fence) = &ledger.run.fence {
         parts.push(format!("Rook is kept from reconciling: ceph.rook.io/do-not-reconcile={fence}"));
     }
+    if let Some(operator) = &ledger.run.operator {
+        let (name, replicas) = (&operator.name, operator.replicas);
+        parts.push(format!(
+            "Rook's operator {name} is kept at 0; in the end it gets its {replicas} replicas back"
+        ));
+    }
     parts.extend(disks::nodes_text(ledger));
     parts.extend(status.order.map(standing));
     parts.extend(status.said.map(said));

@@ -39,6 +39,12 @@ impl World {
                 self.fence(*osd, record, value, resource_version)
             }
             Act::Unfence { value } => self.unfence(value),
+            Act::ScaleOperator { resource_version, replicas, .. } => {
+                self.scale_operator(resource_version, *replicas)
+            }
+            Act::LimitDrains { resource_version, max_unavailable } => {
+                self.limit_drains(resource_version, *max_unavailable)
+            }
             Act::Hush { osd, fsid, up, record, noout, noin } => {
                 self.hush(*osd, (*fsid, *up), record, (*noout, *noin))
             }
@@ -151,6 +157,26 @@ impl World {
         }
         self.label(None);
         Ok(vec![Effect::Fence])
+    }
+
+    fn scale_operator(&mut self, version: &str, replicas: u32) -> Done {
+        let found = self.kube.operator.as_ref().map(|operator| operator.resource_version.clone());
+        if !expect::unchanged_operator(&found.unwrap_or_default(), version) {
+            return refuse("the operator changed since it was looked at");
+        }
+        self.run_operator(replicas);
+        self.operator_by_us = true;
+        Ok(vec![Effect::Operator(replicas)])
+    }
+
+    fn limit_drains(&mut self, version: &str, max_unavailable: u32) -> Done {
+        let Some(budget) = &mut self.kube.osd_budget else { return refuse("no budget is there") };
+        if !expect::unchanged_operator(&budget.resource_version, version) {
+            return refuse("the budget changed since it was looked at");
+        }
+        budget.max_unavailable = max_unavailable;
+        budget.resource_version = super::kube::after(&budget.resource_version);
+        Ok(vec![Effect::Budget(max_unavailable)])
     }
 
     fn hush(

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Disk, Placement, World};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Releases, Slot, SlotState,
+    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdBudget, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
@@ -138,6 +138,17 @@ pub fn beside_rook() -> World {
     world
 }
 
+/// As `replicated`, beside a Rook that runs and knows no fence.
+pub fn beside_old_rook() -> World {
+    let mut world = replicated();
+    if let Some(operator) = &mut world.kube.operator {
+        (operator.replicas, operator.pods) = (1, 1);
+    }
+    world.kube.osd_budget = Some(OsdBudget { max_unavailable: 1, resource_version: "1".to_owned() });
+    world.reconciling = true;
+    world
+}
+
 /// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
 pub fn twelve() -> World {
     use Kind::{ByHand, Filestore, Raw};
@@ -217,6 +228,7 @@ impl Shape {
             dmcrypt: BTreeMap::new(),
             broken: BTreeSet::new(),
             reconciling: false,
+            operator_by_us: false,
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
@@ -400,8 +412,11 @@ fn kube() -> Kube {
             image: "rook/ceph:v1.6.11".to_owned(),
             replicas: 0,
             pods: 0,
+            generation: 1,
+            resource_version: "1".to_owned(),
             honours_fence: false,
         }),
+        osd_budget: None,
         skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),

@@ -38,8 +38,10 @@ impl World {
     pub(super) fn run_operator(&mut self, replicas: u32) {
         if let Some(operator) = &mut self.kube.operator {
             (operator.replicas, operator.pods) = (replicas, replicas);
+            operator.generation += 1;
+            operator.resource_version = after(&operator.resource_version);
         }
-        self.reconciling = false;
+        (self.reconciling, self.operator_by_us) = (false, false);
         self.rook_looks();
     }
 

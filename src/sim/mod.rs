@@ -79,6 +79,8 @@ pub struct World {
     pub broken: BTreeSet<OsdId>,
     /// Rook is in the middle of a reconcile that saw no fence, or may begin one at any time.
     pub reconciling: bool,
+    /// We scaled Rook's operator last, and nobody else since.
+    pub operator_by_us: bool,
 }
 
 /// A disk of a node.
@@ -154,6 +156,10 @@ pub enum Effect {
     Small(OsdId),
     /// The label on the CephCluster.
     Fence,
+    /// Rook's operator has so many replicas.
+    Operator(u32),
+    /// So many OSD pods may be evicted at a time.
+    Budget(u32),
 }
 
 impl World {

@@ -97,6 +97,7 @@ volumes:
 {{- with .select }}{{ $args = concat $args (list "--select" (join "," .)) }}{{ end -}}
 {{- with .skip }}{{ $args = concat $args (list "--skip" (join "," .)) }}{{ end -}}
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
+{{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
 {{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
 {{- end -}}
 {{ toJson $args }}
@@ -127,6 +128,13 @@ osd-migrate-{{ .Release.Namespace }}
 {{- define "osd-migrate.operatorRules" -}}
 - {apiGroups: [apps], resources: [deployments], verbs: [list]}
 - {apiGroups: [""], resources: [pods], verbs: [list]}
+{{- end }}
+
+{{/* Rook's operator is set aside for as long as OSDs are migrated, and put back. */}}
+{{- define "osd-migrate.scaleRules" -}}
+{{- if .Values.run.scaleOperator }}
+- {apiGroups: [apps], resources: [deployments/scale], resourceNames: [rook-ceph-operator], verbs: [patch]}
+{{- end }}
 {{- end }}
 
 {{/* A Job that Helm waits for (5 minutes by default). dict: root, part, account, args */}}

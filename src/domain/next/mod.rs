@@ -70,6 +70,10 @@ pub enum Saving {
     Barred,
     /// Our fence, before it is put up.
     Fence,
+    /// Rook's operator as it is, before it is scaled to 0.
+    OperatorScaled,
+    /// It is as it was, or somebody else's matter.
+    OperatorBack,
     /// Rook has said that it honours our fence.
     FenceHeard,
     /// Our fence is down.
@@ -135,6 +139,8 @@ impl Saving {
             Self::TurnBack { .. } => "turn-back",
             Self::Barred => "barred",
             Self::Fence => "fence",
+            Self::OperatorScaled => "operator-scaled",
+            Self::OperatorBack => "operator-back",
             Self::FenceHeard => "fence-heard",
             Self::Unfenced => "unfenced",
             Self::New => "new",
@@ -178,6 +184,8 @@ impl fmt::Display for Saving {
             | Self::Stop
             | Self::Barred
             | Self::Fence
+            | Self::OperatorScaled
+            | Self::OperatorBack
             | Self::FenceHeard
             | Self::Unfenced
             | Self::New

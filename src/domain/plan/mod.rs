@@ -5,6 +5,7 @@ mod directory;
 mod disks;
 mod free;
 mod nodes;
+mod operator;
 mod record;
 mod tolerate;
 mod vacant;
@@ -291,7 +292,12 @@ fn next_candidate(
         let Some((node, target)) = place_of(osd, seen) else {
             continue;
         };
-        match to_begin(osd, &node, policy, ledger, seen) {
+        let gate = to_begin(osd, &node, policy, ledger, seen);
+        let without_it = |imagined: &Observation| to_begin(osd, &node, policy, ledger, imagined);
+        if let Some(next) = operator::out_of_the_way(&gate, without_it, policy, ledger, seen) {
+            return next;
+        }
+        match gate {
             Gate::Open if ledger.records.len() < MAX_OPEN => {
                 let begun = if class.migrates().is_some_and(Kind::in_directory) {
                     directory::next(policy, ledger, (osd, class, node), seen).map(Some)
@@ -312,7 +318,12 @@ fn next_candidate(
                 let quarantined = summary.quarantined;
                 return end(ledger, seen, Next::Halt(Halt::Quarantined { quarantined }));
             }
-            Gate::Shut(reason) | Gate::Unknown(reason) => return Next::Wait(Wait::Gate { osd, reason }),
+            Gate::Shut(reason) | Gate::Unknown(reason) => {
+                let wait = Next::Wait(Wait::Gate { osd, reason });
+                let is_held = gate::held(policy, seen) != Gate::Open;
+                // A pause and a closed window may last: what is restored at the end is restored for them too.
+                return if is_held { operator::back(ledger, seen).unwrap_or(wait) } else { wait };
+            }
         }
     }
     end(ledger, seen, Next::Finished(summary))
@@ -348,12 +359,16 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
     record.stop_intended_at.is_some() && !phase::facts(record, true, seen).before_stop()
 }
 
-/// Nothing is left but our fence, perhaps. An OSD that was left alone past Stop keeps it up: Rook would start it.
+/// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
+/// start it.
 fn end(ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
+    if past_stop {
+        return last;
+    }
     match &ledger.run.fence {
-        Some(value) if !past_stop => step::take_down(value, ledger, seen),
-        Some(_) | None => last,
+        Some(value) => step::take_down(value, ledger, seen),
+        None => operator::back(ledger, seen).unwrap_or(last),
     }
 }
 

@@ -1,40 +1,71 @@
-"""Beside a Rook that runs: the Job fences it OSD by OSD, begins when it was heard, and Rook takes over what was made. The runner
-is killed in between: the fence is there when it comes back, and gone in the end."""
+"""Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
+over what was made; the runner is killed in between. An older one: it is scaled to 0, and back in the end."""
 import json
 
-from . import rook
+from . import chart, rook
 
-LEGACY = [0, 1, 5]
+CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 
 
 def run(world):
-    world.up()
+    world.up(manifests=False)
     world.lab("write", "100")
     world.adorn()
-    operator = rook.Rook(world)
+    chart.helm(world, "install", values=["run.scaleOperator=true", CONFIRMED])
+    before, fsids = world.shape(), world.fsids()
+    fenced(world, before, fsids)
+    scaled(world, before, fsids)
+
+
+def taken_over(world, version):
+    """A stand-in that has brought all that is there into its own words: from then on a restart of its is told apart."""
+    operator = rook.Rook(world, version)
     operator.start()
-    # It brings all that is there into its own words first: from then on a restart is told by a new ReplicaSet.
     world.until("Rook to have reconciled", 600, lambda: operator.done >= 1)
     world.lab("wait-clean", "120")
-    before, fsids = world.shape(), world.fsids()
-    confirmed_by_both(world)
-    job = world.start("beside", ["run", "--confirm", "yes-really-migrate-osds"])
-    world.until("the fence to be heard", 120, lambda: operator.skipped)
-    pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"][0]["metadata"]["name"]
-    world.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
-    assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
-    assert "left to Rook" in world.log(job), world.log(job)
-    # Rook takes over the last one, too.
+    return operator
+
+
+def ended(world, operator, made):
+    """It reconciles what was made, and found nothing of ours in the middle of the work."""
     done = operator.done
     world.until("Rook to reconcile what was made", 300, lambda: operator.done >= done + 2)
     operator.end()
     assert not operator.trouble, operator.trouble
     assert not operator.started, f"Rook found stopped and started: {operator.started}"
     assert not operator.refilled, f"Rook found slots destroyed: {operator.refilled}"
-    assert operator.skipped >= len(LEGACY), operator.skipped
-    world.expect_migrated(before, fsids, LEGACY)
-    restarts(world)
-    world.say(f"beside Rook: {operator.skipped} reconciles skipped, {operator.done} done; nothing of ours was disturbed")
+    restarts(world, made)
+
+
+def fenced(world, before, fsids):
+    operator = taken_over(world, "1.20.1")
+    confirmed_by_both(world)
+    args = ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.0,osd.1"]
+    job = world.start("fenced", args)
+    world.until("the fence to be heard", 120, lambda: operator.skipped)
+    pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"][0]["metadata"]["name"]
+    world.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
+    assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
+    ended(world, operator, [0, 1])
+    assert operator.skipped >= 2, operator.skipped
+    world.expect_migrated(before, fsids, [0, 1], {5: world.stores()[5]})
+    world.say(f"fenced: {operator.skipped} reconciles skipped, {operator.done} done; nothing of ours was disturbed")
+
+
+def scaled(world, before, fsids):
+    operator = taken_over(world, "1.14.3")
+    replicas = lambda: world.get("deployment", "rook-ceph-operator")["spec"]["replicas"]  # noqa: E731
+    limit = lambda: world.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]  # noqa: E731
+    job = world.start("scaled")
+    world.until("osd.5 to be stopped", 120, lambda: any(w == "stop" for w, _ in world.records().get(5, {"milestones": []})["milestones"]))
+    assert (replicas(), limit()) == (0, 0), (replicas(), limit())
+    assert "is kept at 0" in world.command("status"), world.command("status")
+    assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
+    assert (replicas(), limit()) == (1, 1), (replicas(), limit())
+    assert "left to Rook" in world.log(job), world.log(job)
+    ended(world, operator, [5])
+    world.expect_migrated(before, fsids, [0, 1, 5])
+    world.say(f"scaled to 0 and back: {operator.done} reconciles done; nothing of ours was disturbed")
 
 
 def confirmed_by_both(world):
@@ -49,11 +80,9 @@ def confirmed_by_both(world):
     world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", patch)
 
 
-def restarts(world):
+def restarts(world, made):
     """Each that was made anew was restarted once by Rook, at most: ReplicaSets, of which each change makes one."""
     for osd, fsid in world.fsids().items():
-        if osd not in LEGACY:
-            continue
-        sets = world.get("replicasets", "-l", f"ceph-osd-id={osd}")["items"]
+        sets = world.get("replicasets", "-l", f"ceph-osd-id={osd}")["items"] if osd in made else []
         of_new = [one for one in sets if fsid in json.dumps(one["spec"]["template"])]
-        assert 1 <= len(of_new) <= 2, (osd, [one["metadata"]["name"] for one in of_new])
+        assert osd not in made or 1 <= len(of_new) <= 2, (osd, [one["metadata"]["name"] for one in of_new])

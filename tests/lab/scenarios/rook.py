@@ -1,5 +1,5 @@
-"""A stand-in for Rook's operator, 1.20 and later: what a reconcile of it does to OSDs, whenever it likes, and what it says
-where the CephCluster is fenced. Its image is named, never pulled: what counts is that an operator runs."""
+"""A stand-in for Rook's operator: what a reconcile of it does to OSDs, whenever it likes, and what it says where the CephCluster
+is fenced, from 1.20 on. Its image is named, never pulled: what counts is that an operator runs."""
 import json
 import threading
 import time
@@ -7,18 +7,12 @@ import time
 from . import NAMESPACE
 
 FENCE = "ceph.rook.io/do-not-reconcile"
-OPERATOR = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "rook-ceph-operator", "namespace": NAMESPACE, "labels": {"app": "rook-ceph-operator"}},
-    "spec": {
-        "replicas": 1,
-        "selector": {"matchLabels": {"app": "rook-ceph-operator"}},
-        "template": {
-            "metadata": {"labels": {"app": "rook-ceph-operator"}},
-            "spec": {"containers": [{"name": "rook-ceph-operator", "image": "rook/ceph:v1.20.1", "imagePullPolicy": "Never"}]},
-        },
-    },
+APP = {"app": "rook-ceph-operator"}
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE},
+    "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}},
 }
 DELAY = 4  # seconds between what a reconcile has read and what it does: a real one waits for mons and mgrs first
 
@@ -26,14 +20,21 @@ DELAY = 4  # seconds between what a reconcile has read and what it does: a real 
 class Rook:
     """Reconciles one after the other: at each change of the label, and every `period` seconds."""
 
-    def __init__(self, world, period=20):
-        self.world, self.period = world, period
+    def __init__(self, world, version, period=20):
+        self.world, self.version, self.period = world, version, period
+        self.honours = tuple(int(number) for number in version.split(".")) >= (1, 20)
         self.done, self.skipped, self.started, self.refilled, self.trouble = 0, 0, [], [], []
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
 
     def start(self):
-        self.world.kubectl("apply", "-f", "-", stdin=json.dumps(OPERATOR))
+        container = {"name": "rook-ceph-operator", "image": f"rook/ceph:v{self.version}", "imagePullPolicy": "Never"}
+        template = {"metadata": {"labels": APP}, "spec": {"containers": [container]}}
+        spec = {"replicas": 1, "selector": {"matchLabels": APP}, "template": template}
+        meta = {"name": "rook-ceph-operator", "namespace": NAMESPACE, "labels": APP}
+        operator = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+        for thing in (operator, BUDGET):
+            self.world.kubectl("apply", "-f", "-", stdin=json.dumps(thing))
         self.world.until("the operator's pod", 60, lambda: self.world.get("pods", "-l", "app=rook-ceph-operator")["items"])
         self.thread.start()
 
@@ -42,15 +43,21 @@ class Rook:
         self.thread.join()
         self.world.kubectl("delete", "deployment", "rook-ceph-operator", "--wait=true")
 
+    def runs(self):
+        return bool(self.world.get("pods", "-l", "app=rook-ceph-operator")["items"])
+
     def work(self):
         label, last = None, 0
         while not self.ends.wait(0.5):
             try:
+                if not self.runs():
+                    label, last = None, 0
+                    continue
                 cluster = self.world.get("cephcluster", "rook-ceph")
                 seen = cluster["metadata"].get("labels", {}).get(FENCE)
                 if seen != label or time.monotonic() - last > self.period:
                     label, last = seen, time.monotonic()
-                    self.skip(cluster) if seen is not None else self.reconcile(cluster)
+                    self.skip(cluster) if seen is not None and self.honours else self.reconcile(cluster)
             except Exception as why:  # noqa: BLE001 - told at the end; a thread that dies would hide that nobody reconciles
                 self.trouble.append(repr(why))
 
@@ -80,14 +87,16 @@ class Rook:
         found = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
         slots = self.world.ceph("osd", "dump")["osds"]
         time.sleep(DELAY)
+        if not self.runs():  # ended in the middle
+            return
         for deployment in found:
             name = deployment["metadata"]["name"]
             if deployment["spec"]["replicas"] == 0:
                 self.started.append((name, deployment["metadata"].get("annotations", {})))
                 self.world.kubectl("scale", "deployment", name, "--replicas=1")
             template = deployment["spec"]["template"]["metadata"]
-            if template.get("annotations", {}).get("rook.io/written") != "1.20.1":
-                patch = {"spec": {"template": {"metadata": {"annotations": {"rook.io/written": "1.20.1"}}}}}
+            if template.get("annotations", {}).get("rook.io/written") != self.version:
+                patch = {"spec": {"template": {"metadata": {"annotations": {"rook.io/written": self.version}}}}}
                 self.rolled(name, patch)
         self.refilled += [slot["osd"] for slot in slots if "destroyed" in slot["state"]]
         # Its status: the CephCluster changes without anybody's word.

@@ -143,8 +143,9 @@ fn mend(state: &mut State) {
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
     mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
     mended.push(Happening::FlagUnset);
-    // One that the fence keeps off may run.
-    if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) {
+    // One that the fence keeps off may run; and one that the run itself is to scale.
+    let is_ours = world.kube.osd_budget.is_some() && state.ledger.run.operator.is_none();
+    if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) && !is_ours {
         mended.push(Happening::OperatorDown);
     }
     if world.kube.fence.as_deref() == Some("theirs") {

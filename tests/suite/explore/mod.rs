@@ -6,6 +6,7 @@ mod encrypted;
 mod ending;
 pub(crate) mod mutants;
 mod new_osds;
+mod operator;
 mod promises;
 mod rook;
 mod search;

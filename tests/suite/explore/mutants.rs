@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, directories, everything, new_osds, nothing, rook, upmaps};
+use super::{around, directories, everything, new_osds, nothing, operator, rook, upmaps};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -114,6 +114,7 @@ fn searches() -> Vec<Search> {
     ];
     searches.push(upmaps::searched());
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
+    searches.push(operator::frozen_late());
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -186,6 +187,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
         Guard::UpmapLossSavedFirst | Guard::UpmapsOfOthersStay => "upmaps, purges and the balancer",
         Guard::FenceHeard => "beside Rook",
+        Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         _ => "two copies",
     }

@@ -167,9 +167,20 @@ impl State {
             let heard = skipped.is_some_and(|skipped| skipped > after);
             u64::from(Some(after) == present) + 2 * u64::from(heard)
         });
-        if self.frozen.is_none() {
-            // Who decides next reads it anew; only a frozen runner remembers one.
-            self.world.kube.cluster_version.clear();
+        let was = self.ledger.run.operator.as_mut().map(|was| std::mem::take(&mut was.generation));
+        let is_frozen = self.frozen.is_some();
+        let kube = &mut self.world.kube;
+        if let Some(operator) = &mut kube.operator {
+            // As it was, scaled by us, or touched by others since.
+            operator.generation = was.map_or(0, |was| (operator.generation - was).min(2));
+            if !is_frozen {
+                operator.resource_version.clear();
+            }
+        }
+        if !is_frozen {
+            // Who decides next reads them anew; only a frozen runner remembers one.
+            kube.cluster_version.clear();
+            kube.osd_budget.iter_mut().for_each(|budget| budget.resource_version.clear());
         }
     }
 

@@ -1,5 +1,7 @@
 //! Beside a Rook that runs and can be fenced.
 
+use osd_migrate::domain::observation::OsdBudget;
+
 use super::*;
 
 /// Rook runs, honours a fence, and has said that it skipped that version of the CephCluster.
@@ -62,4 +64,47 @@ fn new_osds_are_left_to_a_rook_that_runs() {
     // Who asks for them alone means ours.
     let only_new = done.with(|w| w.policy.only_new = true);
     check!(only_new.plan(), Next::Save { why: Saving::Node { .. }, .. });
+}
+
+/// An older Rook runs, and the owner lets us scale it.
+fn beside_an_old_one() -> World {
+    World::new().with(|w| {
+        w.policy.scales_operator = true;
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        (operator.replicas, operator.pods, operator.generation) = (2, 1, 5);
+        w.seen.kube.osd_budget = Some(OsdBudget { max_unavailable: 1, resource_version: "3".to_owned() });
+    })
+}
+
+#[test]
+fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
+    let runs =
+        |next: &Next| matches!(next, Next::Wait(Wait::Gate { reason: Reason::OperatorRuns { .. }, .. }));
+    let saved = beside_an_old_one().saved("operator-scaled");
+    let was = saved.ledger.run.operator.clone().unwrap();
+    assert_eq!((was.replicas, was.generation, was.budget), (2, 5, Some(1)));
+    check!(saved.plan(), Next::Do(Act::ScaleOperator { replicas: 0, .. }));
+    // Not without the owner's word, not while the cluster is not clean, nor in a pause.
+    assert!(runs(&beside_an_old_one().with(|w| w.policy.scales_operator = false).plan()));
+    assert!(runs(&beside_an_old_one().with(|w| w.pg(0).state = states("active+undersized")).plan()));
+    // Somebody scaled it up after us: it is not fought over.
+    let fought = saved.with(|w| w.seen.kube.operator.as_mut().unwrap().generation = 7);
+    assert!(runs(&fought.plan()));
+}
+
+#[test]
+fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
+    let ended = |generation: i64| {
+        beside_an_old_one().saved("operator-scaled").with(|w| {
+            w.policy.skip = [BY_HAND, FILESTORE].into();
+            w.seen.kube.osd_budget.as_mut().unwrap().max_unavailable = 0;
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            (operator.replicas, operator.pods, operator.generation) = (0, 0, generation);
+        })
+    };
+    check!(ended(6).plan(), Next::Do(Act::LimitDrains { max_unavailable: 1, .. }));
+    let limited =
+        |generation| ended(generation).with(|w| w.seen.kube.osd_budget.as_mut().unwrap().max_unavailable = 1);
+    check!(limited(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    check!(limited(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
 }

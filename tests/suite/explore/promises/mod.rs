@@ -115,6 +115,11 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             let recorded = fence.is_none() || fence == before.ledger.run.fence.as_ref();
             (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
         }
+        Effect::Operator(_) | Effect::Budget(_) => {
+            before.ledger.run.operator.is_none().then(|| {
+                "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
+            })
+        }
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentMade(_) | Effect::Small(_) => None,
     }
@@ -269,6 +274,12 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     }
     if kube.fence.is_some() && kube.fence.as_deref() != Some("theirs") && ledger.run.fence.is_none() {
         return Some("P9: the CephCluster stays fenced".to_owned());
+    }
+    let is_kept_at_0 = ledger.run.operator.is_some() && ledger.quarantined().next().is_some();
+    let operator_is_at_0 = kube.operator.as_ref().is_some_and(|operator| operator.replicas == 0);
+    let budget_is_0 = kube.osd_budget.as_ref().is_some_and(|budget| budget.max_unavailable == 0);
+    if !is_kept_at_0 && (budget_is_0 || operator_is_at_0 && state.world.operator_by_us) {
+        return Some("P9: Rook's operator or its budget stays at 0".to_owned());
     }
     let left =
         kube.kept.values().chain(kube.node_jobs.iter().map(|job| &job.record)).chain(kube.leftovers.keys());

@@ -1,0 +1,80 @@
+//! Rook's operator that knows no fence: scaled to 0 for as long as OSDs are migrated, where its owner lets us. See
+//! `docs/adr/0018-beside-a-running-rook.md`.
+
+use crate::domain::act::Act;
+use crate::domain::gate::{Gate, Reason};
+use crate::domain::guard::{Guard, holds};
+use crate::domain::ledger::{Ledger, ScaledOperator};
+use crate::domain::next::{Next, Saving};
+use crate::domain::observation::{Observation, Operator};
+use crate::domain::policy::Policy;
+
+/// What is next to have it out of the way of an OSD that is to be begun; none where there is nothing for us to do.
+///
+/// `gate`: the OSD's own; `without_it`: the same, were no operator there. It is not scaled for an OSD that something else keeps out.
+pub(super) fn out_of_the_way(
+    gate: &Gate,
+    without_it: impl FnOnce(&Observation) -> Gate,
+    policy: &Policy,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> Option<Next> {
+    match (gate, &ledger.run.operator) {
+        (Gate::Shut(Reason::OperatorRuns { .. }), None) if policy.scales_operator => {
+            let operator = seen.kube.operator.as_ref()?;
+            let mut imagined = seen.clone();
+            imagined.kube.operator = None;
+            (without_it(&imagined) == Gate::Open).then(|| begin(operator, ledger, seen))
+        }
+        (Gate::Shut(Reason::OperatorRuns { .. }), Some(was)) => {
+            let operator = seen.kube.operator.as_ref()?;
+            // Scaled up by somebody since: it is not fought over.
+            let is_as_it_was = operator.replicas > 0 && operator.generation == was.generation;
+            is_as_it_was.then(|| scale(operator, 0))
+        }
+        (Gate::Open, Some(was)) => limit(seen, |now| was.budget == Some(now) && now > 0, 0),
+        (Gate::Open | Gate::Shut(_) | Gate::Unknown(_), _) => None,
+    }
+}
+
+/// What is next to have it back as it was; none where we did not scale it.
+pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let was = ledger.run.operator.as_ref()?;
+    let budget = was.budget.unwrap_or(0);
+    if let Some(next) = limit(seen, |now| now == 0 && budget > 0, budget) {
+        return Some(next);
+    }
+    let ours = |operator: &&Operator| operator.replicas == 0 && operator.generation == was.generation + 1;
+    Some(match seen.kube.operator.as_ref().filter(ours) {
+        Some(operator) => scale(operator, was.replicas),
+        None => save(None, ledger, Saving::OperatorBack),
+    })
+}
+
+/// As it is, saved first.
+fn begin(operator: &Operator, ledger: &Ledger, seen: &Observation) -> Next {
+    if !holds(Guard::OperatorSavedFirst, false) {
+        let budget = seen.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
+        let Operator { name, replicas, generation, .. } = operator.clone();
+        let was = ScaledOperator { name, replicas, generation, budget };
+        return save(Some(was), ledger, Saving::OperatorScaled);
+    }
+    scale(operator, 0)
+}
+
+fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next {
+    let mut ledger = ledger.clone();
+    ledger.run.operator = operator;
+    Next::Save { ledger, osd: None, why }
+}
+
+fn scale(operator: &Operator, replicas: u32) -> Next {
+    let (name, resource_version) = (operator.name.clone(), operator.resource_version.clone());
+    Next::Do(Act::ScaleOperator { name, resource_version, replicas })
+}
+
+fn limit(seen: &Observation, is_to_change: impl Fn(u32) -> bool, max_unavailable: u32) -> Option<Next> {
+    let budget = seen.kube.osd_budget.as_ref().filter(|budget| is_to_change(budget.max_unavailable))?;
+    let resource_version = budget.resource_version.clone();
+    Some(Next::Do(Act::LimitDrains { resource_version, max_unavailable }))
+}

@@ -1,0 +1,68 @@
+//! Beside a Rook that runs and knows no fence: it is scaled to 0 for the time being.
+
+use osd_migrate::domain::guard::{Guard, without};
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::{Around, Happening, World, example};
+
+use super::search::{Menu, Search};
+use super::{OURS, PARTNER, agents, explored, has_time, nothing};
+
+fn scales() -> Policy {
+    Policy { scales_operator: true, ..Policy::default() }
+}
+
+pub(super) fn beside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: scales, ..Search::new(name, example::beside_old_rook, menu, left) }
+}
+
+/// What goes wrong with the OSD, and what people do to the operator and the run meanwhile.
+fn faults(world: &World) -> Vec<Happening> {
+    let mut menu = agents(world);
+    let is_up = |osd: &_| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    menu.extend([OURS, PARTNER].into_iter().filter(is_up).map(Happening::Dies));
+    if world.kube.running_operator().is_none() {
+        menu.push(Happening::OperatorUp);
+    }
+    menu.extend(
+        [Around::Paused, Around::Cancelled, Around::RookPrepares].map(|what| Happening::Around(what, true)),
+    );
+    menu.push(Happening::Unconfirmed);
+    menu
+}
+
+#[test]
+fn beside_an_old_rook_leaps_in_time() {
+    explored(&beside("beside an old Rook", nothing, (0, 0, 2)));
+}
+
+#[test]
+fn beside_an_old_rook_a_fault() {
+    explored(&beside("beside an old Rook", faults, (1, 0, 0)));
+}
+
+#[test]
+fn beside_an_old_rook_a_freeze() {
+    explored(&beside("beside an old Rook", nothing, (0, 1, 0)));
+    explored(&frozen_late());
+}
+
+/// A runner that wakes when all is done.
+pub(super) fn frozen_late() -> Search {
+    Search { freezes_late: true, ..beside("beside an old Rook, frozen late", nothing, (0, 1, 0)) }
+}
+
+#[test]
+fn beside_an_old_rook_guards_are_needed() {
+    for guard in [Guard::OperatorSavedFirst, Guard::OperatorVersion] {
+        let found = without(Some(guard), || frozen_late().run());
+        assert!(found.violation.is_some(), "{guard:?} was taken out, and nothing happened");
+    }
+}
+
+#[test]
+fn beside_an_old_rook_wider_where_there_is_time() {
+    if has_time() {
+        explored(&beside("beside an old Rook", faults, (1, 1, 0)));
+        explored(&beside("beside an old Rook", faults, (2, 0, 0)));
+    }
+}
