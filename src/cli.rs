@@ -27,6 +27,9 @@ pub struct Cli {
     /// Namespace of Rook's operator, where it is another one.
     #[arg(long, global = true)]
     pub operator_namespace: Option<String>,
+    /// Secret with the user for Ceph (userID, userKey, fsid), where Rook's own is not to be read (docs/install.md).
+    #[arg(long, global = true, value_name = "NAME")]
+    pub ceph_secret: Option<String>,
     /// Seconds that Ceph may take to answer a command.
     #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub ceph_timeout: u64,

@@ -3,6 +3,7 @@
 
 mod lease;
 mod ledgers;
+mod session;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::ceph::{Ceph, CephError, Connection, Secret};
+use crate::ceph::{Ceph, CephError};
 use crate::domain::act::{Act, Deploy, Spare};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
@@ -26,13 +27,14 @@ use crate::ports::{Clock, Cluster, Failure, Severity};
 
 pub use lease::PodLease;
 pub use ledgers::Ledgers;
+use session::Session;
 
 /// Ceph and Kubernetes.
 pub struct Live {
     k8s: Arc<K8s>,
     /// Our own pod: whose image node Jobs copy the agent from. None outside a pod, where only looking is possible.
     own: Option<Arc<Own>>,
-    ceph: Option<Ceph>,
+    ceph: Option<Session>,
     ceph_timeout: Duration,
     /// Commands of sessions that are closed, for the figures.
     commands_before: u64,
@@ -54,36 +56,7 @@ impl Live {
 
     /// Commands sent to Ceph so far.
     pub fn commands_sent(&self) -> u64 {
-        self.commands_before + self.ceph.as_ref().map_or(0, Ceph::commands_sent)
-    }
-
-    /// The session with Ceph, opened where there is none: with the mons and the key that Kubernetes names now, since mons
-    /// move and keys are rotated.
-    async fn session(&mut self) -> Result<&Ceph, Failure> {
-        if self.ceph.is_none() {
-            let access = self.k8s.mon_access().await.map_err(kube_failure)?;
-            let connection = Connection {
-                mon_host: access.mon_host,
-                user: access.user,
-                key: Secret::new(access.key.reveal().to_owned()),
-                fsid: access.fsid,
-                namespace: self.k8s.namespace().to_owned(),
-                timeout: self.ceph_timeout,
-            };
-            self.ceph = Some(Ceph::connect(connection).await.map_err(ceph_failure)?);
-        }
-        self.ceph.as_ref().ok_or_else(|| passing("the session with Ceph is closed".to_owned()))
-    }
-
-    /// After an error of Ceph the session is opened anew: cheap (20 ms), and right after a failover of the mons.
-    fn reopen<T>(&mut self, result: Result<T, CephError>) -> Result<T, Failure> {
-        result.map_err(|error| {
-            if !error.is_unexpected() {
-                self.commands_before = self.commands_sent();
-                self.ceph = None;
-            }
-            ceph_failure(error)
-        })
+        self.commands_before + self.ceph.as_ref().map_or(0, Session::commands_sent)
     }
 
     /// Whose keys Ceph keeps: asked for by those who print, not each turn.
@@ -154,7 +127,7 @@ impl Live {
         let own = self.runner()?;
         let key = self.session().await?.bootstrap_key().await;
         let key = self.reopen(key)?;
-        let mon_host = self.k8s.mon_access().await.map_err(kube_failure)?.mon_host;
+        let mon_host = self.k8s.mon_host().await.map_err(kube_failure)?;
         let request = NodeRequest { mon_host, ..request.clone() };
         let agent = Agent {
             request: &request,
@@ -251,6 +224,9 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
+        if !matches!(act, Act::Look { .. } | Act::SweepLook { .. }) {
+            self.act_as_own_user().await?;
+        }
         #[cfg(feature = "drill")]
         crate::drill::hold_before("late-", act);
         match act {

@@ -100,6 +100,7 @@ async fn dispatch(cli: Cli) -> Exit {
         namespace: cli.namespace.clone(),
         cluster: cli.cluster.clone(),
         operator_namespace: cli.operator_namespace.clone(),
+        ceph_secret: cli.ceph_secret.clone(),
     };
     let k8s = match K8s::connect(place, None).await {
         Ok(k8s) => Arc::new(k8s),

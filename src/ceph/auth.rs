@@ -1,11 +1,14 @@
-//! `ceph auth`: does an OSD have its key, and the key that prepares OSDs.
+//! `ceph auth`: does an OSD have its key, and the key that prepares OSDs. Never `auth ls`: who may list may read every key.
+
+use std::collections::BTreeSet;
 
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::command::Command;
-use super::{Ceph, CephError, Secret};
+use super::{Ceph, CephError, Secret, config_key_ls};
+use crate::domain::drift::Keys;
 use crate::domain::osd::OsdId;
 
 /// The entity that ceph-volume acts as.
@@ -46,6 +49,19 @@ impl Ceph {
         }
     }
 
+    /// Of which ids that no OSD has Ceph keeps a key, and of which OSDs it keeps what opens their disks.
+    pub async fn keys(&self) -> Result<Keys, CephError> {
+        let map = self.osd_map().await?;
+        let mut unused = BTreeSet::new();
+        for osd in (0..map.max_osd).map(OsdId).filter(|osd| !map.slots.contains_key(osd)) {
+            if self.has_auth(osd).await? {
+                unused.insert(osd);
+            }
+        }
+        let dmcrypt = self.read(config_key_ls::command(), config_key_ls::parse).await?;
+        Ok(Keys { unused, dmcrypt })
+    }
+
     /// The key of `client.bootstrap-osd`, made where it is missing. One that is there is taken as it is: asking for it
     /// with other capabilities than it has is `EINVAL` (16.2.15).
     pub async fn bootstrap_key(&self) -> Result<Secret, CephError> {
@@ -78,6 +94,13 @@ mod tests {
             br#"[{"entity":"client.bootstrap-osd","key":"SECRET","caps":{"mon":"profile bootstrap-osd"}}]"#;
         assert_eq!(parse_key(answer).unwrap().expose(), "SECRET");
         assert!(parse_key(b"[]").is_err());
+    }
+
+    #[test]
+    fn both_are_covered_by_our_own_capabilities() {
+        for command in [get("osd.12"), get(BOOTSTRAP), create_bootstrap()] {
+            assert!(super::super::caps::tests::allow(&command), "{command:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::caps;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
 /// Why Ceph could not be asked, or did not do what it was asked.
@@ -23,22 +24,26 @@ pub enum CephError {
     /// What was given as key is none. It never reached librados, which would print it.
     #[error(
         "what was given as the key of {user} is no cephx key; look at its Secret: \
-         kubectl -n {namespace} describe secret rook-ceph-mon rook-ceph-admin-keyring"
+         kubectl -n {namespace} describe secret {secret}"
     )]
     NotAKey {
         /// Whose.
         user: String,
+        /// The Secret that it comes from.
+        secret: String,
         /// Namespace of the cluster.
         namespace: String,
     },
     /// The mons answered, and don't take the key.
     #[error(
         "the mons refuse the key of {user} ({errno}): was it changed, or is it another cluster's? It comes from the Secret: \
-         kubectl -n {namespace} describe secret rook-ceph-mon rook-ceph-admin-keyring"
+         kubectl -n {namespace} describe secret {secret}"
     )]
     KeyRefused {
         /// Whose.
         user: String,
+        /// The Secret that it comes from.
+        secret: String,
         /// `EACCES` or `EPERM`
         errno: Errno,
         /// Namespace of the cluster.
@@ -102,6 +107,18 @@ pub enum CephError {
         /// Ceph's sentence.
         said: String,
     },
+    /// The user has no capability for a command: nothing was changed.
+    #[error("{user} may not `ceph {command}`{}{}; give it what it needs: {}", about(*osd), sentence(said), remedy(user))]
+    NotAllowed {
+        /// Who.
+        user: String,
+        /// The command.
+        command: &'static str,
+        /// For which OSD, where it was an act.
+        osd: Option<OsdId>,
+        /// Ceph's sentence.
+        said: String,
+    },
     /// No answer in time. **The outcome is unknown**: the command may have been done, or may yet be. Look again, never assume.
     #[error(
         "no answer to `ceph {command}` within {} s, its outcome is unknown; see: \
@@ -156,7 +173,7 @@ impl CephError {
 
     /// The key is refused, or lacks a capability.
     pub fn is_permission(&self) -> bool {
-        matches!(self, Self::KeyRefused { .. } | Self::NotAKey { .. })
+        matches!(self, Self::KeyRefused { .. } | Self::NotAKey { .. } | Self::NotAllowed { .. })
             || matches!(self.errno(), Some(Errno::ACCESS | Errno::PERM))
     }
 
@@ -171,6 +188,7 @@ impl CephError {
             Self::NoLibrados { .. }
             | Self::NotAKey { .. }
             | Self::KeyRefused { .. }
+            | Self::NotAllowed { .. }
             | Self::OtherCluster { .. }
             | Self::Answer { .. } => true,
             Self::Read { .. } | Self::Act { .. } => self.is_permission(),
@@ -189,6 +207,7 @@ impl CephError {
             Self::Read { errno, .. } | Self::Act { errno, .. } | Self::KeyRefused { errno, .. } => {
                 Some(*errno)
             }
+            Self::NotAllowed { .. } => Some(Errno::ACCESS),
             Self::NoLibrados { .. }
             | Self::NotAKey { .. }
             | Self::NoMon { .. }
@@ -216,6 +235,15 @@ pub(super) fn errno(code: i32) -> Errno {
     Errno::from_raw_os_error(code.saturating_abs())
 }
 
+fn about(osd: Option<OsdId>) -> String {
+    osd.map(|osd| format!(" for {osd}")).unwrap_or_default()
+}
+
+/// Our own user is given its capabilities; who has only another one makes it (docs/install.md).
+fn remedy(user: &str) -> String {
+    caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" })
+}
+
 fn sentence(said: &str) -> String {
     let clipped: String = said.chars().take(500).collect();
     if clipped.is_empty() { clipped } else { format!(": {clipped}") }
@@ -239,6 +267,27 @@ mod tests {
         let text = refused(-16).to_string();
         assert!(text.starts_with("`ceph osd destroy` for osd.1 was refused: "), "{text}");
         assert!(text.ends_with(": osd.1 is not `down`."), "{text}");
+    }
+
+    #[test]
+    fn what_the_user_may_not_is_named_with_the_command_that_mends_it() {
+        let refused = |user: &str, osd| CephError::NotAllowed {
+            user: user.to_owned(),
+            command: "osd destroy-actual",
+            osd,
+            said: "access denied".to_owned(),
+        };
+        let text = refused(caps::USER, Some(OsdId(1))).to_string();
+        assert!(
+            text.starts_with(
+                "client.osd-migrate may not `ceph osd destroy-actual` for osd.1: access denied; "
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with(&caps::by_hand("caps")), "{text}");
+        let other = refused("client.healthchecker", None);
+        assert!(other.to_string().ends_with(&caps::by_hand("get-or-create")), "{other}");
+        assert!(other.needs_person() && other.is_permission() && !other.is_transient());
     }
 
     #[test]

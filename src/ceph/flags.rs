@@ -70,6 +70,14 @@ mod tests {
             r#"{"flags":"noout,noin","format":"json","prefix":"osd set-group","who":["osd.1"]}"#
         );
         assert!(command("osd set-group", OsdId(1), false, false).is_none());
+        for (name, noout, noin) in [
+            ("osd set-group", true, true),
+            ("osd unset-group", true, false),
+            ("osd unset-group", false, true),
+        ] {
+            let command = command(name, OsdId(1), noout, noin).unwrap();
+            assert!(super::super::caps::tests::allow(&command), "{command:?}");
+        }
     }
 
     #[test]

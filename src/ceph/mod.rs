@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
 mod auth;
-mod auth_ls;
+mod caps;
 mod command;
 mod config_key_ls;
 mod destroy;
@@ -29,6 +29,7 @@ mod osd_dump;
 mod osd_metadata;
 mod osd_new;
 mod osd_stat;
+mod own_user;
 mod pg_dump;
 mod purge_stray;
 mod restore_crush;
@@ -41,6 +42,7 @@ mod versions;
 use command::Command;
 use librados::{Daemon, Lane, NotConnected, Reply};
 
+pub use caps::{USER, by_hand};
 pub use error::CephError;
 pub use secret::Secret;
 
@@ -53,6 +55,8 @@ pub struct Connection {
     pub user: String,
     /// Its key.
     pub key: Secret,
+    /// The Secret that the key comes from, for the commands in messages.
+    pub secret: String,
     /// The cluster it must be.
     pub fsid: ClusterFsid,
     /// Namespace of the cluster, for the commands in messages.
@@ -100,7 +104,7 @@ impl Connection {
     }
 
     fn explain(&self, reason: NotConnected) -> CephError {
-        let (mon_host, namespace, user) = (self.mon_host.clone(), self.namespace.clone(), self.user.clone());
+        let (mon_host, namespace) = (self.mon_host.clone(), self.namespace.clone());
         match reason {
             NotConnected::NoLibrary(reason) => CephError::NoLibrados { reason, namespace },
             NotConnected::BadOption(option) => CephError::Connect {
@@ -111,7 +115,10 @@ impl Connection {
             NotConnected::NoThread(reason) => CephError::Connect { mon_host, reason, namespace },
             NotConnected::Failed(code) => match error::errno(code) {
                 Errno::TIMEDOUT => CephError::NoMon { mon_host, waited: self.timeout, namespace },
-                errno @ (Errno::ACCESS | Errno::PERM) => CephError::KeyRefused { user, errno, namespace },
+                errno @ (Errno::ACCESS | Errno::PERM) => {
+                    let (user, secret) = (self.user.clone(), self.secret.clone());
+                    CephError::KeyRefused { user, secret, errno, namespace }
+                }
                 errno => CephError::Connect { mon_host, reason: errno.to_string(), namespace },
             },
         }
@@ -125,6 +132,7 @@ pub struct Ceph {
     mgr: Lane,
     timeout: Duration,
     namespace: String,
+    user: String,
     commands_sent: AtomicU64,
 }
 
@@ -138,13 +146,13 @@ impl Ceph {
     /// Connects, and refuses a cluster with another fsid.
     pub async fn connect(connection: Connection) -> Result<Self, CephError> {
         if !connection.key.is_cephx_key() {
-            let Connection { user, namespace, .. } = connection;
-            return Err(CephError::NotAKey { user, namespace });
+            let Connection { user, secret, namespace, .. } = connection;
+            return Err(CephError::NotAKey { user, secret, namespace });
         }
         let mon = connection.open(Daemon::Mon).await?;
         let mgr = connection.open(Daemon::Mgr).await?;
-        let Connection { mon_host, fsid: expected, namespace, timeout, .. } = connection;
-        let ceph = Self { mon, mgr, timeout, namespace, commands_sent: AtomicU64::new(0) };
+        let Connection { mon_host, user, fsid: expected, namespace, timeout, .. } = connection;
+        let ceph = Self { mon, mgr, timeout, namespace, user, commands_sent: AtomicU64::new(0) };
         let found = ceph.read(fsid::command(), fsid::parse).await?;
         if found == expected { Ok(ceph) } else { Err(CephError::OtherCluster { mon_host, expected, found }) }
     }
@@ -169,11 +177,7 @@ impl Ceph {
             let reply = self.send(&command).await?;
             match reply.code {
                 0.. => Ok(reply.out),
-                code => Err(CephError::Read {
-                    command: command.name,
-                    errno: error::errno(code),
-                    said: reply.said,
-                }),
+                code => Err(self.refused(command.name, None, code, reply.said)),
             }
         };
         let answer = ask.retry(quick_retries()).when(CephError::is_transient).await?;
@@ -185,10 +189,15 @@ impl Ceph {
         let reply = self.send(&command).await?;
         match reply.code {
             0.. => Ok(()),
-            code => {
-                let (command, errno) = (command.name, error::errno(code));
-                Err(CephError::Act { command, osd, errno, said: reply.said })
-            }
+            code => Err(self.refused(command.name, Some(osd), code, reply.said)),
+        }
+    }
+
+    fn refused(&self, command: &'static str, osd: Option<OsdId>, code: i32, said: String) -> CephError {
+        match (error::errno(code), osd) {
+            (Errno::ACCESS, osd) => CephError::NotAllowed { user: self.user.clone(), command, osd, said },
+            (errno, None) => CephError::Read { command, errno, said },
+            (errno, Some(osd)) => CephError::Act { command, osd, errno, said },
         }
     }
 

@@ -53,8 +53,7 @@ fn join(
     used: &BTreeMap<OsdId, u64>,
     pgs: BTreeMap<PgId, Pg>,
 ) -> observation::Ceph {
-    let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, marked_new: _ } =
-        map;
+    let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, .. } = map;
     for (osd, slot) in &mut slots {
         slot.crush = crush.items.remove(osd);
         slot.metadata = metadata.remove(osd);

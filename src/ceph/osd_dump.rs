@@ -22,6 +22,8 @@ pub(super) struct OsdMap {
     pub(super) slots: BTreeMap<OsdId, Slot>,
     /// Slots with the flag `new`, be they up or down: their next boot without `noin` sets reweight to 1.0.
     pub(super) marked_new: BTreeSet<OsdId>,
+    /// Ids are below it; a purge leaves it as it is (16.2.15).
+    pub(super) max_osd: u32,
     pub(super) upmaps: Vec<Upmap>,
 }
 
@@ -31,6 +33,7 @@ struct Answer {
     epoch: Epoch,
     flags: String,
     nearfull_ratio: f64,
+    max_osd: u32,
     pools: Vec<PoolEntry>,
     osds: Vec<OsdEntry>,
     pg_upmap_items: Vec<UpmapEntry>,
@@ -92,6 +95,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
         rules: answer.pools.iter().map(|pool| (pool.pool, pool.crush_rule)).collect(),
         pools: answer.pools.into_iter().map(|entry| (entry.pool, pool(entry, &profiles))).collect(),
         marked_new: answer.osds.iter().filter(|osd| is_marked_new(osd)).map(|osd| osd.osd).collect(),
+        max_osd: answer.max_osd,
         slots: answer.osds.into_iter().map(|entry| (entry.osd, slot(&entry))).collect(),
         upmaps: answer.pg_upmap_items.into_iter().map(upmap).collect(),
     })

@@ -12,8 +12,8 @@ use super::osd::{OsdFsid, OsdId};
 /// Whose keys Ceph keeps: names, never the keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keys {
-    /// Entities of `auth ls`: `osd.3`, `client.osd-lockbox.FSID`.
-    pub entities: BTreeSet<String>,
+    /// Ids without an OSD that Ceph has a key of (`auth get osd.3`).
+    pub unused: BTreeSet<OsdId>,
     /// OSDs that `config-key ls` has a dm-crypt key of.
     pub dmcrypt: BTreeSet<OsdFsid>,
 }
@@ -47,8 +47,8 @@ pub enum Finding {
     },
     /// Ceph has a key of an OSD that it does not have.
     KeyWithoutOsd {
-        /// as `auth ls` names it
-        entity: String,
+        /// its id
+        osd: OsdId,
     },
     /// The mons keep what opens the disk of an OSD that is not there.
     DmcryptKeyWithoutOsd {
@@ -94,16 +94,16 @@ impl fmt::Display for Finding {
                 let flags = flags.join(",");
                 write!(f, "{flags} on {osd}, and no record is open: ceph osd unset-group {flags} {osd}")
             }
-            Self::KeyWithoutOsd { entity } => {
+            Self::KeyWithoutOsd { osd } => {
                 write!(
                     f,
-                    "Ceph has a key of {entity}, and no such OSD: if its disk is not needed: ceph auth rm {entity}"
+                    "Ceph has a key of {osd}, and no such OSD: if its disk is not needed: ceph auth rm {osd}"
                 )
             }
             Self::DmcryptKeyWithoutOsd { fsid } => write!(
                 f,
                 "the mons keep what opens the disk of {fsid}, an OSD that is not there: if that disk is not needed: \
-                 ceph config-key rm dm-crypt/osd/{fsid}/luks"
+                 ceph auth rm client.osd-lockbox.{fsid}; ceph config-key rm dm-crypt/osd/{fsid}/luks"
             ),
         }
     }
@@ -144,17 +144,8 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
         .collect();
     let is_there =
         |fsid: &OsdFsid| ours.contains(fsid) || slots.values().any(|slot| slot.fsid == Some(*fsid));
-    let has_osd = |entity: &str| {
-        let of_slot = entity.strip_prefix("osd.").and_then(|id| id.parse().ok()).map(OsdId);
-        let of_lockbox = entity.strip_prefix("client.osd-lockbox.").and_then(|fsid| fsid.parse().ok());
-        match (of_slot, of_lockbox) {
-            (Some(osd), _) => slots.contains_key(&osd) || !closed(&osd),
-            (None, Some(fsid)) => is_there(&fsid),
-            (None, None) => true,
-        }
-    };
-    let entities = keys.entities.iter().filter(|entity| !has_osd(entity));
-    found.extend(entities.map(|entity| Finding::KeyWithoutOsd { entity: entity.clone() }));
+    let unused = keys.unused.iter().filter(|osd| closed(osd) && !slots.contains_key(osd));
+    found.extend(unused.map(|osd| Finding::KeyWithoutOsd { osd: *osd }));
     let dmcrypt = keys.dmcrypt.iter().filter(|fsid| !is_there(fsid));
     found.extend(dmcrypt.map(|fsid| Finding::DmcryptKeyWithoutOsd { fsid: *fsid }));
     found.into_iter().collect()

@@ -75,12 +75,14 @@ pub struct Place {
     pub cluster: Option<String>,
     /// Namespace of Rook's operator. Where it is not given: the one that OSD Deployments name, else that of the CephCluster.
     pub operator_namespace: Option<String>,
+    /// Secret of the namespace with the user for Ceph and its key, where its owner made one; else Rook's own.
+    pub ceph_secret: Option<String>,
 }
 
 impl Place {
     /// A namespace with one CephCluster, and nothing special.
     pub fn new(namespace: &str) -> Self {
-        Self { namespace: namespace.to_owned(), cluster: None, operator_namespace: None }
+        Self { namespace: namespace.to_owned(), cluster: None, operator_namespace: None, ceph_secret: None }
     }
 }
 
@@ -161,6 +163,13 @@ impl K8s {
 
     fn note(&self, note: String) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note);
+    }
+
+    /// The same; in the log too, once.
+    fn note_in_log(&self, note: &str) {
+        if self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note.to_owned()) {
+            tracing::warn!("{note}");
+        }
     }
 
     fn count_request(&self) {

@@ -45,20 +45,32 @@ pub struct MonAccess {
     pub user: String,
     /// Its key.
     pub key: Key,
+    /// The Secret that both are from.
+    pub secret: String,
+    /// It is Rook's own Secret, with the key that may make others.
+    pub of_rook: bool,
 }
 
 impl K8s {
-    /// Reads how to reach the mons. Read again at every connect: mons move, keys are rotated.
+    /// Reads how to reach the mons, and with which key: that of the Secret that was named, else Rook's own. Read again at every
+    /// connect: mons move, keys are rotated.
     pub async fn mon_access(&self) -> Result<MonAccess, K8sError> {
-        let (maps, secrets) = (self.kind::<ConfigMap>(), self.kind::<Secret>());
-        let (endpoints, secret) = tokio::try_join!(maps.get(ENDPOINTS), secrets.get(SECRET))?;
-        let mons = endpoints.data.unwrap_or_default().remove("data").unwrap_or_default();
-        let malformed = |what: String, why: String| K8sError::Malformed { what, why };
-        let mon_host = mon_host(&mons).map_err(|why| malformed(format!("configmap/{ENDPOINTS}"), why))?;
-        let data = secret.data.unwrap_or_default().into_iter().map(|(k, v)| (k, v.0)).collect();
+        let of_rook = self.place.ceph_secret.is_none();
+        let secret = self.place.ceph_secret.clone().unwrap_or_else(|| SECRET.to_owned());
+        let secrets = self.kind::<Secret>();
+        let (mon_host, found) = tokio::try_join!(self.mon_host(), secrets.get(&secret))?;
+        let data = found.data.unwrap_or_default().into_iter().map(|(k, v)| (k, v.0)).collect();
+        let credentials = if of_rook { of_rooks(&data) } else { of_ours(&data) };
         let (fsid, user, key) =
-            credentials(&data).map_err(|why| malformed(format!("secret/{SECRET}"), why))?;
-        Ok(MonAccess { mon_host, fsid, user, key })
+            credentials.map_err(|why| K8sError::Malformed { what: format!("secret/{secret}"), why })?;
+        Ok(MonAccess { mon_host, fsid, user, key, secret, of_rook })
+    }
+
+    /// `mon_host` as librados and ceph-volume take it.
+    pub async fn mon_host(&self) -> Result<String, K8sError> {
+        let endpoints = self.kind::<ConfigMap>().get(ENDPOINTS).await?;
+        let mons = endpoints.data.unwrap_or_default().remove("data").unwrap_or_default();
+        mon_host(&mons).map_err(|why| K8sError::Malformed { what: format!("configmap/{ENDPOINTS}"), why })
     }
 }
 
@@ -89,19 +101,34 @@ fn one_mon(mon: &str) -> Result<String, String> {
     })
 }
 
-fn credentials(data: &BTreeMap<String, Vec<u8>>) -> Result<(ClusterFsid, String, Key), String> {
-    let text = |key: &str| {
-        let text = data.get(key).and_then(|bytes| std::str::from_utf8(bytes).ok());
-        text.map(str::trim).filter(|t| !t.is_empty())
-    };
-    let fsid =
-        text("fsid").ok_or("it has no key `fsid`")?.parse::<ClusterFsid>().map_err(|e| e.to_string())?;
-    let key = text("ceph-secret").or_else(|| text("admin-secret"));
+type Credentials = (ClusterFsid, String, Key);
+
+/// A text of a Secret that says something.
+fn text<'a>(data: &'a BTreeMap<String, Vec<u8>>, key: &str) -> Option<&'a str> {
+    let text = data.get(key).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    text.map(str::trim).filter(|text| !text.is_empty())
+}
+
+fn fsid(data: &BTreeMap<String, Vec<u8>>) -> Result<ClusterFsid, String> {
+    text(data, "fsid").ok_or("it has no key `fsid`")?.parse::<ClusterFsid>().map_err(|e| e.to_string())
+}
+
+fn entity(user: &str) -> String {
+    if user.contains('.') { user.to_owned() } else { format!("client.{user}") }
+}
+
+/// Rook's Secret `rook-ceph-mon`.
+fn of_rooks(data: &BTreeMap<String, Vec<u8>>) -> Result<Credentials, String> {
+    let key = text(data, "ceph-secret").or_else(|| text(data, "admin-secret"));
     let key = key.ok_or("it has neither key `ceph-secret` nor `admin-secret`")?;
     // `admin-secret` alone is of Rook before 1.4, which knew no other user.
-    let user = text("ceph-username").unwrap_or("client.admin");
-    let user = if user.contains('.') { user.to_owned() } else { format!("client.{user}") };
-    Ok((fsid, user, Key::new(key)))
+    Ok((fsid(data)?, entity(text(data, "ceph-username").unwrap_or("client.admin")), Key::new(key)))
+}
+
+/// A Secret that the owner made: user and key as in those that Rook makes for CSI, and the cluster that they are of.
+fn of_ours(data: &BTreeMap<String, Vec<u8>>) -> Result<Credentials, String> {
+    let key = text(data, "userKey").ok_or("it has no key `userKey`")?;
+    Ok((fsid(data)?, entity(text(data, "userID").ok_or("it has no key `userID`")?), Key::new(key)))
 }
 
 #[cfg(test)]
@@ -141,15 +168,30 @@ mod tests {
             ("ceph-secret", "AQ=="),
             ("admin-secret", "old"),
         ]);
-        let (fsid, user, key) = credentials(&now).unwrap();
+        let (fsid, user, key) = of_rooks(&now).unwrap();
         assert_eq!(
             (fsid.to_string().as_str(), user.as_str(), key.reveal()),
             (FSID.1, "client.admin", "AQ==")
         );
-        let (_, user, key) = credentials(&data(&[FSID, ("admin-secret", "old\n")])).unwrap();
+        let (_, user, key) = of_rooks(&data(&[FSID, ("admin-secret", "old\n")])).unwrap();
         assert_eq!((user.as_str(), key.reveal()), ("client.admin", "old"));
-        assert!(credentials(&data(&[FSID])).is_err());
-        assert!(credentials(&data(&[("ceph-secret", "k")])).is_err());
+        assert!(of_rooks(&data(&[FSID])).is_err());
+        assert!(of_rooks(&data(&[("ceph-secret", "k")])).is_err());
+    }
+
+    #[test]
+    fn a_secret_that_the_owner_made_says_who_which_key_and_which_cluster() {
+        let whole = [FSID, ("userID", "osd-migrate"), ("userKey", "AQ==\n")];
+        let (fsid, user, key) = of_ours(&data(&whole)).unwrap();
+        assert_eq!(
+            (fsid.to_string().as_str(), user.as_str(), key.reveal()),
+            (FSID.1, "client.osd-migrate", "AQ==")
+        );
+        for missing in 0..whole.len() {
+            let mut part = whole.to_vec();
+            let (key, _) = part.remove(missing);
+            assert!(of_ours(&data(&part)).is_err_and(|why| why.contains(key)), "{key}");
+        }
     }
 
     #[test]
@@ -159,7 +201,9 @@ mod tests {
             fsid: FSID.1.parse().unwrap(),
             user: "client.admin".to_owned(),
             key: Key::new("AQsecret=="),
+            secret: SECRET.to_owned(),
+            of_rook: true,
         };
-        assert!(!format!("{access:?}").contains("secret"), "{access:?}");
+        assert!(!format!("{access:?}").contains("AQsecret"), "{access:?}");
     }
 }

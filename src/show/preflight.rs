@@ -1,5 +1,6 @@
 //! What the hooks of an upgrade and of an uninstall say: which OSDs stand in the way, and the way out.
 
+use crate::ceph::USER;
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
@@ -65,8 +66,10 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
 /// What an uninstall says at its end: what stays, for a person to delete.
 pub fn left_behind(namespace: &str) -> String {
     format!(
-        "nothing is open, and what was changed for the duration is restored. The history stays; to delete it too:\n  \
-         kubectl -n {namespace} delete configmap,lease -l app.kubernetes.io/name=osd-migrate"
+        "nothing is open, and what was changed for the duration is restored. The history stays, and the user in Ceph; to delete \
+         both too:\n  \
+         kubectl -n {namespace} delete configmap,lease -l app.kubernetes.io/name=osd-migrate\n  \
+         ceph auth rm {USER}"
     )
 }
 

@@ -85,8 +85,14 @@ volumes:
 {{- $args := list -}}
 {{- with .Values.cluster }}{{ $args = concat $args (list "--cluster" .) }}{{ end -}}
 {{- with .Values.operatorNamespace }}{{ $args = concat $args (list "--operator-namespace" .) }}{{ end -}}
+{{- with .Values.ceph.secretName }}{{ $args = concat $args (list "--ceph-secret" .) }}{{ end -}}
 {{- if ne (int .Values.run.cephTimeout) 30 }}{{ $args = concat $args (list "--ceph-timeout" (.Values.run.cephTimeout | toString)) }}{{ end -}}
 {{ toJson $args }}
+{{- end }}
+
+{{/* The Secret that says how to talk to Ceph: the only one that may be read. */}}
+{{- define "osd-migrate.cephSecret" -}}
+{{ .Values.ceph.secretName | default "rook-ceph-mon" }}
 {{- end }}
 
 {{/* Arguments of a run. */}}

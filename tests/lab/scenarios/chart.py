@@ -6,13 +6,14 @@ import os
 import re
 import time
 
-from . import NAMESPACE, rights
+from . import NAMESPACE, own_user, rights
 from .world import HERE
 
 CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
 OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNetwork=true"]
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 UNCHECKED = "preflight.enabled=false"
+SECRET = "ceph-of-the-owner"
 
 
 def run(world):
@@ -171,10 +172,32 @@ def by_upgrade(world):
 
 
 def by_kubectl(world):
+    """Door: kubectl. With a user that its owner made, and Rook's Secret out of reach."""
+    own_user.by_hand(world, SECRET)
+    helm(world, "upgrade", values=[CONFIRMED, UNCHECKED, "run.select={osd.1}", f"ceph.secretName={SECRET}"])
+    for secret, expected in (("rook-ceph-mon", "no"), (SECRET, "yes")):
+        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", "get", f"secrets/{secret}", f"--as={rights.PREFIX}", check=False)
+        assert said.stdout.strip() == expected, (secret, said)
+    written = world.written()
     job = world.start("by-hand")
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    own_user.expect_acts(world, world.written()[len(written) :], made=0)
+    not_allowed(world)
     assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
     world.say("door 2, kubectl create job: osd.1 is migrated")
+
+
+def not_allowed(world):
+    """A user that lacks a capability: named, with the command that gives it, and that command does."""
+    world.lab("on", "adm", "ceph", "auth", "caps", own_user.USER, "mon", "allow r")
+    job = world.start("not-allowed")
+    assert world.wait_for(job, 60) == ("Failed", 10), world.log(job)
+    said = [line for line in world.log(job).splitlines() if f"{own_user.USER} may not `ceph " in line]
+    assert said, world.log(job)
+    world.lab("on", "adm", "sh", "-c", "ceph auth caps " + said[-1].split("ceph auth caps ")[1])
+    job = world.start("allowed")
+    assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
+    world.say("a user without its capabilities: exit 10, with the command that mends it, typed: exit 0")
 
 
 def scheduled(world):

@@ -3,7 +3,7 @@ legacy OSDs migrated under a client's load, no key anywhere, a second run that f
 real Ceph, in that lab, against what the project believes of it."""
 import json
 
-from . import fidelity, refusals, secrets
+from . import fidelity, own_user, refusals, secrets
 
 LEGACY = [0, 1, 5]
 
@@ -20,8 +20,11 @@ def run(world):
     plan_for_programs(world)
     watch = secrets.Watch(world)
     refusals.on_running_lab(world)
+    written = world.written()
     two_jobs_and_a_stopped_osd(world)
+    own_user.expect_acts(world, world.written()[len(written) :], made=1)
     watch.end()
+    own_user.expect_refused(world)
     world.expect_migrated(before, fsids, LEGACY)
     world.expect_calm(epoch)
     nothing_to_do(world)
@@ -40,6 +43,7 @@ def unconfirmed(world):
     assert result == ("Failed", 3), (result, log)
     assert "not confirmed" in log and "osd.1" in log, log
     assert world.written() == written and not world.get("configmap", "osd-migrate-ledger"), "something was changed"
+    assert not own_user.is_there(world), "a look made the user"
     world.say("without confirmation: exit 3, nothing changed")
 
 

@@ -298,7 +298,7 @@ class World:
         The epoch of the osdmap is no measure: it moves by itself (up_thru, pool statistics, the mgr)."""
         text = self.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
         lines = [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line]
-        ours = [line for line in lines if "entity='client.admin'" in line and line.rstrip().endswith("dispatch")]
+        ours = [line for line in lines if re.search("entity='client.(admin|osd-migrate)'", line) and line.rstrip().endswith("dispatch")]
         # Questions too, but such as need more than reading: so the mon logs them as acts. (`auth ls` is the lab's own.)
         return [line for line in ours if not re.search(r'"prefix": ?"auth (get|ls)"', line)]
 

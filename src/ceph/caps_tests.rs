@@ -1,0 +1,171 @@
+//! The capabilities against the sources of this folder: what is sent is allowed, what is allowed is sent, and what is not
+//! meant is not.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ceph::command::Command;
+
+/// Words that commands of Ceph begin with (`MonCommands.h`, `MgrCommands.h`).
+const MODULES: [&str; 16] = [
+    "auth",
+    "balancer",
+    "config",
+    "config-key",
+    "fsid",
+    "health",
+    "log",
+    "mgr",
+    "mon",
+    "osd",
+    "pg",
+    "quorum_status",
+    "report",
+    "status",
+    "tell",
+    "versions",
+];
+
+/// Commands that only the session with the admin key sends, to make the user.
+const BY_ADMIN: [&str; 3] = ["auth caps", "auth get", "auth get-or-create"];
+
+/// As the daemons decide it; None where a constraint names what can't be decided here.
+pub(in crate::ceph) fn allow(command: &Command) -> bool {
+    let sent: Value = serde_json::from_slice(command.to_c_string().to_bytes()).unwrap();
+    if command.daemon == Daemon::Mon && READABLE.contains(&command.name) {
+        return true;
+    }
+    GRANTS.iter().any(|grant| {
+        (grant.daemon, grant.command) == (command.daemon, command.name)
+            && grant
+                .with
+                .iter()
+                .all(|(argument, must)| argument_of(&sent, argument).is_some_and(|v| is(must, &v)))
+    })
+}
+
+/// Capabilities are seen one by one: `caps_mon` of `"caps": ["mon", "..."]` (`Monitor::_generate_command_map`).
+fn argument_of(sent: &Value, argument: &str) -> Option<String> {
+    let Some(daemon) = argument.strip_prefix("caps_") else {
+        return sent.get(argument)?.as_str().map(str::to_owned);
+    };
+    let caps: Vec<_> = sent.get("caps")?.as_array()?.iter().filter_map(Value::as_str).collect();
+    caps.chunks(2).find(|pair| pair[0] == daemon).map(|pair| pair[1].to_owned())
+}
+
+fn is(must: &Must, value: &str) -> bool {
+    match must {
+        Must::Be(text) => value == *text,
+        Must::BeginWith(text) => value.starts_with(text),
+        Must::BeOneOf(text) => text.split('|').any(|one| one == value),
+    }
+}
+
+/// The names of commands in the sources beside this file, but for tests: strings that begin with a word of Ceph's.
+fn in_sources() -> Vec<(String, BTreeSet<String>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ceph");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name == "caps.rs" || name.ends_with("_tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let strings =
+            lines.flat_map(|line| line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
+        let is_command = |text: &String| {
+            MODULES.contains(&text.split(' ').next().unwrap_or_default())
+                && !["mon", "mgr"].contains(&text.as_str()) // whose capabilities, no command
+                && text.chars().all(|c| c.is_ascii_lowercase() || "- _".contains(c))
+        };
+        let names: BTreeSet<String> = strings.filter(is_command).collect();
+        let sends = code.contains("Command::mon(") || code.contains("Command::mgr(");
+        if sends {
+            assert!(!names.is_empty(), "{name} sends a command that this test can't read the name of");
+            found.push((name, names));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_command_that_is_sent_is_allowed_and_every_one_that_is_allowed_is_sent() {
+    let mut sent = BTreeSet::new();
+    for (file, names) in in_sources() {
+        if file == "own_user.rs" {
+            assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), BY_ADMIN);
+            continue;
+        }
+        sent.extend(names);
+    }
+    let allowed: BTreeSet<String> =
+        GRANTS.iter().map(|g| g.command).chain(READABLE).map(str::to_owned).collect();
+    assert_eq!(sent, allowed);
+    assert!(sent.len() > 20, "{sent:?}");
+}
+
+#[test]
+fn what_is_not_meant_is_not_allowed() {
+    let get = |entity: &str| Command::mon("auth get").with("entity", entity);
+    let make = |caps: Value| {
+        Command::mon("auth get-or-create").with("entity", "client.bootstrap-osd").with("caps", caps)
+    };
+    assert!(allow(&get("osd.3")) && allow(&get("client.bootstrap-osd")));
+    for entity in
+        ["client.admin", "client.osd-migrate", "client.osd-lockbox.x", "mon.", "client.bootstrap-osd2"]
+    {
+        assert!(!allow(&get(entity)), "{entity}");
+    }
+    assert!(allow(&make(json!(["mon", "allow profile bootstrap-osd"]))));
+    assert!(!allow(&make(json!(["mon", "allow *"]))) && !allow(&make(json!([]))));
+    let set = |flags: &str| Command::mon("osd set-group").with("flags", flags);
+    assert!(allow(&set("noout")) && allow(&set("noout,noin")));
+    assert!(!allow(&set("noup")) && !allow(&set("noout,noup")));
+    for other in [
+        Command::mon("osd pool rm"),
+        Command::mon("config-key rm"),
+        Command::mon("auth ls"),
+        Command::mgr("osd destroy"),
+    ] {
+        assert!(!allow(&other), "{other:?}");
+    }
+}
+
+#[test]
+fn the_text_is_as_ceph_reads_it() {
+    let text = on_mons();
+    assert!(text.starts_with(
+        r#"allow r, allow command "config-key ls", allow command "auth get" with entity prefix "osd.", "#
+    ));
+    assert!(text.contains(
+        r#"allow command "auth get-or-create" with entity="client.bootstrap-osd" caps_mon="allow profile bootstrap-osd""#
+    ));
+    assert!(
+        text.contains(r#"allow command "osd set-group" with flags regex "noout|noin|noout,noin""#),
+        "{text}"
+    );
+    assert!(!text.contains('\'') && !on_mgr().contains('\''), "it stands between single quotes");
+    assert_eq!(
+        on_mgr(),
+        r#"allow command "pg dump", allow command "osd df", allow command "osd ok-to-stop""#
+    );
+}
+
+#[test]
+fn the_note_has_the_very_command() {
+    let note = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/install.md")).unwrap();
+    // Broken into lines there: a backslash at the end of each, a blank at each break.
+    let joined = note.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        joined.contains(&by_hand("get-or-create")),
+        "docs/install.md lacks: {}",
+        by_hand("get-or-create")
+    );
+}

@@ -1,0 +1,143 @@
+//! `client.osd-migrate`, looked up and made with the admin key: the only commands of ours that its own capabilities don't
+//! cover.
+
+use std::collections::BTreeMap;
+
+use rustix::io::Errno;
+use serde::Deserialize;
+
+use super::command::Command;
+use super::{Ceph, CephError, Secret, caps};
+
+/// The user as the mons have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct User {
+    key: Secret,
+    caps: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Entity {
+    key: String,
+    #[serde(default)]
+    caps: BTreeMap<String, String>,
+}
+
+/// What is to be done about the user.
+#[derive(Debug, PartialEq, Eq)]
+enum Lack {
+    Nothing,
+    User,
+    Caps,
+}
+
+fn wanted() -> BTreeMap<String, String> {
+    [("mon", caps::on_mons()), ("mgr", caps::on_mgr())].map(|(k, v)| (k.to_owned(), v)).into()
+}
+
+fn lack(found: Option<&User>) -> Lack {
+    match found {
+        None => Lack::User,
+        // More than that is no more ours than less.
+        Some(user) if user.caps != wanted() => Lack::Caps,
+        Some(_) => Lack::Nothing,
+    }
+}
+
+fn get() -> Command {
+    Command::mon("auth get").with("entity", caps::USER)
+}
+
+fn with_caps(name: &'static str) -> Command {
+    let caps: Vec<String> = wanted().into_iter().flat_map(|(daemon, caps)| [daemon, caps]).collect();
+    Command::mon(name).with("entity", caps::USER).with("caps", caps)
+}
+
+fn parse(answer: &[u8]) -> serde_json::Result<User> {
+    let [Entity { key, caps }]: [Entity; 1] = serde_json::from_slice(answer)?;
+    Ok(User { key: Secret::new(key), caps })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as all that read an answer")]
+fn nothing(_answer: &[u8]) -> serde_json::Result<()> {
+    Ok(())
+}
+
+impl Ceph {
+    /// The key of `client.osd-migrate`, where the user is there with the capabilities that this version needs, and the session
+    /// may look it up. Changes nothing.
+    pub async fn own_user(&self) -> Result<Option<Secret>, CephError> {
+        match self.read(get(), parse).await {
+            Ok(user) => Ok((lack(Some(&user)) == Lack::Nothing).then_some(user.key)),
+            Err(error) if matches!(error.errno(), Some(Errno::NOENT | Errno::ACCESS)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same; made where it is missing, given its capabilities where they are others (of another version of this program).
+    pub async fn make_own_user(&self) -> Result<Secret, CephError> {
+        let found = match self.read(get(), parse).await {
+            Ok(user) => Some(user),
+            Err(error) if error.errno() == Some(Errno::NOENT) => None,
+            Err(error) => return Err(error),
+        };
+        match (lack(found.as_ref()), found) {
+            (Lack::Nothing, Some(user)) => return Ok(user.key),
+            (Lack::Caps, _) => self.read(with_caps("auth caps"), nothing).await?,
+            (Lack::User | Lack::Nothing, _) => {
+                self.read(with_caps("auth get-or-create"), nothing).await?;
+            }
+        }
+        self.read(get(), parse).await.map(|user| user.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(caps: BTreeMap<String, String>) -> User {
+        User { key: Secret::new("k".to_owned()), caps }
+    }
+
+    #[test]
+    fn it_is_made_where_it_is_missing_and_mended_where_its_capabilities_are_others() {
+        assert_eq!(lack(None), Lack::User);
+        assert_eq!(lack(Some(&user(wanted()))), Lack::Nothing);
+        let mut more = wanted();
+        more.insert("osd".to_owned(), "allow *".to_owned());
+        let mut less = wanted();
+        less.remove("mgr");
+        let mut others = wanted();
+        others.insert("mon".to_owned(), "allow *".to_owned());
+        for caps in [more, less, others, BTreeMap::new()] {
+            assert_eq!(lack(Some(&user(caps.clone()))), Lack::Caps, "{caps:?}");
+        }
+    }
+
+    #[test]
+    fn its_capabilities_are_sent_as_a_flat_list() {
+        for name in ["auth caps", "auth get-or-create"] {
+            let sent: serde_json::Value =
+                serde_json::from_slice(with_caps(name).to_c_string().to_bytes()).unwrap();
+            assert_eq!((&sent["prefix"], &sent["entity"]), (&name.into(), &caps::USER.into()));
+            assert_eq!(sent["caps"], serde_json::json!(["mgr", caps::on_mgr(), "mon", caps::on_mons()]));
+        }
+    }
+
+    #[test]
+    fn its_own_capabilities_do_not_let_it_look_itself_up_or_change_itself() {
+        for command in [get(), with_caps("auth caps"), with_caps("auth get-or-create")] {
+            assert!(!caps::tests::allow(&command), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn key_and_capabilities_are_taken_out_of_the_one_entity() {
+        let found =
+            parse(br#"[{"entity":"client.osd-migrate","key":"K","caps":{"mon":"allow r"}}]"#).unwrap();
+        assert_eq!((found.key.expose(), found.caps["mon"].as_str()), ("K", "allow r"));
+        assert!(!format!("{found:?}").contains("\"K\""));
+        assert!(parse(b"[]").is_err());
+    }
+}

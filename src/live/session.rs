@@ -1,0 +1,94 @@
+//! With whose key Ceph is asked and told: `client.osd-migrate`'s, made by the first act (ADR 0019).
+
+use super::{Live, ceph_failure, kube_failure, passing};
+use crate::ceph::{self, Ceph, CephError, Connection, Secret};
+use crate::k8s::MonAccess;
+use crate::ports::Failure;
+
+/// An open session.
+pub(super) struct Session {
+    ceph: Ceph,
+    /// It has the key of Rook's Secret, as there is no user of our own: it asks, and never acts.
+    borrowed: bool,
+}
+
+impl Session {
+    pub(super) fn commands_sent(&self) -> u64 {
+        self.ceph.commands_sent()
+    }
+}
+
+impl Live {
+    /// The session with Ceph, opened where there is none: with the mons and the key that Kubernetes names now, since mons
+    /// move and keys are rotated. It may have Rook's key, and is for questions only, until
+    /// [`act_as_own_user`](Live::act_as_own_user) was called.
+    pub(super) async fn session(&mut self) -> Result<&Ceph, Failure> {
+        if self.ceph.is_none() {
+            let session = self.open(false).await?;
+            self.ceph = Some(session);
+        }
+        self.ceph.as_ref().map(|session| &session.ceph).ok_or_else(closed)
+    }
+
+    /// Before an act: the session is that of our own user, which is made where it is missing. No look makes it, so what only
+    /// looks changes nothing.
+    pub(super) async fn act_as_own_user(&mut self) -> Result<(), Failure> {
+        self.session().await?;
+        if self.ceph.as_ref().is_some_and(|session| session.borrowed) {
+            self.close();
+            let session = self.open(true).await?;
+            self.ceph = Some(session);
+        }
+        Ok(())
+    }
+
+    async fn open(&mut self, acts: bool) -> Result<Session, Failure> {
+        let access = self.k8s.mon_access().await.map_err(kube_failure)?;
+        let of_rook = access.of_rook;
+        let connection = self.connection(access);
+        let first = Ceph::connect(connection.clone()).await.map_err(ceph_failure)?;
+        if !of_rook {
+            return Ok(Session { ceph: first, borrowed: false });
+        }
+        let own = if acts { first.make_own_user().await.map(Some) } else { first.own_user().await };
+        let Some(key) = own.map_err(ceph_failure)? else {
+            return Ok(Session { ceph: first, borrowed: true });
+        };
+        self.commands_before += first.commands_sent();
+        drop(first);
+        let user = ceph::USER.to_owned();
+        let ceph = Ceph::connect(Connection { user, key, ..connection }).await.map_err(ceph_failure)?;
+        Ok(Session { ceph, borrowed: false })
+    }
+
+    fn connection(&self, access: MonAccess) -> Connection {
+        Connection {
+            mon_host: access.mon_host,
+            user: access.user,
+            key: Secret::new(access.key.reveal().to_owned()),
+            secret: access.secret,
+            fsid: access.fsid,
+            namespace: self.k8s.namespace().to_owned(),
+            timeout: self.ceph_timeout,
+        }
+    }
+
+    /// After an error of Ceph the session is opened anew: cheap (20 ms), and right after a failover of the mons.
+    pub(super) fn reopen<T>(&mut self, result: Result<T, CephError>) -> Result<T, Failure> {
+        result.map_err(|error| {
+            if !error.is_unexpected() {
+                self.close();
+            }
+            ceph_failure(error)
+        })
+    }
+
+    fn close(&mut self) {
+        self.commands_before = self.commands_sent();
+        self.ceph = None;
+    }
+}
+
+fn closed() -> Failure {
+    passing("the session with Ceph is closed".to_owned())
+}

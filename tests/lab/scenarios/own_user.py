@@ -1,0 +1,75 @@
+"""client.osd-migrate: who acts, by the mons' audit log; what the user may not do, tried as that user; the user made by hand as
+docs/install.md says, its key in a Secret of its own."""
+import base64
+import json
+import os
+import re
+
+from .world import HERE
+
+USER = "client.osd-migrate"
+MAKING = re.compile(r'"prefix": ?"auth (get-or-create|caps)"')
+# What is outside of the capabilities, with what the cluster would lose by it.
+REFUSED = [
+    "osd pool rm lab lab --yes-i-really-really-mean-it",
+    "auth get client.admin",
+    f"auth get {USER}",
+    "auth ls",
+    "auth export",
+    "auth caps client.osd-migrate mon 'allow *'",
+    "auth get-or-create client.of-lab mon 'allow *'",
+    "auth rm osd.4",
+    "config-key rm of-lab",
+    "config-key get of-lab",
+    "config set global debug_ms 1",
+    "osd set noout",
+    "osd set-group noup osd.4",
+    "osd down 4",
+    "osd out 4",
+    "osd purge 4 --yes-i-really-mean-it",
+    "osd destroy 4 --yes-i-really-mean-it",
+]
+
+
+def is_there(world):
+    return USER in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]]
+
+
+def expect_acts(world, written, made):
+    """`written`: what was written since the run began. Every act is the user's own; made: so often client.admin made or mended it."""
+    own = [line for line in written if f"entity='{USER}'" in line]
+    others = [line for line in written if line not in own]
+    assert any("osd destroy-actual" in line for line in own), own
+    assert len(others) == made and all(MAKING.search(line) and USER in line for line in others), others
+    world.say(f"{len(own)} acts by {USER}; {made} by client.admin, which made it")
+
+
+def expect_refused(world):
+    """Each thing that is not meant is refused for want of a capability, and one that is meant is not."""
+    world.lab("on", "adm", "ceph", "config-key", "set", "of-lab", "x")
+    pools = [pool["pool_name"] for pool in world.ceph("osd", "dump")["pools"]]
+    keyring = "/tmp/own.keyring"
+    as_user = f"ceph auth get {USER} -o {keyring} 2>/dev/null; trap 'rm -f {keyring}' EXIT; ceph -n {USER} --keyring {keyring}"
+    for words in REFUSED:
+        words = words.replace("rm lab lab", f"rm {pools[-1]} {pools[-1]}")
+        done = world.lab("on", "adm", "sh", "-c", f"{as_user} {words}", check=False)
+        assert done.returncode == 13 and "EACCES" in done.stderr, (words, done.returncode, done.stdout, done.stderr)
+    done = world.lab("on", "adm", "sh", "-c", f"{as_user} osd df", check=False)
+    assert done.returncode == 0, done
+    assert pools == [pool["pool_name"] for pool in world.ceph("osd", "dump")["pools"]]
+    world.lab("on", "adm", "ceph", "config-key", "rm", "of-lab")
+    world.say(f"{len(REFUSED)} commands outside of its capabilities are refused to {USER}")
+
+
+def by_hand(world, secret):
+    """The user and its Secret as docs/install.md has them."""
+    with open(os.path.join(HERE, "..", "..", "docs", "install.md"), encoding="utf-8") as file:
+        command = re.search(r"^    (ceph auth get-or-create client\.osd-migrate .*?')$", file.read(), re.S | re.M).group(1)
+    if is_there(world):
+        world.lab("on", "adm", "ceph", "auth", "rm", USER)
+    world.lab("on", "adm", "sh", "-c", command)
+    key = world.lab("on", "adm", "ceph", "auth", "get-key", USER).stdout.strip()
+    data = {"userID": USER.split(".")[1], "userKey": key, "fsid": world.lab("on", "adm", "ceph", "fsid").stdout.strip()}
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
+    made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data}
+    world.kubectl("create", "-f", "-", stdin=json.dumps(made))
