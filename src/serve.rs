@@ -44,8 +44,9 @@ struct Post {
 impl Post {
     async fn taken(get: impl Fn(&'static str) -> Result<String, ServeError>) -> Result<Self, ServeError> {
         let report = get("OSD_MIGRATE_REPORT")?;
-        let host = Host::of_pod(NodeName(get("NODE_NAME")?), get("PATH")?)?;
-        let k8s = K8s::connect(Place::new(&get("OSD_MIGRATE_NAMESPACE")?), None).await?;
+        let namespace = get("OSD_MIGRATE_NAMESPACE")?;
+        let k8s = K8s::connect(Place::new(&namespace), None).await?;
+        let host = Host::of_pod(NodeName(get("NODE_NAME")?), namespace, get("PATH")?)?;
         Ok(Self { k8s, report, host })
     }
 
@@ -80,6 +81,9 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
     expected(&post.k8s, &post.report).await?;
     let report = post.alive(node::agent(&request, &post.host)).await;
     told(&report.steps, report.problem.as_ref().map(NodeProblem::message));
+    for left in &report.left {
+        tracing::warn!("{left}");
+    }
     post.k8s.patch_report(&post.report, &report).await?;
     Ok(())
 }

@@ -126,6 +126,9 @@ pub struct NodeReport {
     pub claims: BTreeSet<OsdFsid>,
     /// What the device carried when the agent looked last, under the lock, with nothing more to do.
     pub inspection: Option<Inspection>,
+    /// Folders of the old OSD that stay on the host, with why: more is in them than Rook puts there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
     /// Why the task was not done.
     pub problem: Option<NodeProblem>,
 }

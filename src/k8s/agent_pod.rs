@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::osd::NodeName;
-use crate::node::PARENT;
+use crate::node::{PARENT, ROOK};
 
 use super::whoami::Own;
 
@@ -39,6 +39,8 @@ pub(super) struct AgentPod<'a> {
     pub(super) key_secret: Option<&'a str>,
     /// The host's folder that holds the directory that it is asked about, where it is.
     pub(super) parent: Option<Parent<'a>>,
+    /// It removes what Rook left of the old OSD, beside its disk.
+    pub(super) clears_remains: bool,
 }
 
 /// A folder of the host.
@@ -153,6 +155,9 @@ fn agent(pod: &AgentPod<'_>) -> Value {
         // With what is mounted below it, so that the agent sees mount points; what is mounted later stays out of its way.
         mounts.push(json!({"name": "parent", "mountPath": PARENT, "readOnly": parent.read_only}));
     }
+    if pod.clears_remains {
+        mounts.push(json!({"name": "rook", "mountPath": ROOK}));
+    }
     json!({
         "name": "agent",
         "image": pod.image,
@@ -186,6 +191,10 @@ fn volumes(pod: &AgentPod<'_>) -> Value {
         // Gone with all that was in it, it is made again, empty: else the agent could not start to say so.
         let path = json!({"path": parent.path, "type": "DirectoryOrCreate"});
         volumes.push(json!({"name": "parent", "hostPath": path}));
+    }
+    if pod.clears_remains {
+        let path = json!({"path": pod.data_dir, "type": "DirectoryOrCreate"});
+        volumes.push(json!({"name": "rook", "hostPath": path}));
     }
     Value::Array(volumes)
 }

@@ -81,6 +81,7 @@ fn build(look: &LookJob<'_>, report_uid: &str) -> Value {
         ask: ("OSD_MIGRATE_LOOK", serde_json::to_string(request).unwrap_or_default()),
         key_secret: None,
         parent: None,
+        clears_remains: false,
     };
     agent_pod::job(&pod, &look_labels(request), &annotations(request), report_uid)
 }

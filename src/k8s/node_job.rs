@@ -56,6 +56,7 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
         ask: ("OSD_MIGRATE_REQUEST", serde_json::to_string(request).unwrap_or_default()),
         key_secret: Some(&name),
         parent,
+        clears_remains: request.task == NodeTask::Rebuild,
     };
     let annotations = json!({RECORD: request.record.0});
     agent_pod::job(&pod, &attempt_labels(Part::NodeJob, request), &annotations, report_uid)

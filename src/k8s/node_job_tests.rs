@@ -106,6 +106,24 @@ fn the_folder_of_an_osds_directory_is_mounted_and_writable_only_for_its_removal(
 }
 
 #[test]
+fn rooks_folder_is_mounted_for_a_rebuild_alone() {
+    for (task, is_mounted) in [
+        (NodeTask::Inspect, false),
+        (NodeTask::Rebuild, true),
+        (NodeTask::GiveBack, false),
+        (NodeTask::Clear, false),
+    ] {
+        let job = built_of(&NodeRequest { task, ..request() }).to_string();
+        assert_eq!(job.contains(crate::node::ROOK), is_mounted, "{task}");
+        assert_eq!(
+            job.contains(r#""path":"/var/lib/rook/","type":"DirectoryOrCreate""#),
+            is_mounted,
+            "{task}"
+        );
+    }
+}
+
+#[test]
 fn the_agent_reads_back_the_very_request() {
     let job = built();
     let vars = job.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array).unwrap();

@@ -10,7 +10,7 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use serde_json::Value;
 
-use crate::domain::inspection::RecordId;
+use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{Daemon, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
@@ -57,7 +57,7 @@ impl K8s {
             maps: map_list,
         };
         let (operator, budget) = tokio::try_join!(self.operator(operator_namespace), self.osd_budget())?;
-        let (mut kube, unreadable) = assemble(lists, declaration(&cluster)?);
+        let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
         (kube.operator, kube.osd_budget) = (operator, budget);
         if kube.running_operator().is_some_and(|operator| operator.honours_fence) && kube.fence.is_some() {
@@ -66,8 +66,8 @@ impl K8s {
         kube.rook_prepares = prepares;
         kube.draining_failure_domain = pdb.and_then(draining);
         kube.order = control.and_then(control_map::order);
-        for note in unreadable {
-            self.note(note);
+        for note in oddities {
+            self.note_in_log(&note);
         }
         Ok(kube)
     }
@@ -127,6 +127,13 @@ fn our_pod(pod: &ApiPod) -> Option<OurPod> {
     }
 }
 
+/// Takes a report in. What its agent left on the host, for people.
+fn taken(reports: &mut BTreeMap<String, NodeReport>, job: String, report: NodeReport) -> Vec<String> {
+    let left = report.left.iter().map(|left| format!("{}: {left}", report.osd)).collect();
+    reports.insert(job, report);
+    left
+}
+
 /// Puts the lists together. Beside the observation: notes for people.
 fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
     let mut notes = Vec::new();
@@ -141,7 +148,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
                 leftovers.entry(record).or_default().insert(format!("ConfigMap/{job}"));
                 heartbeats.extend(seen.heartbeat.map(|at| (job.clone(), at)));
                 match seen.report {
-                    Some(Ok(report)) => drop(reports.insert(job, report)),
+                    Some(Ok(report)) => notes.extend(taken(&mut reports, job, report)),
                     Some(Err(why)) => notes.push(format!("configmap/{job}: its report can't be read: {why}")),
                     None => {}
                 }

@@ -73,6 +73,9 @@ use rebuild::Outcome;
 /// Where the agent's pod has the folder that holds an OSD's directory.
 pub const PARENT: &str = "/mnt/osd-migrate-directory";
 
+/// Where the agent's pod has Rook's `dataDirHostPath`, while it rebuilds.
+pub const ROOK: &str = "/mnt/osd-migrate-rook";
+
 /// The place an agent runs in. Paths are settings so that tests can have others.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -94,6 +97,10 @@ pub struct Host {
     pub keyring: PathBuf,
     /// What the host's folder is mounted on that holds the directory of the request, where there is one.
     pub parent: PathBuf,
+    /// What Rook's `dataDirHostPath` is mounted on.
+    pub rook: PathBuf,
+    /// Namespace of the cluster: the name of its folder there.
+    pub namespace: String,
     /// For mount points and the stand-ins; may go with the pod.
     pub scratch: PathBuf,
     /// This binary, for the stand-ins.
@@ -104,7 +111,7 @@ pub struct Host {
 
 impl Host {
     /// As the node Job's pod is made. `path` is the image's PATH.
-    pub fn of_pod(node: NodeName, path: String) -> io::Result<Self> {
+    pub fn of_pod(node: NodeName, namespace: String, path: String) -> io::Result<Self> {
         Ok(Self {
             node,
             sys_block: "/sys/block".into(),
@@ -115,6 +122,8 @@ impl Host {
             ceph_conf: "/etc/ceph/ceph.conf".into(),
             keyring: "/var/lib/ceph/bootstrap-osd/ceph.keyring".into(),
             parent: PARENT.into(),
+            rook: ROOK.into(),
+            namespace,
             scratch: "/tmp".into(),
             binary: std::env::current_exe()?,
             path,
@@ -137,7 +146,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
             };
             (Some(lock), outcome)
         }
-        Err(error) => (None, Outcome { inspection: None, error: Some(error) }),
+        Err(error) => (None, Outcome::failed(error)),
     };
     let (claims, unread) = match claims::read(&claims::path(&host.state, request.osd, &request.record)) {
         Ok(claims) => (claims, None),
@@ -153,6 +162,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
         steps: steps.into_tenths(),
         claims,
         inspection: outcome.inspection,
+        left: outcome.left,
         problem: outcome.error.or(unread).map(NodeError::into_problem),
     }
 }
@@ -223,6 +233,8 @@ pub(crate) mod tests {
             ceph_conf: root.join("etc/ceph.conf"),
             keyring: root.join("keyring"),
             parent: root.join("parent"),
+            rook: root.join("rook"),
+            namespace: "rook-ceph".into(),
             scratch: root.join("tmp"),
             binary: "/proc/self/exe".into(),
             path: String::new(),

@@ -8,7 +8,7 @@ use super::content::Look;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::find::{self, Found, Search};
-use super::legacy::{Sharing, directory, pieces};
+use super::legacy::{Sharing, directory, pieces, remains};
 use super::proof::{self, Verdict};
 use super::remake::{self, Order};
 use super::{Host, Steps, claims, label, mons, volumes};
@@ -19,6 +19,14 @@ use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
 pub(crate) struct Outcome {
     pub(crate) inspection: Option<Inspection>,
     pub(crate) error: Option<NodeError>,
+    /// What stays on the host though the task is done, with why.
+    pub(crate) left: Vec<String>,
+}
+
+impl Outcome {
+    pub(crate) fn failed(error: NodeError) -> Self {
+        Self { inspection: None, error: Some(error), left: Vec::new() }
+    }
 }
 
 /// Read only: what carries the OSD, its proof, and what the image can do.
@@ -29,7 +37,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
     );
     let mut inspection = match search {
         Ok(search) => inspection(request, host, search, &asked),
-        Err(error) => return Outcome { inspection: None, error: Some(error) },
+        Err(error) => return Outcome::failed(error),
     };
     let error = match &request.directory {
         Some(directory) => {
@@ -38,7 +46,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         }
         None => None,
     };
-    Outcome { inspection: Some(inspection), error }
+    Outcome { inspection: Some(inspection), error, left: Vec::new() }
 }
 
 /// The OSD in a directory and the blank device for it are one proof. Once it is recorded, the device alone says how far the
@@ -91,7 +99,7 @@ async fn add_pieces(request: &NodeRequest, host: &Host, search: &mut Search) -> 
 pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let evidence = match evidence_of(request) {
         Ok(evidence) => evidence,
-        Err(error) => return Outcome { inspection: None, error: Some(error) },
+        Err(error) => return Outcome::failed(error),
     };
     let (search, asked) = tokio::join!(
         steps.time("look", recorded(request, evidence, host, Sharing::No)),
@@ -102,9 +110,10 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         Ok(search @ (Search::None(_) | Search::Several(_))) => {
             let inspection = inspection(request, host, search, &asked);
             let why = inspection.content.to_string();
-            return Outcome { inspection: Some(inspection), error: Some(NodeError::Refused(why)) };
+            let error = Some(NodeError::Refused(why));
+            return Outcome { inspection: Some(inspection), error, left: Vec::new() };
         }
-        Err(error) => return Outcome { inspection: None, error: Some(error) },
+        Err(error) => return Outcome::failed(error),
     };
     let done = remake::make(&Order { request, evidence, host, steps }, &found, &asked).await;
     // From the start: numbers, partitions and even the disk's name may be others now.
@@ -115,8 +124,13 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         (Ok(_), Err(_)) => None, // told below
     };
     match (last, error) {
-        (Ok(search), error) => Outcome { inspection: Some(inspection(request, host, search, &asked)), error },
-        (Err(_), Some(error)) | (Err(error), None) => Outcome { inspection: None, error: Some(error) },
+        (Ok(search), error) => {
+            let is_done = error.is_none();
+            let left =
+                if is_done { steps.time("remains", remains::remove(request, host)).await } else { vec![] };
+            Outcome { inspection: Some(inspection(request, host, search, &asked)), error, left }
+        }
+        (Err(_), Some(error)) | (Err(error), None) => Outcome::failed(error),
     }
 }
 
@@ -132,7 +146,7 @@ pub(crate) async fn give_back(request: &NodeRequest, host: &Host, steps: &Steps)
 /// Removes the old OSD's directory.
 pub(crate) async fn clear(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let error = steps.time("remove", directory::clear(request, host)).await.err();
-    Outcome { inspection: None, error }
+    Outcome { inspection: None, error, left: Vec::new() }
 }
 
 async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {

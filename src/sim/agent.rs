@@ -362,6 +362,7 @@ impl World {
             steps: Vec::new(),
             claims: self.claims_written(request),
             inspection: (!busy).then(|| self.inspect(request)),
+            left: Vec::new(),
             problem: problem.or_else(|| self.not_done(request)),
         };
         self.agents.remove(job);

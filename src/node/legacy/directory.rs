@@ -255,14 +255,15 @@ impl Place {
 }
 
 /// For opening a directory, whatever leads to it being no link.
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn device(folder: &impl AsFd, path: &str) -> Result<u64, NodeError> {
+pub(super) fn device(folder: &impl AsFd, path: &str) -> Result<u64, NodeError> {
     fstat(folder).map(|stat| stat.st_dev).map_err(NodeError::io("stat", path))
 }
 
 /// Names and kinds in a directory, all read before any goes.
-fn children(folder: &OwnedFd, path: &str) -> Result<Vec<(CString, FileType)>, NodeError> {
+pub(super) fn children(folder: &OwnedFd, path: &str) -> Result<Vec<(CString, FileType)>, NodeError> {
     let entries = Dir::read_from(folder).map_err(NodeError::io("list", path))?;
     let mut found = Vec::new();
     for entry in entries {
@@ -275,7 +276,12 @@ fn children(folder: &OwnedFd, path: &str) -> Result<Vec<(CString, FileType)>, No
 }
 
 /// Some file systems do not tell kinds where they list names.
-fn kind_of(folder: &OwnedFd, name: &CString, listed: FileType, path: &str) -> Result<FileType, NodeError> {
+pub(super) fn kind_of(
+    folder: &OwnedFd,
+    name: &CString,
+    listed: FileType,
+    path: &str,
+) -> Result<FileType, NodeError> {
     if listed != FileType::Unknown {
         return Ok(listed);
     }

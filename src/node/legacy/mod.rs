@@ -9,12 +9,14 @@
 //! | `journal` | the head of Filestore's journal |
 //! | `pieces` | parts on other devices: found, proven, cleared |
 //! | `directory` | an OSD in a directory: proven, removed |
+//! | `remains` | what Rook keeps on the host of an OSD beside its disk: removed |
 
 mod ceph_disk;
 pub(crate) mod directory;
 mod files;
 mod journal;
 pub(crate) mod pieces;
+pub(crate) mod remains;
 mod rook;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@ legacy OSDs migrated under a client's load, no key anywhere, a second run that f
 real Ceph, in that lab, against what the project believes of it."""
 import json
 
-from . import fidelity, own_user, refusals, secrets
+from . import fidelity, own_user, refusals, remains, secrets
 
 LEGACY = [0, 1, 5]
 
@@ -20,11 +20,13 @@ def run(world):
     plan_for_programs(world)
     watch = secrets.Watch(world)
     refusals.on_running_lab(world)
+    remains.leave(world, fsids)
     written = world.written()
     two_jobs_and_a_stopped_osd(world)
     own_user.expect_acts(world, world.written()[len(written) :], made=1)
     watch.end()
     own_user.expect_refused(world)
+    remains.expect_gone(world, fsids, LEGACY, world.log("first"))
     world.expect_migrated(before, fsids, LEGACY)
     world.expect_calm(epoch)
     nothing_to_do(world)

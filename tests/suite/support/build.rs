@@ -482,6 +482,7 @@ impl World {
                 capability: able(),
                 volume: None,
             }),
+            left: Vec::new(),
             problem: None,
         };
         change(&mut report);

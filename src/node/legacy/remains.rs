@@ -1,0 +1,179 @@
+//! What Rook keeps on the host of an OSD beside its disk: the folder that it is activated in, by cluster and OSD fsid, and of the
+//! oldest releases one by its id. The new OSD has another fsid and gets another folder; in the old one the keyring of the
+//! old OSD would stay for ever. It is removed when the disk carries the new OSD, where nothing is in it but what Rook and
+//! ceph-volume put there; else it stays, and the report says why.
+//!
+//! No data was ever there: what holds data (a directory, a file for a device, a mount) is no such folder, and stays.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, fsync, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::super::command::{QUICK, blocking};
+use super::super::error::NodeError;
+use super::super::{Host, usage};
+use super::directory::{FOLDER, children, device, kind_of};
+use super::files;
+use crate::domain::inspection::NodeRequest;
+
+/// Small files: of `ceph-bluestore-tool prime-osd-dir` and of `mkfs` (BlueStore and Filestore), of ceph-volume, of Rook. `fsid`, which
+/// says whose they are, goes last.
+const FILES: [&str; 22] = [
+    "activate.monmap",
+    "active",
+    "bluefs",
+    "ceph_fsid",
+    "fsid",
+    "keyring",
+    "kv_backend",
+    "lockbox.keyring",
+    "magic",
+    "mkfs_done",
+    "osd_key",
+    "path_block",
+    "path_block.db",
+    "path_block.wal",
+    "ready",
+    "require_osd_release",
+    "rook-ceph.config",
+    "store_version",
+    "superblock",
+    "systemd",
+    "type",
+    "whoami",
+];
+/// Links to devices.
+const LINKS: [&str; 4] = ["block", "block.db", "block.wal", "journal"];
+/// More than any of the files has; a monmap of a large cluster is some KiB.
+const LARGEST: i64 = 1 << 20;
+
+/// Removes what there is. Why each folder that is there stays, where it stays.
+pub(crate) async fn remove(request: &NodeRequest, host: &Host) -> Vec<String> {
+    let places = places(request, host);
+    let wanted = [
+        ("fsid", request.old.to_string()),
+        ("whoami", request.osd.0.to_string()),
+        ("ceph_fsid", request.cluster.to_string()),
+    ];
+    let mut left = Vec::new();
+    for place in places {
+        let (told, wanted) = (place.told.clone(), wanted.clone());
+        let done = blocking("remove", told.clone(), QUICK, move || place.remove(&wanted)).await;
+        left.extend(done.err().map(|why| format!("{told} stays on the host: {why}")));
+    }
+    left
+}
+
+struct Place {
+    /// In `dataDirHostPath`, for messages.
+    told: String,
+    parent: PathBuf,
+    name: String,
+    proc: PathBuf,
+    /// Its name says whose it is; else a file must.
+    by_fsid: bool,
+}
+
+fn places(request: &NodeRequest, host: &Host) -> [Place; 2] {
+    let by_fsid = format!("{}_{}", request.cluster, request.old);
+    let of = |parent: PathBuf, told: String, name: String, by_fsid| {
+        let proc = host.proc.clone();
+        Place { told, parent, name, proc, by_fsid }
+    };
+    let activation = format!("{}/{by_fsid}", host.namespace);
+    let oldest = request.osd.to_string().replace('.', "");
+    [
+        of(host.rook.join(&host.namespace), activation, by_fsid, true),
+        of(host.rook.clone(), oldest.clone(), oldest, false),
+    ]
+}
+
+impl Place {
+    fn remove(&self, wanted: &[(&str, String); 3]) -> Result<(), NodeError> {
+        let Some((parent, folder)) = self.open()? else { return Ok(()) };
+        let found = children(&folder, &self.told)?;
+        self.is_of_the_old(&folder, wanted, found.is_empty())?;
+        for (name, kind) in &found {
+            let kind = kind_of(&folder, name, *kind, &self.told)?;
+            self.is_known(&folder, &name.to_string_lossy(), kind)?;
+        }
+        let last = |name: &str| name == "fsid";
+        let mut names: Vec<_> = found.iter().map(|(name, _)| name.to_string_lossy()).collect();
+        names.sort_by_key(|name| last(name));
+        for name in names {
+            match unlinkat(&folder, &*name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(NodeError::io("remove", Path::new(&self.told).join(&*name))(errno)),
+            }
+            fsync(&folder).map_err(NodeError::io("fsync", &self.told))?;
+        }
+        unlinkat(&parent, &self.name, AtFlags::REMOVEDIR).map_err(NodeError::io("remove", &self.told))?;
+        fsync(&parent).map_err(NodeError::io("fsync", &self.told))
+    }
+
+    /// The folder and its parent: no link, no mount point, nothing mounted in it, on the file system that it lies in.
+    fn open(&self) -> Result<Option<(OwnedFd, OwnedFd)>, NodeError> {
+        let parent = match rustix::fs::open(&self.parent, FOLDER, Mode::empty()) {
+            Ok(parent) => parent,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(NodeError::io("open the folder of", &self.told)(errno)),
+        };
+        let folder = match openat(&parent, &self.name, FOLDER, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(refused("a link, or no directory")),
+            Err(errno) => return Err(NodeError::io("open", &self.told)(errno)),
+        };
+        let at = self.parent.join(&self.name);
+        if usage::mount_points(&self.proc)?.iter().any(|place| place.starts_with(&at)) {
+            return Err(refused("something is mounted there"));
+        }
+        if device(&parent, &self.told)? != device(&folder, &self.told)? {
+            return Err(refused("a file system of its own"));
+        }
+        Ok(Some((parent, folder)))
+    }
+
+    /// What says whose it is, says: the old OSD's. One by the id alone must say so; another OSD of that id may have followed. One
+    /// that is empty was left so by a removal that was cut short.
+    fn is_of_the_old(
+        &self,
+        folder: &OwnedFd,
+        wanted: &[(&str, String); 3],
+        is_empty: bool,
+    ) -> Result<(), NodeError> {
+        let mut says = self.by_fsid || is_empty;
+        for (name, expected) in wanted {
+            // What is no plain small file is told of as such below.
+            let Ok(Some(found)) = files::text_of(folder, name, self.told.as_ref()) else { continue };
+            if found.to_ascii_lowercase() != *expected {
+                return Err(refused(&format!("its {name}: expected {expected}, found {found}")));
+            }
+            says |= *name == "fsid";
+        }
+        if says { Ok(()) } else { Err(refused("no file fsid in it says whose it is")) }
+    }
+
+    fn is_known(&self, folder: &OwnedFd, name: &str, kind: FileType) -> Result<(), NodeError> {
+        let is_link = kind == FileType::Symlink && LINKS.contains(&name);
+        let is_file = kind == FileType::RegularFile && FILES.contains(&name);
+        if is_file {
+            let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(NodeError::io("stat", Path::new(&self.told).join(name)))?;
+            if stat.st_size > LARGEST {
+                return Err(refused(&format!("its {name} is large: {} bytes", stat.st_size)));
+            }
+        }
+        if is_link || is_file { Ok(()) } else { Err(refused(&format!("{name} in it is not Rook's"))) }
+    }
+}
+
+fn refused(why: &str) -> NodeError {
+    NodeError::Refused(why.to_owned())
+}
+
+#[cfg(test)]
+#[path = "remains_tests.rs"]
+mod tests;

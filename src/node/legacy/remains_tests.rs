@@ -1,0 +1,161 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::super::super::tests::{host, request};
+use super::*;
+
+/// A host with the folders of the old OSD, and of a neighbour.
+struct Scene {
+    _root: tempfile::TempDir,
+    host: Host,
+    request: NodeRequest,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let scene = Self { host: host(root.path()), request: request("n1"), _root: root };
+        fs::create_dir_all(scene.host.proc.join("self")).unwrap();
+        scene.mounted(&[]);
+        for folder in [scene.activation(), scene.oldest()] {
+            fs::create_dir_all(&folder).unwrap();
+            for (name, text) in [
+                ("fsid", scene.request.old.to_string()),
+                ("whoami", "1".to_owned()),
+                ("ceph_fsid", scene.request.cluster.to_string()),
+                ("keyring", "[osd.1]\n\tkey = AQ==\n".to_owned()),
+                ("type", "bluestore".to_owned()),
+            ] {
+                fs::write(folder.join(name), format!("{text}\n")).unwrap();
+            }
+            symlink("/dev/sdb", folder.join("block")).unwrap();
+        }
+        fs::create_dir_all(scene.host.rook.join("osd2")).unwrap();
+        fs::write(scene.host.rook.join("osd2/fsid"), "another\n").unwrap();
+        scene
+    }
+
+    fn activation(&self) -> PathBuf {
+        let name = format!("{}_{}", self.request.cluster, self.request.old);
+        self.host.rook.join(&self.host.namespace).join(name)
+    }
+
+    fn oldest(&self) -> PathBuf {
+        self.host.rook.join("osd1")
+    }
+
+    fn mounted(&self, at: &[&Path]) {
+        let line = |at: &&Path| format!("36 35 98:0 / {} rw - ext4 /dev/sda rw\n", at.display());
+        fs::write(self.host.proc.join("self/mountinfo"), at.iter().map(line).collect::<String>()).unwrap();
+    }
+
+    async fn removed(&self) -> Vec<String> {
+        let left = remove(&self.request, &self.host).await;
+        assert!(self.host.rook.join("osd2/fsid").exists(), "the neighbour's");
+        left
+    }
+
+    /// Both stay as they are, and why.
+    async fn spared(&self) -> [String; 2] {
+        let all = |folder: PathBuf| fs::read_dir(folder).unwrap().count();
+        let before = [all(self.activation()), all(self.oldest())];
+        let left = self.removed().await;
+        assert_eq!([all(self.activation()), all(self.oldest())], before, "{left:?}");
+        left.try_into().unwrap()
+    }
+
+    /// The same is done to each.
+    fn each(&self, change: impl Fn(&Path)) {
+        change(&self.activation());
+        change(&self.oldest());
+    }
+}
+
+#[tokio::test]
+async fn what_rook_left_of_the_old_osd_goes_and_the_second_time_nothing_is_there() {
+    let scene = Scene::new();
+    assert_eq!(scene.removed().await, Vec::<String>::new());
+    assert!(!scene.activation().exists() && !scene.oldest().exists());
+    assert!(scene.activation().parent().unwrap().exists(), "what others have there stays");
+    assert_eq!(scene.removed().await, Vec::<String>::new());
+    fs::remove_dir_all(&scene.host.rook).unwrap();
+    assert_eq!(remove(&scene.request, &scene.host).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_removal_that_was_cut_short_is_finished() {
+    for left in [&["fsid", "keyring"][..], &["fsid"], &[]] {
+        let scene = Scene::new();
+        scene.each(|folder| {
+            for entry in fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                if !left.contains(&entry.file_name().to_str().unwrap()) {
+                    fs::remove_file(entry.path()).unwrap();
+                }
+            }
+        });
+        assert_eq!(scene.removed().await, Vec::<String>::new(), "{left:?}");
+        assert!(!scene.activation().exists() && !scene.oldest().exists(), "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn with_anything_else_in_it_all_of_it_stays() {
+    type Change = fn(&Path);
+    let changes: [(Change, &str); 6] = [
+        (|folder| fs::write(folder.join("notes.txt"), "mine").unwrap(), "notes.txt in it is not Rook's"),
+        (|folder| fs::create_dir(folder.join("current")).unwrap(), "current in it is not Rook's"),
+        (
+            |folder| {
+                fs::remove_file(folder.join("block")).unwrap();
+                fs::write(folder.join("block"), "data").unwrap();
+            },
+            "block in it is not Rook's",
+        ),
+        (
+            |folder| {
+                fs::remove_file(folder.join("keyring")).unwrap();
+                symlink("/etc/passwd", folder.join("keyring")).unwrap();
+            },
+            "keyring in it is not Rook's",
+        ),
+        (|folder| fs::write(folder.join("magic"), vec![0; (1 << 20) + 1]).unwrap(), "its magic is large"),
+        (|folder| fs::write(folder.join("whoami"), "2\n").unwrap(), "its whoami: expected 1, found 2"),
+    ];
+    for (change, why) in changes {
+        let scene = Scene::new();
+        scene.each(change);
+        for left in scene.spared().await {
+            assert!(left.contains(why), "{left}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn by_the_id_alone_a_folder_may_be_another_osds() {
+    let scene = Scene::new();
+    let other = "11111111-2222-4333-8444-555555555555";
+    fs::write(scene.oldest().join("fsid"), other).unwrap();
+    let left = scene.removed().await;
+    assert!(matches!(&left[..], [one] if one.starts_with("osd1 stays on the host: ") && one.contains(other)));
+    fs::remove_file(scene.oldest().join("fsid")).unwrap();
+    let left = scene.removed().await;
+    assert!(matches!(&left[..], [one] if one.contains("no file fsid in it")), "{left:?}");
+    assert!(!scene.activation().exists(), "its name says whose it is");
+}
+
+#[tokio::test]
+async fn links_and_mount_points_stay() {
+    let scene = Scene::new();
+    scene.mounted(&[&scene.activation(), &scene.oldest().join("deep")]);
+    for left in scene.spared().await {
+        assert!(left.ends_with("something is mounted there"), "{left}");
+    }
+    scene.mounted(&[&scene.host.rook]);
+    let elsewhere = scene.host.rook.join("elsewhere");
+    fs::rename(scene.activation(), &elsewhere).unwrap();
+    symlink(&elsewhere, scene.activation()).unwrap();
+    let left = scene.removed().await;
+    assert!(matches!(&left[..], [one] if one.ends_with("a link, or no directory")), "{left:?}");
+    assert!(elsewhere.join("keyring").exists());
+}
