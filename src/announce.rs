@@ -70,6 +70,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::PgsGone { .. }
             | Saving::TurnBack { .. }
             | Saving::Barred
+            | Saving::Bootstrap { .. }
             | Saving::Fence
             | Saving::FenceHeard
             | Saving::OperatorScaled

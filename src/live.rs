@@ -80,6 +80,10 @@ impl Live {
             let has = self.session().await?.has_auth(*osd).await;
             ceph.auth.insert(*osd, self.reopen(has)?);
         }
+        if questions.bootstrap {
+            let has = self.session().await?.has_bootstrap().await;
+            ceph.bootstrap = Some(self.reopen(has)?);
+        }
         Ok(())
     }
 
@@ -274,7 +278,8 @@ impl Cluster for Live {
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)
             }
-            Act::Unhush { .. }
+            Act::Bootstrap { .. }
+            | Act::Unhush { .. }
             | Act::Reclaim { .. }
             | Act::PurgeStray { .. }
             | Act::RestoreCrush { .. }
@@ -290,6 +295,7 @@ impl Cluster for Live {
 async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
     match act {
         Act::Hush { osd, fsid, up, noout, noin, .. } => ceph.hush(*osd, (*fsid, *up), *noout, *noin).await,
+        Act::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
         Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,

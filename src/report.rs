@@ -158,6 +158,8 @@ pub fn words(act: &Act) -> String {
         }
         Act::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
         Act::Fence { value, .. } => format!("fenced the CephCluster: do-not-reconcile={value}"),
+        Act::Bootstrap { there: true } => "made client.bootstrap-osd".to_owned(),
+        Act::Bootstrap { there: false } => "removed client.bootstrap-osd, which we had made".to_owned(),
         Act::Unfence { value } => format!("lifted the fence {value}"),
         Act::ScaleOperator { name, replicas, .. } => format!("scaled Rook's operator {name} to {replicas}"),
         Act::LimitDrains { max_unavailable, .. } => {

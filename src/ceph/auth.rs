@@ -30,6 +30,10 @@ fn create_bootstrap() -> Command {
         .with("caps", vec!["mon", "allow profile bootstrap-osd"])
 }
 
+fn remove_bootstrap() -> Command {
+    Command::mon("auth rm").with("entity", BOOTSTRAP)
+}
+
 fn parse_key(answer: &[u8]) -> serde_json::Result<Secret> {
     let [entity]: [Entity; 1] = serde_json::from_slice(answer)?;
     Ok(Secret::new(entity.key))
@@ -43,7 +47,11 @@ fn is_there(answer: &[u8]) -> serde_json::Result<bool> {
 impl Ceph {
     /// Whether `auth get osd.N` finds an entity. `osd destroy` drops it, `osd new` with a key makes it.
     pub async fn has_auth(&self, osd: OsdId) -> Result<bool, CephError> {
-        match self.read(get(&osd.to_string()), is_there).await {
+        self.is_entity(&osd.to_string()).await
+    }
+
+    async fn is_entity(&self, entity: &str) -> Result<bool, CephError> {
+        match self.read(get(entity), is_there).await {
             Err(error) if error.errno() == Some(Errno::NOENT) => Ok(false),
             found => found,
         }
@@ -62,15 +70,23 @@ impl Ceph {
         Ok(Keys { unused, dmcrypt })
     }
 
-    /// The key of `client.bootstrap-osd`, made where it is missing. One that is there is taken as it is: asking for it
-    /// with other capabilities than it has is `EINVAL` (16.2.15).
+    /// The key of `client.bootstrap-osd`, which must be there.
     pub async fn bootstrap_key(&self) -> Result<Secret, CephError> {
-        match self.read(get(BOOTSTRAP), parse_key).await {
-            Err(error) if error.errno() == Some(Errno::NOENT) => {
-                self.read(create_bootstrap(), parse_key).await
-            }
-            found => found,
+        self.read(get(BOOTSTRAP), parse_key).await
+    }
+
+    /// Whether `client.bootstrap-osd` is there. Rook from 1.19 on deletes it after each reconcile.
+    pub async fn has_bootstrap(&self) -> Result<bool, CephError> {
+        self.is_entity(BOOTSTRAP).await
+    }
+
+    /// Makes or removes it. One that is there is taken as it is: asking for it with other capabilities than it has is `EINVAL`
+    /// (16.2.15).
+    pub async fn set_bootstrap(&self, there: bool) -> Result<(), CephError> {
+        if self.has_bootstrap().await? == there {
+            return Ok(());
         }
+        self.act(None, if there { create_bootstrap() } else { remove_bootstrap() }).await
     }
 }
 
@@ -97,8 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn both_are_covered_by_our_own_capabilities() {
-        for command in [get("osd.12"), get(BOOTSTRAP), create_bootstrap()] {
+    fn all_are_covered_by_our_own_capabilities() {
+        for command in [get("osd.12"), get(BOOTSTRAP), create_bootstrap(), remove_bootstrap()] {
             assert!(super::super::caps::tests::allow(&command), "{command:?}");
         }
     }

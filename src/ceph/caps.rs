@@ -52,11 +52,12 @@ const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
 /// Everything else.
-pub(super) const GRANTS: [Grant; 18] = [
+pub(super) const GRANTS: [Grant; 19] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
     mon("auth get", &[BOOTSTRAP]),
     mon("auth get-or-create", &[BOOTSTRAP, ("caps_mon", Must::Be("allow profile bootstrap-osd"))]),
+    mon("auth rm", &[BOOTSTRAP]),
     mon("osd set-group", FLAGS),
     mon("osd unset-group", FLAGS),
     mon("osd destroy-actual", &[]),

@@ -10,25 +10,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::ceph::command::Command;
 
-/// Words that commands of Ceph begin with (`MonCommands.h`, `MgrCommands.h`).
-const MODULES: [&str; 16] = [
-    "auth",
-    "balancer",
-    "config",
-    "config-key",
-    "fsid",
-    "health",
-    "log",
-    "mgr",
-    "mon",
-    "osd",
-    "pg",
-    "quorum_status",
-    "report",
-    "status",
-    "tell",
-    "versions",
-];
+/// Words that commands of Ceph begin with (`MonCommands.h`, `MgrCommands.h`), and those that are one word.
+const MODULES: [&str; 10] =
+    ["auth", "balancer", "config", "config-key", "device", "log", "mgr", "mon", "osd", "pg"];
+const WHOLE: [&str; 7] = ["df", "fsid", "health", "quorum_status", "report", "status", "versions"];
 
 /// Commands that only the session with the admin key sends, to make the user.
 const BY_ADMIN: [&str; 3] = ["auth caps", "auth get", "auth get-or-create"];
@@ -81,9 +66,10 @@ fn in_sources() -> Vec<(String, BTreeSet<String>)> {
         let strings =
             lines.flat_map(|line| line.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
         let is_command = |text: &String| {
-            MODULES.contains(&text.split(' ').next().unwrap_or_default())
-                && !["mon", "mgr"].contains(&text.as_str()) // whose capabilities, no command
-                && text.chars().all(|c| c.is_ascii_lowercase() || "- _".contains(c))
+            let module = text.split_once(' ').map(|(module, _)| module);
+            let is_word = |c: char| c.is_ascii_lowercase() || "- _".contains(c);
+            (module.is_some_and(|word| MODULES.contains(&word)) && text.chars().all(is_word))
+                || WHOLE.contains(&text.as_str())
         };
         let names: BTreeSet<String> = strings.filter(is_command).collect();
         let sends = code.contains("Command::mon(") || code.contains("Command::mgr(");
@@ -125,6 +111,8 @@ fn what_is_not_meant_is_not_allowed() {
     }
     assert!(allow(&make(json!(["mon", "allow profile bootstrap-osd"]))));
     assert!(!allow(&make(json!(["mon", "allow *"]))) && !allow(&make(json!([]))));
+    let remove = |entity: &str| Command::mon("auth rm").with("entity", entity);
+    assert!(allow(&remove("client.bootstrap-osd")) && !allow(&remove("osd.3")));
     let set = |flags: &str| Command::mon("osd set-group").with("flags", flags);
     assert!(allow(&set("noout")) && allow(&set("noout,noin")));
     assert!(!allow(&set("noup")) && !allow(&set("noout,noup")));

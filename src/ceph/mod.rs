@@ -185,11 +185,11 @@ impl Ceph {
     }
 
     /// Acts, once.
-    async fn act(&self, osd: OsdId, command: Command) -> Result<(), CephError> {
+    async fn act(&self, osd: impl Into<Option<OsdId>>, command: Command) -> Result<(), CephError> {
         let reply = self.send(&command).await?;
         match reply.code {
             0.. => Ok(()),
-            code => Err(self.refused(command.name, Some(osd), code, reply.said)),
+            code => Err(self.refused(command.name, osd.into(), code, reply.said)),
         }
     }
 

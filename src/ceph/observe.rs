@@ -80,6 +80,7 @@ fn join(
         upmaps,
         ok_to_stop: BTreeMap::new(),
         auth: BTreeMap::new(),
+        bootstrap: None,
     }
 }
 

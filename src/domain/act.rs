@@ -75,6 +75,11 @@ pub enum Act {
         /// OSD pods that may be evicted at a time
         max_unavailable: u32,
     },
+    /// Make client.bootstrap-osd with its usual capability, or remove it; nothing where that is so already.
+    Bootstrap {
+        /// Whether it is to be there.
+        there: bool,
+    },
     /// Set per-OSD flags, if the slot holds `fsid` and the record is still open.
     Hush {
         /// The OSD.

@@ -115,6 +115,9 @@ pub struct Run {
     /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
     #[serde(default)]
     pub last_fence: Option<String>,
+    /// client.bootstrap-osd was not there: ours, from before it is made until after it is removed.
+    #[serde(default)]
+    pub bootstrap: bool,
 }
 
 /// Rook's operator as it was before we scaled it to 0.

@@ -50,6 +50,8 @@ pub struct Ceph {
     pub ok_to_stop: BTreeMap<BTreeSet<OsdId>, OkToStop>,
     /// Whether `auth get osd.N` finds an entity, for the OSDs that were asked.
     pub auth: BTreeMap<OsdId, bool>,
+    /// Whether client.bootstrap-osd is there, where it was asked.
+    pub bootstrap: Option<bool>,
 }
 
 /// Releases of the daemons that run (`ceph versions`).

@@ -172,6 +172,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
         (Saving::FenceHeard, _) => "Rook says that it leaves the CephCluster alone".to_owned(),
         (
             Saving::Attempt { after: None, .. }
+            | Saving::Bootstrap { .. }
             | Saving::Fence
             | Saving::Unfenced
             | Saving::OperatorScaled
@@ -220,6 +221,12 @@ fn done(act: &Act) -> String {
         }
         Act::Fence { .. } => "Rook is told to leave the CephCluster alone (do-not-reconcile)".to_owned(),
         Act::ScaleOperator { .. } | Act::LimitDrains { .. } => words(act),
+        Act::Bootstrap { there: true } => {
+            "the key that prepares OSDs is made (client.bootstrap-osd)".to_owned()
+        }
+        Act::Bootstrap { there: false } => {
+            "client.bootstrap-osd is removed, as it was not there before".to_owned()
+        }
         Act::Unfence { .. } => "Rook may reconcile again".to_owned(),
         Act::Hush { osd, .. } => format!("{osd}: noout and noin, for it alone"),
         Act::Stop { osd, .. } => format!("{osd}: its Deployment is scaled to 0"),

@@ -6,7 +6,7 @@ use super::{Effect, World};
 use crate::domain::act::{Act, Deploy, Spare};
 use crate::domain::expect::{self, Lost};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::inspection::RecordId;
+use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
 
@@ -29,10 +29,10 @@ impl World {
             Act::Keep { osd, record, deployment, resource_version } => {
                 self.keep(*osd, record, deployment, resource_version)
             }
-            Act::Agent { request, spare, .. } => {
-                self.still_spare(spare.as_ref())?;
-                self.make_job(request);
-                Ok(vec![Effect::AgentMade(request.osd)])
+            Act::Agent { request, spare, .. } => self.make_agent(request, spare.as_ref()),
+            Act::Bootstrap { there } => {
+                self.ceph.bootstrap = Some(*there);
+                Ok(Vec::new())
             }
             Act::DropAgent { job, uid } => self.drop_agent(job, uid),
             Act::Fence { osd, record, value, resource_version } => {
@@ -146,6 +146,15 @@ impl World {
         }
         self.label(Some(value.to_owned()));
         Ok(vec![Effect::Fence])
+    }
+
+    fn make_agent(&mut self, request: &NodeRequest, spare: Option<&Spare>) -> Done {
+        if self.ceph.bootstrap != Some(true) {
+            return refuse("there is no client.bootstrap-osd");
+        }
+        self.still_spare(spare)?;
+        self.make_job(request);
+        Ok(vec![Effect::AgentMade(request.osd)])
     }
 
     fn unfence(&mut self, value: &str) -> Done {

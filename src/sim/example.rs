@@ -216,6 +216,7 @@ impl Shape {
                 upmaps: Vec::new(),
                 ok_to_stop: BTreeMap::new(),
                 auth: BTreeMap::new(),
+                bootstrap: Some(true),
             },
             marked_new: BTreeSet::new(),
             out_from: BTreeMap::new(),

@@ -167,6 +167,7 @@ impl World {
     pub fn look(&self, ask: impl FnOnce(&Observation) -> Questions) -> Observation {
         let mut ceph = self.ceph.clone();
         ceph.auth.clear();
+        ceph.bootstrap = None;
         let mut seen = Observation { at: self.at, ceph, kube: self.kube.clone() };
         let questions = ask(&seen);
         for set in questions.ok_to_stop {
@@ -176,6 +177,7 @@ impl World {
         for osd in questions.auth {
             seen.ceph.auth.insert(osd, self.has_key(osd));
         }
+        seen.ceph.bootstrap = self.ceph.bootstrap.filter(|_| questions.bootstrap);
         seen
     }
 

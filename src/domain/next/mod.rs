@@ -68,6 +68,11 @@ pub enum Saving {
     },
     /// Wiping the old data is barred from now on.
     Barred,
+    /// Whether client.bootstrap-osd is ours, before it is made or after it was removed.
+    Bootstrap {
+        /// it is
+        ours: bool,
+    },
     /// Our fence, before it is put up.
     Fence,
     /// Rook's operator as it is, before it is scaled to 0.
@@ -138,6 +143,8 @@ impl Saving {
             Self::PgsGone { .. } => "pgs-gone",
             Self::TurnBack { .. } => "turn-back",
             Self::Barred => "barred",
+            Self::Bootstrap { ours: true } => "bootstrap",
+            Self::Bootstrap { ours: false } => "no-bootstrap",
             Self::Fence => "fence",
             Self::OperatorScaled => "operator-scaled",
             Self::OperatorBack => "operator-back",
@@ -183,6 +190,7 @@ impl fmt::Display for Saving {
             | Self::Proof
             | Self::Stop
             | Self::Barred
+            | Self::Bootstrap { .. }
             | Self::Fence
             | Self::OperatorScaled
             | Self::OperatorBack

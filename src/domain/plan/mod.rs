@@ -40,6 +40,8 @@ pub struct Questions {
     pub ok_to_stop: BTreeSet<BTreeSet<OsdId>>,
     /// OSDs for `auth get`.
     pub auth: BTreeSet<OsdId>,
+    /// Whether client.bootstrap-osd is there.
+    pub bootstrap: bool,
 }
 
 /// OSDs that are to be migrated, in the order in which they are: one failure domain (host) after the other.
@@ -82,11 +84,16 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .map(|osd| BTreeSet::from([osd]))
             .collect(),
         auth: open,
+        bootstrap: step::bootstrap::is_asked_for(ledger),
     }
 }
 
 /// The one thing the run does next.
 pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
+    step::bootstrap::put_away(decide(policy, ledger, seen), ledger, seen)
+}
+
+fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     if let Some(halt) = lost_record(ledger, seen).filter(|_| !is_out(Guard::LedgerNotLost)) {
         return Next::Halt(halt);
     }

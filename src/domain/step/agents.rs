@@ -1,6 +1,6 @@
 //! Node agents: asked for, waited for, believed or given up.
 
-use super::Step;
+use super::{Step, bootstrap};
 use crate::domain::act::{Act, Spare};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
@@ -244,6 +244,10 @@ impl<'a> Step<'a> {
         }
     }
 
+    fn keyed(&self, agent: Act) -> Next {
+        bootstrap::keyed(agent, self.record.osd, self.ledger, self.seen)
+    }
+
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
         let record = self.record;
         let declared = &self.seen.kube.declaration;
@@ -278,8 +282,15 @@ impl<'a> Step<'a> {
         };
         // A look changes nothing, and an old directory is nobody's: nobody needs to be kept away.
         match task {
-            NodeTask::Rebuild | NodeTask::GiveBack => self.fenced(agent),
-            NodeTask::Inspect | NodeTask::Clear => Next::Do(agent),
+            NodeTask::Rebuild | NodeTask::GiveBack => match self.fenced(agent) {
+                Next::Do(agent @ Act::Agent { .. }) => self.keyed(agent),
+                first @ (Next::Do(_)
+                | Next::Save { .. }
+                | Next::Wait(_)
+                | Next::Finished(_)
+                | Next::Halt(_)) => first,
+            },
+            NodeTask::Inspect | NodeTask::Clear => self.keyed(agent),
         }
     }
 }

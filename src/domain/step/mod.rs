@@ -5,6 +5,7 @@
 //! (what a purge took besides the place).
 
 mod agents;
+pub mod bootstrap;
 mod directory;
 mod down;
 mod up;

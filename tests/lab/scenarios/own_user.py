@@ -49,12 +49,14 @@ def expect_refused(world):
     world.lab("on", "adm", "ceph", "config-key", "set", "of-lab", "x")
     pools = [pool["pool_name"] for pool in world.ceph("osd", "dump")["pools"]]
     keyring = "/tmp/own.keyring"
-    as_user = f"ceph auth get {USER} -o {keyring} 2>/dev/null; trap 'rm -f {keyring}' EXIT; ceph -n {USER} --keyring {keyring}"
+    as_user = lambda words: world.lab(  # noqa: E731
+        "on", "adm", "sh", "-c", f"ceph auth get {USER} -o {keyring} 2>/dev/null; ceph -n {USER} --keyring {keyring} {words}; code=$?; rm {keyring}; exit $code", check=False
+    )
     for words in REFUSED:
         words = words.replace("rm lab lab", f"rm {pools[-1]} {pools[-1]}")
-        done = world.lab("on", "adm", "sh", "-c", f"{as_user} {words}", check=False)
+        done = as_user(words)
         assert done.returncode == 13 and "EACCES" in done.stderr, (words, done.returncode, done.stdout, done.stderr)
-    done = world.lab("on", "adm", "sh", "-c", f"{as_user} osd df", check=False)
+    done = as_user("osd df")
     assert done.returncode == 0, done
     assert pools == [pool["pool_name"] for pool in world.ceph("osd", "dump")["pools"]]
     world.lab("on", "adm", "ceph", "config-key", "rm", "of-lab")

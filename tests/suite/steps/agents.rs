@@ -273,3 +273,39 @@ fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped(
     }
     assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
 }
+
+// ---- the key with which it makes OSDs
+
+#[test]
+fn a_key_that_is_missing_is_recorded_as_ours_then_made_and_only_then_the_agent() {
+    let mut world = World::recorded(OSD).with(|w| w.seen.ceph.bootstrap = Some(false));
+    let Next::Save { ledger, why: Saving::Bootstrap { ours: true }, .. } = world.plan() else {
+        panic!("{:#?}", world.plan())
+    };
+    assert!(ledger.run.bootstrap);
+    world.ledger = ledger;
+    check!(world.plan(), Next::Do(Act::Bootstrap { there: true }));
+    world.seen.ceph.bootstrap = Some(true);
+    check!(world.plan(), Next::Do(Act::Agent { .. }));
+    world.seen.ceph.bootstrap = None;
+    check!(world.plan(), Next::Wait(Wait::FreshView));
+}
+
+#[test]
+fn one_that_is_ours_goes_when_nobody_needs_it_and_by_any_run_whether_confirmed_or_not() {
+    let ours = World::new().with(|w| {
+        w.ledger.run.bootstrap = true;
+        w.seen.kube.declaration.confirmed = false;
+    });
+    check!(ours.plan(), Next::Do(Act::Bootstrap { there: false }));
+    let gone = ours.clone().with(|w| w.seen.ceph.bootstrap = Some(false));
+    let Next::Save { ledger, why: Saving::Bootstrap { ours: false }, .. } = gone.plan() else {
+        panic!("{:#?}", gone.plan())
+    };
+    assert!(!ledger.run.bootstrap);
+    let prepares =
+        ours.clone().with(|w| w.seen.kube.rook_prepares = vec!["rook-ceph-osd-prepare-h1".to_owned()]);
+    check!(prepares.plan(), Next::Finished(_));
+    let theirs = ours.with(|w| w.ledger.run.bootstrap = false);
+    check!(theirs.plan(), Next::Finished(_));
+}

@@ -1,6 +1,7 @@
 //! The real loop over the simulated cluster in virtual time: a BlueStore made by hand and a Filestore go the whole way, and do
 //! so wherever the program dies or freezes on it. The promises are asked at each change of the world.
 
+mod bootstrap;
 mod crash;
 mod directories;
 mod freeze;

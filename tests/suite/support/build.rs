@@ -290,6 +290,7 @@ pub(crate) fn observation() -> Observation {
                 .map(|osd| (BTreeSet::from([osd]), OkToStop { ok: true, bad_pgs: 0 }))
                 .collect(),
             auth: osds().map(|osd| (osd, true)).collect(),
+            bootstrap: Some(true),
         },
         kube: Kube {
             declaration: declaration(),

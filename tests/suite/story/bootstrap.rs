@@ -1,0 +1,50 @@
+//! client.bootstrap-osd is not there (Rook from 1.19 on deletes it): it is made for the agents and gone at the end, wherever the
+//! program dies or freezes.
+
+use osd_migrate::sim::World;
+
+use super::crash::Sweep;
+use super::play::{Play, six};
+
+fn without_it() -> World {
+    let mut world = six();
+    world.ceph.bootstrap = Some(false);
+    world
+}
+
+fn play() -> Play {
+    Play::over(without_it(), 2)
+}
+
+fn it_is_gone(play: &Play) {
+    play.assert_all_is_well();
+    let sim = play.sim.borrow();
+    assert_eq!(sim.world.ceph.bootstrap, Some(false), "what was made for the run is there after it");
+    assert!(!sim.ledger().unwrap().run.bootstrap, "it is still taken for ours");
+}
+
+/// What was saved and done about it.
+fn told(play: &Play) -> Vec<String> {
+    play.log.borrow().iter().filter(|line| line.contains("bootstrap")).cloned().collect()
+}
+
+#[test]
+fn it_is_made_once_recorded_before_and_removed_at_the_end() {
+    let play = play();
+    assert_eq!(play.run(), Play::finished());
+    it_is_gone(&play);
+    assert_eq!(told(&play), ["save bootstrap", "do bootstrap", "do bootstrap", "save no-bootstrap"]);
+}
+
+#[test]
+fn one_that_was_there_before_stays() {
+    let play = Play::over(six(), 2);
+    assert_eq!(play.run(), Play::finished());
+    assert_eq!(play.sim.borrow().world.ceph.bootstrap, Some(true));
+    assert_eq!(told(&play), Vec::<String>::new());
+}
+
+#[test]
+fn wherever_the_program_dies_it_is_gone_at_the_end() {
+    Sweep { play, check: it_is_gone, ..Sweep::PLAIN }.run("no bootstrap key", false);
+}
