@@ -242,16 +242,8 @@ impl Cluster for Live {
                 self.make_agent(request, image, data_dir).await
             }
             Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await.map_err(kube_failure),
-            Act::Fence { osd, record, value, resource_version } => {
-                k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-                k8s.fence(value, resource_version).await.map_err(kube_failure)
-            }
-            Act::Unfence { value } => k8s.unfence(value).await.map_err(kube_failure),
-            Act::ScaleOperator { name, resource_version, replicas } => {
-                k8s.scale_operator(name, resource_version, *replicas).await.map_err(kube_failure)
-            }
-            Act::LimitDrains { resource_version, max_unavailable } => {
-                k8s.limit_drains(resource_version, *max_unavailable).await.map_err(kube_failure)
+            Act::Fence { .. } | Act::Unfence { .. } | Act::ScaleOperator { .. } | Act::LimitDrains { .. } => {
+                keep_rook_off(&k8s, act).await.map_err(kube_failure)
             }
             Act::Stop { osd, fsid, record, deployment, resource_version } => {
                 self.stop(*osd, *fsid, record, deployment, resource_version).await
@@ -288,6 +280,25 @@ impl Cluster for Live {
                 self.reopen(done)
             }
         }
+    }
+}
+
+/// The acts that keep Rook off, and let it on again.
+#[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
+async fn keep_rook_off(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
+    match act {
+        Act::Fence { osd, record, value, resource_version } => {
+            k8s.expect_open(*osd, record).await?;
+            k8s.fence(value, resource_version).await
+        }
+        Act::Unfence { value } => k8s.unfence(value).await,
+        Act::ScaleOperator { name, resource_version, replicas } => {
+            k8s.scale_operator(name, resource_version, *replicas).await
+        }
+        Act::LimitDrains { resource_version, max_unavailable } => {
+            k8s.limit_drains(resource_version, *max_unavailable).await
+        }
+        _ => Ok(()),
     }
 }
 

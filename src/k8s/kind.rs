@@ -138,8 +138,8 @@ where
         selector: &str,
         project: impl FnMut(K) -> Option<T>,
     ) -> Result<Vec<T>, K8sError> {
-        let mut params = ListParams::default();
-        params.label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        let label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        let params = ListParams { label_selector, ..ListParams::default() };
         self.list_by(params, project).await
     }
 

@@ -220,7 +220,6 @@ fn done(act: &Act) -> String {
             }
         }
         Act::Fence { .. } => "Rook is told to leave the CephCluster alone (do-not-reconcile)".to_owned(),
-        Act::ScaleOperator { .. } | Act::LimitDrains { .. } => words(act),
         Act::Bootstrap { there: true } => {
             "the key that prepares OSDs is made (client.bootstrap-osd)".to_owned()
         }
@@ -235,6 +234,8 @@ fn done(act: &Act) -> String {
         Act::Sweep { osd, .. } => format!("{osd}: what was made for it is swept"),
         Act::DropAgent { .. }
         | Act::Unhush { .. }
+        | Act::ScaleOperator { .. }
+        | Act::LimitDrains { .. }
         | Act::Restart { .. }
         | Act::Reclaim { .. }
         | Act::PurgeStray { .. }

@@ -35,15 +35,8 @@ impl World {
                 Ok(Vec::new())
             }
             Act::DropAgent { job, uid } => self.drop_agent(job, uid),
-            Act::Fence { osd, record, value, resource_version } => {
-                self.fence(*osd, record, value, resource_version)
-            }
-            Act::Unfence { value } => self.unfence(value),
-            Act::ScaleOperator { resource_version, replicas, .. } => {
-                self.scale_operator(resource_version, *replicas)
-            }
-            Act::LimitDrains { resource_version, max_unavailable } => {
-                self.limit_drains(resource_version, *max_unavailable)
+            Act::Fence { .. } | Act::Unfence { .. } | Act::ScaleOperator { .. } | Act::LimitDrains { .. } => {
+                self.keep_rook_off(act)
             }
             Act::Hush { osd, fsid, up, record, noout, noin } => {
                 self.hush(*osd, (*fsid, *up), record, (*noout, *noin))
@@ -131,6 +124,23 @@ impl World {
             return Ok(());
         }
         refuse("the record is closed")
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
+    fn keep_rook_off(&mut self, act: &Act) -> Done {
+        match act {
+            Act::Fence { osd, record, value, resource_version } => {
+                self.fence(*osd, record, value, resource_version)
+            }
+            Act::Unfence { value } => self.unfence(value),
+            Act::ScaleOperator { resource_version, replicas, .. } => {
+                self.scale_operator(resource_version, *replicas)
+            }
+            Act::LimitDrains { resource_version, max_unavailable } => {
+                self.limit_drains(resource_version, *max_unavailable)
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str, version: &str) -> Done {

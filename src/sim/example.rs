@@ -130,7 +130,7 @@ pub fn beside_rook() -> World {
     let mut world = replicated();
     if let Some(operator) = &mut world.kube.operator {
         (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
-        operator.image = "rook/ceph:v1.20.0".to_owned();
+        "rook/ceph:v1.20.0".clone_into(&mut operator.image);
     }
     // Confirmed by a flag: what the CephCluster confirms, Rook would do too.
     world.kube.declaration.confirmed = false;

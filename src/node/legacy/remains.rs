@@ -20,9 +20,13 @@ use crate::domain::inspection::NodeRequest;
 
 /// Small files: of `ceph-bluestore-tool prime-osd-dir` and of `mkfs` (BlueStore and Filestore), of ceph-volume, of Rook. `fsid`, which
 /// says whose they are, goes last.
-const FILES: [&str; 22] = [
+const FILES: [&str; 26] = [
     "activate.monmap",
     "active",
+    "bfm_blocks",
+    "bfm_blocks_per_key",
+    "bfm_bytes_per_block",
+    "bfm_size",
     "bluefs",
     "ceph_fsid",
     "fsid",

@@ -35,7 +35,7 @@ class Rook:
         operator = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
         for thing in (operator, BUDGET):
             self.world.kubectl("apply", "-f", "-", stdin=json.dumps(thing))
-        self.world.until("the operator's pod", 60, lambda: self.world.get("pods", "-l", "app=rook-ceph-operator")["items"])
+        self.world.until("the operator's pod", 60, self.runs)
         self.thread.start()
 
     def end(self):
@@ -44,7 +44,7 @@ class Rook:
         self.world.kubectl("delete", "deployment", "rook-ceph-operator", "--wait=true")
 
     def runs(self):
-        return bool(self.world.get("pods", "-l", "app=rook-ceph-operator")["items"])
+        return bool(self.world.get("pods", "-l", "app=rook-ceph-operator"))
 
     def work(self):
         label, last = None, 0

@@ -11,7 +11,7 @@ fn beside(world: World, skipped: Option<u64>) -> World {
         (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
         w.seen.kube.declaration.confirmed = false;
         w.policy.confirmed = true;
-        w.seen.kube.cluster_version = "8".to_owned();
+        "8".clone_into(&mut w.seen.kube.cluster_version);
         w.seen.kube.skipped = skipped;
     })
 }
