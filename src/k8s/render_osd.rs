@@ -31,6 +31,14 @@ const NOT_CARRIED: [&str; 4] = [
     STOPPED,
 ];
 
+/// What Rook (1.18 and later) has noted of the OSD's cephx key, and its word for a key that is new: then it notes the generation
+/// and the release itself. Without it, it takes the key for one from before it took notes, and says so of all OSDs in the status of
+/// the CephCluster; where its owner asks for a rotation it would change the key once more (pkg/operator/ceph/config/keyring/cephx.go,
+/// `UninitializedCephxStatus`; pkg/operator/ceph/cluster/osd/create.go; v1.20.6). An OSD that is only started
+/// anew has an older key; Rook says the same of every Deployment that it makes.
+const CEPHX_STATUS: &str = "cephx-status";
+const KEY_IS_NEW: &str = r#"{"keyCephVersion":"Uninitialized"}"#;
+
 /// Fields of the old pod that say where and how it may run.
 const CARRIED: [&str; 8] = [
     "affinity",
@@ -66,7 +74,7 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
                 "metadata": {
                     "name": "rook-ceph-osd",
                     "labels": osd.labels("/spec/template/metadata/labels"),
-                    "annotations": carried_annotations(old, "/spec/template/metadata/annotations"),
+                    "annotations": pod_annotations(old),
                 },
                 "spec": osd.pod(),
             },
@@ -89,10 +97,17 @@ fn selector(osd: OsdId, namespace: &str) -> Value {
     json!({"app": "rook-ceph-osd", "ceph-osd-id": osd.0.to_string(), "rook_cluster": namespace})
 }
 
-fn carried_annotations(old: &Value, path: &str) -> Value {
+fn carried_annotations(old: &Value, path: &str) -> Map<String, Value> {
     let mut annotations = old.pointer(path).and_then(Value::as_object).cloned().unwrap_or_default();
     annotations.retain(|key, _| !NOT_CARRIED.contains(&key.as_str()));
-    Value::Object(annotations)
+    annotations
+}
+
+/// What was noted of the old key is not true of the new one.
+fn pod_annotations(old: &Value) -> Map<String, Value> {
+    let mut annotations = carried_annotations(old, "/spec/template/metadata/annotations");
+    annotations.insert(CEPHX_STATUS.to_owned(), json!(KEY_IS_NEW));
+    annotations
 }
 
 pub(super) struct Osd<'a> {

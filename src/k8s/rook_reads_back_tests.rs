@@ -25,6 +25,7 @@ struct ReadBack {
     store: String,
     encrypted: bool,
     failure_domains: BTreeMap<String, String>,
+    key: String,
 }
 
 /// An error is one of Rook's, too: with it the reconcile of all OSDs fails.
@@ -69,6 +70,21 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
         location: location.to_owned(),
         store: label("osd-store"),
         failure_domains: labels.iter().filter_map(domain).collect(),
+        key: key(&deployment["spec"]["template"]["metadata"]["annotations"]["cephx-status"])?,
+    })
+}
+
+/// What Rook takes the OSD's key for: of nobody knows when, new, or of the generation that it noted (`getOSDInfo`,
+/// `UpdatedCephxStatus`, v1.20.6).
+fn key(annotation: &Value) -> Result<String, String> {
+    let status: Value = match annotation.as_str() {
+        Some(text) => serde_json::from_str(text).map_err(|e| e.to_string())?,
+        None => json!({}),
+    };
+    Ok(match (status["keyCephVersion"].as_str(), status["keyGeneration"].as_u64()) {
+        (Some("Uninitialized"), _) => "new".to_owned(),
+        (_, Some(generation)) => format!("of generation {generation}"),
+        (_, None) => "of nobody knows when".to_owned(),
     })
 }
 
@@ -95,6 +111,7 @@ fn expected(deploy: &Deploy) -> ReadBack {
         store: "bluestore".to_owned(),
         encrypted: deploy.layout.encrypted,
         failure_domains: place.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        key: "new".to_owned(),
     }
 }
 
@@ -129,13 +146,33 @@ fn legacy() -> Value {
     })
 }
 
+/// As a Rook left it that had rotated the OSD's key: the one that was destroyed with the OSD.
+fn rotated() -> Value {
+    let mut old = legacy();
+    old["spec"]["template"]["metadata"]["annotations"] =
+        json!({"cephx-status": r#"{"keyGeneration":3,"keyCephVersion":"20.2.4-0"}"#});
+    assert_eq!(
+        key(&old["spec"]["template"]["metadata"]["annotations"]["cephx-status"]),
+        Ok("of generation 3".to_owned())
+    );
+    old
+}
+
 #[test]
 fn rook_finds_every_field_in_every_shape_whatever_was_there_before() {
     for deploy in shapes() {
-        for old in [json!({}), legacy(), rendered(&shapes()[4], &json!({}))] {
+        for old in [json!({}), legacy(), rendered(&shapes()[4], &json!({})), rotated()] {
             assert_eq!(read_back(&rendered(&deploy, &old)), Ok(expected(&deploy)), "after {old}");
         }
     }
+}
+
+/// Deployments before Rook 1.18, and those that were left here before, say nothing of the key.
+#[test]
+fn a_key_of_which_nothing_is_noted_is_not_taken_for_a_new_one() {
+    let mut silent = rendered(&deploy(), &json!({}));
+    silent["spec"]["template"]["metadata"]["annotations"] = json!({});
+    assert_eq!(read_back(&silent).unwrap().key, "of nobody knows when");
 }
 
 /// The reader is no stub: what legacy Deployments do to a modern operator is what this version mends.
