@@ -61,7 +61,8 @@ impl Osd<'_> {
             osd_container(self.old).and_then(|c| c.get("resources")).cloned().unwrap_or_else(|| json!({}));
         json!({
             "name": name, "image": self.image(), "command": command, "args": args, "env": env, "volumeMounts": mounts,
-            "resources": resources, "securityContext": {"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": false},
+            "resources": resources, "securityContext": {"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": false,
+                "capabilities": {"drop": ["NET_RAW"]}},
         })
     }
 

@@ -32,6 +32,9 @@ impl Osd<'_> {
             ("ROOK_OSDS_PER_DEVICE", "1"),
             ("ROOK_ENCRYPTED_DEVICE", if self.deploy.layout.encrypted { "true" } else { "false" }),
             ("CONTAINER_IMAGE", self.image()),
+            // Pods begin to count processes anew: without it, a daemon that is not the first one would come back under the
+            // address that its former life had.
+            ("CEPH_USE_RANDOM_NONCE", "true"),
             ("ROOK_OSD_UUID", &fsid),
             ("ROOK_OSD_ID", &id),
             ("ROOK_BLOCK_PATH", &block_path),
@@ -56,26 +59,30 @@ impl Osd<'_> {
             vars.push(("ROOK_OSD_STORE_FLAG", &store));
         }
         let mut env = literals(&vars);
-        let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
-        let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
-        let more = [
-            field("ROOK_PRIVATE_IP", "status.podIP"),
-            field("ROOK_PUBLIC_IP", "status.podIP"),
-            field("ROOK_POD_IP", "status.podIP"),
-            field("NODE_NAME", "spec.nodeName"),
-            field("POD_NAME", "metadata.name"),
-            resource("POD_MEMORY_LIMIT", "limits.memory"),
-            resource("POD_MEMORY_REQUEST", "requests.memory"),
-            resource("POD_CPU_LIMIT", "limits.cpu"),
-            resource("POD_CPU_REQUEST", "requests.cpu"),
-            json!({"name": "ROOK_MON_ENDPOINTS", "valueFrom": {"configMapKeyRef": {"name": "rook-ceph-mon-endpoints", "key": "data"}}}),
-        ];
         if let Some(list) = env.as_array_mut() {
-            list.extend(more);
+            list.extend(of_its_pod());
             list.extend(mons());
         }
         env
     }
+}
+
+/// What the pod knows of itself.
+fn of_its_pod() -> [Value; 10] {
+    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
+    let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
+    [
+        field("ROOK_PRIVATE_IP", "status.podIP"),
+        field("ROOK_PUBLIC_IP", "status.podIP"),
+        field("ROOK_POD_IP", "status.podIP"),
+        field("NODE_NAME", "spec.nodeName"),
+        field("POD_NAME", "metadata.name"),
+        resource("POD_MEMORY_LIMIT", "limits.memory"),
+        resource("POD_MEMORY_REQUEST", "requests.memory"),
+        resource("POD_CPU_LIMIT", "limits.cpu"),
+        resource("POD_CPU_REQUEST", "requests.cpu"),
+        json!({"name": "ROOK_MON_ENDPOINTS", "valueFrom": {"configMapKeyRef": {"name": "rook-ceph-mon-endpoints", "key": "data"}}}),
+    ]
 }
 
 /// A weight as its owner wrote it: the shortest number that means the same.

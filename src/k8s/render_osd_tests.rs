@@ -147,6 +147,19 @@ fn scheduling_resources_and_owner_are_carried_over() {
 }
 
 #[test]
+fn no_container_may_forge_packets_and_the_daemon_never_comes_back_under_its_former_address() {
+    let new = rendered(&old());
+    let pod = new.pointer("/spec/template/spec").unwrap();
+    let lists = ["initContainers", "containers"].map(|kind| pod[kind].as_array().unwrap());
+    assert_eq!(lists.map(Vec::len), [3, 1]);
+    for container in lists.into_iter().flatten() {
+        assert_eq!(container["securityContext"]["capabilities"], json!({"drop": ["NET_RAW"]}));
+    }
+    let nonce = json!({"name": "CEPH_USE_RANDOM_NONCE", "value": "true"});
+    assert!(pod["containers"][0]["env"].as_array().unwrap().contains(&nonce));
+}
+
+#[test]
 fn a_deployment_of_nobody_becomes_the_ceph_clusters() {
     let new = rendered(&json!({}));
     assert_eq!(new.pointer("/metadata/ownerReferences/0/name").unwrap(), "my-cluster");
