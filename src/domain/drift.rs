@@ -26,6 +26,11 @@ pub enum Finding {
         /// its id
         osd: OsdId,
     },
+    /// A slot is destroyed, and its daemon is up all the same.
+    UpInDestroyedSlot {
+        /// its id
+        osd: OsdId,
+    },
     /// No Deployment runs an OSD.
     OsdWithoutDeployment {
         /// the OSD
@@ -62,6 +67,7 @@ impl Finding {
     pub fn word(&self) -> &'static str {
         match self {
             Self::SlotWithoutOsd { .. } => "slot-without-osd",
+            Self::UpInDestroyedSlot { .. } => "up-in-destroyed-slot",
             Self::OsdWithoutDeployment { .. } => "osd-without-deployment",
             Self::DeploymentWithoutOsd { .. } => "deployment-without-osd",
             Self::FlagsWithoutRecord { .. } => "flags-without-record",
@@ -79,6 +85,11 @@ impl fmt::Display for Finding {
                 "{osd} is destroyed, and nothing took its place: a run fills it from a free disk of its host that the CephCluster \
                  selects, where its Deployment is still there; if it is not to come back: ceph osd purge {} --yes-i-really-mean-it",
                 osd.0
+            ),
+            Self::UpInDestroyedSlot { osd } => write!(
+                f,
+                "{osd} is up though its slot is destroyed: somebody gave it a new key and started it; if it is to stay: mark it out, \
+                 wait until its PGs are clean elsewhere, and make it anew; see `ceph osd tree`"
             ),
             Self::OsdWithoutDeployment { osd } => {
                 write!(
@@ -116,6 +127,9 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
     let mut found = BTreeSet::new();
     for (osd, slot) in slots.iter().filter(|(osd, _)| closed(osd)) {
         match slot.state {
+            SlotState::Destroyed if slot.up => {
+                found.insert(Finding::UpInDestroyedSlot { osd: *osd });
+            }
             SlotState::Destroyed => {
                 found.insert(Finding::SlotWithoutOsd { osd: *osd });
             }

@@ -33,7 +33,9 @@ fn where_all_fits_nothing_is_told() {
 
 #[test]
 fn slots_osds_and_deployments_that_lack_each_other_are_told() {
-    assert_eq!(found(|w| w.slot(RAW).state = SlotState::Destroyed), [Finding::SlotWithoutOsd { osd: RAW }]);
+    let destroyed = |up: bool| found(|w| (w.slot(RAW).state, w.slot(RAW).up) = (SlotState::Destroyed, up));
+    assert_eq!(destroyed(false), [Finding::SlotWithoutOsd { osd: RAW }]);
+    assert_eq!(destroyed(true), [Finding::UpInDestroyedSlot { osd: RAW }]);
     assert_eq!(
         found(|w| drop(w.seen.kube.daemons.remove(&RAW))),
         [Finding::OsdWithoutDeployment { osd: RAW }]

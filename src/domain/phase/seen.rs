@@ -88,6 +88,8 @@ pub fn claims_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
 fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) -> bool) -> SlotFact {
     let Some(slot) = slot else { return SlotFact::Absent };
     let never_booted = match slot.state {
+        // Somebody gave the old OSD a new key and started it (a Rook that is not kept off does, seen on 20.2.4): its disk is in use.
+        SlotState::Destroyed if slot.up => return SlotFact::Other,
         SlotState::Destroyed => return SlotFact::Destroyed,
         SlotState::New => true,
         SlotState::Exists => false,

@@ -22,7 +22,7 @@ use super::guard::{Guard, holds, is_out};
 use super::inspection::NodeTask;
 use super::ledger::{Ledger, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
-use super::observation::{Daemon, Observation};
+use super::observation::{Daemon, Observation, SlotState};
 use super::osd::OsdFsid;
 use super::phase::{self, DiskFact, Facts, Phase, SlotFact};
 
@@ -277,6 +277,11 @@ impl<'a> Step<'a> {
     fn foreign(&self) -> String {
         let slot = match self.seen.ceph.slots.get(&self.record.osd) {
             None => "absent".to_owned(),
+            Some(slot) if slot.up && slot.state == SlotState::Destroyed => format!(
+                "destroyed, and yet up: somebody gave the OSD a new key and started it; to go on: kubectl scale deployment \
+                 rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; osd-migrate retry osd.{0}",
+                self.record.osd.0
+            ),
             Some(slot) => match slot.fsid {
                 Some(fsid) => format!("{fsid}"),
                 None => "destroyed".to_owned(),

@@ -197,3 +197,12 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }
+
+#[test]
+fn an_osd_that_somebody_started_in_its_destroyed_slot_is_left_alone_with_what_to_type() {
+    let revived = |world: World| world.with(|w| w.slot(OSD).up = true);
+    for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
+        check!(revived(world).plan(), Next::Save { why: Saving::Quarantine { why }, .. }
+            if why.contains("destroyed, and yet up") && why.contains("ceph auth rm osd.0"));
+    }
+}
