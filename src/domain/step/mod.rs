@@ -277,11 +277,7 @@ impl<'a> Step<'a> {
     fn foreign(&self) -> String {
         let slot = match self.seen.ceph.slots.get(&self.record.osd) {
             None => "absent".to_owned(),
-            Some(slot) if slot.up && slot.state == SlotState::Destroyed => format!(
-                "destroyed, and yet up: somebody gave the OSD a new key and started it; to go on: kubectl scale deployment \
-                 rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; osd-migrate retry osd.{0}",
-                self.record.osd.0
-            ),
+            Some(slot) if slot.up && slot.state == SlotState::Destroyed => self.revived(),
             Some(slot) => match slot.fsid {
                 Some(fsid) => format!("{fsid}"),
                 None => "destroyed".to_owned(),
@@ -302,6 +298,15 @@ impl<'a> Step<'a> {
              recorded {}, ours: {ours}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`{}",
             self.record.old,
             self.way_to_zap()
+        )
+    }
+
+    /// Somebody gave the OSD a new key and started it, though its slot is destroyed.
+    fn revived(&self) -> String {
+        format!(
+            "destroyed, and yet up: somebody gave the OSD a new key and started it; to go on: kubectl scale deployment \
+             rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; osd-migrate retry osd.{0}",
+            self.record.osd.0
         )
     }
 
