@@ -20,7 +20,7 @@ use crate::domain::inspection::NodeRequest;
 
 /// Small files: of `ceph-bluestore-tool prime-osd-dir` and of `mkfs` (BlueStore and Filestore), of ceph-volume, of Rook. `fsid`, which
 /// says whose they are, goes last.
-const FILES: [&str; 26] = [
+const FILES: [&str; 36] = [
     "activate.monmap",
     "active",
     "bfm_blocks",
@@ -28,14 +28,24 @@ const FILES: [&str; 26] = [
     "bfm_bytes_per_block",
     "bfm_size",
     "bluefs",
+    "btime",
     "ceph_fsid",
+    "ceph_version_when_created",
+    "created_at",
+    "description",
+    "elastic_shared_blobs",
+    "epoch",
     "fsid",
     "keyring",
     "kv_backend",
+    "locations",
     "lockbox.keyring",
     "magic",
     "mkfs_done",
+    "multi",
     "osd_key",
+    "osd_uuid",
+    "osdspec_affinity",
     "path_block",
     "path_block.db",
     "path_block.wal",
