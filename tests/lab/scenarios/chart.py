@@ -33,7 +33,7 @@ def run(world):
     by_schedule(world)
     world.expect_migrated(before, fsids, [0, 1, 5])
     world.expect_calm(epoch)
-    events(world)
+    events(world, "CephCluster", "rook-ceph", 3)
     preflight_passes(world)
     gone(world)
     forbidden(world)
@@ -182,6 +182,7 @@ def by_kubectl(world):
     job = world.start("by-hand")
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     own_user.expect_acts(world, world.written()[len(written) :], made=0)
+    events(world, "Job", job, 1)  # the CronJob keeps its last three only
     not_allowed(world)
     assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
     world.say("door 2, kubectl create job: osd.1 is migrated")
@@ -225,17 +226,17 @@ def by_schedule(world):
     world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated")
 
 
-def events(world):
-    """`kubectl describe` of the Job and of the CephCluster tells what became of each OSD."""
-    story = ["OsdRecorded", "OsdStopped", "OsdDestroyed", "OsdPrepared", "OsdMigrated", "MigrationFinished"]
-    for kind, name, times in (("Job", "by-hand", 1), ("CephCluster", "rook-ceph", 3)):
-        found = [e for e in world.get("events")["items"] if e["involvedObject"].get("kind") == kind and e["involvedObject"]["name"] == name]
-        ours = sorted((e for e in found if e.get("reportingComponent") == "osd-migrate.io/runner"), key=lambda e: e["eventTime"])
-        reasons = [e["reason"] for e in ours]
-        assert all(reasons.count(reason) == times for reason in story) and reasons[: len(story)] == story, (kind, reasons)
-        told = world.kubectl("describe", kind.lower(), name)
-        assert all(f" {e['message'][:40]}" in told for e in ours), told
-    world.say(f"events: {' '.join(story)}, of the Job and, {times} times, of the CephCluster")
+def events(world, kind, name, times):
+    """`kubectl describe` tells what became of each OSD. (A run that finds nothing to do finishes, too.)"""
+    story = ["OsdRecorded", "OsdStopped", "OsdDestroyed", "OsdPrepared", "OsdMigrated"]
+    found = [e for e in world.get("events")["items"] if e["involvedObject"].get("kind") == kind and e["involvedObject"]["name"] == name]
+    ours = sorted((e for e in found if e.get("reportingComponent") == "osd-migrate.io/runner"), key=lambda e: e["eventTime"])
+    reasons = [e["reason"] for e in ours]
+    assert all(reasons.count(reason) == times for reason in story), (kind, reasons)
+    assert reasons[: len(story) + 1] == [*story, "MigrationFinished"], (kind, reasons)
+    told = world.kubectl("describe", kind.lower(), name)
+    assert all(f" {e['message'][:40]}" in told for e in ours), told
+    world.say(f"events of the {kind}: {' '.join(story)} {times} times, and MigrationFinished")
 
 
 def preflight_passes(world):
