@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from . import NAMESPACE, own_user, rights
+from . import NAMESPACE, own_user, rights, rook
 from .world import HERE
 
 CHART = os.path.join(HERE, "..", "..", "charts", "osd-migrate")
@@ -240,7 +240,13 @@ def events(world, kind, name, times):
 
 
 def preflight_passes(world):
+    """Beside a Rook that runs and that somebody keeps off its CephCluster: it asks about Rook what a run would ask."""
+    operator = rook.Rook(world, "1.20.1")
+    operator.appear()
+    world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}=by-its-owner")
     helm(world, "upgrade")
+    world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
+    operator.vanish()
     assert not world.get("job", "osd-migrate-preflight"), "a hook that succeeded is still there"
     for kind in ("serviceaccount", "role", "rolebinding"):
         assert not world.get(kind, "osd-migrate-preflight"), f"the preflight's {kind} is still there"

@@ -11,6 +11,7 @@ UNSEEN = {
 }
 ONLY_FULL = {
     ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is told to end",
+    ("osd-migrate", "list", "", "events"): "beside: Rook says in an event that it keeps off",
 }
 
 

@@ -28,6 +28,11 @@ class Rook:
         self.thread = threading.Thread(target=self.work, daemon=True)
 
     def start(self):
+        self.appear()
+        self.thread.start()
+
+    def appear(self):
+        """Its Deployment, and a pod of it that is there: all that is seen of an operator which says nothing."""
         container = {"name": "rook-ceph-operator", "image": f"rook/ceph:v{self.version}", "imagePullPolicy": "Never"}
         template = {"metadata": {"labels": APP}, "spec": {"containers": [container]}}
         spec = {"replicas": 1, "selector": {"matchLabels": APP}, "template": template}
@@ -36,11 +41,13 @@ class Rook:
         for thing in (operator, BUDGET):
             self.world.kubectl("apply", "-f", "-", stdin=json.dumps(thing))
         self.world.until("the operator's pod", 60, self.runs)
-        self.thread.start()
 
     def end(self):
         self.ends.set()
         self.thread.join()
+        self.vanish()
+
+    def vanish(self):
         self.world.kubectl("delete", "deployment", "rook-ceph-operator", "--wait=true")
 
     def runs(self):
