@@ -96,9 +96,10 @@ impl Search {
                 for step in self.moves(&state, &decided) {
                     found.transitions += 1;
                     let (after, done, acted) = take(&state, &step, &decided);
-                    let before = State { thaws: step == Move::Thaw, ..state.clone() };
-                    let broken = promises::always(&before, acted.as_ref(), &done, &after)
-                        .or_else(|| promises::begun(&before, &after, &policy));
+                    let thawing = (step == Move::Thaw).then(|| State { thaws: true, ..state.clone() });
+                    let before = thawing.as_ref().unwrap_or(&state);
+                    let broken = promises::always(before, acted.as_ref(), &done, &after)
+                        .or_else(|| promises::begun(before, &after, &policy));
                     if let Some(broken) = broken {
                         found.violation = Some(self.story(&parents, at, Some(step), &broken));
                         found.states = index.len();
