@@ -90,6 +90,10 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             normal(OSD_DESTROYED, format!("{osd}: the old OSD {fsid} was destroyed; its id and place stay"))
         }
         Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
+        // Rook's cluster waits for a person.
+        Event::Finished(summary) if !summary.fenced_for.is_empty() => {
+            warning(MIGRATION_FINISHED, event.to_string())
+        }
         Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),
         Event::Saved { .. }
         | Event::Conflict
@@ -159,6 +163,8 @@ mod tests {
         assert_eq!(told.note, "osd.3 was left alone: the disk is gone");
         let end = announced(&Event::Finished(&Summary::default())).unwrap();
         assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
+        let fenced = Summary { fenced_for: [OsdId(3)].into(), ..Summary::default() };
+        assert_eq!(announced(&Event::Finished(&fenced)).unwrap().kind, EventType::Warning);
         assert_eq!(announced(&Event::Blind("no mon")), None);
         let said = |why| announced(&Event::Saved { osd: Some(OsdId(3)), why, ledger: &Ledger::default() });
         assert_eq!(said(&Saving::Closing).unwrap().reason, "OsdMigrated");

@@ -112,7 +112,8 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "cancelled: nothing is in flight, and nothing more is begun. To let runs begin again: osd-migrate resume",
         )?;
-        return left_alone(summary, f);
+        left_alone(summary, f)?;
+        return stays_fenced(summary, f);
     }
     if !summary.unconfirmed.is_empty() {
         let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
@@ -124,6 +125,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     f.write_str("finished: nothing is left to do")?;
     left_alone(summary, f)?;
+    stays_fenced(summary, f)?;
     for (node, problem) in &summary.problems {
         write!(f, "; node {node}: {problem}")?;
     }
@@ -140,6 +142,20 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "; not confirmed: the disks of {names} are not made OSDs. To confirm: {HOW_TO_CONFIRM}")?;
     }
     Ok(())
+}
+
+fn stays_fenced(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.fenced_for.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = summary.fenced_for.iter().map(ToString::to_string).collect();
+    write!(
+        f,
+        "; the CephCluster stays fenced: without the fence Rook would begin to migrate {} itself. Take \
+         spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then start this Job once \
+         more: it takes the fence down",
+        names.join(", ")
+    )
 }
 
 fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -92,6 +92,8 @@ guards! {
     OperatorAway,
     /// One that runs has said that it leaves the fenced CephCluster alone.
     FenceHeard,
+    /// The fence stays where Rook, which runs, would begin with a migration of its own.
+    FenceStays,
     /// No fence of somebody else is up.
     NotFencedByOthers,
     /// Rook lets no domain be drained.

@@ -284,6 +284,11 @@ impl Kube {
         self.operator.as_ref().filter(|operator| operator.runs())
     }
 
+    /// The same, if it leaves a CephCluster alone that is fenced.
+    pub fn fenceable_operator(&self) -> Option<&Operator> {
+        self.running_operator().filter(|operator| operator.honours_fence)
+    }
+
     /// `cluster_version` as a number: resourceVersions of one object grow (Kubernetes says so since 1.35; all API servers that keep
     /// their objects in etcd always did).
     pub fn cluster_revision(&self) -> Option<u64> {

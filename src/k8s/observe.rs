@@ -60,7 +60,7 @@ impl K8s {
         let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
         (kube.operator, kube.osd_budget) = (operator, budget);
-        if kube.running_operator().is_some_and(|operator| operator.honours_fence) && kube.fence.is_some() {
+        if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
         kube.rook_prepares = prepares;

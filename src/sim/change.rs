@@ -35,13 +35,7 @@ impl World {
                 (_, _) => {}
             }
         }
-        if self.can_skip() {
-            found.push(Happening::RookSkips);
-        }
-        if self.reconciling {
-            let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
-            found.extend(stopped.map(|(osd, _)| Happening::RookStarts(*osd)));
-        }
+        found.extend(self.rook_can().into_iter().map(Happening::Rook));
         found.extend(self.broken.iter().map(|osd| Happening::Mends(*osd)));
         // A daemon whose Deployment is gone ends with it.
         let orphans =
@@ -141,8 +135,7 @@ impl World {
             | Happening::FlagUnset
             | Happening::OperatorUp
             | Happening::OperatorDown
-            | Happening::RookSkips
-            | Happening::RookStarts(_) => self.meddle(what),
+            | Happening::Rook(_) => self.meddle(what),
         }
         Vec::new()
     }
@@ -305,7 +298,7 @@ impl World {
     fn meddle(&mut self, what: &Happening) {
         match what {
             Happening::PersonStops(osd) => self.scale_keeping_mark(*osd, 0),
-            Happening::PersonStarts(osd) | Happening::RookStarts(osd) => self.scale_keeping_mark(*osd, 1),
+            Happening::PersonStarts(osd) => self.scale_keeping_mark(*osd, 1),
             Happening::PersonEdits(osd) => self.touch(*osd),
             Happening::PersonDeletes(osd) => {
                 self.kube.daemons.remove(osd);
@@ -345,7 +338,7 @@ impl World {
             }
             Happening::OperatorUp => self.run_operator(1),
             Happening::OperatorDown => self.run_operator(0),
-            Happening::RookSkips => self.rook_skips(),
+            Happening::Rook(what) => self.rook_does(*what),
             _ => {}
         }
     }
@@ -389,7 +382,7 @@ impl World {
         }
     }
 
-    fn scale_keeping_mark(&mut self, osd: OsdId, replicas: u32) {
+    pub(super) fn scale_keeping_mark(&mut self, osd: OsdId, replicas: u32) {
         let mark = self.kube.daemons.get(&osd).and_then(|daemon| daemon.stopped_by.clone());
         self.scale(osd, replicas, mark);
     }

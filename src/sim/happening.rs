@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Stumble;
+use super::{Rook, Stumble};
 use crate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
 /// One thing that happens.
@@ -109,10 +109,8 @@ pub enum Happening {
     BootsOddly(OsdId),
     /// The mgr loses a PG's statistics (it failed over).
     MgrForgets(PgId),
-    /// Rook, running and not fenced, brings an OSD's Deployment to 1.
-    RookStarts(OsdId),
-    /// Rook reads a CephCluster with a fence, leaves it alone and says so.
-    RookSkips,
+    /// Rook, running, does something.
+    Rook(Rook),
 }
 
 /// What may stand in the way around the OSDs; each makes a gate shut.
@@ -221,8 +219,7 @@ impl fmt::Display for Happening {
             Self::Around(what, false) => write!(f, "it is over: {what:?}"),
             Self::BootsOddly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
             Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
-            Self::RookStarts(osd) => write!(f, "Rook brings the Deployment of {osd} to 1"),
-            Self::RookSkips => f.write_str("Rook leaves the fenced CephCluster alone"),
+            Self::Rook(what) => what.fmt(f),
         }
     }
 }

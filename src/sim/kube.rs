@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::World;
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
-use crate::domain::observation::{Daemon, JobState, NodeJob, Operator, Pod};
+use crate::domain::observation::{Daemon, JobState, NodeJob, Pod};
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 
 /// Name of a node Job, as `k8s::names` makes it.
@@ -32,37 +32,6 @@ impl World {
         self.kube.fence = value;
         self.rook_looks();
         self.kube.cluster_version = after(&self.kube.cluster_version);
-    }
-
-    /// Rook's operator in that many replicas: what the one before was in the middle of ends with it.
-    pub(super) fn run_operator(&mut self, replicas: u32) {
-        if let Some(operator) = &mut self.kube.operator {
-            (operator.replicas, operator.pods) = (replicas, replicas);
-            operator.generation += 1;
-            operator.resource_version = after(&operator.resource_version);
-        }
-        (self.reconciling, self.operator_by_us) = (false, false);
-        self.rook_looks();
-    }
-
-    /// Without a fence that it honours, Rook, where it runs, begins to reconcile.
-    fn rook_looks(&mut self) {
-        let ignores = |operator: &Operator| self.kube.fence.is_none() || !operator.honours_fence;
-        if self.kube.running_operator().is_some_and(ignores) {
-            self.reconciling = true;
-        }
-    }
-
-    /// Rook is done with what it was in the middle of, sees the fence, and says so: what `RookSkips` comes to.
-    pub(super) fn rook_skips(&mut self) {
-        self.reconciling = false;
-        self.kube.skipped = self.kube.cluster_revision();
-    }
-
-    /// Rook honours the fence that is up, and has not said so yet.
-    pub(super) fn can_skip(&self) -> bool {
-        let honours = self.kube.running_operator().is_some_and(|operator| operator.honours_fence);
-        honours && self.kube.fence.is_some() && self.kube.skipped < self.kube.cluster_revision()
     }
 
     /// Replicas and our annotation in one PUT.

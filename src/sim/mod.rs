@@ -10,6 +10,7 @@
 //! | `mon` | slots of the osdmap, keys, flags, CRUSH items, upmaps: the commands we send | 16.2.15, by the scripts of `tests/suite/fixtures/fidelity` |
 //! | `pgs` | where data lies, what the mgr knows of it, ok-to-stop, safe-to-destroy | 16.2.15 |
 //! | `kube` | Deployments, pods, node Jobs and what belongs to a record | Kubernetes 1.34 |
+//! | `rook` | what a reconcile of Rook's does to OSDs | 1.20.6, and its sources |
 //! | `agent` | the node agent step by step, with the real proofs of `node::proof` | 16.2.15 |
 //! | `stumble` | ceph-volume's ways to fail inside it | 16.2.15 |
 //! | `carried` | what an agent sees of disks and directories | |
@@ -31,6 +32,7 @@ mod mon;
 mod new_osds;
 mod pgs;
 pub mod ports;
+mod rook;
 pub mod schedule;
 mod stumble;
 
@@ -47,6 +49,7 @@ pub use agent::{Agent, Stage};
 pub use happening::{Around, Happening};
 pub use mon::MonError;
 pub use pgs::Placement;
+pub use rook::Rook;
 pub use stumble::Stumble;
 
 /// Everything that is true at one instant.

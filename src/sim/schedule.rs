@@ -127,7 +127,7 @@ impl Schedule {
             Happening::Boots(_) => BOOTS,
             Happening::GoesDown(_) => GOES_DOWN,
             Happening::PodGone(_) => POD_GONE,
-            Happening::RookStarts(_) | Happening::RookSkips => ROOK,
+            Happening::Rook(_) => ROOK,
             Happening::LookEnds(_) => LOOK,
             Happening::AgentSteps(job) => agent(world, job),
             Happening::Fill(pg, osd) => {

@@ -44,16 +44,12 @@ fn both_gates_are_open_in_the_small_world() {
 #[test]
 fn what_is_around_the_pgs_closes_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
-    let cases: [Case; 15] = [
+    let cases: [Case; 14] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
         (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
         (
             |w| operator(w, 1, 1),
             |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name }) if name.contains("operator")),
-        ),
-        (
-            |w| honouring_operator(w),
-            |g| matches!(g, Gate::Shut(Reason::RookIsConfirmedToo { name }) if name.contains("operator")),
         ),
         (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
         (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
@@ -115,7 +111,6 @@ fn honouring_operator(w: &mut World) {
 fn an_operator_that_can_be_fenced_closes_only_the_gates_of_what_is_not_fenced() {
     let beside = |mut w: World| {
         honouring_operator(&mut w);
-        w.seen.kube.declaration.confirmed = false;
         w
     };
     assert_eq!(before(&beside(World::new())), Gate::Open);

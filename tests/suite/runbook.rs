@@ -77,7 +77,6 @@ fn reasons() -> Vec<Reason> {
         Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1") },
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FenceNotHeard { name: text("rook-ceph/rook-ceph-operator") },
-        Reason::RookIsConfirmedToo { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FencedByOthers { value: text("true") },
         Reason::Draining { domain: text("h1") },
         Reason::Odd { what: text("osd.5 has two Deployments: a and b") },

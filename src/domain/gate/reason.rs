@@ -100,11 +100,6 @@ pub enum Reason {
         /// namespace/name of its Deployment
         name: String,
     },
-    /// Rook's operator runs, and the CephCluster confirms Rook's own migration: as soon as our fence is off, Rook begins too.
-    RookIsConfirmedToo {
-        /// namespace/name of its Deployment
-        name: String,
-    },
     /// Somebody else's label `do-not-reconcile` is on the CephCluster.
     FencedByOthers {
         /// its value
@@ -225,7 +220,6 @@ impl Reason {
             | Self::RookPrepares { .. }
             | Self::OperatorRuns { .. }
             | Self::FenceNotHeard { .. }
-            | Self::RookIsConfirmedToo { .. }
             | Self::FencedByOthers { .. }
             | Self::Draining { .. }
             | Self::Odd { .. }
@@ -267,7 +261,7 @@ impl Reason {
             Self::TooSmall { .. } | Self::RoomUnknown => Guard::EnoughRoom,
             Self::Upgrading => Guard::NoUpgrade,
             Self::RookPrepares { .. } => Guard::RookPreparesNone,
-            Self::OperatorRuns { .. } | Self::RookIsConfirmedToo { .. } => Guard::OperatorAway,
+            Self::OperatorRuns { .. } => Guard::OperatorAway,
             Self::FenceNotHeard { .. } => Guard::FenceHeard,
             Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
             Self::Draining { .. } => Guard::NotDraining,

@@ -1,9 +1,13 @@
 //! Rook's operator: away, kept away by the fence, or in the way. See `docs/adr/0018-beside-a-running-rook.md`.
 
-use super::{Gate, Reason, shut_if};
-use crate::domain::guard::{Guard, holds};
+use std::collections::BTreeSet;
+
+use super::{Gate, Reason};
+use crate::domain::classify::{self, Class, Refusal};
+use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::ledger::Run;
 use crate::domain::observation::{Observation, Operator};
+use crate::domain::osd::OsdId;
 
 /// Open where no operator runs.
 pub(super) fn is_away(seen: &Observation) -> Gate {
@@ -11,13 +15,26 @@ pub(super) fn is_away(seen: &Observation) -> Gate {
     running.map_or(Gate::Open, |operator| Gate::Shut(Reason::OperatorRuns { name: operator.name.clone() }))
 }
 
-/// Open where no operator runs, or one that the fence keeps off for as long as it is up, and that has nothing of its own to do
-/// with what we leave once it is down.
+/// Open where no operator runs, or one that the fence keeps off.
 pub(super) fn can_be_kept_off(seen: &Observation) -> Gate {
-    let Some(operator) = seen.kube.running_operator().filter(|operator| operator.honours_fence) else {
-        return is_away(seen);
-    };
-    shut_if(seen.kube.declaration.confirmed, || Reason::RookIsConfirmedToo { name: operator.name.clone() })
+    if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
+}
+
+/// The CephCluster lets Rook, which runs, migrate OSDs itself: between two of ours it would begin. So the fence stays until
+/// nothing is left that Rook would migrate.
+pub fn stays_fenced(seen: &Observation) -> bool {
+    let would_begin = seen.kube.declaration.confirmed && seen.kube.fenceable_operator().is_some();
+    would_begin && !is_out(Guard::FenceStays)
+}
+
+/// OSDs that Rook, which runs, would migrate as soon as no fence is up: those that differ in store or encryption. (Of others it
+/// knows nothing: `pkg/operator/ceph/cluster/osd/migrate.go`.)
+pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
+    if !stays_fenced(seen) {
+        return BTreeSet::new();
+    }
+    let differs = |class: &Class| matches!(class, Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack));
+    classify::classify(seen).into_iter().filter(|(_, class)| differs(class)).map(|(osd, _)| osd).collect()
 }
 
 /// What the fence, which is up, comes to.
@@ -34,7 +51,7 @@ pub enum Fenced {
 /// Whether a running operator is kept off by the fence that is up. Its reconciles of one CephCluster follow each other: one
 /// that had read a version with the fence, and skipped it, began after every other one had ended.
 pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
-    let Some(operator) = seen.kube.running_operator().filter(|operator| operator.honours_fence) else {
+    let Some(operator) = seen.kube.fenceable_operator() else {
         return Fenced::InForce;
     };
     if holds(Guard::FenceHeard, run.fence_heard) {

@@ -31,7 +31,6 @@ impl Reason {
             Self::RookPrepares { .. } => "rook-prepares",
             Self::OperatorRuns { .. } => "operator-runs",
             Self::FenceNotHeard { .. } => "fence-not-heard",
-            Self::RookIsConfirmedToo { .. } => "rook-is-confirmed-too",
             Self::FencedByOthers { .. } => "fenced-by-others",
             Self::Draining { .. } => "draining",
             Self::Odd { .. } => "odd",
@@ -115,13 +114,6 @@ impl fmt::Display for Reason {
                 f,
                 "Rook's operator {name} runs, and has not said yet that it leaves the fenced CephCluster alone (event \
                  ReconcileSkipped); it says so when it is done with what it does now. Where it never does: {}",
-                scale_down(name)
-            ),
-            Self::RookIsConfirmedToo { name } => write!(
-                f,
-                "the CephCluster confirms Rook's own migration, which {name} would begin beside ours: {}; or take \
-                 spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster and start this \
-                 Job with --confirm yes-really-migrate-osds",
                 scale_down(name)
             ),
             Self::FencedByOthers { value } => write!(

@@ -114,17 +114,18 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         .collect();
     if gate::is_cancelled(policy, seen) {
         return end(
+            policy,
             ledger,
             seen,
             Next::Finished(Summary { cancelled: true, quarantined, ..Summary::default() }),
         );
     }
     if gate::budget(ledger) != Gate::Open {
-        return end(ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
+        return end(policy, ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
     }
     let last = if policy.only_new {
         // A fence of a run that migrated, and died.
-        end(ledger, seen, Next::Finished(Summary { quarantined, ..Summary::default() }))
+        end(policy, ledger, seen, Next::Finished(Summary { quarantined, ..Summary::default() }))
     } else {
         next_candidate(policy, ledger, seen, quarantined)
     };
@@ -293,7 +294,7 @@ fn next_candidate(
     let candidates = candidates(policy, ledger, seen);
     if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
         summary.unconfirmed = candidates.iter().map(|(osd, _)| *osd).collect();
-        return end(ledger, seen, Next::Finished(summary));
+        return end(policy, ledger, seen, Next::Finished(summary));
     }
     for (osd, class) in candidates {
         let Some((node, target)) = place_of(osd, seen) else {
@@ -323,7 +324,7 @@ fn next_candidate(
             }
             Gate::Shut(Reason::NotClean { .. }) if only_quarantined_lack(ledger, seen) => {
                 let quarantined = summary.quarantined;
-                return end(ledger, seen, Next::Halt(Halt::Quarantined { quarantined }));
+                return end(policy, ledger, seen, Next::Halt(Halt::Quarantined { quarantined }));
             }
             Gate::Shut(reason) | Gate::Unknown(reason) => {
                 let wait = Next::Wait(Wait::Gate { osd, reason });
@@ -333,7 +334,7 @@ fn next_candidate(
             }
         }
     }
-    end(ledger, seen, Next::Finished(summary))
+    end(policy, ledger, seen, Next::Finished(summary))
 }
 
 /// All gates before an OSD is recorded. What is never done in place is told apart also while nothing may be begun.
@@ -367,15 +368,20 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
 }
 
 /// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
-/// start it.
-fn end(ledger: &Ledger, seen: &Observation, last: Next) -> Next {
+/// start it. The fence stays, too, where Rook would go on with a migration of its own; it goes with us.
+fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
     if past_stop {
         return last;
     }
-    match &ledger.run.fence {
-        Some(value) => step::take_down(value, ledger, seen),
-        None => operator::back(ledger, seen).unwrap_or(last),
+    let left = gate::left_to_rooks_migration(seen);
+    match (&ledger.run.fence, last) {
+        (Some(_), Next::Finished(summary)) if !left.is_empty() && !policy.leaves => {
+            Next::Finished(Summary { fenced_for: left, ..summary })
+        }
+        (Some(_), halt @ Next::Halt(_)) if !left.is_empty() && !policy.leaves => halt,
+        (Some(value), _) => step::take_down(value, ledger, seen),
+        (None, last) => operator::back(ledger, seen).unwrap_or(last),
     }
 }
 

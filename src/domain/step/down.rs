@@ -105,7 +105,8 @@ impl Step<'_> {
         }
     }
 
-    /// Gates are open: keep, remember the PGs, fence, hush, stop; one a turn, and the gates asked again each time.
+    /// Gates are open: keep, remember the PGs, fence, hush, stop; one a turn, and the gates asked again each time. Where Rook
+    /// would do the same, the fence goes before the PGs.
     pub(super) fn stop_now(&self) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
@@ -119,6 +120,10 @@ impl Step<'_> {
                 deployment: daemon.uid.clone(),
                 resource_version: daemon.resource_version.clone(),
             });
+        }
+        // A Rook that might migrate this very OSD ends what it has begun before anything is meant.
+        if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.seen)) {
+            return next;
         }
         let pgs = gate::pgs_of(osd, self.seen);
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;

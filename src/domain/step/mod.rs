@@ -58,6 +58,9 @@ impl<'a> Step<'a> {
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
+            _ if self.was_made_anew_before_stop() => {
+                self.save(Saving::Withdrawn, |record| record.closing = true)
+            }
             Phase::Withdrawn if self.facts.new => self.give_up(),
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
@@ -117,6 +120,12 @@ impl<'a> Step<'a> {
         is_gone && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
+    /// Somebody else, Rook perhaps, made it anew before we had begun: what it is now, is found out anew.
+    fn was_made_anew_before_stop(&self) -> bool {
+        let by_others = self.facts.slot == SlotFact::Other && !self.facts.claims;
+        by_others && !self.facts.new && self.record.stop_intended_at.is_none()
+    }
+
     fn our_fence(&self) -> Option<&'a str> {
         self.ledger.run.fence.as_deref()
     }
@@ -125,32 +134,37 @@ impl<'a> Step<'a> {
     ///
     /// Not for a free disk: what Rook might do to it is told by its gate, which wants Rook out of the way.
     fn fenced(&self, act: Act) -> Next {
+        self.fence().unwrap_or(Next::Do(act))
+    }
+
+    /// What is to be done until the fence is in force.
+    fn fence(&self) -> Option<Next> {
         if self.facts.new || is_out(Guard::FencedFirst) {
-            return Next::Do(act);
+            return None;
         }
         let ours = format!("osd-migrate-{}", self.record.id);
         let value = self.our_fence().unwrap_or(&ours);
         let version = self.seen.kube.cluster_revision();
         match self.seen.kube.fence.as_deref() {
-            Some(seen) if seen == value => self.in_force(act),
+            Some(seen) if seen == value => self.until_in_force(),
             // Somebody wrote the CephCluster since: what Rook read until now had no fence.
             None if !holds(Guard::FenceSavedFirst, self.is_fence_saved(version)) => {
                 let mut ledger = self.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
                 (ledger.run.fence_after, ledger.run.fence_heard) = (version, false);
-                Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence }
+                Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence })
             }
-            None => Next::Do(Act::Fence {
+            None => Some(Next::Do(Act::Fence {
                 osd: self.record.osd,
                 record: self.record.id.clone(),
                 value: value.to_owned(),
                 resource_version: self.seen.kube.cluster_version.clone(),
-            }),
-            Some(_) if is_out(Guard::NotFencedByOthers) => Next::Do(act),
-            Some(other) => Next::Wait(Wait::Gate {
+            })),
+            Some(_) if is_out(Guard::NotFencedByOthers) => None,
+            Some(other) => Some(Next::Wait(Wait::Gate {
                 osd: self.record.osd,
                 reason: gate::Reason::FencedByOthers { value: other.to_owned() },
-            }),
+            })),
         }
     }
 
@@ -159,16 +173,16 @@ impl<'a> Step<'a> {
         run.fence.is_some() && run.fence_after == version && !run.fence_heard
     }
 
-    /// The fence is up: the act is done once a running Rook was heard.
-    fn in_force(&self, act: Act) -> Next {
+    /// The fence is up: it is in force once a running Rook was heard.
+    fn until_in_force(&self) -> Option<Next> {
         match gate::fenced(&self.ledger.run, self.seen) {
-            gate::Fenced::InForce => Next::Do(act),
+            gate::Fenced::InForce => None,
             gate::Fenced::Heard => {
                 let mut ledger = self.ledger.clone();
                 ledger.run.fence_heard = true;
-                Next::Save { ledger, osd: Some(self.record.osd), why: Saving::FenceHeard }
+                Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::FenceHeard })
             }
-            gate::Fenced::NotHeard(reason) => Next::Wait(Wait::Gate { osd: self.record.osd, reason }),
+            gate::Fenced::NotHeard(reason) => Some(Next::Wait(Wait::Gate { osd: self.record.osd, reason })),
         }
     }
 
@@ -189,9 +203,13 @@ impl<'a> Step<'a> {
         self.hush().unwrap_or_else(next)
     }
 
-    /// Takes the fence down and forgets it, where no other record in flight needs it.
+    /// Takes the fence down and forgets it, where no other record in flight needs it, and Rook would not begin where we are not
+    /// done.
     fn unfence(&self) -> Option<Next> {
         let value = self.our_fence()?;
+        if gate::stays_fenced(self.seen) {
+            return None;
+        }
         if self.ledger.in_flight().any(|other| other.osd != self.record.osd) {
             return None;
         }

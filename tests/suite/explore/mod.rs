@@ -13,6 +13,7 @@ mod search;
 mod state;
 mod upmaps;
 
+use osd_migrate::domain::guard::{Guard, without};
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::{Around, Disk, Happening, Stage, Stumble, World, example};
@@ -37,11 +38,7 @@ fn everything(world: &World) -> Vec<Happening> {
 /// What breaks by itself.
 fn machines(world: &World) -> Vec<Happening> {
     let mut menu = Vec::new();
-    for osd in [OURS, PARTNER] {
-        if world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
-            menu.push(Happening::Dies(osd));
-        }
-    }
+    menu.extend(deaths_of(&[OURS, PARTNER], world));
     menu.extend(agents(world));
     menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
     let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(OURS));
@@ -51,6 +48,12 @@ fn machines(world: &World) -> Vec<Happening> {
         menu.push(Happening::PowerLost(node));
     }
     menu
+}
+
+/// Whichever of them is up dies.
+fn deaths_of(osds: &[OsdId], world: &World) -> Vec<Happening> {
+    let is_up = |osd: &&OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+    osds.iter().filter(is_up).map(|osd| Happening::Dies(*osd)).collect()
 }
 
 /// What goes wrong in node agents.
@@ -163,6 +166,14 @@ fn explored(search: &Search) {
     );
     if let Some(story) = found.violation {
         panic!("{story}");
+    }
+}
+
+/// Each guard, taken out, lets the search find something.
+fn needs(search: impl Fn() -> Search, guards: &[Guard]) {
+    for guard in guards {
+        let found = without(Some(*guard), || search().run());
+        assert!(found.violation.is_some(), "{guard:?} was taken out, and nothing happened");
     }
 }
 

@@ -18,8 +18,7 @@ fn oddities(world: &World) -> Vec<Happening> {
 
 /// What may come while a runner is frozen.
 fn deaths(world: &World) -> Vec<Happening> {
-    let up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
-    [super::OURS].into_iter().filter(up).map(Happening::Dies).collect()
+    super::deaths_of(&[super::OURS], world)
 }
 
 /// The same, behind its look at the ledger.
@@ -114,6 +113,7 @@ fn searches() -> Vec<Search> {
     ];
     searches.push(upmaps::searched());
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
+    searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
@@ -187,6 +187,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
         Guard::UpmapLossSavedFirst | Guard::UpmapsOfOthersStay => "upmaps, purges and the balancer",
         Guard::FenceHeard => "beside Rook",
+        Guard::FenceStays => "beside Rook, both confirmed",
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         _ => "two copies",

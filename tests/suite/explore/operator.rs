@@ -1,11 +1,11 @@
 //! Beside a Rook that runs and knows no fence: it is scaled to 0 for the time being.
 
-use osd_migrate::domain::guard::{Guard, without};
+use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::{Menu, Search};
-use super::{OURS, PARTNER, agents, explored, has_time, nothing};
+use super::{OURS, PARTNER, agents, deaths_of, explored, has_time, needs, nothing};
 
 fn scales() -> Policy {
     Policy { scales_operator: true, ..Policy::default() }
@@ -18,8 +18,7 @@ pub(super) fn beside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Sear
 /// What goes wrong with the OSD, and what people do to the operator and the run meanwhile.
 fn faults(world: &World) -> Vec<Happening> {
     let mut menu = agents(world);
-    let is_up = |osd: &_| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
-    menu.extend([OURS, PARTNER].into_iter().filter(is_up).map(Happening::Dies));
+    menu.extend(deaths_of(&[OURS, PARTNER], world));
     if world.kube.running_operator().is_none() {
         menu.push(Happening::OperatorUp);
     }
@@ -53,10 +52,7 @@ pub(super) fn frozen_late() -> Search {
 
 #[test]
 fn beside_an_old_rook_guards_are_needed() {
-    for guard in [Guard::OperatorSavedFirst, Guard::OperatorVersion] {
-        let found = without(Some(guard), || frozen_late().run());
-        assert!(found.violation.is_some(), "{guard:?} was taken out, and nothing happened");
-    }
+    needs(frozen_late, &[Guard::OperatorSavedFirst, Guard::OperatorVersion]);
 }
 
 #[test]

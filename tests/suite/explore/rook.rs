@@ -1,11 +1,12 @@
 //! Beside a Rook that runs: it starts what it finds stopped, whenever it likes, until it has seen the fence and said so.
 
-use osd_migrate::domain::guard::{Guard, without};
+use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::example::Kind;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::{Menu, Search};
-use super::{OURS, PARTNER, agents, explored, has_time, nothing};
+use super::{OURS, PARTNER, agents, deaths_of, explored, has_time, needs, nothing};
 
 fn confirmed_by_flag() -> Policy {
     Policy { confirmed: true, ..Policy::default() }
@@ -15,11 +16,22 @@ pub(super) fn beside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Sear
     Search { policy: confirmed_by_flag, ..Search::new(name, example::beside_rook, menu, left) }
 }
 
+/// The CephCluster confirms Rook's own migration too, of two OSDs.
+pub(super) fn both_confirmed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    let world = || example::beside_rook_that_migrates([Kind::Encrypted, Kind::Encrypted, Kind::Raw]);
+    Search::new(name, world, menu, left)
+}
+
+/// Of one.
+fn of_one(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    let world = || example::beside_rook_that_migrates([Kind::Encrypted, Kind::Raw, Kind::Raw]);
+    Search::new(name, world, menu, left)
+}
+
 /// What goes wrong around the fence, and with the OSD while it is up.
 pub(super) fn faults(world: &World) -> Vec<Happening> {
     let mut menu = agents(world);
-    let is_up = |osd: &_| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
-    menu.extend([OURS, PARTNER].into_iter().filter(is_up).map(Happening::Dies));
+    menu.extend(deaths_of(&[OURS, PARTNER], world));
     menu.extend(world.kube.fence.as_ref().map(|_| Happening::PersonUnfences));
     menu.push(match world.kube.running_operator() {
         Some(_) => Happening::OperatorDown,
@@ -54,11 +66,22 @@ fn beside_a_rook_that_runs_a_freeze() {
 }
 
 #[test]
+fn beside_a_rook_that_would_migrate_too() {
+    explored(&both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 1)));
+}
+
+#[test]
+fn beside_a_rook_that_would_migrate_too_a_fault_or_a_freeze() {
+    explored(&of_one("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));
+    explored(&of_one("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
+}
+
+#[test]
 fn beside_a_rook_that_runs_guards_are_needed() {
-    for guard in [Guard::FenceHeard, Guard::FencedFirst, Guard::FenceSavedFirst] {
-        let found = without(Some(guard), || beside("beside Rook", faults, (1, 0, 0)).run());
-        assert!(found.violation.is_some(), "{guard:?} was taken out, and nothing happened");
-    }
+    let fenced = || beside("beside Rook", faults, (1, 0, 0));
+    needs(fenced, &[Guard::FenceHeard, Guard::FencedFirst, Guard::FenceSavedFirst]);
+    let both = || both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0));
+    needs(both, &[Guard::FenceStays, Guard::FenceHeard]);
 }
 
 #[test]
@@ -67,5 +90,7 @@ fn beside_a_rook_that_runs_wider_where_there_is_time() {
         explored(&beside("beside Rook", faults, (1, 1, 0)));
         explored(&beside("beside Rook", faults, (2, 0, 0)));
         explored(&beside("beside Rook", faults, (1, 0, 1)));
+        explored(&both_confirmed("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
+        explored(&both_confirmed("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));
     }
 }

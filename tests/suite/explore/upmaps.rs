@@ -1,13 +1,13 @@
 //! Upmaps that a purge takes: put back, but for those that others replaced meanwhile.
 
-use osd_migrate::domain::guard::{Guard, without};
+use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
 use osd_migrate::sim::example::{Kind, PoolShape, Shape};
 use osd_migrate::sim::{Agent, Happening, Stage, Stumble, World};
 
 use super::search::Search;
-use super::{OURS, explored};
+use super::{OURS, explored, needs};
 
 fn upmap(to: u32) -> Upmap {
     Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(1), OsdId(to))] }
@@ -55,11 +55,5 @@ fn upmaps_that_a_purge_took_come_back_unless_others_took_their_place() {
 
 #[test]
 fn upmaps_need_their_guards() {
-    for guard in [Guard::UpmapLossSavedFirst, Guard::UpmapsOfOthersStay] {
-        let story = without(Some(guard), || searched().run()).violation;
-        assert!(
-            story.is_some_and(|story| story.contains("upmap")),
-            "{guard:?} was taken out, and nothing happened"
-        );
-    }
+    needs(searched, &[Guard::UpmapLossSavedFirst, Guard::UpmapsOfOthersStay]);
 }

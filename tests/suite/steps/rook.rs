@@ -1,6 +1,8 @@
 //! Beside a Rook that runs and can be fenced.
 
 use osd_migrate::domain::observation::OsdBudget;
+use osd_migrate::domain::storage::Storage;
+use osd_migrate::report::Event;
 
 use super::*;
 
@@ -50,6 +52,58 @@ fn a_fence_that_was_taken_off_is_put_on_the_version_that_is_saved_and_heard_anew
     // Somebody wrote the CephCluster meanwhile.
     let later = saved.with(|w| w.seen.kube.cluster_version = "9".to_owned());
     check!(later.plan(), Next::Save { why: Saving::Fence, ledger, .. } if ledger.run.fence_after == Some(9));
+}
+
+/// The CephCluster confirms to both.
+fn both_confirmed(world: World) -> World {
+    beside(world, None).with(|w| {
+        w.seen.kube.declaration.confirmed = true;
+        w.policy.confirmed = false;
+        w.ledger.run.fence_heard = true;
+    })
+}
+
+#[test]
+fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_the_next_osd() {
+    let up = |w: World| w.with(|w| w.slot(OSD).noin = false);
+    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
+    let booted = up(World::booted(OSD).fenced(OSD));
+    assert!(is_unfence(&beside(booted.clone(), None).plan()));
+    assert!(!is_unfence(&both_confirmed(booted).plan()));
+    // It is put up before the stop is meant.
+    let kept = World::proven(OSD).keep(OSD);
+    check!(beside(kept.clone(), None).plan(), Next::Save { why: Saving::Stop, .. });
+    check!(both_confirmed(kept).plan(), Next::Save { why: Saving::Fence, .. });
+    // Its record is closed, and the next one has the same fence.
+    let fenced = both_confirmed(World::recorded(OSD).fenced(OSD).with(|w| w.ledger.records.clear()));
+    check!(fenced.plan(), Next::Save { why: Saving::Record, ledger, .. } if ledger.run.fence == fenced.ledger.run.fence);
+}
+
+#[test]
+fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_said() {
+    let ended = |w: World| {
+        both_confirmed(w.with(|w| {
+            (w.ledger.run.fence, w.seen.kube.fence) =
+                (Some("osd-migrate-x".to_owned()), Some("osd-migrate-x".to_owned()));
+            w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
+            // Which no OSD has.
+            w.seen.kube.declaration.storage = encrypted();
+        }))
+    };
+    let done = ended(World::new()).plan();
+    let Next::Finished(summary) = &done else { panic!("{done:?}") };
+    assert!(!summary.fenced_for.is_empty());
+    let said = Event::Finished(summary).to_string();
+    assert!(said.contains("stays fenced") && said.contains("spec.storage.migration.confirmation"), "{said}");
+    // Nothing is left for Rook; the confirmation was taken out; we go.
+    let cases: [fn(&mut World); 3] = [
+        |w| w.seen.kube.declaration.storage = Storage::default(),
+        |w| (w.seen.kube.declaration.confirmed, w.policy.confirmed) = (false, true),
+        |w| w.policy.leaves = true,
+    ];
+    for change in cases {
+        check!(ended(World::new()).with(change).plan(), Next::Do(Act::Unfence { .. }));
+    }
 }
 
 #[test]

@@ -112,6 +112,11 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             if was.is_some() && was.map(String::as_str) == Some("theirs") {
                 return Some("P6: somebody else's fence was taken off or written over".to_owned());
             }
+            if fence.is_none() && rook_goes_on(before) {
+                return Some(
+                    "P6: the fence was taken down, and Rook goes on with a migration of its own".to_owned(),
+                );
+            }
             let recorded = fence.is_none() || fence == before.ledger.run.fence.as_ref();
             (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
         }
@@ -123,6 +128,15 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentMade(_) | Effect::Small(_) => None,
     }
+}
+
+/// The owner confirmed to Rook, too, which runs, and something is left that it would migrate. (A runner that was frozen saw it
+/// before that.)
+fn rook_goes_on(state: &State) -> bool {
+    let kube = &state.world.kube;
+    let begins = kube.declaration.confirmed && kube.fenceable_operator().is_some() && !state.thaws;
+    let differs = |osd: &OsdId| matches!(class(&state.world, *osd), Class::Mismatched(_));
+    begins && state.world.ceph.slots.keys().any(differs)
 }
 
 fn domain_of(world: &World, osd: OsdId) -> Option<String> {
@@ -207,7 +221,10 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
         return None; // given up before anything was done
     }
     if record.new.is_none() {
-        let whole = slot.fsid == Some(record.old);
+        // Made anew by others before anything was done: theirs.
+        let ours = |fsid| state.world.claims.values().any(|claims| claims.contains(&fsid));
+        let theirs = record.stop_intended_at.is_none() && !slot.fsid.is_some_and(ours);
+        let whole = slot.fsid == Some(record.old) || theirs;
         return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
     }
     // Out when it was recorded, or out now: somebody else decides on its reweight.

@@ -1,0 +1,131 @@
+//! Rook's operator, where one runs: what a reconcile of it does to OSDs (1.20), and when.
+
+use std::fmt;
+
+use super::World;
+use super::kube::after;
+use crate::domain::inspection::Content;
+use crate::domain::observation::Operator;
+use crate::domain::osd::{OsdFsid, OsdId};
+
+/// What Rook does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rook {
+    /// Not fenced, it brings an OSD's Deployment to 1.
+    Starts(OsdId),
+    /// Not fenced, it migrates an OSD itself, where the CephCluster confirms it and all PGs are clean.
+    Migrates(OsdId),
+    /// It reads a CephCluster with a fence, leaves it alone and says so.
+    Skips,
+}
+
+impl fmt::Display for Rook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starts(osd) => write!(f, "Rook brings the Deployment of {osd} to 1"),
+            Self::Migrates(osd) => write!(f, "Rook migrates {osd} itself"),
+            Self::Skips => f.write_str("Rook leaves the fenced CephCluster alone"),
+        }
+    }
+}
+
+impl World {
+    /// What Rook can do now.
+    pub(super) fn rook_can(&self) -> Vec<Rook> {
+        let mut found = Vec::new();
+        if self.can_skip() {
+            found.push(Rook::Skips);
+        }
+        if self.reconciling {
+            let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
+            found.extend(stopped.map(|(osd, _)| Rook::Starts(*osd)));
+            found.extend(self.rook_would_migrate().map(Rook::Migrates));
+        }
+        found
+    }
+
+    pub(super) fn rook_does(&mut self, what: Rook) {
+        match what {
+            Rook::Starts(osd) => self.scale_keeping_mark(osd, 1),
+            Rook::Migrates(osd) => self.rook_migrates(osd),
+            Rook::Skips => self.rook_skips(),
+        }
+    }
+
+    /// Rook's operator in that many replicas: what the one before was in the middle of ends with it.
+    pub(super) fn run_operator(&mut self, replicas: u32) {
+        if let Some(operator) = &mut self.kube.operator {
+            (operator.replicas, operator.pods) = (replicas, replicas);
+            operator.generation += 1;
+            operator.resource_version = after(&operator.resource_version);
+        }
+        (self.reconciling, self.operator_by_us) = (false, false);
+        self.rook_looks();
+    }
+
+    /// Without a fence that it honours, Rook, where it runs, begins to reconcile.
+    pub(super) fn rook_looks(&mut self) {
+        let ignores = |operator: &Operator| self.kube.fence.is_none() || !operator.honours_fence;
+        if self.kube.running_operator().is_some_and(ignores) {
+            self.reconciling = true;
+        }
+    }
+
+    /// Rook is done with what it was in the middle of, sees the fence, and says so: what `Rook::Skips` comes to.
+    fn rook_skips(&mut self) {
+        self.reconciling = false;
+        self.kube.skipped = self.kube.cluster_revision();
+    }
+
+    /// Rook honours the fence that is up, and has not said so yet.
+    fn can_skip(&self) -> bool {
+        self.kube.fenceable_operator().is_some()
+            && self.kube.fence.is_some()
+            && self.kube.skipped < self.kube.cluster_revision()
+    }
+
+    /// Which OSD Rook's own migration takes next: any that is up and differs in its encryption, while all data is in its place
+    /// (1.20.6, `startOSDMigration`: `waitForHealthyPGs`, then one of a Go map).
+    fn rook_would_migrate(&self) -> Option<OsdId> {
+        let confirmed = self.kube.declaration.confirmed && self.kube.fenceable_operator().is_some();
+        let is_whole =
+            |pg| self.complete_set(pg).len() == self.placements.get(pg).map_or(0, |p| p.home.len());
+        if !confirmed || !self.placements.keys().all(is_whole) {
+            return None;
+        }
+        let wanted = self.kube.declaration.storage.config.encrypted.unwrap_or(false);
+        let differs = |fsid: &OsdFsid| self.dmcrypt.contains_key(fsid) != wanted;
+        let mut up = self.ceph.slots.iter().filter(|(_, slot)| slot.up);
+        up.find(|(_, slot)| slot.fsid.is_some_and(|fsid| differs(&fsid))).map(|(osd, _)| *osd)
+    }
+
+    /// All of it at once: Deployment deleted, slot destroyed, disk zapped, prepared with the same id, Deployment made. In
+    /// between nobody else can do anything that counts: the OSD is down, and its PGs are not clean.
+    fn rook_migrates(&mut self, osd: OsdId) {
+        let old = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
+        let disk =
+            old.and_then(|fsid| self.disk_of(fsid)).map(|(name, disk)| (name.clone(), disk.node.clone()));
+        let Some((name, node)) = disk else { return };
+        let osd_fsid = self.new_fsid(osd);
+        self.osd_down(osd);
+        self.osd_destroy(osd).ok();
+        if let Some(disk) = self.disks.get_mut(&name) {
+            let (whoami, cluster) = (Some(osd), Some(self.ceph.fsid));
+            disk.content =
+                Content::Bluestore { osd_fsid, whoami, cluster, finished: true, activatable: true };
+            disk.proof = None;
+        }
+        if self.kube.declaration.storage.config.encrypted == Some(true) {
+            self.dmcrypt.insert(osd_fsid, true);
+        }
+        if let Some(fsid) = old {
+            self.forget_store(fsid);
+        }
+        self.osd_new(osd_fsid, osd, true).ok();
+        self.write_deployment(osd, Some(osd_fsid), &node, true);
+        if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
+            daemon.uid = after(&daemon.uid);
+            daemon.pods.clear();
+        }
+    }
+}
