@@ -1,7 +1,7 @@
 //! Rook's operator and the OSDs' PodDisruptionBudget: what they are, and how they are set aside for the time being.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::ApiResource;
@@ -11,8 +11,12 @@ use crate::domain::observation::{Operator, OsdBudget};
 
 use super::{K8s, K8sError, pods};
 
-/// The label of its Deployment and pods (Rook's `operator.yaml` and chart).
-const SELECTOR: &str = "app=rook-ceph-operator";
+/// What its pods carry, and by what its Deployment selects them (Rook's `operator.yaml` and chart).
+const APP: (&str, &str) = ("app", "rook-ceph-operator");
+
+/// That label on its pods. Its Deployment itself does not have it, so all are looked at but for those that are many.
+const PODS: &str = "app=rook-ceph-operator";
+const NOT_OSDS: &str = "app!=rook-ceph-osd";
 
 /// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
 const BUDGET: &str = "rook-ceph-osd";
@@ -28,27 +32,21 @@ impl K8s {
         let (deployments, all_pods) =
             (self.kind_in::<Deployment>(&namespace), self.kind_in::<Pod>(&namespace));
         // One that may not be looked at is not taken for one that is not there: it would start the OSD in the middle of it.
-        let (found, pods) = tokio::try_join!(
-            deployments.list(SELECTOR, Some),
-            all_pods.list(SELECTOR, |pod| (!pods::is_terminal(&pod)).then_some(())),
+        let (found, running) = tokio::try_join!(
+            deployments.list(NOT_OSDS, |found| selects_operator(&found).then_some(found)),
+            all_pods.list(PODS, |pod| (!pods::is_terminal(&pod)).then_some(pod)),
         )?;
-        let Some(deployment) = found.into_iter().next() else {
-            self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
-            return Ok(None);
+        let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
+        let operator = match (found.into_iter().next(), running.into_iter().next()) {
+            (Some(deployment), _) => of_deployment(deployment, &namespace, count),
+            (None, Some(pod)) => of_pod(pod, &namespace, count),
+            (None, None) => {
+                self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
+                return Ok(None);
+            }
         };
         self.operator_in.get_or_init(|| namespace.clone());
-        let spec = deployment.spec.unwrap_or_default();
-        let containers = spec.template.spec.map(|s| s.containers).unwrap_or_default();
-        let image = containers.into_iter().next().and_then(|c| c.image).unwrap_or_default();
-        Ok(Some(Operator {
-            name: format!("{namespace}/{}", deployment.metadata.name.unwrap_or_default()),
-            honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
-            image,
-            replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
-            pods: u32::try_from(pods.len()).unwrap_or(u32::MAX),
-            generation: deployment.metadata.generation.unwrap_or_default(),
-            resource_version: deployment.metadata.resource_version.unwrap_or_default(),
-        }))
+        Ok(Some(operator))
     }
 
     /// The OSDs' budget, where it is there and says how many may be unavailable.
@@ -68,6 +66,43 @@ impl K8s {
         let budgets = self.untyped(&ApiResource::erase::<PodDisruptionBudget>(&()));
         budgets.json_patch(BUDGET, &tested(version, "/spec/maxUnavailable", max_unavailable)).await
     }
+}
+
+fn selects_operator(deployment: &Deployment) -> bool {
+    let selected = deployment.spec.as_ref().and_then(|spec| spec.selector.match_labels.as_ref());
+    selected.and_then(|labels| labels.get(APP.0)).is_some_and(|app| app == APP.1)
+}
+
+fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator {
+    let (metadata, spec) = (deployment.metadata, deployment.spec.unwrap_or_default());
+    let image = spec.template.spec.map(first_image).unwrap_or_default();
+    Operator {
+        name: format!("{namespace}/{}", metadata.name.unwrap_or_default()),
+        honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
+        image,
+        replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
+        pods,
+        generation: metadata.generation.unwrap_or_default(),
+        resource_version: metadata.resource_version.unwrap_or_default(),
+    }
+}
+
+/// One whose Deployment is gone, or is none that we know, works as long as its pod does.
+fn of_pod(pod: Pod, namespace: &str, pods: u32) -> Operator {
+    let image = pod.spec.map(first_image).unwrap_or_default();
+    Operator {
+        name: format!("{namespace}/{}", APP.1),
+        honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
+        image,
+        replicas: 0,
+        pods,
+        generation: 0,
+        resource_version: String::new(),
+    }
+}
+
+fn first_image(pod: PodSpec) -> String {
+    pod.containers.into_iter().next().and_then(|container| container.image).unwrap_or_default()
 }
 
 /// One number replaced, on that version of the object and on no other.
@@ -115,6 +150,77 @@ mod tests {
             assert_eq!(rook_version(image), version, "{image}");
         }
         assert!((1, 20) >= HONOURS_FENCE && (1, 9) < HONOURS_FENCE);
+    }
+
+    const DEPLOYMENTS: &str =
+        "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%21%3Drook-ceph-osd&limit=500";
+    const PODS_OF_IT: &str =
+        "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-operator&limit=500";
+
+    fn list(kind: &str, items: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": format!("{kind}List"), "metadata": {}, "items": items})
+    }
+
+    fn deployment(name: &str, labels: &Value, app: &str, image: &str) -> Value {
+        json!({
+            "metadata": {"name": name, "labels": labels, "generation": 3, "resourceVersion": "41"},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": {"app": app}},
+                "template": {"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": name, "image": image}]}},
+            },
+        })
+    }
+
+    fn pod(image: &str) -> Value {
+        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": image}]}, "status": {"phase": "Running"}})
+    }
+
+    async fn seen(deployments: &Value, pods: &Value) -> Option<Operator> {
+        let script = vec![
+            on(DEPLOYMENTS, 200, list("Deployment", deployments)),
+            on(PODS_OF_IT, 200, list("Pod", pods)),
+        ];
+        play(script, async |k8s| k8s.operator(None).await).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_operator_is_found_by_what_it_selects_as_its_own_labels_differ() {
+        let mgr = deployment(
+            "rook-ceph-mgr-a",
+            &json!({"app": "rook-ceph-mgr"}),
+            "rook-ceph-mgr",
+            "quay.io/ceph/ceph:v20",
+        );
+        // Of Rook's operator.yaml, of its chart, of OLM.
+        for labels in [
+            json!({"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name": "rook-ceph"}),
+            json!({"operator": "rook", "helm.sh/chart": "rook-ceph-v1.20.6"}),
+            json!({"olm.owner": "rook-ceph-operator.v4.20"}),
+        ] {
+            let operator = deployment(
+                "rook-ceph-operator",
+                &labels,
+                "rook-ceph-operator",
+                "docker.io/rook/ceph:v1.20.6",
+            );
+            let found = seen(&json!([mgr, operator]), &json!([pod("rook/ceph:v1.20.6")])).await.unwrap();
+            assert_eq!(
+                (found.name.as_str(), found.replicas, found.pods),
+                ("rook-ceph/rook-ceph-operator", 1, 1)
+            );
+            assert!(found.honours_fence && found.runs() && found.generation == 3);
+        }
+        assert_eq!(seen(&json!([mgr]), &json!([])).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_pod_of_the_operator_counts_though_its_deployment_is_not_there() {
+        for (image, honours) in [("rook/ceph:v1.20.6", true), ("rook/ceph:v1.19.2", false)] {
+            let found = seen(&json!([]), &json!([pod(image)])).await.unwrap();
+            assert_eq!((found.replicas, found.pods, found.honours_fence), (0, 1, honours));
+            assert!(found.runs());
+        }
     }
 
     #[tokio::test]

@@ -21,7 +21,8 @@ pub(super) fn out_of_the_way(
 ) -> Option<Next> {
     match (gate, &ledger.run.operator) {
         (Gate::Shut(Reason::OperatorRuns { .. }), None) if policy.scales_operator => {
-            let operator = seen.kube.operator.as_ref()?;
+            // At 0 already, its pod is about to end: there is nothing to scale, and nothing to remember.
+            let operator = seen.kube.operator.as_ref().filter(|operator| operator.replicas > 0)?;
             let mut imagined = seen.clone();
             imagined.kube.operator = None;
             (without_it(&imagined) == Gate::Open).then(|| begin(operator, ledger, seen))
