@@ -266,8 +266,12 @@ fn running_prepare(job: &Job) -> Option<String> {
     (running && !suspended).then(|| job.metadata.name.clone().unwrap_or_default())
 }
 
+/// The domain whose node is drained. Rook, fenced or not, names there one with an OSD down, too, while PGs are not clean: that of
+/// an OSD that we have stopped. `set-no-out` tells the two apart.
 fn draining(map: ConfigMap) -> Option<String> {
-    map.data?.remove("draining-failure-domain").filter(|domain| !domain.is_empty())
+    let mut data = map.data?;
+    let is_only_down = data.get("set-no-out").is_some_and(|word| word != "true");
+    data.remove("draining-failure-domain").filter(|domain| !domain.is_empty() && !is_only_down)
 }
 
 /// A ConfigMap that belongs to a record or a look.

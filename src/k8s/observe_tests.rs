@@ -131,3 +131,13 @@ fn only_prepare_jobs_that_run_count() {
     assert_eq!(job(json!({"active": 1})).as_deref(), Some("rook-ceph-osd-prepare-h1"));
     assert_eq!(job(json!({"conditions": [{"type": "Complete", "status": "True"}]})), None);
 }
+
+#[test]
+fn an_osd_that_is_down_is_no_drain_whatever_rook_calls_it() {
+    let seen = |data: Value| draining(serde_json::from_value(json!({ "data": data })).unwrap());
+    assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": "true"})).as_deref(), Some("h1"));
+    assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": ""})), None);
+    assert_eq!(seen(json!({"draining-failure-domain": "", "set-no-out": ""})), None);
+    // Rook 1.6 has only the one.
+    assert_eq!(seen(json!({"draining-failure-domain": "h1"})).as_deref(), Some("h1"));
+}
