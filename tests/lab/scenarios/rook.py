@@ -1,13 +1,18 @@
 """A stand-in for Rook's operator: what a reconcile of it does to OSDs, whenever it likes, and what it says where the CephCluster
-is fenced, from 1.20 on. Its image is named, never pulled: what counts is that an operator runs."""
+is fenced, from 1.20 on. Its image is named, never pulled: what counts is that an operator runs. It does what Rook 1.20.6 was seen
+to do in a cluster of its own making, and what 1.14.3 has in the same places (`pkg/operator/ceph/cluster/osd`)."""
 import json
+import os
 import threading
 import time
+import uuid
 
 from . import NAMESPACE
 
 FENCE = "ceph.rook.io/do-not-reconcile"
 APP = {"app": "rook-ceph-operator"}
+# Of the Deployment itself, in Rook's operator.yaml: the label of its pods is not among them.
+LABELS = {"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name": "rook-ceph"}
 BUDGET = {
     "apiVersion": "policy/v1",
     "kind": "PodDisruptionBudget",
@@ -15,15 +20,25 @@ BUDGET = {
     "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}},
 }
 DELAY = 4  # seconds between what a reconcile has read and what it does: a real one waits for mons and mgrs first
+PREPARES = 3  # seconds that a Job of it looks at the disks of a node
+PUT_BY_US = "banzaicloud.com/last-applied"
+HOST = "topology-location-host"
+CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"]
+
+
+class Failed(Exception):
+    """What a reconcile ends with where an OSD could not be brought into its words; it is tried again soon."""
 
 
 class Rook:
-    """Reconciles one after the other: at each change of the label, and every `period` seconds."""
+    """Reconciles one after the other: at each change of the label, every `period` seconds, and again soon after a failure."""
 
     def __init__(self, world, version, period=20):
         self.world, self.version, self.period = world, version, period
-        self.honours = tuple(int(number) for number in version.split(".")) >= (1, 20)
-        self.done, self.skipped, self.started, self.refilled, self.trouble = 0, 0, [], [], []
+        numbers = tuple(int(number) for number in version.split("."))
+        self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
+        self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
+        self.draining, self.drained = None, []
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
 
@@ -36,7 +51,7 @@ class Rook:
         container = {"name": "rook-ceph-operator", "image": f"rook/ceph:v{self.version}", "imagePullPolicy": "Never"}
         template = {"metadata": {"labels": APP}, "spec": {"containers": [container]}}
         spec = {"replicas": 1, "selector": {"matchLabels": APP}, "template": template}
-        meta = {"name": "rook-ceph-operator", "namespace": NAMESPACE, "labels": APP}
+        meta = {"name": "rook-ceph-operator", "namespace": NAMESPACE, "labels": LABELS}
         operator = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
         for thing in (operator, BUDGET):
             self.world.kubectl("apply", "-f", "-", stdin=json.dumps(thing))
@@ -49,22 +64,37 @@ class Rook:
 
     def vanish(self):
         self.world.kubectl("delete", "deployment", "rook-ceph-operator", "--wait=true")
+        self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
+        self.world.kubectl("delete", "configmap", "rook-ceph-pdbstatemap", "--ignore-not-found")
 
     def runs(self):
         return bool(self.world.get("pods", "-l", "app=rook-ceph-operator"))
 
     def work(self):
-        label, last = None, 0
+        label, last, wait, row = None, 0, 0, 0
         while not self.ends.wait(0.5):
             try:
                 if not self.runs():
                     label, last = None, 0
                     continue
+                self.look_for_drains()
                 cluster = self.world.get("cephcluster", "rook-ceph")
                 seen = cluster["metadata"].get("labels", {}).get(FENCE)
-                if seen != label or time.monotonic() - last > self.period:
-                    label, last = seen, time.monotonic()
-                    self.skip(cluster) if seen is not None and self.honours else self.reconcile(cluster)
+                if seen == label and time.monotonic() - last <= wait:
+                    continue
+                label, last, wait = seen, time.monotonic(), self.period
+                if seen is not None and self.honours:
+                    self.skip(cluster)
+                    row = 0
+                    continue
+                try:
+                    self.reconcile()
+                    row = 0
+                except Failed as why:
+                    self.failures.append(str(why))
+                    wait, row = min(0.005 * 2**row, 1000), row + 1  # as controller-runtime does
+                self.touch()
+                self.done += 1
             except Exception as why:  # noqa: BLE001 - told at the end; a thread that dies would hide that nobody reconciles
                 self.trouble.append(repr(why))
 
@@ -89,34 +119,128 @@ class Rook:
         self.world.kubectl("create", "-f", "-", stdin=json.dumps(event))
         self.skipped += 1
 
-    def reconcile(self, cluster):
-        """OSDs that are stopped are started, Deployments brought into its own words, destroyed slots refilled."""
-        found = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
+    def reconcile(self):
+        """Disks are prepared, Deployments brought into its own words, those that are stopped are started so. It goes on with a
+        list of OSDs that it read before."""
+        self.touch()
+        found = [one["metadata"]["name"] for one in self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]]
         slots = self.world.ceph("osd", "dump")["osds"]
-        time.sleep(DELAY)
-        if not self.runs():  # ended in the middle
-            return
-        for deployment in found:
-            name = deployment["metadata"]["name"]
-            if deployment["spec"]["replicas"] == 0:
-                self.started.append((name, deployment["metadata"].get("annotations", {})))
-                self.world.kubectl("scale", "deployment", name, "--replicas=1")
-            template = deployment["spec"]["template"]["metadata"]
-            if template.get("annotations", {}).get("rook.io/written") != self.version:
-                patch = {"spec": {"template": {"metadata": {"annotations": {"rook.io/written": self.version}}}}}
-                self.rolled(name, patch)
-        self.refilled += [slot["osd"] for slot in slots if "destroyed" in slot["state"]]
-        # Its status: the CephCluster changes without anybody's word.
-        self.world.kubectl("annotate", "cephcluster", "rook-ceph", f"lab.local/reconciled={self.done}", "--overwrite")
-        self.done += 1
+        self.pause(DELAY)
+        self.prepare()
+        self.refill([slot["osd"] for slot in slots if "destroyed" in slot["state"]])
+        self.touch()
+        whys = self.update(found)
+        if whys:
+            raise Failed("; ".join(whys))
+        if self.takes_bootstrap:
+            self.world.lab("ceph", "auth", "del", "client.bootstrap-osd")
 
-    def rolled(self, name, patch):
-        """One OSD after the other, each when Ceph says `ok-to-stop`."""
-        osd = name.rsplit("-", 1)[1]
-        for _ in range(60):
-            if self.world.lab("ceph", "osd", "ok-to-stop", osd, check=False).returncode == 0:
-                self.world.kubectl("patch", "deployment", name, "--type", "merge", "-p", json.dumps(patch))
-                self.world.lab("wait-clean", "120")
+    def look_for_drains(self):
+        """Its other controller, which knows no fence: an OSD that is down while PGs are not clean counts as a domain that is
+        drained. One Deployment without the label, and it does nothing. The budgets that it makes then are left out."""
+        osds = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
+        found = [(one["metadata"]["labels"], one["status"]) for one in osds]
+        if any(HOST not in labels for labels, _ in found):
+            return
+        down = sorted(labels[HOST] for labels, status in found if not status.get("readyReplicas"))
+        clean = all(pgs["state_name"].startswith("active+clean") for pgs in self.world.ceph("status")["pgmap"]["pgs_by_state"])
+        domain = "" if clean else down[0] if down else self.draining
+        if domain != self.draining:
+            self.draining = domain
+            self.drained += [domain] if domain else []
+            meta = {"name": "rook-ceph-pdbstatemap", "namespace": NAMESPACE}
+            data = {"draining-failure-domain": domain, "set-no-out": ""}  # true where a node is drained
+            state = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+            self.world.kubectl("apply", "-f", "-", stdin=json.dumps(state))
+
+    def pause(self, seconds):
+        if self.ends.wait(seconds) or not self.runs():
+            raise Failed("ended in the middle")
+
+    def touch(self):
+        """Its status, which it writes a dozen times: the CephCluster changes without anybody's word."""
+        self.world.kubectl("annotate", "cephcluster", "rook-ceph", f"lab.local/reconciled={time.time_ns()}", "--overwrite")
+
+    def prepare(self):
+        """The Jobs of all nodes, made anew: between the old ones' end and the new ones' begin there is none."""
+        labels = {"app": "rook-ceph-osd-prepare"}
+        self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
+        self.pause(1)
+        # Where it is there with other words for the same, it stays as it is.
+        self.world.lab("ceph", "auth", "get-or-create", "client.bootstrap-osd", "mon", "allow profile bootstrap-osd", check=False)
+        sleep = ["sleep", str(PREPARES)]
+        container = {"name": "provision", "image": "lab.local/osd-migrate:dev", "imagePullPolicy": "Never", "command": sleep}
+        for node in self.world.hosts:
+            pod = {"nodeName": node, "hostNetwork": True, "restartPolicy": "OnFailure", "containers": [container]}
+            meta = {"name": f"rook-ceph-osd-prepare-{node}", "namespace": NAMESPACE, "labels": labels}
+            spec = {"template": {"metadata": {"labels": labels}, "spec": pod}}
+            job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+            self.world.kubectl("create", "-f", "-", stdin=json.dumps(job))
+        for _ in range(120):
+            jobs = self.world.get("jobs", "-l", "app=rook-ceph-osd-prepare")["items"]
+            if all(job["status"].get("succeeded") for job in jobs):
                 return
-            time.sleep(1)
-        self.trouble.append(f"{name} could not be rolled")
+            self.pause(0.5)
+        self.trouble.append("Rook's Jobs did not end")
+
+    def refill(self, destroyed):
+        """A disk that is blank becomes an OSD, under a new id. Its slot is told of in any case: what Rook finds there is ours."""
+        self.refilled += destroyed
+        for osd in destroyed:
+            with open(os.path.join(self.world.folder(), "osd", str(osd)), encoding="utf-8") as file:
+                facts = dict(line.strip().split("=", 1) for line in file if "=" in line)
+            blank = self.world.lab("on", facts["host"], "cmp", "-n", str(4 << 20), facts["disk"], "/dev/zero", check=False)
+            if blank.returncode == 0:
+                self.world.lab("ceph", "osd", "new", str(uuid.uuid4()))
+
+    def update(self, names):
+        """All of one host at a time, whatever may be down together by `ok-to-stop`. What it could not do."""
+        queue, whys = list(names), []
+        for _ in range(120):
+            if not queue:
+                return whys
+            first = queue.pop(0)
+            asked = self.world.lab("ceph", "osd", "ok-to-stop", first.rsplit("-", 1)[1], "--max", "20", "-f", "json", check=False)
+            if asked.returncode:
+                queue.append(first)
+                self.pause(1)
+                continue
+            together = {f"rook-ceph-osd-{osd}" for osd in json.loads(asked.stdout)["osds"]}
+            now = [first, *(name for name in queue if name in together)]
+            queue = [name for name in queue if name not in together]
+            put = []
+            for name in now:
+                deployment = self.world.get("deployment", name)
+                if is_legacy(deployment):
+                    whys.append(f"no legacy OSD block path in deployment {name}: failed to find activate init container")
+                elif self.put(name, deployment):
+                    put.append(name)
+            for name in put:
+                self.world.kubectl("rollout", "status", "deployment", name, "--timeout=120s", check=False)
+        self.trouble.append(f"{queue} could not be rolled")
+        return whys
+
+    def put(self, name, deployment):
+        """The whole of it, in its own words, over whatever version is there: no annotation of others stays, and it is to run."""
+        meta, spec = deployment["metadata"], deployment["spec"]
+        words = spec["template"]["metadata"].setdefault("annotations", {})
+        if words.get("rook.io/written") == self.version and spec["replicas"] == 1:
+            return False
+        if spec["replicas"] == 0:
+            self.started.append((name, meta.get("annotations", {})))
+            # By its pod, before it starts.
+            self.world.lab("ceph", "auth", "get-or-create", f"osd.{name.rsplit('-', 1)[1]}", *CAPS, check=False)
+        words["rook.io/written"] = self.version
+        kept = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
+        whole = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**kept, "annotations": {PUT_BY_US: self.version}}}
+        whole["spec"] = {**spec, "replicas": 1}
+        self.world.kubectl("replace", "-f", "-", stdin=json.dumps(whole))
+        return True
+
+
+def is_legacy(deployment):
+    """One of Rook 1.2 and before: no later one can say of it where its data is."""
+    pod = deployment["spec"]["template"]["spec"]
+    named = {env["name"] for container in pod["containers"] for env in container.get("env", [])}
+    activates = any(container["name"] == "activate" for container in pod.get("initContainers", []))
+    return not activates and not named & {"ROOK_BLOCK_PATH", "ROOK_LV_PATH"}
