@@ -1,6 +1,7 @@
 """Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
 over what was made; the runner is killed in between. Legacy OSDs make its reconciles fail, which it tries again at once, and
-an OSD that is down counts as a drain for it. An older one: it is scaled to 0, and back in the end."""
+an OSD that is down counts as a drain for it. Where the CephCluster confirms to both, the fence stays for the whole run. An older
+one: it is scaled to 0, and back in the end."""
 import json
 
 from . import chart, rook
@@ -9,14 +10,15 @@ CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 
 
 def run(world):
-    world.up(manifests=False)
+    world.up(layout="0=bluestore-dev,1=filestore-part,4=bluestore-dev,5=bluestore-dev", manifests=False)
     world.lab("write", "100")
     world.adorn()
     chart.helm(world, "install", values=["run.scaleOperator=true", CONFIRMED])
-    for osd in [0, 1, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
+    for osd in [0, 1, 4, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
         world.kubectl("label", "deployment", f"rook-ceph-osd-{osd}", f"{rook.HOST}=h{osd % 3 + 1}")
     before, fsids = world.shape(), world.fsids()
     fenced(world, before, fsids)
+    both(world, before, fsids)
     scaled(world, before, fsids)
 
 
@@ -43,18 +45,15 @@ def ended(world, operator, made):
 
 def fenced(world, before, fsids):
     operator = taken_over(world, "1.20.1")
-    confirmed_by_both(world)
-    args = ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.0,osd.1"]
+    args = ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.0"]
     job = world.start("fenced", args)
     world.until("the fence to be heard", 120, lambda: operator.skipped)
-    pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"][0]["metadata"]["name"]
-    world.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
+    end_runner(world, job)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
-    ended(world, operator, [0, 1])
-    assert operator.skipped >= 2, operator.skipped
+    ended(world, operator, [0])
     assert operator.drained, "Rook did not take the OSD that is down for a drain"
     assert operator.failures and "activate init container" in operator.failures[-1], operator.failures[-1:]
-    world.expect_migrated(before, fsids, [0, 1], {5: world.stores()[5]})
+    world.expect_migrated(before, fsids, [0], {osd: world.stores()[osd] for osd in (1, 4, 5)})
     reconciles = f"{operator.skipped} reconciles skipped, {operator.done} done, {len(operator.failures)} of them failed"
     world.say(f"fenced: {reconciles}; nothing of ours was disturbed")
 
@@ -70,20 +69,31 @@ def scaled(world, before, fsids):
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     assert (replicas(), limit()) == (1, 1), (replicas(), limit())
     ended(world, operator, [5])
-    world.expect_migrated(before, fsids, [0, 1, 5])
+    world.expect_migrated(before, fsids, [0, 1, 4, 5])
     world.say(f"scaled to 0 and back: {operator.done} reconciles done; nothing of ours was disturbed")
 
 
-def confirmed_by_both(world):
-    """What the CephCluster confirms, Rook would do too: refused, with both ways out."""
+def both(world, before, fsids):
+    """What the CephCluster confirms, Rook would do too: one fence for the whole run, and down when nothing is left for Rook."""
+    operator = taken_over(world, "1.20.1")
     world.confirm()
-    job = world.start("confirmed-by-both")
-    world.until("the refusal", 60, lambda: "confirms Rook's own migration" in world.log(job))
-    assert not world.records(), world.records()
-    world.delete(job)
-    world.until("its runner to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
+    job = world.start("both", ["run", "--select", "osd.1,osd.4"])
+    world.until("osd.1 to be migrated", 600, lambda: 4 in world.records())
+    assert world.get("cephcluster", "rook-ceph")["metadata"]["labels"].get(rook.FENCE), "the fence was down between two OSDs"
+    end_runner(world, job)
+    assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
+    assert operator.skipped == 1, f"{operator.skipped} fences instead of one"
+    assert rook.FENCE not in world.get("cephcluster", "rook-ceph")["metadata"].get("labels", {})
     patch = '{"spec": {"storage": {"migration": null, "store": {"updateStore": null}}}}'
     world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", patch)
+    ended(world, operator, [1, 4])
+    world.expect_migrated(before, fsids, [0, 1, 4], {5: world.stores()[5]})
+    world.say(f"confirmed to both: one fence for two OSDs, {operator.done} reconciles done; nothing of ours was disturbed")
+
+
+def end_runner(world, job):
+    pod = world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"][0]["metadata"]["name"]
+    world.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
 
 
 def restarts(world, made):
