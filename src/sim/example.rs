@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Disk, Placement, World};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdBudget, Pod, Pool, Releases, Slot, SlotState,
+    Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
@@ -18,10 +18,12 @@ use crate::domain::policy::Declaration;
 mod directories;
 mod kind;
 mod new_osds;
+mod rook;
 
 pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
+pub use rook::{beside_old_rook, beside_rook, beside_rook_that_migrates};
 
 /// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
 pub const REWEIGHT: Weight = Weight(0xe666);
@@ -122,43 +124,6 @@ pub fn to_be_encrypted() -> World {
     let mut world = on_three_hosts([Kind::ByHand, Kind::Encrypted, Kind::Encrypted]);
     let storage = &mut world.kube.declaration.storage;
     (storage.all_nodes, storage.config.encrypted) = (true, Some(true));
-    world
-}
-
-/// As `replicated`, beside a Rook that runs, can be fenced, and begins to reconcile when it likes.
-pub fn beside_rook() -> World {
-    let mut world = replicated();
-    run_fenceable(&mut world);
-    // Confirmed by a flag: what the CephCluster confirms, Rook would do too.
-    world.kube.declaration.confirmed = false;
-    world
-}
-
-/// OSDs of which the encrypted ones are to become plain, beside a Rook that runs, can be fenced, and would do the same: the
-/// CephCluster confirms it to both.
-pub fn beside_rook_that_migrates(kinds: [Kind; 3]) -> World {
-    let mut world = on_three_hosts(kinds);
-    world.kube.declaration.storage.all_nodes = true;
-    run_fenceable(&mut world);
-    world
-}
-
-fn run_fenceable(world: &mut World) {
-    if let Some(operator) = &mut world.kube.operator {
-        (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
-        "rook/ceph:v1.20.0".clone_into(&mut operator.image);
-    }
-    world.reconciling = true;
-}
-
-/// As `replicated`, beside a Rook that runs and knows no fence.
-pub fn beside_old_rook() -> World {
-    let mut world = replicated();
-    if let Some(operator) = &mut world.kube.operator {
-        (operator.replicas, operator.pods) = (1, 1);
-    }
-    world.kube.osd_budget = Some(OsdBudget { max_unavailable: 1, resource_version: "1".to_owned() });
-    world.reconciling = true;
     world
 }
 

@@ -3,10 +3,12 @@
 mod adopt;
 mod directory;
 mod disks;
+mod end;
 mod free;
 mod nodes;
 mod operator;
 mod record;
+mod strays;
 mod tolerate;
 mod vacant;
 
@@ -18,20 +20,19 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use crate::domain::act::Act;
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::inspection::RecordId;
 use crate::domain::ledger::{Door, Ledger, MAX_OPEN, Record};
 use crate::domain::next::{Halt, Next, Summary, Wait};
-use crate::domain::observation::{JobState, Observation};
+use crate::domain::observation::Observation;
 use crate::domain::osd::{CrushItem, Kind, Layout, NodeName, OsdId, Weight};
-use crate::domain::phase;
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
+use end::{end, only_quarantined_lack};
 use record::Begun;
+use strays::{calm_quarantined, lost_record, sweep_strays};
 
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -171,61 +172,6 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
     }
 }
 
-/// A mark of ours without a record: the ledger was lost.
-fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
-    let known = |id: &RecordId| ledger.records.values().any(|record| record.id == *id);
-    let stopped = seen.kube.daemons.values().find_map(|daemon| {
-        let id = daemon.stopped_by.as_ref().filter(|id| !known(id))?;
-        Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
-    });
-    let fence = || {
-        let known = [ledger.run.fence.as_deref(), ledger.run.last_fence.as_deref()];
-        let value = seen.kube.fence.as_deref().filter(|value| !known.contains(&Some(*value)))?;
-        let id = value.strip_prefix("osd-migrate-")?;
-        Some(Halt::LedgerLost { place: "the CephCluster".to_owned(), record: RecordId(id.to_owned()) })
-    };
-    stopped.or_else(fence)
-}
-
-/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin goes
-/// when it is up: it keeps the reweight of one that boots for the first time.
-fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    ledger.quarantined().find_map(|record| {
-        let slot = seen.ceph.slots.get(&record.osd)?;
-        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-        let noin = noin && slot.up;
-        (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
-    })
-}
-
-/// What was made for a record that is closed: a runner that was frozen made it after another one had closed the record. It is
-/// swept when its agent has ended. A kept Deployment goes only where the OSD's own is there and runs: else it is the last copy.
-fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let kube = &seen.kube;
-    // A fence that such a runner put up once more. One that is older can't come back: a later one changed the CephCluster.
-    let is_late = |value: &&String| {
-        ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
-    };
-    if let Some(value) = kube.fence.as_ref().filter(is_late) {
-        return Some(Next::Do(Act::Unfence { value: value.clone() }));
-    }
-    let is_stray = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
-    let jobs = kube.node_jobs.iter().filter(|job| is_stray(&job.record));
-    if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
-        let (osd, task, trouble) = (job.osd, job.task, job.trouble.clone());
-        return Some(Next::Wait(Wait::Agent { osd, task, job: job.name.clone(), trouble }));
-    }
-    let runs = |osd: &OsdId| {
-        kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
-    };
-    let of_jobs = jobs.map(|job| (job.osd, &job.record));
-    let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));
-    let of_kept = kube.kept.iter().map(|(osd, record)| (*osd, record));
-    let mut strays = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_stray(id));
-    let (osd, record) = strays.find(|(osd, record)| kube.kept.get(osd) != Some(*record) || runs(osd))?;
-    Some(Next::Do(Act::Sweep { osd, record: record.clone() }))
-}
-
 /// The first open record that can do something; else the first wait.
 fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let mut wait = None;
@@ -345,43 +291,6 @@ fn to_begin(osd: OsdId, node: &NodeName, policy: &Policy, ledger: &Ledger, seen:
             Gate::Open => gate,
             held @ (Gate::Shut(_) | Gate::Unknown(_)) => held,
         },
-    }
-}
-
-/// Every PG that is not clean was served by an OSD that was left alone past Stop and is down: waiting alone does not end
-/// that. One that serves, the old one or the new one, fills by itself.
-fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool {
-    let is_up = |record: &Record| seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.up);
-    let theirs: BTreeSet<_> = ledger
-        .quarantined()
-        .filter(|record| is_past_stop(record, seen) && !is_up(record))
-        .flat_map(|record| &record.pgs)
-        .collect();
-    let unclean = seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
-    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
-}
-
-/// It was to be stopped, and is not as it was before: stopped by us, or no longer the old OSD. One that was only meant to
-/// be stopped, or serves again, is not.
-fn is_past_stop(record: &Record, seen: &Observation) -> bool {
-    record.stop_intended_at.is_some() && !phase::facts(record, true, seen).before_stop()
-}
-
-/// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
-/// start it. The fence stays, too, where Rook would go on with a migration of its own; it goes with us.
-fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
-    let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
-    if past_stop {
-        return last;
-    }
-    let left = gate::left_to_rooks_migration(seen);
-    match (&ledger.run.fence, last) {
-        (Some(_), Next::Finished(summary)) if !left.is_empty() && !policy.leaves => {
-            Next::Finished(Summary { fenced_for: left, ..summary })
-        }
-        (Some(_), halt @ Next::Halt(_)) if !left.is_empty() && !policy.leaves => halt,
-        (Some(value), _) => step::take_down(value, ledger, seen),
-        (None, last) => operator::back(ledger, seen).unwrap_or(last),
     }
 }
 

@@ -67,7 +67,8 @@ fn beside_a_rook_that_runs_a_freeze() {
 
 #[test]
 fn beside_a_rook_that_would_migrate_too() {
-    explored(&both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 1)));
+    explored(&both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
+    explored(&of_one("beside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
 }
 
 #[test]
@@ -90,6 +91,7 @@ fn beside_a_rook_that_runs_wider_where_there_is_time() {
         explored(&beside("beside Rook", faults, (1, 1, 0)));
         explored(&beside("beside Rook", faults, (2, 0, 0)));
         explored(&beside("beside Rook", faults, (1, 0, 1)));
+        explored(&both_confirmed("beside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
         explored(&both_confirmed("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
         explored(&both_confirmed("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));
     }

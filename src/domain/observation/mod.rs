@@ -1,0 +1,20 @@
+//! One look at the world: plain data, complete for one decision, comparable and ordered.
+
+mod ceph;
+mod kube;
+
+pub use ceph::{Ceph, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
+pub use kube::{Daemon, JobState, Kube, Look, Node, NodeJob, Operator, Order, OrderKind, OsdBudget, Pod};
+
+use chrono::{DateTime, Utc};
+
+/// Everything a turn decides on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Observation {
+    /// When it was made, by the runner's clock.
+    pub at: DateTime<Utc>,
+    /// Ceph's side.
+    pub ceph: Ceph,
+    /// Kubernetes' side.
+    pub kube: Kube,
+}

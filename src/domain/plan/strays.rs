@@ -1,0 +1,64 @@
+//! What no open record is behind: marks of a lost ledger, what a runner that was frozen made too late, flags of OSDs that were
+//! left alone.
+
+use crate::domain::act::Act;
+use crate::domain::inspection::RecordId;
+use crate::domain::ledger::Ledger;
+use crate::domain::next::{Halt, Next, Wait};
+use crate::domain::observation::{JobState, Observation};
+use crate::domain::osd::OsdId;
+
+/// A mark of ours without a record: the ledger was lost.
+pub(super) fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
+    let known = |id: &RecordId| ledger.records.values().any(|record| record.id == *id);
+    let stopped = seen.kube.daemons.values().find_map(|daemon| {
+        let id = daemon.stopped_by.as_ref().filter(|id| !known(id))?;
+        Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
+    });
+    let fence = || {
+        let known = [ledger.run.fence.as_deref(), ledger.run.last_fence.as_deref()];
+        let value = seen.kube.fence.as_deref().filter(|value| !known.contains(&Some(*value)))?;
+        let id = value.strip_prefix("osd-migrate-")?;
+        Some(Halt::LedgerLost { place: "the CephCluster".to_owned(), record: RecordId(id.to_owned()) })
+    };
+    stopped.or_else(fence)
+}
+
+/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin goes
+/// when it is up: it keeps the reweight of one that boots for the first time.
+pub(super) fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    ledger.quarantined().find_map(|record| {
+        let slot = seen.ceph.slots.get(&record.osd)?;
+        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
+        let noin = noin && slot.up;
+        (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
+    })
+}
+
+/// What was made for a record that is closed: a runner that was frozen made it after another one had closed the record. It is
+/// swept when its agent has ended. A kept Deployment goes only where the OSD's own is there and runs: else it is the last copy.
+pub(super) fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let kube = &seen.kube;
+    // A fence that such a runner put up once more. One that is older can't come back: a later one changed the CephCluster.
+    let is_late = |value: &&String| {
+        ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
+    };
+    if let Some(value) = kube.fence.as_ref().filter(is_late) {
+        return Some(Next::Do(Act::Unfence { value: value.clone() }));
+    }
+    let is_stray = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
+    let jobs = kube.node_jobs.iter().filter(|job| is_stray(&job.record));
+    if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
+        let (osd, task, trouble) = (job.osd, job.task, job.trouble.clone());
+        return Some(Next::Wait(Wait::Agent { osd, task, job: job.name.clone(), trouble }));
+    }
+    let runs = |osd: &OsdId| {
+        kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
+    };
+    let of_jobs = jobs.map(|job| (job.osd, &job.record));
+    let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));
+    let of_kept = kube.kept.iter().map(|(osd, record)| (*osd, record));
+    let mut strays = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_stray(id));
+    let (osd, record) = strays.find(|(osd, record)| kube.kept.get(osd) != Some(*record) || runs(osd))?;
+    Some(Next::Do(Act::Sweep { osd, record: record.clone() }))
+}

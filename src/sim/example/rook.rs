@@ -1,0 +1,41 @@
+//! Beside a Rook that runs.
+
+use super::{Kind, World, on_three_hosts, replicated};
+use crate::domain::observation::OsdBudget;
+
+/// As `replicated`, beside a Rook that runs, can be fenced, and begins to reconcile when it likes.
+pub fn beside_rook() -> World {
+    let mut world = replicated();
+    run_fenceable(&mut world);
+    // Confirmed by a flag: what the CephCluster confirms, Rook would do too.
+    world.kube.declaration.confirmed = false;
+    world
+}
+
+/// OSDs of which the encrypted ones are to become plain, beside a Rook that runs, can be fenced, and would do the same: the
+/// CephCluster confirms it to both.
+pub fn beside_rook_that_migrates(kinds: [Kind; 3]) -> World {
+    let mut world = on_three_hosts(kinds);
+    world.kube.declaration.storage.all_nodes = true;
+    run_fenceable(&mut world);
+    world
+}
+
+fn run_fenceable(world: &mut World) {
+    if let Some(operator) = &mut world.kube.operator {
+        (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
+        "rook/ceph:v1.20.0".clone_into(&mut operator.image);
+    }
+    world.reconciling = true;
+}
+
+/// As `replicated`, beside a Rook that runs and knows no fence.
+pub fn beside_old_rook() -> World {
+    let mut world = replicated();
+    if let Some(operator) = &mut world.kube.operator {
+        (operator.replicas, operator.pods) = (1, 1);
+    }
+    world.kube.osd_budget = Some(OsdBudget { max_unavailable: 1, resource_version: "1".to_owned() });
+    world.reconciling = true;
+    world
+}
