@@ -91,7 +91,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
         }
         Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
         // Rook's cluster waits for a person.
-        Event::Finished(summary) if !summary.fenced_for.is_empty() => {
+        Event::Finished(summary) if !summary.kept_from_rook.is_empty() => {
             warning(MIGRATION_FINISHED, event.to_string())
         }
         Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(told.note, "osd.3 was left alone: the disk is gone");
         let end = announced(&Event::Finished(&Summary::default())).unwrap();
         assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
-        let fenced = Summary { fenced_for: [OsdId(3)].into(), ..Summary::default() };
+        let fenced = Summary { kept_from_rook: [OsdId(3)].into(), ..Summary::default() };
         assert_eq!(announced(&Event::Finished(&fenced)).unwrap().kind, EventType::Warning);
         assert_eq!(announced(&Event::Blind("no mon")), None);
         let said = |why| announced(&Event::Saved { osd: Some(OsdId(3)), why, ledger: &Ledger::default() });

@@ -113,7 +113,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             "cancelled: nothing is in flight, and nothing more is begun. To let runs begin again: osd-migrate resume",
         )?;
         left_alone(summary, f)?;
-        return stays_fenced(summary, f);
+        return kept_from_rook(summary, f);
     }
     if !summary.unconfirmed.is_empty() {
         let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
@@ -125,7 +125,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     f.write_str("finished: nothing is left to do")?;
     left_alone(summary, f)?;
-    stays_fenced(summary, f)?;
+    kept_from_rook(summary, f)?;
     for (node, problem) in &summary.problems {
         write!(f, "; node {node}: {problem}")?;
     }
@@ -144,16 +144,16 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-fn stays_fenced(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if summary.fenced_for.is_empty() {
+fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.kept_from_rook.is_empty() {
         return Ok(());
     }
-    let names: Vec<_> = summary.fenced_for.iter().map(ToString::to_string).collect();
+    let names: Vec<_> = summary.kept_from_rook.iter().map(ToString::to_string).collect();
     write!(
         f,
-        "; the CephCluster stays fenced: without the fence Rook would begin to migrate {} itself. Take \
+        "; Rook is still kept off the CephCluster: it would begin to migrate {} itself. Take \
          spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then start this Job once \
-         more: it takes the fence down",
+         more: it lets Rook go on",
         names.join(", ")
     )
 }

@@ -84,8 +84,8 @@ impl World {
             && self.kube.skipped < self.kube.cluster_revision()
     }
 
-    /// Which OSD Rook's own migration takes next: any that is up and differs in its encryption, while all data is in its place
-    /// (1.20.6, `startOSDMigration`: `waitForHealthyPGs`, then one of a Go map).
+    /// Which OSD Rook's own migration takes next: any that is up and encrypted, while all data is in its place (1.20.6,
+    /// `startOSDMigration`: `waitForHealthyPGs`, then one of a Go map; `migrateForEncryption`).
     fn rook_would_migrate(&self) -> Option<OsdId> {
         let confirmed = self.kube.declaration.confirmed && self.kube.fenceable_operator().is_some();
         let is_whole =
@@ -93,8 +93,7 @@ impl World {
         if !confirmed || !self.placements.keys().all(is_whole) {
             return None;
         }
-        let wanted = self.kube.declaration.storage.config.encrypted.unwrap_or(false);
-        let differs = |fsid: &OsdFsid| self.dmcrypt.contains_key(fsid) != wanted;
+        let differs = |fsid: &OsdFsid| self.dmcrypt.contains_key(fsid);
         let mut up = self.ceph.slots.iter().filter(|(_, slot)| slot.up);
         up.find(|(_, slot)| slot.fsid.is_some_and(|fsid| differs(&fsid))).map(|(osd, _)| *osd)
     }
@@ -114,9 +113,6 @@ impl World {
             disk.content =
                 Content::Bluestore { osd_fsid, whoami, cluster, finished: true, activatable: true };
             disk.proof = None;
-        }
-        if self.kube.declaration.storage.config.encrypted == Some(true) {
-            self.dmcrypt.insert(osd_fsid, true);
         }
         if let Some(fsid) = old {
             self.forget_store(fsid);

@@ -6,8 +6,8 @@ use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::ledger::Run;
-use crate::domain::observation::{Observation, Operator};
-use crate::domain::osd::OsdId;
+use crate::domain::observation::{Observation, Operator, Slot};
+use crate::domain::osd::{Kind, OsdId};
 
 /// Open where no operator runs.
 pub(super) fn is_away(seen: &Observation) -> Gate {
@@ -27,14 +27,20 @@ pub fn stays_fenced(seen: &Observation) -> bool {
     would_begin && !is_out(Guard::FenceStays)
 }
 
-/// OSDs that Rook, which runs, would migrate as soon as no fence is up: those that differ in store or encryption. (Of others it
-/// knows nothing: `pkg/operator/ceph/cluster/osd/migrate.go`.)
+/// OSDs that Rook would migrate as soon as nothing keeps it off, as the CephCluster confirms it: those that differ in store or
+/// encryption, and every encrypted one, which to Rook is to be plain: it asks the device sets of PVCs alone what is to be
+/// encrypted (1.20.6, `migrateForEncryption`).
 pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
-    if !stays_fenced(seen) {
+    if !seen.kube.declaration.confirmed {
         return BTreeSet::new();
     }
-    let differs = |class: &Class| matches!(class, Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack));
-    classify::classify(seen).into_iter().filter(|(_, class)| differs(class)).map(|(osd, _)| osd).collect()
+    let differs = |osd: OsdId, slot: &Slot| match classify::class_of(osd, slot, seen) {
+        Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack) => true,
+        Class::Conforming | Class::Legacy(_) | Class::Vacant | Class::Refused(_) => {
+            classify::made(osd, slot, seen).is_ok_and(|made| made.is_some_and(Kind::is_encrypted))
+        }
+    };
+    seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()
 }
 
 /// What the fence, which is up, comes to.

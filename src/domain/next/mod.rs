@@ -231,8 +231,8 @@ pub struct Summary {
     pub problems: Vec<(String, String)>,
     /// Nodes whose free disks are left to Rook, whose operator runs and makes OSDs of them itself.
     pub left_to_rook: BTreeSet<NodeName>,
-    /// OSDs that Rook would begin to migrate itself if our fence were taken down: it stays.
-    pub fenced_for: BTreeSet<OsdId>,
+    /// OSDs that Rook would begin to migrate itself if it were let go: our fence stays, or its operator at 0.
+    pub kept_from_rook: BTreeSet<OsdId>,
     /// Nodes whose disks could not be looked at again and again.
     pub unseen_nodes: BTreeSet<NodeName>,
 }

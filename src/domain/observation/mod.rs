@@ -1,10 +1,12 @@
 //! One look at the world: plain data, complete for one decision, comparable and ordered.
 
 mod ceph;
-mod kube;
+mod kubernetes;
 
 pub use ceph::{Ceph, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
-pub use kube::{Daemon, JobState, Kube, Look, Node, NodeJob, Operator, Order, OrderKind, OsdBudget, Pod};
+pub use kubernetes::{
+    Daemon, JobState, Kube, Look, Node, NodeJob, Operator, Order, OrderKind, OsdBudget, Pod,
+};
 
 use chrono::{DateTime, Utc};
 

@@ -7,6 +7,7 @@ use crate::domain::gate;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Next, Summary};
 use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
 use crate::domain::phase;
 use crate::domain::policy::Policy;
 use crate::domain::step;
@@ -31,19 +32,30 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
 }
 
 /// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
-/// start it. The fence stays, too, where Rook would go on with a migration of its own; it goes with us.
+/// start it.
 pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
     if past_stop {
         return last;
     }
-    let left = gate::left_to_rooks_migration(seen);
-    match (&ledger.run.fence, last) {
-        (Some(_), Next::Finished(summary)) if !left.is_empty() && !policy.leaves => {
-            Next::Finished(Summary { fenced_for: left, ..summary })
+    let left = rook_would_migrate(policy, ledger, seen);
+    match (last, &ledger.run.fence) {
+        (Next::Finished(summary), _) if !left.is_empty() => {
+            Next::Finished(Summary { kept_from_rook: left, ..summary })
         }
-        (Some(_), halt @ Next::Halt(_)) if !left.is_empty() && !policy.leaves => halt,
-        (Some(value), _) => step::take_down(value, ledger, seen),
-        (None, last) => operator::back(ledger, seen).unwrap_or(last),
+        (last, _) if !left.is_empty() => last,
+        (_, Some(value)) => step::take_down(value, ledger, seen),
+        (last, None) => operator::back(ledger, seen).unwrap_or(last),
+    }
+}
+
+/// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)
+pub(super) fn rook_would_migrate(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeSet<OsdId> {
+    let is_at_0 = ledger.run.operator.is_some() && seen.kube.running_operator().is_none();
+    let is_fenced = ledger.run.fence.is_some() && gate::stays_fenced(seen);
+    if (is_at_0 || is_fenced) && !policy.leaves {
+        gate::left_to_rooks_migration(seen)
+    } else {
+        BTreeSet::new()
     }
 }

@@ -30,7 +30,7 @@ use crate::domain::osd::{CrushItem, Kind, Layout, NodeName, OsdId, Weight};
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
-use end::{end, only_quarantined_lack};
+use end::{end, only_quarantined_lack, rook_would_migrate};
 use record::Begun;
 use strays::{calm_quarantined, lost_record, sweep_strays};
 
@@ -276,7 +276,8 @@ fn next_candidate(
                 let wait = Next::Wait(Wait::Gate { osd, reason });
                 let is_held = gate::held(policy, seen) != Gate::Open;
                 // A pause and a closed window may last: what is restored at the end is restored for them too.
-                return if is_held { operator::back(ledger, seen).unwrap_or(wait) } else { wait };
+                let goes_back = is_held && rook_would_migrate(policy, ledger, seen).is_empty();
+                return if goes_back { operator::back(ledger, seen).unwrap_or(wait) } else { wait };
             }
         }
     }

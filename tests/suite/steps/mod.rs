@@ -18,7 +18,7 @@ use osd_migrate::domain::inspection::{Content, NodeProblem, NodeTask, Proof};
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{JobState, Releases, SlotState};
-use osd_migrate::domain::osd::{ClusterFsid, Epoch, NodeName, OsdFsid, OsdId, PgId, Weight};
+use osd_migrate::domain::osd::{ClusterFsid, Epoch, Mode, NodeName, OsdFsid, OsdId, PgId, Weight};
 use osd_migrate::domain::plan;
 
 use crate::support::build::{

@@ -54,6 +54,9 @@ fn a_fence_that_was_taken_off_is_put_on_the_version_that_is_saved_and_heard_anew
     check!(later.plan(), Next::Save { why: Saving::Fence, ledger, .. } if ledger.run.fence_after == Some(9));
 }
 
+/// One that is as wanted.
+const ON_RAW: OsdId = OsdId(5);
+
 /// The CephCluster confirms to both.
 fn both_confirmed(world: World) -> World {
     beside(world, None).with(|w| {
@@ -92,9 +95,9 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     };
     let done = ended(World::new()).plan();
     let Next::Finished(summary) = &done else { panic!("{done:?}") };
-    assert!(!summary.fenced_for.is_empty());
+    assert!(!summary.kept_from_rook.is_empty());
     let said = Event::Finished(summary).to_string();
-    assert!(said.contains("stays fenced") && said.contains("spec.storage.migration.confirmation"), "{said}");
+    assert!(said.contains("kept off") && said.contains("spec.storage.migration.confirmation"), "{said}");
     // Nothing is left for Rook; the confirmation was taken out; we go.
     let cases: [fn(&mut World); 3] = [
         |w| w.seen.kube.declaration.storage = Storage::default(),
@@ -104,6 +107,15 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     for change in cases {
         check!(ended(World::new()).with(change).plan(), Next::Do(Act::Unfence { .. }));
     }
+    // As wanted, and to Rook not: it takes each encrypted OSD that is on no PVC for one that is to be plain.
+    let encrypted_one = |w: &mut World| {
+        w.seen.kube.declaration.storage = Storage::default();
+        w.slot(ON_RAW).dmcrypt_key = true;
+        w.slot(ON_RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(ON_RAW).mode = Some(Mode::Lvm);
+    };
+    let only_that = ended(World::new()).with(encrypted_one).plan();
+    check!(only_that, Next::Finished(summary) if summary.kept_from_rook == [ON_RAW].into());
 }
 
 #[test]
@@ -161,4 +173,11 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
         |generation| ended(generation).with(|w| w.seen.kube.osd_budget.as_mut().unwrap().max_unavailable = 1);
     check!(limited(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
     check!(limited(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
+    // It would begin with a migration of its own, in a pause too; unless we go.
+    let left = |w: &mut World| {
+        w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
+        w.seen.kube.declaration.storage = encrypted();
+    };
+    check!(ended(6).with(left).plan(), Next::Finished(summary) if !summary.kept_from_rook.is_empty());
+    check!(ended(6).with(left).with(|w| w.policy.leaves = true).plan(), Next::Do(Act::LimitDrains { .. }));
 }

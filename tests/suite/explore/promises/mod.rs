@@ -10,6 +10,7 @@ use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
+use osd_migrate::domain::observation::Slot;
 use osd_migrate::domain::osd::{CrushItem, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
@@ -135,8 +136,11 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
 fn rook_goes_on(state: &State) -> bool {
     let kube = &state.world.kube;
     let begins = kube.declaration.confirmed && kube.fenceable_operator().is_some() && !state.thaws;
-    let differs = |osd: &OsdId| matches!(class(&state.world, *osd), Class::Mismatched(_));
-    begins && state.world.ceph.slots.keys().any(differs)
+    let differs = |(osd, slot): (&OsdId, &Slot)| {
+        let encrypted = slot.fsid.is_some_and(|fsid| state.world.dmcrypt.contains_key(&fsid));
+        encrypted || matches!(class(&state.world, *osd), Class::Mismatched(_))
+    };
+    begins && state.world.ceph.slots.iter().any(differs)
 }
 
 fn domain_of(world: &World, osd: OsdId) -> Option<String> {
