@@ -1,0 +1,285 @@
+"""What docs/runbook.md says to type where no run may be used, typed on real Ceph: each command is taken from the page, its
+placeholders (osd.5, h1, NAME, DEV, FSID, WEIGHT ...) are filled in by what the page's own questions answer.
+
+Runs bring an OSD to a phase and are deleted there, as the page says. Each case ends with the cluster as it was before."""
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from . import faults
+from .bad_day import slot
+from .world import HERE, LAB
+
+DOCUMENTS = os.path.join(HERE, "..", "..")
+# Placeholders that must not be left in what is typed.
+OPEN = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|CLAIM)\b"
+# What a person has there: root on the nodes, Ceph's toolbox, the program. Not of the page: the lab has them otherwise.
+THERE = """set -e -o pipefail; cd {folder}; export KUBECONFIG={folder}/kubeconfig-by-hand
+ceph() {{ {lab} ceph "$@"; }}
+ssh() {{ {lab} on "$@"; }}
+sgdisk() {{ {lab} on {host} sgdisk "$@"; }}
+osd-migrate() {{ {binary} "$@"; }}
+"""
+
+
+def run(world):
+    world.up()
+    world.lab("write", "100")
+    world.adorn()
+    shutil.copy(os.path.join(world.folder(), "kubeconfig"), os.path.join(world.folder(), "kubeconfig-by-hand"))
+    typed(world, 0, commands("Before you type", "set-context"))
+    for case, osd in [(prepared, 5), (stopped, 0), (destroyed, 0), (destroyed, 1), (made_anew, 0), (gone, 1)]:
+        before, began = world.shape(), time.monotonic()
+        world.say(f"osd.{osd}, {case.__name__}")
+        case(world, osd)
+        world.lab("wait-clean", "200")
+        world.expect_nothing_left()
+        world.lab("verify")
+        assert world.shape() == before, f"the cluster changed its shape:\n{before}\n{world.shape()}"
+        world.say(f"osd.{osd}, {case.__name__}: as before, after {time.monotonic() - began:.0f} s")
+    assert set(world.stores().values()) == {"bluestore"}, world.stores()
+
+
+# ---- the page
+
+
+@functools.cache
+def read(name):
+    with open(os.path.join(DOCUMENTS, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def section(heading):
+    return re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", read("docs/runbook.md"), re.MULTILINE | re.DOTALL)[1]
+
+
+def commands(heading, *words, without=()):
+    """The commands in a section's indented blocks, in their order; where words are given those that have one of them."""
+    found, begun = [], []
+    for line in re.findall(r"^    (.*)$", section(heading), re.MULTILINE):
+        begun.append(line)
+        whole = "\n".join(begun)
+        if not line.endswith(("|", "\\")) and subprocess.run(["bash", "-n", "-c", whole], capture_output=True, check=False).returncode == 0:
+            found.append(whole)
+            begun = []
+    assert not begun, f"{heading}: no end of {begun}"
+    chosen = [one for one in found if (not words or any(word in one for word in words)) and not any(word in one for word in without)]
+    assert all(any(word in one for one in chosen) for word in words), f"{heading}: not all of {words} are in {found}"
+    return chosen
+
+
+def entry(phase, *verbs):
+    """The commands of a phase's entry that begin so."""
+    text = re.search(rf"^- \*\*`{phase}`\*\*(.*?)(?=^- |\Z)", section("Phase by phase"), re.MULTILINE | re.DOTALL)[1]
+    found = [one for one in re.findall("`([^`]+)`", " ".join(text.split())) if one.startswith(verbs)]
+    assert len(found) == len(verbs), f"{phase}: {found} instead of {verbs}"
+    return found
+
+
+def typed(world, osd, lines, code=0, **values):
+    """Types commands of the page one after the other in one shell, in which its functions are known; what they print."""
+    host = faults.host_of(osd)
+    values = {"5": osd, "h1": host, **{name: value for name, value in values.items() if value is not None}}
+    fill = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, values), key=len, reverse=True)))
+    filled = [fill.sub(lambda found: str(values[found[1]]), line) for line in lines]
+    for line in filled:
+        assert not re.search(OPEN, re.sub(r" # .*", "", line)), f"a placeholder is left: {line}"
+        print("    " + line.replace("\n", "\n      "), flush=True)
+    functions = commands("Before you type", "input() {", "hand() {") + [re.search(r"^ +(osd_migrate\(\) \{.*?^ +\})", read("README.md"), re.M | re.S)[1]]
+    there = THERE.format(folder=world.folder(), lab=LAB, host=host, binary=world.binary)
+    with open(os.path.join(world.folder(), "typed"), "w", encoding="utf-8") as file:
+        file.write("\n".join([there, *functions, *filled, ""]))
+    done = world.lab("net", "bash", "-c", 'exec bash < "$0"', file.name, check=False)  # as pasted: what reads on eats what comes next
+    assert (done.returncode == 0) == (code == 0), f"exit {done.returncode}:\n{filled}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class Hand:
+    """The pod in which `hand` types."""
+
+    def __init__(self, world, osd):
+        self.world, self.osd = world, osd
+
+    def __enter__(self):
+        typed(self.world, self.osd, commands("Before you type", "node=h1", '"osd-hand"', "kubectl wait"))
+
+    def __exit__(self, *_):
+        typed(self.world, self.osd, commands("Before you type", "delete pod osd-hand"))
+
+
+# ---- to a phase, by a run
+
+
+def put_aside(world, job, osd):
+    """The run is ended as the page says; what an agent of its does goes on."""
+    assert "true" in typed(world, osd, commands("First"), NAME=job)
+    world.until("the runner's pod to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
+
+
+def begin(world, osd):
+    return world.start(f"run-{len(world.jobs)}", faults.select(osd))
+
+
+def hold_destroyed(world, osd):
+    """Its slot is destroyed, its disk as it was: the agent that wipes it can't start, and its Job goes too."""
+    job = begin(world, osd)
+    faults.hold_before_rebuild(world, osd)
+    put_aside(world, job, osd)
+    world.kubectl("delete", "job", "-l", f"osd-migrate.io/osd={osd}")
+    faults.let_pods_go(world)
+    return stands(world, osd, state={"destroyed", "exists"})
+
+
+def stands(world, osd, state=None):
+    """What the page asks for to tell the phase, as expected; the values of its placeholders."""
+    answers = [documents(typed(world, osd, [question])) for question in commands("Where it stands")]
+    (record,), slots, deployments, reports = answers
+    assert [set(one["state"]) - {"noout", "noin"} for one in slots] == ([state] if state else []), slots
+    assert [(one["replicas"], one["mark"]) for one in deployments] == [(0, record["id"])], deployments
+    claims = record["claims"] + [claim for report in reports for claim in report["claims"]]
+    pairs = [(item["pg"], *pair) for item in record["upmaps"] for pair in item["mappings"]]
+    return {
+        "DEV": record["disk"][0], "OLD": record["old"], "CLAIM": claims[-1] if claims else None, "CLASS": record["class"], "WEIGHT": record["weight"],
+        "REWEIGHT": record["reweight"], "AFFINITY": record["affinity"], "PG FROM TO": " ".join(map(str, pairs[0])) if pairs else None,
+    }  # fmt: skip
+
+
+def documents(text):
+    """The JSON documents that stand one after the other."""
+    found, text = [], text.strip()
+    while text:
+        one, end = json.JSONDecoder().raw_decode(text)
+        found.append(one)
+        text = text[end:].strip()
+    return found
+
+
+# ---- what is typed
+
+
+def serves(world, osd, *words):
+    typed(world, osd, commands("Serve as before", *words))
+    world.until(f"osd.{osd} to be up", 90, lambda: faults.is_up(world, osd))
+
+
+def old_serves_again(world, osd):
+    """Its record is put away by a run that is cancelled."""
+    world.jobs.append(f"away-{len(world.jobs)}")
+    typed(world, osd, commands("Put the record away", "osd-migrate cancel", "create job"), NAME=world.jobs[-1])
+    assert world.wait_for(world.jobs[-1], 150) == ("Failed", 3), world.log(world.jobs[-1])
+    typed(world, osd, commands("Put the record away", "osd-migrate resume"))
+
+
+def give_back(world, osd, by, code=0, **values):
+    typed(world, osd, commands("Give the slot back", by, "ceph osd new"), code=code, **values)
+    assert ("destroyed" in slot(world, osd)["state"]) == (code != 0)
+
+
+def started(world, osd, values):
+    """A finished OSD that nothing starts."""
+    typed(world, osd, commands("Start what was made by hand", "delete deployment"))
+    typed(world, osd, commands("Put the record away", "--argjson"))
+    world.jobs.append(f"adopt-{len(world.jobs)}")
+    select, adopt, unselect = commands("Start what was made by hand", "kubectl patch", "osd_migrate adopt")
+    typed(world, osd, [select, adopt], adopt=world.jobs[-1], **values)
+    assert world.wait_for(world.jobs[-1], 200) == ("Complete", 0), world.log(world.jobs[-1])
+    typed(world, osd, [unselect])
+    world.until(f"osd.{osd} to be up", 90, lambda: faults.is_up(world, osd))
+    typed(world, osd, commands("Lift the flags"), **values)
+
+
+# ---- cases
+
+
+def stopped(world, osd):
+    """Its pod is kept from going by a finalizer, so the run waits for it: then the run goes first."""
+    pod = world.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
+    finalizers = lambda names: world.kubectl("patch", "pod", pod, "-p", json.dumps({"metadata": {"finalizers": names}}))  # noqa: E731
+    finalizers(["lab.local/held"])
+    job = begin(world, osd)
+    world.until(f"osd.{osd} to be stopped", 90, lambda: not faults.is_up(world, osd))
+    put_aside(world, job, osd)
+    finalizers(None)
+    stands(world, osd, state={"exists"})
+    serves(world, osd, "annotate", "scale")
+    old_serves_again(world, osd)
+
+
+def destroyed(world, osd):
+    """The old OSD is whole: BlueStore made by hand has its key in its data folder only; Filestore on its data partition."""
+    values, folder = hold_destroyed(world, osd), f"/var/lib/rook/osd{osd}"
+    with Hand(world, osd):
+        if fact(world, osd, "kind").startswith("filestore"):
+            folder = "/mnt"
+            world.lab("on", faults.host_of(osd), "mount", "-o", "ro,norecovery", fact(world, osd, "part"), folder)
+        else:
+            give_back(world, osd, "show-label", code=1, FSID=values["OLD"], **values)
+        give_back(world, osd, "ssh h1", FSID=values["OLD"], PATH=folder)
+    if folder == "/mnt":
+        world.lab("on", faults.host_of(osd), "umount", folder)
+        world.kubectl("delete", "deployment", f"rook-ceph-osd-{osd}", "--cascade=foreground")
+        serves(world, osd, "get configmap")
+    else:
+        serves(world, osd, "annotate", "scale")
+    old_serves_again(world, osd)
+
+
+def fact(world, osd, name):
+    with open(os.path.join(world.folder(), "osd", str(osd)), encoding="utf-8") as file:
+        return dict(line.split(maxsplit=1) for line in file.read().replace("=", " ").splitlines())[name]
+
+
+def made_anew(world, osd):
+    """First under another id, by mistake: that is undone."""
+    values, stray = hold_destroyed(world, osd), len(world.fsids())
+    wipe = commands("Make it anew", "set-group", "lvm zap", "raw list")
+    make = commands("Make it anew", "mons=", "printf", "auth get client", "raw prepare", "show-label")
+    with Hand(world, osd):
+        assert documents(typed(world, osd, wipe, **values))[-1] == {}
+        typed(world, osd, [line.replace(" --osd-id 5", "") for line in make], **values)
+        assert slot(world, stray), f"ceph-volume did not make osd.{stray}"
+        typed(world, osd, entry("Strayed", "ceph osd purge-new"), **{"6": stray})
+        typed(world, osd, wipe, **values)
+        label = documents(typed(world, osd, make, **values))[-1]
+    assert label == {"osd_uuid": slot(world, osd)["uuid"], "whoami": str(osd), "ready": "ready"}, label
+    started(world, osd, values)
+
+
+def prepared(world, osd):
+    """The runner is gone before its agent has finished. Then somebody purges the id, and somebody else removes its key."""
+    job = begin(world, osd)
+    agent = lambda: world.get("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild") or {"items": []}  # noqa: E731
+    phase = lambda: [pod["status"]["phase"] for pod in agent()["items"]]  # noqa: E731
+    world.until("its agent to run", 120, lambda: phase() == ["Running"], pause=0.1)
+    put_aside(world, job, osd)
+    world.until("its agent to end", 90, lambda: phase() == ["Succeeded"])
+    values = stands(world, osd, state={"exists", "new"})
+    world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
+    stands(world, osd)
+    typed(world, osd, entry("Purged", "ceph osd new", "ceph osd destroy"), **values)
+    typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
+    with Hand(world, osd):
+        give_back(world, osd, "show-label", FSID=values["CLAIM"], **values)
+        world.lab("ceph", "auth", "rm", f"osd.{osd}")
+        typed(world, osd, entry("Unauthed", "ceph osd destroy"))
+        give_back(world, osd, "show-label", FSID=values["CLAIM"], **values)
+    started(world, osd, values)
+    typed(world, osd, commands("Put the place back", "upmap"), **values)
+
+
+def gone(world, osd):
+    """An administrator purges it; the id and its place are put back by hand, a run does the rest."""
+    values, upmaps = hold_destroyed(world, osd), world.shape()["upmaps"]
+    world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
+    stands(world, osd)
+    typed(world, osd, entry("Gone", "ceph osd new", "ceph osd destroy"), **values)
+    typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
+    job = begin(world, osd)
+    assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    for item in upmaps:  # of others; without this place CRUSH maps other PGs otherwise, and the mons drop their upmaps
+        pairs = [str(pair[end]) for pair in item["mappings"] for end in ("from", "to")]
+        world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *pairs)
