@@ -7,6 +7,7 @@ from . import NAMESPACE
 PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 # Granted, and not to be seen in a log of this lab, or only with --full; each with its reason.
 UNSEEN = {
+    ("osd-migrate", "delete", "apps", "deployments"): "only where a Deployment's selector is not Rook's; the lab's all have Rook's",
     ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "asked for only where the admission plugin OwnerReferencesPermissionEnforcement is on",
 }
 ONLY_FULL = {
