@@ -120,7 +120,8 @@ fn give_back(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) ->
     let id = osd.0;
     write!(
         f,
-        "To give its slot back: ceph osd new {old} {id} -i <file with {key}>, then kubectl scale deployment rook-ceph-osd-{id} --replicas=1"
+        "To give its slot back: ceph osd new {old} {id} -i FILE, where FILE is {{\"cephx_secret\": \"KEY\"}} with {key}, never \
+         empty or null; then kubectl scale deployment rook-ceph-osd-{id} --replicas=1"
     )
 }
 

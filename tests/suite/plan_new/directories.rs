@@ -230,7 +230,8 @@ fn a_disk_that_is_taken_past_destroy_halts_with_the_way_back_and_the_data_whole(
     let text = halt.to_string();
     let old = example::fsid(OSD, 0);
     for part in [
-        format!("ceph osd new {old} 0 -i <file with the key in {PATH}/keyring on node h1>"),
+        format!("ceph osd new {old} 0 -i FILE"),
+        format!("{{\"cephx_secret\": \"KEY\"}} with the key in {PATH}/keyring on node h1"),
         "a signature of ext4".to_owned(),
         "/dev/disk/by-id/ata-disk-new of node h1".to_owned(),
         "--replicas=1".to_owned(),
