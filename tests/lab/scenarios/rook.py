@@ -38,7 +38,7 @@ class Rook:
         numbers = tuple(int(number) for number in version.split("."))
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
-        self.draining, self.drained = None, []
+        self.draining, self.drained, self.fences = None, [], set()
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
 
@@ -101,6 +101,7 @@ class Rook:
     def skip(self, cluster):
         """As `recorder.Event(cephCluster, ...)` does: about the object that was read."""
         meta = cluster["metadata"]
+        self.fences.add(meta["labels"][FENCE])
         now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{time.time_ns() % 10**9 // 1000:06}Z"
         regarding = {"apiVersion": cluster["apiVersion"], "kind": "CephCluster", "name": meta["name"], "namespace": NAMESPACE}
         event = {
