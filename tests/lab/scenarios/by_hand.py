@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 
-from . import faults
+from . import faults, rights
 from .bad_day import slot
 from .world import HERE, LAB
 
@@ -136,7 +136,7 @@ def hold_destroyed(world, osd):
 
 def stands(world, osd, state=None):
     """What the page asks for to tell the phase, as expected; the values of its placeholders."""
-    answers = [documents(typed(world, osd, [question])) for question in commands("Where it stands")]
+    answers = [list(rights.documents(typed(world, osd, [question]))) for question in commands("Where it stands")]
     (record,), slots, deployments, reports = answers
     assert [set(one["state"]) - {"noout", "noin"} for one in slots] == ([state] if state else []), slots
     assert [(one["replicas"], one["mark"]) for one in deployments] == [(0, record["id"])], deployments
@@ -146,16 +146,6 @@ def stands(world, osd, state=None):
         "DEV": record["disk"][0], "OLD": record["old"], "CLAIM": claims[-1] if claims else None, "CLASS": record["class"], "WEIGHT": record["weight"],
         "REWEIGHT": record["reweight"], "AFFINITY": record["affinity"], "PG FROM TO": " ".join(map(str, pairs[0])) if pairs else None,
     }  # fmt: skip
-
-
-def documents(text):
-    """The JSON documents that stand one after the other."""
-    found, text = [], text.strip()
-    while text:
-        one, end = json.JSONDecoder().raw_decode(text)
-        found.append(one)
-        text = text[end:].strip()
-    return found
 
 
 # ---- what is typed
@@ -239,12 +229,12 @@ def made_anew(world, osd):
     wipe = commands("Make it anew", "set-group", "lvm zap", "raw list")
     make = commands("Make it anew", "mons=", "printf", "auth get client", "raw prepare", "show-label")
     with Hand(world, osd):
-        assert documents(typed(world, osd, wipe, **values))[-1] == {}
+        assert list(rights.documents(typed(world, osd, wipe, **values)))[-1] == {}
         typed(world, osd, [line.replace(" --osd-id 5", "") for line in make], **values)
         assert slot(world, stray), f"ceph-volume did not make osd.{stray}"
         typed(world, osd, entry("Strayed", "ceph osd purge-new"), **{"6": stray})
         typed(world, osd, wipe, **values)
-        label = documents(typed(world, osd, make, **values))[-1]
+        label = list(rights.documents(typed(world, osd, make, **values)))[-1]
     assert label == {"osd_uuid": slot(world, osd)["uuid"], "whoami": str(osd), "ready": "ready"}, label
     started(world, osd, values)
 
