@@ -201,11 +201,11 @@ def stopped(world, osd):
 
 def destroyed(world, osd):
     """The old OSD is whole: BlueStore made by hand has its key in its data folder only; Filestore on its data partition."""
-    values, folder = hold_destroyed(world, osd), f"/var/lib/rook/osd{osd}"
+    values, folder, facts = hold_destroyed(world, osd), f"/var/lib/rook/osd{osd}", world.facts(osd)
     with Hand(world, osd):
-        if fact(world, osd, "kind").startswith("filestore"):
+        if facts["kind"].startswith("filestore"):
             folder = "/mnt"
-            world.lab("on", faults.host_of(osd), "mount", "-o", "ro,norecovery", fact(world, osd, "part"), folder)
+            world.lab("on", faults.host_of(osd), "mount", "-o", "ro,norecovery", facts["part"], folder)
         else:
             give_back(world, osd, "show-label", code=1, FSID=values["OLD"], **values)
         give_back(world, osd, "ssh h1", FSID=values["OLD"], PATH=folder)
@@ -216,11 +216,6 @@ def destroyed(world, osd):
     else:
         serves(world, osd, "annotate", "scale")
     old_serves_again(world, osd)
-
-
-def fact(world, osd, name):
-    with open(os.path.join(world.folder(), "osd", str(osd)), encoding="utf-8") as file:
-        return dict(line.split(maxsplit=1) for line in file.read().replace("=", " ").splitlines())[name]
 
 
 def made_anew(world, osd):

@@ -2,7 +2,6 @@
 for, objects compared afterwards. What lies beside an OSD stays as it is, byte for byte; what was a part of it is cleared.
 `make test` has the first bring-up; with --full all of them, on three releases and on a half-upgraded cluster, each in a cluster of
 some variety (variety.py)."""
-import os
 
 from . import variety
 from .new_osds import seconds
@@ -36,7 +35,7 @@ def bring_up(world, release, osd_release, kinds):
     layout = ",".join(f"{osd}={kind}" for osd, kind in enumerate(kinds))
     world.up(layout=layout, osds=len(kinds), release=release, osd_release=osd_release)
     world.storage(devicePathFilter=f"^/dev/disk/by-id/lab-{FREE}-")
-    osds = {osd: facts(world, osd) for osd in range(len(kinds))}
+    osds = {osd: world.facts(osd) for osd in range(len(kinds))}
     legacy = [osd for osd, kind in enumerate(kinds) if not kind.startswith("raw")]
     world.lab("write", "200")
     if world.full:
@@ -52,11 +51,6 @@ def bring_up(world, release, osd_release, kinds):
     if world.full:
         variety.stays_where_it_was_put(world, legacy)
     figures(world, osds, release, osd_release)
-
-
-def facts(world, osd):
-    with open(os.path.join(world.folder(), "osd", str(osd)), encoding="utf-8") as file:
-        return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
 
 
 def digests(world, osds):

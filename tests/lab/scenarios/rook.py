@@ -2,7 +2,6 @@
 is fenced, from 1.20 on. Its image is named, never pulled: what counts is that an operator runs. It does what Rook 1.20.6 was seen
 to do in a cluster of its own making, and what 1.14.3 has in the same places (`pkg/operator/ceph/cluster/osd`)."""
 import json
-import os
 import threading
 import time
 import uuid
@@ -188,8 +187,7 @@ class Rook:
         """A disk that is blank becomes an OSD, under a new id. Its slot is told of in any case: what Rook finds there is ours."""
         self.refilled += destroyed
         for osd in destroyed:
-            with open(os.path.join(self.world.folder(), "osd", str(osd)), encoding="utf-8") as file:
-                facts = dict(line.strip().split("=", 1) for line in file if "=" in line)
+            facts = self.world.facts(osd)
             blank = self.world.lab("on", facts["host"], "cmp", "-n", str(4 << 20), facts["disk"], "/dev/zero", check=False)
             if blank.returncode == 0:
                 self.world.lab("ceph", "osd", "new", str(uuid.uuid4()))

@@ -103,6 +103,11 @@ class World:
         """The lab's LAB_DIR."""
         return os.environ.get("LAB_DIR", os.path.join(HERE, "..", "..", ".lab"))
 
+    def facts(self, osd):
+        """What the lab noted when it made the OSD: host, kind, disk, part ... (`set_fact`)."""
+        with open(os.path.join(self.folder(), "osd", str(osd)), encoding="utf-8") as file:
+            return dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+
     def image(self, disk):
         """The file behind a disk."""
         return os.path.join(self.folder(), "img", f"{disk}.img")
