@@ -76,6 +76,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::OperatorScaled
             | Saving::OperatorBack
             | Saving::Unfenced
+            | Saving::Handed
             | Saving::Up
             | Saving::UpmapsLost
             | Saving::Upmaps

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::osd::OsdId;
-use crate::domain::policy::{Policy, Window};
+use crate::domain::policy::{self, Policy, Window};
 use crate::rehearse::fault;
 
 /// The words of confirmation (seed 001).
@@ -152,9 +152,22 @@ pub struct RunArgs {
     /// It reconciles no other cluster of its own meanwhile. Without it a run waits until a person did that.
     #[arg(long)]
     pub scale_operator: bool,
+    /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.
+    /// What Rook has not made within 10 minutes is made all the same.
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = HandBack::Render)]
+    pub hand_back: HandBack,
     /// How, whichever.
     #[command(flatten)]
     pub new: NewArgs,
+}
+
+/// Who makes the Deployment of an OSD that was made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HandBack {
+    /// osd-migrate, from the one that was there; Rook may be away.
+    Render,
+    /// Rook, of what it finds on the disk: nothing of the old Deployment is left.
+    Rook,
 }
 
 /// Arguments of `provision`, and of `run`, which makes new OSDs too.
@@ -209,6 +222,10 @@ impl RunArgs {
             select: set(&self.select),
             skip: set(&self.skip),
             scales_operator: self.scale_operator,
+            hand_back: match self.hand_back {
+                HandBack::Render => policy::HandBack::Rendered,
+                HandBack::Rook => policy::HandBack::ByRook,
+            },
             only_new: false,
             ..self.new.policy()
         }
@@ -238,6 +255,19 @@ mod tests {
         assert!(parse(CONFIRMATION).is_ok());
         assert!(parse("yes").is_err());
         assert!(parse("").is_err());
+    }
+
+    #[test]
+    fn who_makes_the_deployment_is_one_of_two() {
+        let parse = |words: &[&str]| Cli::try_parse_from(["osd-migrate", "run"].iter().chain(words));
+        let policy = |words: &[&str]| match parse(words).map(|cli| cli.command) {
+            Ok(Command::Run(args)) => Some(args.policy().hand_back),
+            Ok(_) | Err(_) => None,
+        };
+        assert_eq!(policy(&[]), Some(policy::HandBack::Rendered));
+        assert_eq!(policy(&["--hand-back", "rook"]), Some(policy::HandBack::ByRook));
+        assert_eq!(policy(&["--hand-back", "render"]), Some(policy::HandBack::Rendered));
+        assert_eq!(policy(&["--hand-back", "me"]), None);
     }
 
     #[test]

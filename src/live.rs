@@ -255,6 +255,9 @@ impl Cluster for Live {
                 self.tolerate(*osd, (deployment, resource_version), add, spare.as_ref()).await
             }
             Act::Restart { osd, record } => k8s.restart(*osd, record).await.map_err(kube_failure),
+            Act::DropDeployment { osd, record, deployment, resource_version } => {
+                k8s.drop_deployment(*osd, record, deployment, resource_version).await.map_err(kube_failure)
+            }
             Act::Deploy(deploy) => self.deploy(deploy).await,
             Act::Sweep { osd, record } => k8s.sweep(*osd, record).await.map_err(kube_failure),
             Act::Hush { osd, record, .. } => {
@@ -324,6 +327,7 @@ async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
         | Act::LimitDrains { .. }
         | Act::Stop { .. }
         | Act::Restart { .. }
+        | Act::DropDeployment { .. }
         | Act::Deploy(_)
         | Act::Look { .. }
         | Act::SweepLook { .. }

@@ -196,6 +196,7 @@ pub fn words(act: &Act) -> String {
             let pgs: Vec<_> = upmaps.iter().map(|upmap| upmap.pg.to_string()).collect();
             format!("{osd}: put back the upmaps of PGs {}", pgs.join(", "))
         }
+        Act::DropDeployment { osd, .. } => format!("{osd}: deleted its old Deployment, for Rook to make one"),
         Act::Deploy(deploy) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
         Act::Sweep { osd, .. } => format!("{osd}: swept what was made for its record"),
         Act::Look { request, .. } => {

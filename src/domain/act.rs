@@ -172,6 +172,18 @@ pub enum Act {
         /// As recorded.
         upmaps: Vec<Upmap>,
     },
+    /// Delete the Deployment of the old OSD, which is gone, so that Rook makes one: only while it is stopped for the record, nobody
+    /// wrote it since it was looked at, and its copy is kept.
+    DropDeployment {
+        /// The OSD.
+        osd: OsdId,
+        /// For which record.
+        record: RecordId,
+        /// uid of the Deployment expected.
+        deployment: String,
+        /// resourceVersion expected.
+        resource_version: String,
+    },
     /// Bring the Deployment back in Rook's present shape, starting `fsid`.
     Deploy(Deploy),
     /// Make the ConfigMap and the Job of a look at a node's disks; what is there already is success.

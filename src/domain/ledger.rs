@@ -189,6 +189,9 @@ pub struct Record {
     pub claims: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
+    /// Since when its Deployment is left to Rook to make.
+    #[serde(default)]
+    pub handed_at: Option<DateTime<Utc>>,
     /// Of one that goes to a free disk: the epoch in which it came up, and when that was seen first.
     #[serde(default)]
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,

@@ -40,6 +40,16 @@ pub struct Declaration {
     pub pg_healthy_regex: Option<String>,
 }
 
+/// Who makes the Deployment of an OSD that was made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HandBack {
+    /// We do, in Rook's present shape; Rook brings it into its own words later.
+    #[default]
+    Rendered,
+    /// Rook does, of the OSD that its prepare Job finds on the disk, where it runs and may be let go; else we do.
+    ByRook,
+}
+
 /// How to go about it: flags of `run` and `plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Policy {
@@ -55,6 +65,8 @@ pub struct Policy {
     pub only_new: bool,
     /// `--scale-operator`: an operator of Rook that knows no fence is scaled to 0 for as long as OSDs are migrated.
     pub scales_operator: bool,
+    /// `--hand-back`: who makes the Deployment of an OSD that was made anew.
+    pub hand_back: HandBack,
     /// `uninstall`: nothing is begun; what was changed for the duration is restored.
     pub leaves: bool,
     /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.

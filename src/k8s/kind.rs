@@ -184,9 +184,30 @@ where
         uid: &str,
         policy: PropagationPolicy,
     ) -> Result<(), K8sError> {
+        let it = Preconditions { resource_version: None, uid: Some(uid.to_owned()) };
+        self.delete_where(name, it, policy).await
+    }
+
+    /// The same, if nobody wrote it since this version either.
+    pub(super) async fn delete_unchanged(
+        &self,
+        name: &str,
+        (uid, version): (&str, &str),
+        policy: PropagationPolicy,
+    ) -> Result<(), K8sError> {
+        let it = Preconditions { resource_version: Some(version.to_owned()), uid: Some(uid.to_owned()) };
+        self.delete_where(name, it, policy).await
+    }
+
+    async fn delete_where(
+        &self,
+        name: &str,
+        it: Preconditions,
+        policy: PropagationPolicy,
+    ) -> Result<(), K8sError> {
         let params = DeleteParams {
             propagation_policy: Some(policy),
-            preconditions: Some(Preconditions { resource_version: None, uid: Some(uid.to_owned()) }),
+            preconditions: Some(it),
             ..DeleteParams::default()
         };
         match self.answer(self.call("delete", Some(name)), self.api.delete(name, &params)).await {

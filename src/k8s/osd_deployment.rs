@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, PropagationPolicy};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
@@ -91,12 +91,16 @@ impl K8s {
     /// Fails where the OSD is not at rest any more: stopped for this record, at 0 replicas, its pods gone. Asked right before
     /// its slot is destroyed: somebody may have started it since it was looked at.
     pub async fn expect_stopped(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
+        self.at_rest(osd, record).await.map(drop)
+    }
+
+    async fn at_rest(&self, osd: OsdId, record: &RecordId) -> Result<Found, K8sError> {
         let found = self.expect_deployment(osd).await?;
         let has_pods = self.has_osd_pods(osd).await?;
         let stopped_by = found.stopped_by().map(RecordId);
         let replicas = u32::try_from(found.replicas()).unwrap_or(u32::MAX);
         if expect::at_rest(stopped_by.as_ref(), replicas, has_pods, record) {
-            return Ok(());
+            return Ok(found);
         }
         Err(found
             .unexpected(format!("it is not stopped for record `{record}` any more, or its pod is there")))
@@ -134,6 +138,23 @@ impl K8s {
             None if found.replicas() > 0 => Ok(()),
             None => Err(found.unexpected("at 0 replicas, and not by us".to_owned())),
         }
+    }
+
+    /// Deletes the Deployment of an old OSD that is gone, so that Rook makes one: the very object that was looked at, stopped for
+    /// this record, its pods gone. Its copy must be kept: where Rook does not make one, it is made of that.
+    pub async fn drop_deployment(
+        &self,
+        osd: OsdId,
+        record: &RecordId,
+        uid: &str,
+        version: &str,
+    ) -> Result<(), K8sError> {
+        self.kept_deployment(osd, record).await?;
+        let found = self.at_rest(osd, record).await?;
+        found.expect_uid(uid)?;
+        found.expect_version(version)?;
+        let it = (uid, version);
+        self.osd_deployments().delete_unchanged(&found.name, it, PropagationPolicy::Background).await
     }
 
     /// Adds tolerations to an OSD's pods: one PUT of the very object that was looked at. There already is success.

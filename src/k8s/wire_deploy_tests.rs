@@ -7,6 +7,7 @@ use super::wire_tests::{
 };
 use super::*;
 use crate::domain::act::{Deploy, Fresh};
+use crate::domain::inspection::RecordId;
 use crate::domain::osd::{ClusterFsid, OsdId};
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
@@ -53,6 +54,39 @@ async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only
     assert_eq!(play(script, deploy).await.unwrap(), Deployed::Deleting);
     let script = vec![node(), on(FIND, 200, list(&[old])), on(KEPT, 404, refusal(404, "NotFound"))];
     assert!(matches!(play(script, deploy).await, Err(K8sError::NotFound(_))));
+}
+
+#[tokio::test]
+async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_kept() {
+    let drop =
+        async |k8s: &K8s| k8s.drop_deployment(OsdId(3), &RecordId("r1".to_owned()), "d-uid", "77").await;
+    let kept = |record: &str| {
+        json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": record}},
+            "data": {"deployment": deployment().to_string()}})
+    };
+    let pods = "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-osd&limit=500";
+    let find = |object: Value| on(FIND, 200, list(&[object]));
+    let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
+    let script = vec![
+        on(KEPT, 200, kept("r1")),
+        find(stopped_deployment()),
+        on(pods, 200, list(&[])),
+        on(delete, 200, stopped_deployment()).with(|body| {
+            assert_eq!(body["preconditions"], json!({"uid": "d-uid", "resourceVersion": "77"}));
+        }),
+    ];
+    play(script, drop).await.unwrap();
+    // Not kept for this record; started by somebody since; written by somebody since.
+    let mut changed = stopped_deployment();
+    changed["metadata"]["resourceVersion"] = json!("78");
+    for script in [
+        vec![on(KEPT, 200, kept("r2"))],
+        vec![on(KEPT, 200, kept("r1")), find(deployment()), on(pods, 200, list(&[]))],
+        vec![on(KEPT, 200, kept("r1")), find(changed), on(pods, 200, list(&[]))],
+    ] {
+        let result = play(script, drop).await;
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    }
 }
 
 const CREATE: &str = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";

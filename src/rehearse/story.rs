@@ -177,11 +177,10 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Unfenced
             | Saving::OperatorScaled
             | Saving::OperatorBack
+            | Saving::Handed
             | Saving::Closing,
             _,
-        ) => {
-            return None;
-        }
+        ) => return None,
         (Saving::Attempt { after: Some(after), .. }, _) => format!("{}: the agent failed: {after}", osd?),
         (Saving::Closed, _) => format!("{}: done", osd?),
         (Saving::Quarantine { why }, _) => format!("{} is left alone: {why}", osd?),
@@ -237,6 +236,7 @@ fn done(act: &Act) -> String {
         | Act::ScaleOperator { .. }
         | Act::LimitDrains { .. }
         | Act::Restart { .. }
+        | Act::DropDeployment { .. }
         | Act::Reclaim { .. }
         | Act::PurgeStray { .. }
         | Act::RestoreCrush { .. }
@@ -261,6 +261,7 @@ fn effect(effect: &Effect) -> Option<String> {
         Effect::Stopped(_)
         | Effect::Destroyed(..)
         | Effect::Deployed(..)
+        | Effect::Undeployed(_)
         | Effect::AgentMade(_)
         | Effect::Small(_)
         | Effect::Restarted(_)
@@ -311,7 +312,8 @@ fn waited(wait: &Wait) -> Waited {
         Wait::UnsafeToWipe { osd, reason } => {
             (format!("wipe {osd} {}", reason.word()), format!("with the wipe of {osd}: {reason}"), 0)
         }
-        Wait::AgentSilent { .. }
+        Wait::RookDeploys { .. }
+        | Wait::AgentSilent { .. }
         | Wait::AgentBusy { .. }
         | Wait::NotOurStop { .. }
         | Wait::OutByOthers { .. } => (wait.to_string(), format!("because {wait}"), 0),

@@ -62,6 +62,9 @@ impl World {
                 self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)
             }
             Act::RestoreUpmaps { osd, fsid, upmaps } => self.restore_upmaps(*osd, *fsid, upmaps, writes),
+            Act::DropDeployment { osd, record, deployment, resource_version } => {
+                self.drop_deployment(*osd, record, deployment, resource_version)
+            }
             Act::Deploy(deploy) => match &deploy.fresh {
                 Some(fresh) => self.deploy_fresh(deploy, fresh.replaces.as_ref()),
                 None => self.deploy(deploy),
@@ -105,6 +108,21 @@ impl World {
         }
         self.kube.kept.insert(osd, record.clone());
         Ok(vec![Effect::Small(osd)])
+    }
+
+    fn drop_deployment(&mut self, osd: OsdId, record: &RecordId, uid: &str, version: &str) -> Done {
+        if self.kube.kept.get(&osd) != Some(record) {
+            return refuse("its copy is not kept");
+        }
+        self.still_at_rest(osd, record)?;
+        let Some(daemon) = self.kube.daemons.get(&osd) else { return Ok(Vec::new()) };
+        if !expect::same_deployment(&daemon.uid, uid)
+            || !expect::unchanged_deployment(&daemon.resource_version, version)
+        {
+            return refuse("the Deployment changed since it was looked at");
+        }
+        self.kube.daemons.remove(&osd);
+        Ok(vec![Effect::Undeployed(osd)])
     }
 
     fn drop_agent(&mut self, job: &str, uid: &str) -> Done {

@@ -23,7 +23,7 @@ mod rook;
 pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
-pub use rook::{beside_old_rook, beside_rook, beside_rook_that_migrates};
+pub use rook::{beside_old_rook, beside_rook, beside_rook_that_hydrates, beside_rook_that_migrates};
 
 /// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
 pub const REWEIGHT: Weight = Weight(0xe666);

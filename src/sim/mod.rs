@@ -151,6 +151,8 @@ pub enum Effect {
     Claimed(OsdId, OsdFsid),
     /// The Deployment of an OSD was written in its new shape.
     Deployed(OsdId, OsdFsid),
+    /// The Deployment of an OSD was deleted.
+    Undeployed(OsdId),
     /// A node Job was made.
     AgentMade(OsdId),
     /// A Deployment was changed so that its pod is made anew.

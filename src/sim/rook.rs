@@ -5,7 +5,7 @@ use std::fmt;
 use super::World;
 use super::kube::after;
 use crate::domain::inspection::Content;
-use crate::domain::observation::Operator;
+use crate::domain::observation::{Operator, Slot, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId};
 
 /// What Rook does.
@@ -13,6 +13,8 @@ use crate::domain::osd::{OsdFsid, OsdId};
 pub enum Rook {
     /// Not fenced, it brings an OSD's Deployment to 1.
     Starts(OsdId),
+    /// Not fenced, it makes the Deployment of an OSD that its prepare Job finds on a disk, and that has none.
+    Hydrates(OsdId),
     /// Not fenced, it migrates an OSD itself, where the CephCluster confirms it and all PGs are clean.
     Migrates(OsdId),
     /// It reads a CephCluster with a fence, leaves it alone and says so.
@@ -23,6 +25,7 @@ impl fmt::Display for Rook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Starts(osd) => write!(f, "Rook brings the Deployment of {osd} to 1"),
+            Self::Hydrates(osd) => write!(f, "Rook finds {osd} on its disk and makes its Deployment"),
             Self::Migrates(osd) => write!(f, "Rook migrates {osd} itself"),
             Self::Skips => f.write_str("Rook leaves the fenced CephCluster alone"),
         }
@@ -39,6 +42,7 @@ impl World {
         if self.reconciling {
             let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
             found.extend(stopped.map(|(osd, _)| Rook::Starts(*osd)));
+            found.extend(self.undeployed().map(Rook::Hydrates));
             found.extend(self.rook_would_migrate().map(Rook::Migrates));
         }
         found
@@ -47,6 +51,7 @@ impl World {
     pub(super) fn rook_does(&mut self, what: Rook) {
         match what {
             Rook::Starts(osd) => self.scale_keeping_mark(osd, 1),
+            Rook::Hydrates(osd) => self.rook_deploys(osd),
             Rook::Migrates(osd) => self.rook_migrates(osd),
             Rook::Skips => self.rook_skips(),
         }
@@ -75,6 +80,26 @@ impl World {
     fn rook_skips(&mut self) {
         self.reconciling = false;
         self.kube.skipped = self.kube.cluster_revision();
+    }
+
+    /// OSDs of this cluster that are whole on a disk, whose slot is theirs and not destroyed, and that have no Deployment
+    /// (1.20.6: ids that `osd tree` shows as destroyed are left out).
+    fn undeployed(&self) -> impl Iterator<Item = OsdId> {
+        let is_found = |slot: &Slot| {
+            let disk = slot.fsid.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| &disk.content);
+            matches!(disk, Some(Content::Bluestore { finished: true, .. }))
+        };
+        let is_claimed = |slot: &Slot| slot.state != SlotState::Destroyed;
+        let bare = self.ceph.slots.iter().filter(|(osd, _)| !self.kube.daemons.contains_key(osd));
+        bare.filter(move |(_, slot)| is_claimed(slot) && is_found(slot)).map(|(osd, _)| *osd)
+    }
+
+    fn rook_deploys(&mut self, osd: OsdId) {
+        let fsid = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
+        let node = fsid.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| disk.node.clone());
+        if let Some(node) = node {
+            self.write_deployment(osd, fsid, &node, true);
+        }
     }
 
     /// Rook honours the fence that is up, and has not said so yet.

@@ -104,6 +104,7 @@ volumes:
 {{- with .skip }}{{ $args = concat $args (list "--skip" (join "," .)) }}{{ end -}}
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
+{{- if ne .handBack "render" }}{{ $args = concat $args (list "--hand-back" .handBack) }}{{ end -}}
 {{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
 {{- end -}}
 {{ toJson $args }}

@@ -85,6 +85,8 @@ pub enum Saving {
     Unfenced,
     /// The new OSD's fsid, before it is deployed.
     New,
+    /// Its Deployment is left to Rook to make, before the old one is deleted.
+    Handed,
     /// A new OSD is up.
     Up,
     /// Its place in CRUSH is gone, and its upmaps with it.
@@ -151,6 +153,7 @@ impl Saving {
             Self::FenceHeard => "fence-heard",
             Self::Unfenced => "unfenced",
             Self::New => "new",
+            Self::Handed => "handed",
             Self::Up => "up",
             Self::UpmapsLost => "upmaps-lost",
             Self::Upmaps => "upmaps",
@@ -197,6 +200,7 @@ impl fmt::Display for Saving {
             | Self::FenceHeard
             | Self::Unfenced
             | Self::New
+            | Self::Handed
             | Self::Up
             | Self::UpmapsLost
             | Self::Upmaps

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::domain::gate::Reason;
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId, Weight};
+use crate::domain::step::HYDRATE_MINUTES;
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +75,13 @@ pub enum Wait {
         /// why
         reason: Reason,
     },
+    /// Rook to make the Deployment of an OSD that was made anew.
+    RookDeploys {
+        /// which
+        osd: OsdId,
+        /// Rook's operator, namespace/name
+        operator: String,
+    },
     /// The new daemon to come up.
     Up {
         /// which
@@ -116,6 +124,7 @@ impl Wait {
             | Self::AgentBusy { .. }
             | Self::NotOurStop { .. }
             | Self::Down { .. }
+            | Self::RookDeploys { .. }
             | Self::Up { .. }
             | Self::OutByOthers { .. }
             | Self::ActiveClean { .. }
@@ -157,6 +166,11 @@ impl fmt::Display for Wait {
             Self::UnsafeToWipe { osd, reason } => {
                 write!(f, "{osd} is destroyed, its old data still there, not wiped: {reason}")
             }
+            Self::RookDeploys { osd, operator } => write!(
+                f,
+                "{osd} is made anew, and Rook's operator {operator} is to make its Deployment; if it has not within {HYDRATE_MINUTES} \
+                 minutes, it is made here"
+            ),
             Self::Up { osd, trouble } => {
                 write!(f, "{osd} starts")?;
                 because(f, trouble)

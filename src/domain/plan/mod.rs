@@ -176,7 +176,8 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
 fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let mut wait = None;
     for record in ledger.in_flight() {
-        let step = Step::of(record, ledger, is_wanted(policy, ledger, record, seen), seen);
+        let is_wanted = is_wanted(policy, ledger, record, seen);
+        let step = Step::of(record, ledger, is_wanted, policy.hand_back, seen);
         let next = match gate::held(policy, seen) {
             Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
                 Next::Wait(Wait::Gate { osd: record.osd, reason })

@@ -58,6 +58,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         attempt: Attempt { number, task: NodeTask::Inspect, failures: 0 },
         claims: BTreeSet::new(),
         new: None,
+        handed_at: None,
         up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
         lost_upmaps: None,

@@ -1,18 +1,21 @@
 //! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of `design.md` section 5.
 //!
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
-//! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone), `up` (from the new one to the closed record) and `upmaps`
+//! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone), `hand_back` (where Rook makes the
+//! Deployment), `up` (from the new one to the closed record) and `upmaps`
 //! (what a purge took besides the place).
 
 mod agents;
 pub mod bootstrap;
 mod directory;
 mod down;
+mod hand_back;
 mod up;
 mod upmaps;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
+pub use hand_back::HYDRATE_MINUTES;
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
 
@@ -25,6 +28,7 @@ use super::next::{Halt, Next, Saving, Wait};
 use super::observation::{Daemon, Observation, SlotState};
 use super::osd::OsdFsid;
 use super::phase::{self, DiskFact, Facts, Phase, SlotFact};
+use super::policy::HandBack;
 
 /// Everything that the next step of one record depends on.
 pub struct Step<'a> {
@@ -34,6 +38,8 @@ pub struct Step<'a> {
     pub ledger: &'a Ledger,
     /// The world.
     pub seen: &'a Observation,
+    /// Who makes its new Deployment.
+    pub hand_back: HandBack,
     /// What `phase::facts` made of them.
     pub facts: Facts,
     /// The phase that they show.
@@ -42,9 +48,15 @@ pub struct Step<'a> {
 
 impl<'a> Step<'a> {
     /// Looks at one record. `wanted`: confirmation, selection, class and target are as recorded.
-    pub fn of(record: &'a Record, ledger: &'a Ledger, wanted: bool, seen: &'a Observation) -> Self {
+    pub fn of(
+        record: &'a Record,
+        ledger: &'a Ledger,
+        wanted: bool,
+        hand_back: HandBack,
+        seen: &'a Observation,
+    ) -> Self {
         let facts = phase::facts(record, wanted, seen);
-        Self { record, ledger, seen, facts, phase: phase::phase(&facts) }
+        Self { record, ledger, seen, hand_back, facts, phase: phase::phase(&facts) }
     }
 
     /// The one thing to do.

@@ -37,6 +37,9 @@ impl Step<'_> {
         if let Some(next) = self.weigh() {
             return next;
         }
+        if let Some(next) = self.leave_to_rook() {
+            return next;
+        }
         let volume =
             phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref()?.volume.clone());
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref()) else {

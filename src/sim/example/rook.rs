@@ -12,6 +12,13 @@ pub fn beside_rook() -> World {
     world
 }
 
+/// The same, and the CephCluster lets Rook look at the disks of all nodes: what is whole on one and has no Deployment gets one.
+pub fn beside_rook_that_hydrates() -> World {
+    let mut world = beside_rook();
+    world.kube.declaration.storage.all_nodes = true;
+    world
+}
+
 /// OSDs of which the encrypted ones are to become plain, beside a Rook that runs, can be fenced, and would do the same: the
 /// CephCluster confirms it to both.
 pub fn beside_rook_that_migrates(kinds: [Kind; 3]) -> World {

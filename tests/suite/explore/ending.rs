@@ -189,6 +189,7 @@ fn is_for_others(wait: &Wait, state: &State) -> bool {
         Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
         | Wait::Down { .. }
+        | Wait::RookDeploys { .. }
         | Wait::Up { .. }
         | Wait::ActiveClean { .. }
         | Wait::FreshView => orphaned || gone,

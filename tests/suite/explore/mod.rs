@@ -256,13 +256,14 @@ fn wider_where_there_is_time() {
 
 /// The same promises, asked of one change of a world by whoever changes it: not of what a runner decided.
 pub(crate) fn broken_promise(
-    before: &World,
+    (before, after): (&World, &World),
     ledger: &osd_migrate::domain::ledger::Ledger,
     effects: &[osd_migrate::sim::Effect],
-    after: &World,
+    by_flag: bool,
 ) -> Option<String> {
     let state = |world: &World| state::State {
         ledger: ledger.clone(),
+        by_flag,
         ..state::State::new(world.clone(), state::Budget { faults: 0, freezes: 0, leaps: 0 })
     };
     let done = state::Done { effects: effects.to_vec(), ..state::Done::default() };

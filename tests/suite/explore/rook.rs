@@ -1,7 +1,7 @@
 //! Beside a Rook that runs: it starts what it finds stopped, whenever it likes, until it has seen the fence and said so.
 
 use osd_migrate::domain::guard::Guard;
-use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::policy::{HandBack, Policy};
 use osd_migrate::sim::example::Kind;
 use osd_migrate::sim::{Happening, World, example};
 
@@ -14,6 +14,12 @@ fn confirmed_by_flag() -> Policy {
 
 pub(super) fn beside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     Search { policy: confirmed_by_flag, ..Search::new(name, example::beside_rook, menu, left) }
+}
+
+/// Rook makes the Deployments.
+pub(super) fn handed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    let policy = || Policy { hand_back: HandBack::ByRook, ..confirmed_by_flag() };
+    Search { policy, ..Search::new(name, example::beside_rook_that_hydrates, menu, left) }
 }
 
 /// The CephCluster confirms Rook's own migration too, of two OSDs.
@@ -63,6 +69,21 @@ fn beside_a_rook_that_runs_a_fault() {
 fn beside_a_rook_that_runs_a_freeze() {
     explored(&beside("beside Rook", nothing, (0, 1, 0)));
     explored(&Search { freezes_late: true, ..beside("beside Rook, frozen late", nothing, (0, 1, 0)) });
+}
+
+#[test]
+fn rook_makes_the_deployments_leaps_in_time() {
+    explored(&handed("handed to Rook, leaps", nothing, (0, 0, 2)));
+}
+
+#[test]
+fn rook_makes_the_deployments_a_fault() {
+    explored(&handed("handed to Rook, a fault", faults, (1, 0, 0)));
+}
+
+#[test]
+fn rook_makes_the_deployments_a_freeze() {
+    explored(&handed("handed to Rook, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]

@@ -244,6 +244,7 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
         record.milestones.clear();
         record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
         record.barred_since = record.barred_since.map(|at| passed(now, at));
+        record.handed_at = record.handed_at.map(|at| passed(now, at));
         // Less than a minute is one with none: a deadline of seconds is passed by the first minute.
         record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
         if let Some(quarantine) = &mut record.quarantine {

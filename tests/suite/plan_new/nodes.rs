@@ -134,11 +134,11 @@ fn an_id_that_was_given_to_another_meanwhile_is_left_to_them_and_the_disk_gets_t
 fn an_osd_that_nothing_starts_is_started_before_free_disks_are_taken_and_not_while_rook_is_at_work() {
     let mut world = example::adopt();
     world.add_disk("disk-new", "h1", 6 << 30);
-    world.happen(&Happening::OperatorUp);
+    world.happen(&Happening::Around(Around::RookPrepares, true));
     let mut run = Run::of(world);
     run.policy.only_new = true;
     run.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
-    run.world.happen(&Happening::OperatorDown);
+    run.world.happen(&Happening::Around(Around::RookPrepares, false));
     let Next::Do(Act::Adopt(deploy)) = run.next() else { panic!("{:?}", run.next()) };
     assert_eq!((deploy.osd, deploy.fsid), (OsdId(0), example::fsid(OsdId(0), 0)), "and not the old disk's");
     assert_eq!(run.finished(), []);

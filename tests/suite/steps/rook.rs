@@ -1,6 +1,7 @@
 //! Beside a Rook that runs and can be fenced.
 
 use osd_migrate::domain::observation::OsdBudget;
+use osd_migrate::domain::policy::HandBack;
 use osd_migrate::domain::storage::Storage;
 use osd_migrate::report::Event;
 
@@ -130,6 +131,83 @@ fn new_osds_are_left_to_a_rook_that_runs() {
     // Who asks for them alone means ours.
     let only_new = done.with(|w| w.policy.only_new = true);
     check!(only_new.plan(), Next::Save { why: Saving::Node { .. }, .. });
+}
+
+/// An OSD that was made anew, its fsid saved, beside a Rook that was heard and is to make its Deployment.
+fn left_to_rook() -> World {
+    beside(World::prepared(OSD).fenced(OSD).keep(OSD).saved("new"), None).with(|w| {
+        w.policy.hand_back = HandBack::ByRook;
+        w.seen.kube.declaration.storage.all_nodes = true;
+        w.ledger.run.fence_heard = true;
+    })
+}
+
+fn renders(world: &World) -> bool {
+    matches!(world.plan(), Next::Do(Act::Deploy(_)))
+}
+
+#[test]
+fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
+    let handed = left_to_rook().saved("handed");
+    assert_eq!(handed.ledger.records[&OSD].handed_at, Some(handed.seen.at));
+    let (uid, version) =
+        (handed.seen.kube.daemons[&OSD].uid.clone(), handed.seen.kube.daemons[&OSD].resource_version.clone());
+    check!(
+        handed.plan(),
+        Next::Do(Act::DropDeployment { osd: OSD, deployment, resource_version, .. })
+            if *deployment == uid && *resource_version == version
+    );
+    let gone = handed.with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+    check!(gone.plan(), Next::Do(Act::Unfence { .. }));
+    let unfenced = gone.with(|w| w.seen.kube.fence = None).saved("unfenced");
+    check!(unfenced.plan(), Next::Wait(Wait::RookDeploys { osd: OSD, .. }));
+    // Rook's: it is waited for as for one of ours.
+    let theirs = unfenced.with(|w| {
+        let made = World::deployed(OSD).seen.kube.daemons.remove(&OSD).unwrap();
+        w.seen.kube.daemons.insert(OSD, made);
+    });
+    check!(theirs.plan(), Next::Wait(Wait::Up { osd: OSD, .. }));
+}
+
+#[test]
+fn what_rook_does_not_make_in_time_is_rendered_behind_the_fence() {
+    let waits = left_to_rook().saved("handed").with(|w| {
+        w.seen.kube.daemons.remove(&OSD);
+        (w.ledger.run.fence, w.seen.kube.fence) = (None, None);
+    });
+    let waits_on = |minutes| waits.clone().minutes_later(minutes);
+    check!(waits_on(9).plan(), Next::Wait(Wait::RookDeploys { .. }));
+    check!(waits_on(10).plan(), Next::Save { why: Saving::Fence, .. });
+    let fenced = waits_on(10).with(|w| {
+        (w.ledger.run.fence, w.seen.kube.fence) = (Some("x".to_owned()), Some("x".to_owned()));
+    });
+    assert!(renders(&fenced), "{:?}", fenced.plan());
+}
+
+#[test]
+fn only_a_rook_that_can_be_let_go_and_looks_at_the_node_is_left_anything() {
+    let cases: [fn(&mut World); 7] = [
+        |w| w.policy.hand_back = HandBack::Rendered,
+        |w| w.seen.kube.operator.as_mut().unwrap().honours_fence = false,
+        |w| {
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            (operator.replicas, operator.pods) = (0, 0);
+        },
+        // It would begin a migration of its own.
+        |w| w.seen.kube.declaration.confirmed = true,
+        |w| w.seen.kube.declaration.storage.all_nodes = false,
+        // Somebody else is at it.
+        |w| w.daemon(OSD).replicas = 1,
+        |w| w.daemon(OSD).stopped_by = None,
+    ];
+    for (n, change) in cases.into_iter().enumerate() {
+        let world = left_to_rook().with(change);
+        assert!(renders(&world), "{n}: {:?}", world.plan());
+        // Also once the old one is gone.
+        let gone =
+            left_to_rook().saved("handed").with(change).with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+        assert!(n > 4 || renders(&gone), "{n}: {:?}", gone.plan());
+    }
 }
 
 /// An older Rook runs, and the owner lets us scale it.

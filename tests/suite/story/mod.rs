@@ -7,6 +7,7 @@ mod directories;
 mod freeze;
 mod new_osds;
 mod play;
+mod rook;
 
 use std::collections::BTreeMap;
 

@@ -49,6 +49,7 @@ pub(crate) fn six() -> World {
 pub(crate) type Ended = Option<Result<End, RunError>>;
 
 pub(crate) struct Play {
+    policy: Policy,
     pub(crate) sim: Rc<RefCell<Sim>>,
     /// What the audience was told.
     pub(crate) log: Rc<RefCell<Vec<String>>>,
@@ -80,22 +81,28 @@ impl Play {
     }
 
     pub(crate) fn over(world: World, seed: u64) -> Self {
+        Self::with_policy(world, Policy::default(), seed)
+    }
+
+    pub(crate) fn with_policy(world: World, policy: Policy, seed: u64) -> Self {
+        let by_flag = policy.confirmed;
         let mut sim = Sim::new(world, seed);
         sim.schedule.rate = 4 << 30; // what is waited for is the same, with fewer turns
-        sim.set_witness(Rc::new(|before, effects, sim| {
+        sim.set_witness(Rc::new(move |before, effects, sim| {
             if effects.is_empty() {
                 return;
             }
             let ledger = sim.ledger().unwrap();
-            if let Some(broken) = broken_promise(before, &ledger, effects, &sim.world) {
+            if let Some(broken) = broken_promise((before, &sim.world), &ledger, effects, by_flag) {
                 panic!("{broken}");
             }
         }));
-        Self::of(sim)
+        Self { policy, ..Self::of(sim) }
     }
 
     pub(crate) fn of(sim: Sim) -> Self {
-        Self { sim: Rc::new(RefCell::new(sim)), log: Rc::new(RefCell::new(Vec::new())) }
+        let (sim, log) = (Rc::new(RefCell::new(sim)), Rc::new(RefCell::new(Vec::new())));
+        Self { policy: Policy::default(), sim, log }
     }
 
     pub(crate) fn finished() -> Ended {
@@ -111,7 +118,8 @@ impl Play {
             clock: runner.clone(),
             audience: Log(Rc::clone(&self.log)),
         };
-        Running { runner, future: Box::pin(async move { ports.run(&Policy::default()).await }) }
+        let policy = self.policy.clone();
+        Running { runner, future: Box::pin(async move { ports.run(&policy).await }) }
     }
 
     /// A run that is killed where the watch stops it.

@@ -45,6 +45,21 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
         .or_else(|| has_room(world, record))
 }
 
+/// P6: the Deployment that goes is the one that we stopped, of an OSD that is made anew, and can be made again.
+pub(super) fn undeployed(before: &State, osd: OsdId) -> Option<Broken> {
+    let kube = &before.world.kube;
+    let record = before.ledger.records.get(&osd).filter(|record| record.new.is_some());
+    let Some(record) = record else {
+        return Some(format!("P5: the Deployment of {osd} was deleted, which is not known to be made anew"));
+    };
+    let is_ours = kube.daemons.get(&osd).is_some_and(|daemon| {
+        daemon.stopped_by.as_ref() == Some(&record.id) && daemon.replicas == 0 && daemon.pods.is_empty()
+    });
+    let is_kept = kube.kept.get(&osd) == Some(&record.id);
+    (!is_ours || !is_kept)
+        .then(|| format!("P6: the Deployment of {osd} was deleted, which is not ours to delete"))
+}
+
 /// P2: what Ceph's `ok-to-stop` is about.
 pub(super) fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
     world.placements.iter().filter(|(id, _)| maps_to(world, id, osd)).find_map(|(id, placement)| {

@@ -126,6 +126,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                 "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
             })
         }
+        Effect::Undeployed(osd) => in_place::undeployed(before, *osd),
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentMade(_) | Effect::Small(_) => None,
     }

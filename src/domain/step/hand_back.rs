@@ -1,0 +1,57 @@
+//! The Deployment of an OSD that was made anew, left to Rook to make: its prepare Job finds the OSD on the disk (1.20,
+//! "re-hydration"). See `docs/adr/0020-hand-back-by-rook.md`.
+
+use super::{Step, take_down};
+use crate::domain::act::Act;
+use crate::domain::gate;
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::policy::HandBack;
+use crate::domain::provision;
+
+/// How long Rook may take. A reconcile took one to two minutes, and one was under way (1.20.6, three hosts); meanwhile the OSD
+/// is down, and its data lacks a copy.
+pub const HYDRATE_MINUTES: i64 = 10;
+
+impl Step<'_> {
+    /// What is next where Rook is to make the Deployment: the old one goes, then the fence, then Rook has its time. None where it
+    /// is rendered.
+    pub(super) fn leave_to_rook(&self) -> Option<Next> {
+        let operator = self.seen.kube.fenceable_operator().filter(|_| self.is_left_to_rook())?;
+        let (osd, record) = (self.record.osd, self.record);
+        let Some(since) = record.handed_at else {
+            let at = self.seen.at;
+            return Some(self.save(Saving::Handed, |record| record.handed_at = Some(at)));
+        };
+        if (self.seen.at - since).num_minutes() >= HYDRATE_MINUTES {
+            return None;
+        }
+        if let Some(daemon) = self.seen.kube.daemons.get(&osd) {
+            return Some(self.fenced(Act::DropDeployment {
+                osd,
+                record: record.id.clone(),
+                deployment: daemon.uid.clone(),
+                resource_version: daemon.resource_version.clone(),
+            }));
+        }
+        Some(match self.our_fence() {
+            Some(value) => take_down(value, self.ledger, self.seen),
+            None => Next::Wait(Wait::RookDeploys { osd, operator: operator.name.clone() }),
+        })
+    }
+
+    /// Rook may go on now without harm, looks at the node's disks, and nobody else is at the old Deployment.
+    fn is_left_to_rook(&self) -> bool {
+        let (osd, record) = (self.record.osd, self.record);
+        let is_alone = || !self.ledger.in_flight().any(|other| other.osd != osd);
+        let is_at_rest = || {
+            let daemon = self.seen.kube.daemons.get(&osd);
+            daemon.is_none_or(|daemon| self.facts.stopped && daemon.replicas == 0 && daemon.pods.is_empty())
+        };
+        self.hand_back == HandBack::ByRook
+            && !record.is_new()
+            && !gate::stays_fenced(self.seen)
+            && is_alone()
+            && is_at_rest()
+            && provision::is_declared(&record.node, self.seen)
+    }
+}

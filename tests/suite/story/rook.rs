@@ -1,0 +1,61 @@
+//! Rook runs beside us, and makes the Deployments of what was made anew.
+
+use std::rc::Rc;
+
+use chrono::TimeDelta;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::policy::{HandBack, Policy};
+use osd_migrate::run::End;
+use osd_migrate::sim::{Happening, example};
+
+use super::play::{BY_HAND, Play, assert_no_leftovers, count, ends};
+
+fn play() -> Play {
+    let policy = Policy { confirmed: true, hand_back: HandBack::ByRook, ..Policy::default() };
+    Play::with_policy(example::beside_rook_that_hydrates(), policy, 1)
+}
+
+fn made_by_us(play: &Play) -> (usize, usize) {
+    let dropped = count(play, |act| matches!(act, Act::DropDeployment { osd: BY_HAND, .. }));
+    (dropped, count(play, |act| matches!(act, Act::Deploy(_))))
+}
+
+fn assert_migrated(play: &Play) {
+    assert!(matches!(play.run(), Some(Ok(End::Finished(_)))), "{:?}", play.log.borrow());
+    let sim = play.sim.borrow();
+    for (osd, end) in ends(&sim) {
+        assert_eq!(
+            (end.is_new, end.class, end.flags),
+            (osd == BY_HAND, Class::Conforming, (true, true, false, false)),
+            "{osd}"
+        );
+    }
+    assert_no_leftovers(&sim);
+}
+
+#[test]
+fn rook_makes_the_deployment_that_it_is_left_and_we_make_none() {
+    let play = play();
+    assert_migrated(&play);
+    assert_eq!(made_by_us(&play), (1, 0));
+    let log = play.log.borrow();
+    let at = |what: &str| log.iter().position(|line| line == what);
+    let order: Vec<_> = ["save new", "save handed", "do drop-deployment", "do unfence"].map(at).into();
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{log:?}");
+}
+
+#[test]
+fn an_operator_that_ends_meanwhile_is_not_waited_for() {
+    let play = play();
+    play.sim.borrow_mut().add_fault(Rc::new(|world, _| {
+        let is_left = !world.kube.daemons.contains_key(&BY_HAND) && world.kube.fence.is_none();
+        if is_left && world.kube.running_operator().is_some() {
+            return vec![(TimeDelta::zero(), Happening::OperatorDown)];
+        }
+        Vec::new()
+    }));
+    assert_migrated(&play);
+    assert_eq!(made_by_us(&play), (1, 1));
+}
