@@ -1,6 +1,6 @@
 """Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
 over what was made; the runner is killed in between. Legacy OSDs make its reconciles fail, which it tries again at once, and
-an OSD that is down counts as a drain for it. Where the CephCluster confirms to both, the fence stays for the whole run. An older
+an OSD that is down counts as a drain for it. Asked to, it leaves Rook the Deployment to make. Where the CephCluster confirms to both, the fence stays for the whole run. An older
 one: it is scaled to 0, and back in the end."""
 import json
 
@@ -10,14 +10,15 @@ CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 
 
 def run(world):
-    world.up(layout="0=bluestore-dev,1=filestore-part,4=bluestore-dev,5=bluestore-dev", manifests=False)
+    world.up(layout="0=bluestore-dev,1=filestore-part,3=bluestore-dev,4=bluestore-dev,5=bluestore-dev", manifests=False)
     world.lab("write", "100")
     world.adorn()
     chart.helm(world, "install", values=["run.scaleOperator=true", CONFIRMED])
-    for osd in [0, 1, 4, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
+    for osd in [0, 1, 3, 4, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
         world.kubectl("label", "deployment", f"rook-ceph-osd-{osd}", f"{rook.HOST}=h{osd % 3 + 1}")
     before, fsids = world.shape(), world.fsids()
     fenced(world, before, fsids)
+    handed(world, before, fsids)
     both(world, before, fsids)
     scaled(world, before, fsids)
 
@@ -53,9 +54,24 @@ def fenced(world, before, fsids):
     ended(world, operator, [0])
     assert operator.drained, "Rook did not take the OSD that is down for a drain"
     assert operator.failures and "activate init container" in operator.failures[-1], operator.failures[-1:]
-    world.expect_migrated(before, fsids, [0], {osd: world.stores()[osd] for osd in (1, 4, 5)})
+    world.expect_migrated(before, fsids, [0], {osd: world.stores()[osd] for osd in (1, 3, 4, 5)})
     reconciles = f"{operator.skipped} reconciles skipped, {operator.done} done, {len(operator.failures)} of them failed"
     world.say(f"fenced: {reconciles}; nothing of ours was disturbed")
+
+
+def handed(world, before, fsids):
+    """Rook makes the Deployment of what it finds on the disk; the runner is killed while it is waited for."""
+    operator = taken_over(world, "1.20.1")
+    job = world.start("handed", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3", "--hand-back", "rook"])
+    world.until("osd.3 to be left to Rook", 300, lambda: "handed" in milestones(world, 3))
+    end_runner(world, job)
+    assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
+    ended(world, operator, [3])
+    assert operator.hydrated == [3], operator.hydrated
+    revision = world.get("deployment", "rook-ceph-osd-3")["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+    assert revision == "1", f"it was restarted: revision {revision}"
+    world.expect_migrated(before, fsids, [0, 3], {osd: world.stores()[osd] for osd in (1, 4, 5)})
+    world.say("handed back: Rook made the Deployment, and never had to change it")
 
 
 def scaled(world, before, fsids):
@@ -63,13 +79,13 @@ def scaled(world, before, fsids):
     replicas = lambda: world.get("deployment", "rook-ceph-operator")["spec"]["replicas"]  # noqa: E731
     limit = lambda: world.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]  # noqa: E731
     job = world.start("scaled")
-    world.until("osd.5 to be stopped", 120, lambda: any(w == "stop" for w, _ in world.records().get(5, {"milestones": []})["milestones"]))
+    world.until("osd.5 to be stopped", 120, lambda: "stop" in milestones(world, 5))
     assert (replicas(), limit()) == (0, 0), (replicas(), limit())
     assert "is kept at 0" in world.command("status"), world.command("status")
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     assert (replicas(), limit()) == (1, 1), (replicas(), limit())
     ended(world, operator, [5])
-    world.expect_migrated(before, fsids, [0, 1, 4, 5])
+    world.expect_migrated(before, fsids, [0, 1, 3, 4, 5])
     world.say(f"scaled to 0 and back: {operator.done} reconciles done; nothing of ours was disturbed")
 
 
@@ -87,8 +103,12 @@ def both(world, before, fsids):
     patch = '{"spec": {"storage": {"migration": null, "store": {"updateStore": null}}}}'
     world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", patch)
     ended(world, operator, [1, 4])
-    world.expect_migrated(before, fsids, [0, 1, 4], {5: world.stores()[5]})
+    world.expect_migrated(before, fsids, [0, 1, 3, 4], {5: world.stores()[5]})
     world.say(f"confirmed to both: one fence for two OSDs, {operator.done} reconciles done; nothing of ours was disturbed")
+
+
+def milestones(world, osd):
+    return [word for word, _ in world.records().get(osd, {"milestones": []})["milestones"]]
 
 
 def end_runner(world, job):

@@ -2,11 +2,14 @@
 is fenced, from 1.20 on. Its image is named, never pulled: what counts is that an operator runs. It does what Rook 1.20.6 was seen
 to do in a cluster of its own making, and what 1.14.3 has in the same places (`pkg/operator/ceph/cluster/osd`)."""
 import json
+import os
 import threading
 import time
 import uuid
 
 from . import NAMESPACE
+
+SHAPE = os.path.join(os.path.dirname(__file__), "..", "manifests", "osd-raw.yaml")
 
 FENCE = "ceph.rook.io/do-not-reconcile"
 APP = {"app": "rook-ceph-operator"}
@@ -37,6 +40,7 @@ class Rook:
         numbers = tuple(int(number) for number in version.split("."))
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
+        self.hydrated = []
         self.draining, self.drained, self.fences = None, [], set()
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
@@ -128,6 +132,7 @@ class Rook:
         self.pause(DELAY)
         self.prepare()
         self.refill([slot["osd"] for slot in slots if "destroyed" in slot["state"]])
+        self.hydrate([slot for slot in slots if "destroyed" not in slot["state"] and f"rook-ceph-osd-{slot['osd']}" not in found])
         self.touch()
         whys = self.update(found)
         if whys:
@@ -191,6 +196,41 @@ class Rook:
             blank = self.world.lab("on", facts["host"], "cmp", "-n", str(4 << 20), facts["disk"], "/dev/zero", check=False)
             if blank.returncode == 0:
                 self.world.lab("ceph", "osd", "new", str(uuid.uuid4()))
+
+    def hydrate(self, bare):
+        """What its Jobs find whole on a disk, and that has no Deployment, gets one. (They list all disks; here the one that the lab
+        noted is looked at.)"""
+        for slot in bare:
+            facts = self.world.facts(slot["osd"])
+            disk = facts["disk"]
+            shown = self.world.lab("on", facts["host"], "ceph-bluestore-tool", "show-label", "--dev", disk, check=False)
+            label = json.loads(shown.stdout)[disk] if shown.returncode == 0 else {}
+            if (label.get("whoami"), label.get("osd_uuid")) == (str(slot["osd"]), slot["uuid"]):
+                self.deploy(slot["osd"], label, facts)
+                self.hydrated.append(slot["osd"])
+
+    def deploy(self, osd, label, facts):
+        """In the shape that the lab's own OSDs have, which is Rook's."""
+        cluster = self.world.get("cephcluster", "rook-ceph")
+        values = {
+            "ID": str(osd),
+            "HOST": facts["host"],
+            "UUID": label["osd_uuid"],
+            "FSID": label["ceph_fsid"],
+            "IMAGE": cluster["spec"]["cephVersion"]["image"],
+            "VERSION": label["ceph_version_when_created"].split()[2] if "ceph_version_when_created" in label else "16.2.15",
+            "OWNER": cluster["metadata"]["uid"],
+            "BLOCK": facts["disk"],
+            "DB_ENV": "",
+            "ACTIVATE_DB": "",
+        }
+        with open(SHAPE, encoding="utf-8") as file:
+            text = file.read()
+        for name, value in values.items():
+            text = text.replace(f"@{name}@", value)
+        made = json.loads(self.world.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=text))
+        made["spec"]["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
+        self.world.kubectl("create", "-f", "-", stdin=json.dumps(made))
 
     def update(self, names):
         """All of one host at a time, whatever may be down together by `ok-to-stop`. What it could not do."""
