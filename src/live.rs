@@ -137,9 +137,8 @@ impl Live {
             request: &request,
             image,
             data_dir,
-            host_network: declaration.host_network,
+            declaration: &declaration,
             bootstrap_key: &Key::new(key.expose()),
-            placement: &declaration.storage.placement.tolerations,
             own: &own,
         };
         self.k8s.create_agent(&agent).await.map_err(kube_failure)
@@ -148,7 +147,7 @@ impl Live {
     async fn look_at_disks(&self, request: &LookRequest, image: &str, data_dir: &str) -> Result<(), Failure> {
         let (_, declaration) = self.declared()?;
         let own = self.runner()?;
-        let look = LookJob { request, image, data_dir, host_network: declaration.host_network, own: &own };
+        let look = LookJob { request, image, data_dir, declaration: &declaration, own: &own };
         self.k8s.create_look(&look).await.map_err(kube_failure)
     }
 

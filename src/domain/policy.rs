@@ -7,7 +7,7 @@ use std::str::FromStr;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
 use super::osd::{ObjectStore, OsdId};
-use super::storage::Storage;
+use super::storage::{Resources, Storage};
 
 /// What the CephCluster declares, as far as it matters here. Parsed from the untyped object, any version since v1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,6 +32,8 @@ pub struct Declaration {
     pub removes_out_osds: bool,
     /// `spec.network.provider` is `host`
     pub host_network: bool,
+    /// `spec.resources.prepareosd`: what Rook gives each container of its Jobs that prepare OSDs.
+    pub prepare_resources: Resources,
     /// What `spec.storage` and `spec.placement` say of new OSDs.
     pub storage: Storage,
     /// `spec.disruptionManagement.pgHealthyRegex`: with it Rook decides which PG states are healthy. It is read, and not

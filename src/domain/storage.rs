@@ -22,6 +22,15 @@ pub struct Storage {
     pub placement: Placement,
 }
 
+/// What a container asks for and may take, by resource (`cpu`, `memory`), in Kubernetes' own words for quantities.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Resources {
+    /// `requests`
+    pub requests: BTreeMap<String, String>,
+    /// `limits`
+    pub limits: BTreeMap<String, String>,
+}
+
 /// One of `spec.storage.nodes`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StorageNode {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::osd::OsdId;
-use crate::domain::storage::Toleration;
+use crate::domain::policy::Declaration;
 
 use super::agent_pod::owner;
 use super::mon_access::Key;
@@ -26,12 +26,10 @@ pub struct Agent<'a> {
     pub image: &'a str,
     /// The host folder `dataDirHostPath`.
     pub data_dir: &'a str,
-    /// The cluster's daemons are on the host's network.
-    pub host_network: bool,
+    /// What the CephCluster says of the pods that prepare OSDs.
+    pub declaration: &'a Declaration,
     /// Key of `client.bootstrap-osd`.
     pub bootstrap_key: &'a Key,
-    /// What OSDs are placed with, for one that has no Deployment yet.
-    pub placement: &'a [Toleration],
     /// The runner's own pod.
     pub own: &'a Own,
 }
@@ -43,7 +41,8 @@ impl K8s {
     /// read or delete Secrets; and what a runner that was frozen in between makes after the sweep does not live.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
-        let &Agent { request, image, data_dir, host_network, placement, own, .. } = agent;
+        let &Agent { request, image, data_dir, declaration, own, .. } = agent;
+        let placement = &declaration.storage.placement.tolerations;
         let osd_pod = self.osd_pod_template(request.osd, &request.node, placement).await?;
         let report = self.make_report(&name, report(request)).await?;
         let uid = report.metadata.uid.unwrap_or_default();
@@ -53,7 +52,7 @@ impl K8s {
             request,
             image,
             data_dir,
-            host_network,
+            declaration,
             own,
             osd_pod: &osd_pod,
             report_uid: &uid,

@@ -1,10 +1,12 @@
 //! The Job in which an agent runs on a node: the same for agents of a record and for looks. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::domain::osd::NodeName;
+use crate::domain::policy::Declaration;
+use crate::domain::storage::Resources;
 use crate::node::{PARENT, ROOK};
 
 use super::whoami::Own;
@@ -23,8 +25,9 @@ pub(super) struct AgentPod<'a> {
     pub(super) image: &'a str,
     /// The host's `dataDirHostPath`.
     pub(super) data_dir: &'a str,
-    /// The cluster's daemons are on the host's network, so that is where the mons are reached.
-    pub(super) host_network: bool,
+    /// Whether the cluster's daemons are on the host's network, where the mons are reached then, and what Rook gives the containers
+    /// of its own Jobs: a quota of the namespace may ask for it.
+    pub(super) declaration: &'a Declaration,
     /// The runner's own pod: its image holds the agent.
     pub(super) own: &'a Own,
     /// Pod spec whose tolerations, priority class and pull secrets let it onto that node.
@@ -99,6 +102,8 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     secrets.extend(theirs.iter().filter_map(|s| s.get("name")?.as_str()).map(str::to_owned));
     secrets.sort();
     secrets.dedup();
+    let host_network = pod.declaration.host_network;
+    let resources = resources(&pod.declaration.prepare_resources);
     let mut spec = json!({
         "restartPolicy": "Never",
         // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.
@@ -108,11 +113,11 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
         "tolerations": of_osd("tolerations").unwrap_or_else(|| json!([])),
         "serviceAccountName": SERVICE_ACCOUNT,
         "enableServiceLinks": false,
-        "hostNetwork": pod.host_network,
-        "dnsPolicy": if pod.host_network { "ClusterFirstWithHostNet" } else { "ClusterFirst" },
+        "hostNetwork": host_network,
+        "dnsPolicy": if host_network { "ClusterFirstWithHostNet" } else { "ClusterFirst" },
         "imagePullSecrets": secrets.into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
-        "initContainers": [install(&pod.own.image)],
-        "containers": [agent(pod)],
+        "initContainers": [install(&pod.own.image, &resources)],
+        "containers": [agent(pod, &resources)],
         "volumes": volumes(pod),
     });
     if let (Some(class), Some(spec)) = (of_osd("priorityClassName"), spec.as_object_mut()) {
@@ -121,12 +126,25 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     spec
 }
 
+/// What the namespace's quota may ask for, in every container as in Rook's own Jobs (pkg/operator/ceph/cluster/osd/provision_spec.go,
+/// `applyResourcesToAllContainers`). Its limits; but nothing is reserved: a kubelet turns away what does not fit, and on a full
+/// node an agent is to run all the same. (What is not requested by name would be as much as its limit.)
+fn resources(declared: &Resources) -> Value {
+    let names: BTreeSet<&String> = declared.requests.keys().chain(declared.limits.keys()).collect();
+    if names.is_empty() {
+        return json!({});
+    }
+    let requests: BTreeMap<&String, &str> = names.into_iter().map(|name| (name, "0")).collect();
+    json!({"requests": requests, "limits": declared.limits})
+}
+
 /// Copies our binary to where the container of Ceph's image finds it.
-fn install(image: &str) -> Value {
+fn install(image: &str, resources: &Value) -> Value {
     json!({
         "name": "install",
         "image": image,
         "command": ["/usr/local/bin/osd-migrate", "node", "install", "/opt/osd-migrate"],
+        "resources": resources,
         "volumeMounts": [{"name": "program", "mountPath": "/opt/osd-migrate"}],
         "securityContext": {
             "allowPrivilegeEscalation": false,
@@ -137,7 +155,7 @@ fn install(image: &str) -> Value {
     })
 }
 
-fn agent(pod: &AgentPod<'_>) -> Value {
+fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
     let (variable, ask) = &pod.ask;
     // Mounts are not passed on to the host: what the agent mounts to prove an OSD ends with it.
     let mut mounts = vec![
@@ -171,6 +189,7 @@ fn agent(pod: &AgentPod<'_>) -> Value {
             {"name": "DM_DISABLE_UDEV", "value": "1"},
             {"name": "CEPH_VOLUME_SKIP_RESTORECON", "value": "1"},
         ],
+        "resources": resources,
         "securityContext": {"privileged": true, "runAsUser": 0},
         "volumeMounts": mounts,
     })

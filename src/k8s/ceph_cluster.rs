@@ -161,6 +161,7 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         removes_out_osds: yes("/removeOSDsIfOutAndSafeToRemove"),
         // Before Rook 1.1 `hostNetwork: true` said it.
         host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
+        prepare_resources: storage::resources(spec.pointer("/resources/prepareosd")),
         storage: storage::declared(&spec),
         pg_healthy_regex: (!regex.is_empty()).then_some(regex),
     })
@@ -169,6 +170,7 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::storage::Resources;
 
     fn cluster(spec: &Value) -> DynamicObject {
         serde_json::from_value(json!({
@@ -194,6 +196,17 @@ mod tests {
         assert_eq!(found.api_version, "ceph.rook.io/v1");
         assert!(!found.confirmed && !found.external && !found.host_network);
         assert_eq!(found.pg_healthy_regex, None);
+        assert_eq!(found.prepare_resources, Resources::default());
+    }
+
+    #[test]
+    fn what_rook_gives_its_prepare_jobs_is_read_as_numbers_and_as_text() {
+        let resources = json!({"prepareosd": {"requests": {"cpu": "500m"}, "limits": {"cpu": 2, "memory": "1Gi"}}, "osd": {}});
+        let found = declared(&json!({"dataDirHostPath": "/r", "resources": resources})).prepare_resources;
+        let text =
+            |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        assert_eq!(found.requests, text(&[("cpu", "500m")]));
+        assert_eq!(found.limits, text(&[("cpu", "2"), ("memory", "1Gi")]));
     }
 
     #[test]

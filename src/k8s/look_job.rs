@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::domain::inventory::{LookReport, LookRequest};
 use crate::domain::observation::{JobState, Look};
 use crate::domain::osd::NodeName;
+use crate::domain::policy::Declaration;
 
 use super::agent::{there_already, typed};
 use super::agent_pod::{self, AgentPod};
@@ -29,8 +30,8 @@ pub struct LookJob<'a> {
     pub image: &'a str,
     /// The host folder `dataDirHostPath`.
     pub data_dir: &'a str,
-    /// The cluster's daemons are on the host's network.
-    pub host_network: bool,
+    /// What the CephCluster says of the pods that prepare OSDs.
+    pub declaration: &'a Declaration,
     /// The runner's own pod.
     pub own: &'a Own,
 }
@@ -68,12 +69,12 @@ fn report(request: &LookRequest) -> Value {
 
 /// The Job. It tolerates every taint: whether new OSDs may come to this node is decided of what it sees, not by its start.
 fn build(look: &LookJob<'_>, report_uid: &str) -> Value {
-    let &LookJob { request, image, data_dir, host_network, own } = look;
+    let &LookJob { request, image, data_dir, declaration, own } = look;
     let pod = AgentPod {
         node: &request.node,
         image,
         data_dir,
-        host_network,
+        declaration,
         own,
         osd_pod: &json!({"tolerations": [{"operator": "Exists"}]}),
         report: &look_name(request),

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::super::node_job::tests::own;
+use super::super::node_job::tests::{declaration, own};
 use super::*;
 
 pub(crate) fn request() -> LookRequest {
@@ -16,7 +16,7 @@ pub(crate) fn request() -> LookRequest {
 fn built() -> Value {
     let (request, own) = (request(), own());
     let (image, data_dir) = ("ceph:16.2.15", "/var/lib/rook/");
-    build(&LookJob { request: &request, image, data_dir, host_network: true, own: &own }, "map")
+    build(&LookJob { request: &request, image, data_dir, declaration: &declaration(), own: &own }, "map")
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::domain::inspection::{Directory, NodeReport, NodeRequest, NodeTask, RecordId};
 use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::osd::OsdId;
+use crate::domain::policy::Declaration;
 
 use super::agent_pod::{self, AgentPod, Parent};
 use super::job_state::{self, JobFacts, PodFacts};
@@ -28,8 +29,8 @@ pub(super) struct Blueprint<'a> {
     pub(super) image: &'a str,
     /// The host's `dataDirHostPath`.
     pub(super) data_dir: &'a str,
-    /// The cluster's daemons are on the host's network, so that is where the mons are reached.
-    pub(super) host_network: bool,
+    /// What the CephCluster says of the pods that prepare OSDs.
+    pub(super) declaration: &'a Declaration,
     /// The runner's own pod: its image holds the agent.
     pub(super) own: &'a Own,
     /// Pod spec of the OSD's Deployment: what lets its pods onto that node lets ours.
@@ -40,7 +41,7 @@ pub(super) struct Blueprint<'a> {
 
 /// The node Job. Its name carries the saved attempt, so that making it twice is `AlreadyExists`.
 pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
-    let &Blueprint { request, image, data_dir, host_network, own, osd_pod, report_uid } = blueprint;
+    let &Blueprint { request, image, data_dir, declaration, own, osd_pod, report_uid } = blueprint;
     let name = job_name(request);
     let directory = request.directory.as_ref().and_then(Directory::parent_and_name);
     let parent = directory.map(|(path, _)| Parent { path, read_only: request.task != NodeTask::Clear });
@@ -48,7 +49,7 @@ pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
         node: &request.node,
         image,
         data_dir,
-        host_network,
+        declaration,
         own,
         osd_pod,
         report: &name,

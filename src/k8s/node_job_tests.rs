@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
+use crate::domain::storage::Resources;
 
 use super::*;
 
@@ -36,11 +37,19 @@ pub(crate) fn own() -> Own {
     }
 }
 
+pub(crate) fn declaration() -> Declaration {
+    Declaration { host_network: true, ..crate::k8s::render_osd::tests::declaration() }
+}
+
 fn built() -> Value {
     built_of(&request())
 }
 
 fn built_of(request: &NodeRequest) -> Value {
+    built_by(request, &declaration())
+}
+
+fn built_by(request: &NodeRequest, declaration: &Declaration) -> Value {
     let osd_pod = json!({"tolerations": [{"key": "storage", "operator": "Exists"}],
         "priorityClassName": "system-node-critical", "imagePullSecrets": [{"name": "ceph-pull"}, {"name": "pull"}]});
     let own = own();
@@ -48,11 +57,26 @@ fn built_of(request: &NodeRequest) -> Value {
         request,
         image: "ceph:16.2.15",
         data_dir: "/var/lib/rook/",
-        host_network: true,
+        declaration,
         own: &own,
         osd_pod: &osd_pod,
         report_uid: "report",
     })
+}
+
+#[test]
+fn a_quota_finds_what_it_asks_for_and_a_full_node_nothing_that_keeps_the_agent_out() {
+    let quantities =
+        |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let prepare_resources =
+        Resources { requests: quantities(&[("cpu", "500m")]), limits: quantities(&[("memory", "1Gi")]) };
+    let job = built_by(&request(), &Declaration { prepare_resources, ..declaration() });
+    for container in ["initContainers", "containers"] {
+        let resources = job.pointer(&format!("/spec/template/spec/{container}/0/resources"));
+        let expected = json!({"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "1Gi"}});
+        assert_eq!(resources, Some(&expected), "{container}");
+    }
+    assert_eq!(built().pointer("/spec/template/spec/containers/0/resources"), Some(&json!({})));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, ObjectStore, Weight};
-use crate::domain::storage::Storage;
+use crate::domain::storage::{Resources, Storage};
 
 use super::super::daemon;
 use super::*;
@@ -40,6 +40,7 @@ pub(crate) fn declaration() -> Declaration {
         external: false,
         removes_out_osds: false,
         host_network: false,
+        prepare_resources: Resources::default(),
         storage: Storage::default(),
         pg_healthy_regex: None,
     }

@@ -74,10 +74,8 @@ async fn a_kept_copy_and_a_report_made_too_late_are_taken_back() {
         k8s.load().await.unwrap();
         let (request, own, key) = (node_job::tests::request(), node_job::tests::own(), Key::new("AQ=="));
         let (request, own, bootstrap_key) = (&request, &own, &key);
-        let (image, data_dir, host_network) = ("ceph:16", "/var/lib/rook", false);
-        let placement = &[];
-        k8s.create_agent(&Agent { request, image, data_dir, host_network, bootstrap_key, placement, own })
-            .await
+        let (image, data_dir, declaration) = ("ceph:16", "/var/lib/rook", &render_osd::tests::declaration());
+        k8s.create_agent(&Agent { request, image, data_dir, declaration, bootstrap_key, own }).await
     };
     let report = "osd-migrate-rebuild-12-r12-a7-2";
     // Neither Secret nor Job.

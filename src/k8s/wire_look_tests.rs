@@ -20,7 +20,8 @@ fn map() -> Value {
 async fn look(k8s: &K8s) -> Result<(), K8sError> {
     let (request, own) = (look_job::tests::request(), node_job::tests::own());
     let (request, own) = (&request, &own);
-    k8s.create_look(&LookJob { request, image: "ceph:16", data_dir: "/r", host_network: false, own }).await
+    let declaration = &render_osd::tests::declaration();
+    k8s.create_look(&LookJob { request, image: "ceph:16", data_dir: "/r", declaration, own }).await
 }
 
 #[tokio::test]

@@ -296,9 +296,8 @@ async fn an_agent_gets_report_key_and_job_in_this_order() {
         request: &request,
         image: "ceph:16",
         data_dir: "/var/lib/rook",
-        host_network: false,
+        declaration: &render_osd::tests::declaration(),
         bootstrap_key: &key,
-        placement: &[],
         own: &own,
     };
     play(script, async |k8s| k8s.create_agent(&agent).await).await.unwrap();

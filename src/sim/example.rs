@@ -14,6 +14,7 @@ use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
 };
 use crate::domain::policy::Declaration;
+use crate::domain::storage::{Resources, Storage};
 
 mod directories;
 mod kind;
@@ -381,7 +382,8 @@ fn kube() -> Kube {
             external: false,
             removes_out_osds: false,
             host_network: false,
-            storage: crate::domain::storage::Storage::default(),
+            prepare_resources: Resources::default(),
+            storage: Storage::default(),
             pg_healthy_regex: None,
         },
         cluster_version: "1".to_owned(),

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::domain::osd::Weight;
 use crate::domain::storage::{
-    DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Storage, StorageNode,
+    DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Resources, Storage,
+    StorageNode,
 };
 use crate::k8s::tolerations;
 
@@ -25,6 +26,15 @@ pub(super) fn declared(spec: &Value) -> Storage {
         crush_root: if crush_root.is_empty() { "default".to_owned() } else { crush_root },
         placement: placement(spec, storage),
     }
+}
+
+/// `requests` and `limits` of one kind of pod.
+pub(super) fn resources(declared: Option<&Value>) -> Resources {
+    let quantities = |field: &str| {
+        let all = declared.and_then(|of| of.get(field)?.as_object()).into_iter().flatten();
+        all.map(|(name, quantity)| (name.clone(), scalar(quantity))).collect()
+    };
+    Resources { requests: quantities("requests"), limits: quantities("limits") }
 }
 
 /// An entry of `nodes`; one without a name means no node (Rook: "skipping node with a blank name").

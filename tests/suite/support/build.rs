@@ -25,7 +25,7 @@ use osd_migrate::domain::osd::{
 };
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::{Declaration, Policy};
-use osd_migrate::domain::storage::{DeviceConfig, Storage};
+use osd_migrate::domain::storage::{DeviceConfig, Resources, Storage};
 
 /// OSDs of the small world.
 pub(crate) const OSDS: u32 = 6;
@@ -245,6 +245,7 @@ pub(crate) fn declaration() -> Declaration {
         external: false,
         removes_out_osds: false,
         host_network: false,
+        prepare_resources: Resources::default(),
         storage: Storage { all_nodes: true, ..Storage::default() },
         pg_healthy_regex: None,
     }
