@@ -1,8 +1,9 @@
 //! Rook's operator and the OSDs' PodDisruptionBudget: what they are, and how they are set aside for the time being.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
@@ -37,14 +38,13 @@ impl K8s {
             all_pods.list(PODS, |pod| (!pods::is_terminal(&pod)).then_some(pod)),
         )?;
         let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
-        let operator = match (found.into_iter().next(), running.into_iter().next()) {
-            (Some(deployment), _) => of_deployment(deployment, &namespace, count),
-            (None, Some(pod)) => of_pod(pod, &namespace, count),
-            (None, None) => {
-                self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
-                return Ok(None);
-            }
+        let deployment = found.into_iter().next();
+        let Some(deployment) = deployment.or_else(|| running.into_iter().next().map(without_deployment))
+        else {
+            self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
+            return Ok(None);
         };
+        let operator = of_deployment(deployment, &namespace, count);
         self.operator_in.get_or_init(|| namespace.clone());
         Ok(Some(operator))
     }
@@ -88,17 +88,11 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
 }
 
 /// One whose Deployment is gone, or is none that we know, works as long as its pod does.
-fn of_pod(pod: Pod, namespace: &str, pods: u32) -> Operator {
-    let image = pod.spec.map(first_image).unwrap_or_default();
-    Operator {
-        name: format!("{namespace}/{}", APP.1),
-        honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
-        image,
-        replicas: 0,
-        pods,
-        generation: 0,
-        resource_version: String::new(),
-    }
+fn without_deployment(pod: Pod) -> Deployment {
+    let metadata = ObjectMeta { name: Some(APP.1.to_owned()), ..ObjectMeta::default() };
+    let template = PodTemplateSpec { spec: pod.spec, ..PodTemplateSpec::default() };
+    let spec = DeploymentSpec { replicas: Some(0), template, ..DeploymentSpec::default() };
+    Deployment { metadata, spec: Some(spec), status: None }
 }
 
 fn first_image(pod: PodSpec) -> String {

@@ -19,10 +19,11 @@ pub fn beside_rook_that_hydrates() -> World {
     world
 }
 
-/// OSDs of which the encrypted ones are to become plain, beside a Rook that runs, can be fenced, and would do the same: the
-/// CephCluster confirms it to both.
-pub fn beside_rook_that_migrates(kinds: [Kind; 3]) -> World {
-    let mut world = on_three_hosts(kinds);
+/// The first of three OSDs are encrypted and are to become plain, beside a Rook that runs, can be fenced, and would do the
+/// same: the CephCluster confirms it to both.
+pub fn beside_rook_that_migrates(encrypted: usize) -> World {
+    let kind = |n| if n < encrypted { Kind::Encrypted } else { Kind::Raw };
+    let mut world = on_three_hosts([0, 1, 2].map(kind));
     world.kube.declaration.storage.all_nodes = true;
     run_fenceable(&mut world);
     world

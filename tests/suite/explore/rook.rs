@@ -2,7 +2,6 @@
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::policy::{HandBack, Policy};
-use osd_migrate::sim::example::Kind;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::{Menu, Search};
@@ -24,14 +23,12 @@ pub(super) fn handed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Sear
 
 /// The CephCluster confirms Rook's own migration too, of two OSDs.
 pub(super) fn both_confirmed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    let world = || example::beside_rook_that_migrates([Kind::Encrypted, Kind::Encrypted, Kind::Raw]);
-    Search::new(name, world, menu, left)
+    Search::new(name, || example::beside_rook_that_migrates(2), menu, left)
 }
 
 /// Of one.
 fn of_one(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    let world = || example::beside_rook_that_migrates([Kind::Encrypted, Kind::Raw, Kind::Raw]);
-    Search::new(name, world, menu, left)
+    Search::new(name, || example::beside_rook_that_migrates(1), menu, left)
 }
 
 /// What goes wrong around the fence, and with the OSD while it is up.
