@@ -50,7 +50,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
         Event::Saved { osd: Some(osd), why, ledger } => match why {
             Saving::Record => ledger.records.get(osd).and_then(|record| normal(OSD_RECORDED, begun(record))),
             Saving::New => {
-                normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is started now"))
+                normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is to be started"))
             }
             // Records that are given up are closed, too: this is said of those whose OSD is done.
             Saving::Closing => normal(OSD_MIGRATED, done(*osd)),

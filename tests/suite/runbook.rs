@@ -141,7 +141,7 @@ fn waits() -> Vec<Wait> {
         Wait::NotOurStop { osd },
         Wait::Down { osd },
         Wait::UnsafeToWipe { osd, reason },
-        Wait::RookDeploys { osd, operator: text("rook-ceph/rook-ceph-operator") },
+        Wait::RookDeploys { osd, operator: text("rook-ceph/rook-ceph-operator"), minutes: 10 },
         Wait::Up { osd, trouble },
         Wait::OutByOthers { osd, reweight: Weight(0x8000) },
         Wait::ActiveClean { osd, pgs: 12, objects: 3400, bytes: 5 << 30 },

@@ -5,7 +5,6 @@ use std::fmt;
 use crate::domain::gate::Reason;
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId, Weight};
-use crate::domain::step::HYDRATE_MINUTES;
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +80,8 @@ pub enum Wait {
         osd: OsdId,
         /// Rook's operator, namespace/name
         operator: String,
+        /// how long it may take
+        minutes: i64,
     },
     /// The new daemon to come up.
     Up {
@@ -166,10 +167,10 @@ impl fmt::Display for Wait {
             Self::UnsafeToWipe { osd, reason } => {
                 write!(f, "{osd} is destroyed, its old data still there, not wiped: {reason}")
             }
-            Self::RookDeploys { osd, operator } => write!(
+            Self::RookDeploys { osd, operator, minutes } => write!(
                 f,
-                "{osd} is made anew, and Rook's operator {operator} is to make its Deployment; if it has not within {HYDRATE_MINUTES} \
-                 minutes, it is made here"
+                "{osd} is made anew, and Rook's operator {operator} is to make its Deployment; if it has not within {minutes} minutes, the \
+                 fence goes up again and it is made here"
             ),
             Self::Up { osd, trouble } => {
                 write!(f, "{osd} starts")?;

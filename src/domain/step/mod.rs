@@ -15,7 +15,6 @@ mod upmaps;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
-pub use hand_back::HYDRATE_MINUTES;
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
 
