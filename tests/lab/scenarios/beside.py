@@ -7,6 +7,9 @@ import json
 from . import chart, rook
 
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
+# Of Rook's Jobs that prepare OSDs: more than any node has. Ours have its limits, and reserve nothing.
+PREPARE = {"requests": {"cpu": "100"}, "limits": {"memory": "1Gi"}}
+OURS = {"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "1Gi"}}
 
 
 def run(world):
@@ -16,6 +19,8 @@ def run(world):
     chart.helm(world, "install", values=["run.scaleOperator=true", CONFIRMED])
     for osd in [0, 1, 3, 4, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
         world.kubectl("label", "deployment", f"rook-ceph-osd-{osd}", f"{rook.HOST}=h{osd % 3 + 1}")
+    patch = {"spec": {"resources": {"prepareosd": PREPARE}}}
+    world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(patch))
     before, fsids = world.shape(), world.fsids()
     fenced(world, before, fsids)
     handed(world, before, fsids)
@@ -49,6 +54,9 @@ def fenced(world, before, fsids):
     args = ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.0"]
     job = world.start("fenced", args)
     world.until("the fence to be heard", 120, lambda: operator.skipped)
+    agents = [one for one in world.get("pods")["items"] if "-inspect-0-" in one["metadata"]["name"]]
+    given = [container["resources"] for pod in agents for kind in ("initContainers", "containers") for container in pod["spec"][kind]]
+    assert given and all(one == OURS for one in given), given
     end_runner(world, job)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     ended(world, operator, [0])
