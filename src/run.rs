@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use crate::domain::act::Act;
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::plan;
@@ -14,6 +16,13 @@ use crate::report::Event;
 
 /// Between two looks while waiting: one poll of Ceph a second at most (design section 12).
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause: the status that people read is to be ten seconds old at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A pause is so small a part of the time in which nothing was done. An OSD that fills for hours is not worth a dump of all PGs
+/// each second; and it is seen late by a thirtieth of its time at most.
+const PARTS: i32 = 30;
 
 /// After a look or an act that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(3);
@@ -61,12 +70,14 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
     /// Runs until the end.
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
         let mut blind = 0;
+        let mut done_at = self.clock.now();
         loop {
             match self.turn(policy).await {
-                Ok(Turn::Again) => blind = 0,
+                Ok(Turn::Again) => (blind, done_at) = (0, self.clock.now()),
                 Ok(Turn::Pause) => {
                     blind = 0;
-                    self.clock.sleep(PAUSE).await;
+                    let idle = self.clock.now() - done_at;
+                    self.clock.sleep(pause(idle)).await;
                 }
                 Ok(Turn::End(end)) => return Ok(end),
                 Err(error) => {
@@ -149,6 +160,11 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
     }
 }
 
+/// Until the next look, where nothing was done for so long.
+fn pause(idle: TimeDelta) -> Duration {
+    (idle / PARTS).to_std().unwrap_or_default().clamp(PAUSE, LONGEST_PAUSE)
+}
+
 /// What a turn came to.
 enum Turn {
     Again,
@@ -162,5 +178,18 @@ fn passes(error: &RunError) -> bool {
             failure.severity == Severity::Passing
         }
         RunError::Ledger(LoadError::Unreadable(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_grows_with_the_time_in_which_nothing_was_done_up_to_five_seconds() {
+        let after = |seconds| pause(TimeDelta::seconds(seconds)).as_millis();
+        // Also where the clock was set back.
+        assert_eq!([-9, 0, 30].map(after), [1000, 1000, 1000]);
+        assert_eq!([90, 150, 100_000].map(after), [3000, 5000, 5000]);
     }
 }
