@@ -116,6 +116,20 @@ fn adapters_do_not_know_each_other_and_the_simulation_knows_none() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// An act whose outcome is unknown is decided anew. Tried again in place are questions to Ceph (`Ceph::read`, not `Ceph::act`) and
+/// an agent's report, which says the same however often.
+#[test]
+fn nothing_is_tried_again_in_place_but_questions_and_reports() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let tries = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let calls = text.lines().filter(|line| code(line).contains(".retry(")).count();
+        (path.strip_prefix(&root).unwrap().display().to_string(), calls)
+    };
+    let found: Vec<_> = sources(&root).iter().map(tries).filter(|(_, calls)| *calls > 0).collect();
+    assert_eq!(found, [("ceph/mod.rs".to_owned(), 1), ("k8s/report_map.rs".to_owned(), 1)]);
+}
+
 #[test]
 fn impurity_is_found_in_code_and_not_in_comments() {
     let found = |text| findings(text, &of_the_domain()).len();
