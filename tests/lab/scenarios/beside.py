@@ -1,7 +1,7 @@
 """Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
 over what was made; the runner is killed in between. Legacy OSDs make its reconciles fail, which it tries again at once, and
-an OSD that is down counts as a drain for it. Asked to, it leaves Rook the Deployment to make. Where the CephCluster confirms to both, the fence stays for the whole run. An older
-one: it is scaled to 0, and back in the end."""
+an OSD that is down counts as a drain for it. Asked to, the Job leaves Rook the Deployment to make. Where the CephCluster
+confirms to both, the fence stays for the whole run. An older one: it is scaled to 0, and back in the end."""
 import json
 
 from . import chart, rook
