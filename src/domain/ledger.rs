@@ -14,8 +14,8 @@ use super::osd::{
 /// Format of what is stored. A newer one is a halt, never a best effort.
 ///
 /// 2: new OSDs (`Record.door`), the nodes that they are made on (key `nodes`). 3: all kinds of legacy OSDs, those in directories among
-/// them (`Record.former_weight`, `NodeWork.directories`).
-pub const FORMAT: u32 = 3;
+/// them (`Record.former_weight`, `NodeWork.directories`). 4: databases on another device also of OSDs that are there (`Record.db`).
+pub const FORMAT: u32 = 4;
 
 /// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
 pub const MAX_OPEN: usize = 64;
@@ -54,6 +54,9 @@ pub struct NodeWork {
     /// Directories of OSDs that were made anew elsewhere in this run, and could not be removed: by path, with why.
     #[serde(default)]
     pub directories: BTreeMap<String, String>,
+    /// OSDs of the node whose database can't be made on the device that is declared for it: why.
+    #[serde(default)]
+    pub databases: BTreeMap<OsdId, String>,
     /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
     pub problems: Vec<String>,
 }
@@ -91,8 +94,6 @@ pub enum Door {
         initial_weight: Option<Weight>,
         /// Its store is a file of the node, for tests only.
         on_file: bool,
-        /// The device that its database goes to, where it is another.
-        db: Option<DbDevice>,
     },
 }
 
@@ -149,6 +150,9 @@ pub struct Record {
     pub door: Door,
     /// What it becomes.
     pub target: Layout,
+    /// The device that its database is made on, where it is another. (One that has its own volume for it has that again.)
+    #[serde(default)]
+    pub db: Option<DbDevice>,
     /// The fsid before Stop.
     pub old: OsdFsid,
     /// uid of the Deployment found.

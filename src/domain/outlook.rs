@@ -6,8 +6,8 @@ use super::classify::{self, Class};
 use super::gate::{self, Gate, Reason};
 use super::ledger::{Door, Ledger, Record};
 use super::observation::Observation;
-use super::osd::{Kind, Layout, OsdId};
-use super::plan::{Onto, candidates, directories, host_of};
+use super::osd::{DbDevice, Kind, Layout, OsdId};
+use super::plan::{Onto, candidates, databases, directories, host_of};
 use super::policy::Policy;
 
 /// One line of the table that `plan` prints.
@@ -29,6 +29,8 @@ pub struct Line {
     pub directory: Option<String>,
     /// The free disk that such an OSD goes to, where one is known.
     pub onto: Option<Onto>,
+    /// The device that its database is made on, where it is another, and one is known.
+    pub db: Option<DbDevice>,
     /// How.
     pub strategy: &'static str,
     /// Whether it can be done now.
@@ -58,7 +60,9 @@ pub enum Now {
 /// What the run would do, OSD by OSD.
 pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
     let mut directories = directories(policy, ledger, seen);
-    let mut now = outlooks(policy, ledger, &directories, seen);
+    let mut databases = databases(policy, ledger, seen);
+    let needs = [lacking(&directories), lacking(&databases)].into_iter().flatten().collect();
+    let mut now = outlooks(policy, ledger, &needs, seen);
     let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
     classes
         .into_iter()
@@ -72,6 +76,11 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
             let target = classify::target_of(osd, seen).filter(|_| made.is_some());
             let now = now.remove(&osd).unwrap_or(Now::Nothing);
             let onto = record.map_or_else(|| directories.remove(&osd)?.ok(), recorded);
+            let db = match (record, &onto) {
+                (Some(record), _) => record.db.clone(),
+                (None, Some(onto)) => onto.db.clone(),
+                (None, None) => databases.remove(&osd).and_then(Result::ok),
+            };
             let mounted = || seen.kube.daemons.get(&osd)?.data_dir.clone();
             let directory = || record.and_then(path).or_else(mounted);
             Line {
@@ -80,6 +89,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
                 becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
                 directory: made.filter(|made| made.in_directory()).and_then(|_| directory()),
                 onto,
+                db,
                 devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
                 stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
                 strategy: strategy(made, policy.selects(osd), &now),
@@ -104,7 +114,7 @@ fn strategy(made: Option<Kind>, selected: bool, now: &Now) -> &'static str {
 fn recorded(record: &Record) -> Option<Onto> {
     let Door::Directory { onto, .. } = &record.door else { return None };
     let weight = record.former_weight.map(|before| (before, record.crush.weight));
-    Some(Onto { device: onto.clone(), layout: record.target.clone(), weight })
+    Some(Onto { device: onto.clone(), layout: record.target.clone(), db: record.db.clone(), weight })
 }
 
 fn path(record: &Record) -> Option<String> {
@@ -114,11 +124,17 @@ fn path(record: &Record) -> Option<String> {
     }
 }
 
-/// The open records, and the OSDs that are to be migrated, in their order: one after the other.
+/// The OSDs that need another disk, and have none.
+fn lacking<T>(found: &BTreeMap<OsdId, Result<T, Reason>>) -> BTreeMap<OsdId, &Reason> {
+    found.iter().filter_map(|(osd, found)| Some((*osd, found.as_ref().err()?))).collect()
+}
+
+/// The open records, and the OSDs that are to be migrated, in their order: one after the other. `needs`: why one that needs another
+/// disk has none.
 fn outlooks(
     policy: &Policy,
     ledger: &Ledger,
-    directories: &BTreeMap<OsdId, Result<Onto, Reason>>,
+    needs: &BTreeMap<OsdId, &Reason>,
     seen: &Observation,
 ) -> BTreeMap<OsdId, Now> {
     let mut found: BTreeMap<OsdId, Now> =
@@ -130,8 +146,7 @@ fn outlooks(
         let Some(node) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref()) else {
             continue;
         };
-        let no_disk = directories.get(&osd).and_then(|onto| onto.as_ref().err());
-        let now = match (thin.get(&osd).or(no_disk), &for_all, first) {
+        let now = match (thin.get(&osd).or(needs.get(&osd).copied()), &for_all, first) {
             // Known after a look, which the run asks for when the OSD's turn comes.
             (Some(reason), _, _) if !reason.is_for_good() => {
                 first = first.or(Some(osd).filter(|_| for_all.is_none()));

@@ -46,7 +46,22 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         }
         None => None,
     };
+    let error = match error {
+        None => database(request, host, steps).await.err(),
+        error => error,
+    };
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Before the OSD is stopped: its new database can be made where it is to be. Afterwards it may be there already. (An image without
+/// LVM's tools is told of as such.)
+async fn database(request: &NodeRequest, host: &Host, steps: &Steps) -> Result<(), NodeError> {
+    match &request.db {
+        Some(db) if request.evidence.is_none() && capability::missing_for_volumes(host).is_empty() => {
+            steps.time("database", volumes::prove_database(host, db, request.cluster)).await
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The OSD in a directory and the blank device for it are one proof. Once it is recorded, the device alone says how far the

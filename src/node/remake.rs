@@ -119,6 +119,9 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     let clear = volumes::clear_away(host, request, unfinished, &found.disk);
     let mut disk = steps.time("clear", clear).await?;
+    if let Some(db) = &request.db {
+        steps.time("database", volumes::prove_database(host, db, request.cluster)).await?;
+    }
     if let Some(shared) = Shared::of(evidence) {
         remove(order, &disk, verdict, &shared).await?;
     } else {

@@ -42,6 +42,7 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Dis
     let mut parts = if lines.is_empty() { Vec::new() } else { vec![table.to_string()] };
     parts.extend(outlook::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
     parts.extend(lines.iter().filter_map(goes_to));
+    parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().filter_map(left_alone));
     parts.extend(disks::disks_text(disks));
     parts.join("\n")
@@ -74,6 +75,13 @@ fn goes_to(line: &Line) -> Option<String> {
     ))
 }
 
+/// Where its database goes.
+fn database_on(line: &Line) -> Option<String> {
+    let db = line.db.as_ref()?;
+    let size = db.size_mib.map_or_else(|| "all of it".to_owned(), |mib| format!("{mib} MiB of it"));
+    Some(format!("{}: its database goes to {}, {size}", line.osd, db.identity.stable_name()))
+}
+
 fn left_alone(line: &Line) -> Option<String> {
     match &line.now {
         Now::LeftAlone { why } => Some(told_left_alone(line.osd, why)),
@@ -100,6 +108,10 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disk
                 "device": onto.device.stable_name(),
                 "sizeBytes": onto.device.size_bytes,
                 "weight": onto.weight.map(|(before, after)| [before.as_decimal(), after.as_decimal()]),
+            })),
+            "database": line.db.as_ref().map(|db| json!({
+                "device": db.identity.stable_name(),
+                "sizeMiB": db.size_mib,
             })),
             "strategy": line.strategy,
             "now": now_json(&line.now),

@@ -235,6 +235,10 @@ impl World {
         if let Err(why) = same_device(&evidence.device, &disk.identity) {
             return self.fails(job, NodeProblem::Refused(why));
         }
+        if request.db.is_some() && self.database_disk(request).is_none() {
+            return self
+                .fails(job, NodeProblem::Refused("the disk for its database can't take it".to_owned()));
+        }
         let verdict = self.judge(request, disk);
         if let Err(why) = stray_is_purged(&verdict, |stray| self.ceph.slots.contains_key(&stray)) {
             return self.fails(job, NodeProblem::Refused(why));
@@ -300,8 +304,20 @@ impl World {
         if request.target.encrypted {
             self.dmcrypt.insert(fsid, true);
         }
+        if let Some(disk) = self.database_disk(request).cloned() {
+            self.databases.insert(fsid, disk);
+        }
         self.advance(job, Stage::Claimed { disk, fsid, id });
         vec![Effect::Claimed(id, fsid)]
+    }
+
+    /// The disk that the request names for the database, if it is there, blank or with volumes of ours.
+    fn database_disk(&self, request: &NodeRequest) -> Option<&String> {
+        let wanted = &request.db.as_ref()?.identity;
+        let is_it =
+            |disk: &super::Disk| disk.node == request.node && same_device(wanted, &disk.identity).is_ok();
+        let mut disks = self.disks.iter().filter(|(_, disk)| is_it(disk) && disk.content == Content::Blank);
+        disks.next().map(|(name, _)| name)
     }
 
     /// mkfs opens the disk exclusively itself.

@@ -145,6 +145,7 @@ impl World {
         let Some((_, disk)) = self.disk_of(fsid) else { return };
         let is_filestore = matches!(disk.content, Content::Osd { made, .. } if made != Kind::LvmCrypt);
         let encrypted = self.dmcrypt.contains_key(&fsid);
+        let dedicated_db = self.databases.contains_key(&fsid);
         let store = ObjectStore(if is_filestore { "filestore" } else { "bluestore" }.to_owned());
         let metadata = Metadata {
             store,
@@ -158,9 +159,10 @@ impl World {
                 .collect(),
             ceph_version: super::agent::able().ceph_version,
             on_partition: is_filestore,
-            dedicated_db: false,
+            dedicated_db,
             dedicated_wal: false,
-            device_mapper: encrypted,
+            // Such a database is on a volume, and its data then too.
+            device_mapper: encrypted || dedicated_db,
             on_file: false,
         };
         let node = disk.node.clone();

@@ -16,11 +16,13 @@ use crate::domain::osd::{
 use crate::domain::policy::Declaration;
 use crate::domain::storage::{Resources, Storage};
 
+mod databases;
 mod directories;
 mod kind;
 mod new_osds;
 mod rook;
 
+pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
 pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
@@ -206,6 +208,7 @@ impl Shape {
             claims: BTreeMap::new(),
             attempts: BTreeMap::new(),
             dmcrypt: BTreeMap::new(),
+            databases: BTreeMap::new(),
             broken: BTreeSet::new(),
             reconciling: false,
             operator_by_us: false,

@@ -55,6 +55,8 @@ impl World {
         let disk = slot.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| disk).filter(|_| !activates);
         let data_dir = disk.and_then(super::Disk::directory).map(str::to_owned);
         let mounts_device = data_dir.is_none() && disk.is_some_and(super::Disk::is_mounted);
+        let on_volumes =
+            fsid.is_some_and(|fsid| self.dmcrypt.contains_key(&fsid) || self.databases.contains_key(&fsid));
         let daemon = Daemon {
             name: format!("rook-ceph-osd-{}", osd.0),
             uid: old.as_ref().map_or_else(|| format!("uid-{}-9", osd.0), |old| old.uid.clone()),
@@ -65,7 +67,7 @@ impl World {
             node: Some(node.clone()),
             image: old.as_ref().map(|old| old.image.clone()).unwrap_or_default(),
             activates,
-            mode: activates.then_some(Mode::Raw),
+            mode: activates.then_some(if on_volumes { Mode::Lvm } else { Mode::Raw }),
             mounts_device,
             data_dir,
             pvc_backed: false,

@@ -78,6 +78,8 @@ pub struct World {
     pub attempts: BTreeMap<(OsdId, RecordId), u32>,
     /// Encrypted stores, and whether the mons have what opens them.
     pub dmcrypt: BTreeMap<OsdFsid, bool>,
+    /// Stores whose database lies on another disk, and the name of that.
+    pub databases: BTreeMap<OsdFsid, String>,
     /// Daemons that can't run for now.
     pub broken: BTreeSet<OsdId>,
     /// Rook is in the middle of a reconcile that saw no fence, or may begin one at any time.

@@ -95,7 +95,7 @@ impl World {
         NodeInventory {
             capability: agent::able(),
             disks: here().map(|(name, disk)| self.disk_seen(name, disk)).collect(),
-            osds: here().filter_map(|(_, disk)| osd_seen(disk)).collect(),
+            osds: here().filter_map(|(_, disk)| self.osd_seen(disk)).collect(),
             notes: Vec::new(),
         }
     }
@@ -108,16 +108,19 @@ impl World {
             links,
             identity: disk.identity.clone(),
             rotational: true,
-            state: self.disk_state(disk),
+            state: self.disk_state(name, disk),
         }
     }
 
-    fn disk_state(&self, disk: &Disk) -> DiskState {
+    fn disk_state(&self, name: &str, disk: &Disk) -> DiskState {
         let signature =
             |kind: &str| DiskState::Rejected { why: Rejection::Signature { kind: kind.to_owned() } };
         match &disk.content {
             _ if disk.held_by.is_some() => {
                 DiskState::Rejected { why: Rejection::Held { by: vec!["an agent".to_owned()] } }
+            }
+            Content::Blank if self.databases.values().any(|on| on == name) => {
+                DiskState::Rejected { why: Rejection::Lvm }
             }
             Content::Blank => DiskState::Free,
             Content::Tombstone { cluster, osd, old, record } if *cluster == self.ceph.fsid => {
@@ -240,31 +243,32 @@ impl World {
         let starts = self.kube.daemons.get(&osd).and_then(|daemon| daemon.fsid);
         slot.is_some_and(|slot| slot.state != SlotState::Destroyed && slot.fsid == starts)
     }
-}
 
-/// What `raw list` would say of it.
-fn osd_seen(disk: &Disk) -> Option<OsdSeen> {
-    let Content::Bluestore {
-        osd_fsid,
-        whoami: Some(osd),
-        cluster: Some(cluster),
-        finished: true,
-        activatable,
-    } = disk.content
-    else {
-        return None;
-    };
-    Some(OsdSeen {
-        fsid: osd_fsid,
-        osd,
-        cluster,
-        mode: Mode::Raw,
-        store: ObjectStore::bluestore(),
-        encrypted: false,
-        block_path: format!("/dev/disk/by-id/{}", disk.identity.by_id.first()?),
-        activatable,
-        db_path: None,
-        wal_path: None,
-        db_disk: None,
-    })
+    /// What ceph-volume would list.
+    fn osd_seen(&self, disk: &Disk) -> Option<OsdSeen> {
+        let Content::Bluestore {
+            osd_fsid,
+            whoami: Some(osd),
+            cluster: Some(cluster),
+            finished: true,
+            activatable,
+        } = disk.content
+        else {
+            return None;
+        };
+        let db_disk = self.databases.get(&osd_fsid).cloned();
+        Some(OsdSeen {
+            fsid: osd_fsid,
+            osd,
+            cluster,
+            mode: if db_disk.is_some() { Mode::Lvm } else { Mode::Raw },
+            store: ObjectStore::bluestore(),
+            encrypted: false,
+            block_path: format!("/dev/disk/by-id/{}", disk.identity.by_id.first()?),
+            activatable,
+            db_path: None,
+            wal_path: None,
+            db_disk,
+        })
+    }
 }

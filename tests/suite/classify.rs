@@ -182,20 +182,75 @@ fn what_lies_on_volumes_is_known_by_its_deployment_and_its_key() {
 }
 
 #[test]
-fn what_is_encrypted_takes_a_whole_disk_and_no_place_of_a_directory() {
+fn what_is_encrypted_takes_a_whole_disk() {
     let to_be_encrypted = |w: &mut World| w.seen.kube.declaration.storage = encrypted();
     assert_eq!(class_of(&World::new().with(to_be_encrypted), BY_HAND), Class::Legacy(Kind::BluestoreByHand));
     let both = |w: &mut World| {
         to_be_encrypted(w);
         in_directory(w);
     };
-    assert!(not_built(FILESTORE, both).contains("in a directory"));
+    assert_eq!(class_of(&World::new().with(both), FILESTORE), Class::Legacy(Kind::FilestoreDirectory));
     let mut on_partition = evidence(BY_HAND);
     on_partition.device.wwn = Some("partuuid-4f3b6a1e-0000-4000-8000-000000000001".to_owned());
     let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
     let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
     assert!(classify::bars(&on_partition, &volume).unwrap().contains("on a partition"));
     assert_eq!(classify::bars(&on_partition, &raw), None);
+}
+
+fn database(device: &str) -> impl Fn(&mut World) {
+    let device = device.to_owned();
+    move |w| w.seen.kube.declaration.storage.config.metadata_device = Some(device.clone())
+}
+
+#[test]
+fn a_database_that_is_declared_elsewhere_is_asked_for_where_there_is_none() {
+    let wants = |world: &World, osd| classify::database_of(osd, &world.seen).map(|asked| asked.device);
+    let declared = World::new().with(database("nvme0n1"));
+    let mismatch =
+        Mismatch { made: Kind::Raw, differs: [Difference::DatabaseElsewhere("nvme0n1".to_owned())].into() };
+    assert!(mismatch.to_string().contains("wanted on nvme0n1"), "{mismatch}");
+    assert_eq!(class_of(&declared, RAW), Class::Mismatched(mismatch));
+    assert_eq!(class_of(&declared, BY_HAND), Class::Legacy(Kind::BluestoreByHand));
+    let target = classify::target_of(BY_HAND, &declared.seen).unwrap();
+    assert_eq!((target.mode, target.encrypted), (Mode::Lvm, false));
+    assert_eq!(wants(&declared, BY_HAND).as_deref(), Some("nvme0n1"));
+    assert_eq!(wants(&World::new(), BY_HAND), None);
+    // Where it is, and how large, is not asked of one that has it elsewhere.
+    let has_one = |w: &mut World| w.slot(RAW).metadata.as_mut().unwrap().dedicated_db = true;
+    assert_eq!(class_of(&World::new().with(database("nvme0n1")).with(has_one), RAW), Class::Conforming);
+    // Nor is one taken away that nobody declares any more.
+    assert_eq!(class_of(&World::new().with(has_one), RAW), Class::Conforming);
+    // One on a volume is had again there when the rest is to change; one on a raw device or a partition is made on the declared one.
+    let encrypted = |w: &mut World| {
+        w.seen.kube.declaration.storage = encrypted();
+        database("nvme0n1")(w);
+        has_one(w);
+    };
+    let on_raw = World::new().with(encrypted);
+    assert_eq!(wants(&on_raw, RAW).as_deref(), Some("nvme0n1"));
+    let on_lvm = World::new().with(encrypted).with(|w| {
+        w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+        w.daemon(RAW).mode = Some(Mode::Lvm);
+    });
+    assert_eq!((class_of(&on_lvm, RAW).migrates(), wants(&on_lvm, RAW)), (Some(Kind::Lvm), None));
+}
+
+#[test]
+fn a_database_elsewhere_needs_a_whole_disk_and_what_rook_can_start() {
+    let on_partition = |w: &mut World| {
+        database("nvme0n1")(w);
+        w.slot(BY_HAND).metadata.as_mut().unwrap().on_partition = true;
+    };
+    assert!(not_built(BY_HAND, on_partition).contains("an OSD on a partition"));
+    let plain_device_of_encrypted_node = |w: &mut World| {
+        w.seen.kube.declaration.storage = encrypted();
+        database("nvme0n1")(w);
+        let config = DeviceConfig { encrypted: Some(false), ..DeviceConfig::default() };
+        let name = w.slot(BY_HAND).metadata.as_ref().unwrap().devices[0].clone();
+        w.seen.kube.declaration.storage.selection.devices = vec![NamedDevice { name, config }];
+    };
+    assert!(not_built(BY_HAND, plain_device_of_encrypted_node).contains("Rook could not start"));
 }
 
 fn on_volume(alone: bool) -> Proof {
@@ -257,8 +312,6 @@ fn sources_and_targets_that_this_version_does_not_take_are_named() {
     assert!(not_built(BY_HAND, |w| w.daemon(BY_HAND).pvc_backed = true).contains("PersistentVolumeClaim"));
     let config =
         |w: &mut World, change: fn(&mut DeviceConfig)| change(&mut w.seen.kube.declaration.storage.config);
-    let with_db = |w: &mut World| config(w, |c| c.metadata_device = Some("nvme0n1".to_owned()));
-    assert!(not_built(BY_HAND, with_db).contains("metadataDevice nvme0n1"));
     assert!(not_built(RAW, |w| config(w, |c| c.osds_per_device = Some(2))).contains("osdsPerDevice"));
     assert!(
         not_built(RAW, |w| config(w, |c| c.unreadable = vec!["x is no number".to_owned()])).contains("x is")

@@ -94,6 +94,7 @@ fn reasons() -> Vec<Reason> {
         Reason::FailureBudget { quarantined: BTreeSet::from([OsdId(3), osd]) },
         Reason::NeedsDevice { node: node.clone(), bytes: 40 << 30, selected: text("useAllDevices") },
         Reason::NotLookedAt { node: node.clone(), why: None },
+        Reason::NoDatabaseDevice { node: node.clone(), why: text("WHY") },
         Reason::NotLookedAt { node, why: Some(text("its agent is silent")) },
         Reason::MovedNotClean { pg, state },
         Reason::NotFilled { osd },

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::inspection::{Evidence, Proof};
 use super::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use super::osd::{Kind, Layout, Mode, ObjectStore, OsdId};
+use super::provision::DatabaseAsked;
 
 mod kind;
 mod target;
 
-use target::target;
+use target::{Target, target};
 
 /// What an OSD is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub enum Difference {
     ToBeEncrypted,
     /// It is encrypted, and is not to be.
     ToBePlain,
+    /// Its database is to lie on another device, which its owner names so.
+    DatabaseElsewhere(String),
 }
 
 /// Why an OSD is left alone.
@@ -81,6 +84,9 @@ impl fmt::Display for Difference {
             Self::Store(from, to) => write!(f, "store {from}, wanted {to}"),
             Self::ToBeEncrypted => f.write_str("not encrypted, wanted encrypted"),
             Self::ToBePlain => f.write_str("encrypted, wanted plain"),
+            Self::DatabaseElsewhere(device) => {
+                write!(f, "its database with its data, wanted on {device} (metadataDevice)")
+            }
         }
     }
 }
@@ -164,7 +170,18 @@ pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
 pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
-    target(slot, metadata, daemon, seen).ok()
+    target(slot, metadata, daemon, seen).ok().map(|target| target.layout)
+}
+
+/// The database that is to be made for an OSD on another device, when it is made anew. One that lies on a volume already is had
+/// again there, as large (`Evidence::has_again`).
+pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
+    let slot = seen.ceph.slots.get(&osd)?;
+    let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+    let asked = target(slot, metadata, daemon, seen).ok()?.database?;
+    let made = kind::of(slot, metadata, daemon)?;
+    let has_its_own = metadata.dedicated_db && matches!(made, Kind::Lvm | Kind::LvmCrypt);
+    (!has_its_own).then_some(asked)
 }
 
 /// In which way an OSD was made, as far as it and its Deployment say, whether it is migrated or not; none where it is on a
@@ -212,7 +229,7 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     }
     let wanted = target(slot, metadata, daemon, seen);
     if !made.is_legacy() {
-        match wanted.as_ref().map(|layout| differences(made, metadata, layout)) {
+        match wanted.as_ref().map(|target| differences(made, metadata, target)) {
             Ok(differs) if differs.is_empty() => return Class::Conforming,
             Ok(_) | Err(_) => {}
         }
@@ -228,35 +245,41 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         return not_yet(what);
     }
     match wanted {
-        Ok(layout) if metadata.store.0 == "bluestore-rdr" && layout.store.0 == "bluestore" => {
+        Ok(target) if metadata.store.0 == "bluestore-rdr" && target.layout.store.0 == "bluestore" => {
             Class::Refused(Refusal::NoWayBack)
         }
         Ok(_) if made.is_legacy() => Class::Legacy(made),
-        Ok(layout) => Class::Mismatched(Mismatch { made, differs: differences(made, metadata, &layout) }),
+        Ok(target) => Class::Mismatched(Mismatch { made, differs: differences(made, metadata, &target) }),
         Err(refusal) => Class::Refused(refusal),
     }
 }
 
 /// What the agent does not take away yet, nor makes of an OSD that is there.
-fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Layout>) -> Option<&'static str> {
+fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Option<&'static str> {
     if made == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
         return Some("an encrypted raw OSD with its database or log on another device");
     }
-    let to_lvm = wanted.is_some_and(|layout| layout.mode == Mode::Lvm);
-    (made.in_directory() && to_lvm).then_some("an encrypted OSD in the place of one in a directory")
+    let to_lvm = wanted.is_some_and(|target| target.layout.mode == Mode::Lvm);
+    let on_partition = metadata.on_partition && !made.in_directory() && !metadata.device_mapper;
+    (on_partition && to_lvm).then_some(
+        "an OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
+    )
 }
 
-/// What of an OSD that was made in one of today's ways is not as wanted. Whether it is raw or on LVM is not asked: Rook starts
-/// both, and nobody's data is moved for it.
-fn differences(made: Kind, metadata: &Metadata, wanted: &Layout) -> BTreeSet<Difference> {
-    let store = (metadata.store != wanted.store)
-        .then(|| Difference::Store(metadata.store.clone(), wanted.store.clone()));
-    let encryption = match (made.is_encrypted(), wanted.encrypted) {
+/// What of an OSD that was made in one of today's ways is not as wanted. Whether it is raw or on LVM is not asked, nor where and how
+/// large the database is of one that has it elsewhere: Rook starts all of them, and nobody's data is moved for it.
+fn differences(made: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Difference> {
+    let layout = &wanted.layout;
+    let store = (metadata.store != layout.store)
+        .then(|| Difference::Store(metadata.store.clone(), layout.store.clone()));
+    let encryption = match (made.is_encrypted(), layout.encrypted) {
         (false, true) => Some(Difference::ToBeEncrypted),
         (true, false) => Some(Difference::ToBePlain),
         (true, true) | (false, false) => None,
     };
-    store.into_iter().chain(encryption).collect()
+    let asked = wanted.database.as_ref().filter(|_| !metadata.dedicated_db);
+    let database = asked.map(|asked| Difference::DatabaseElsewhere(asked.device.clone()));
+    store.into_iter().chain(encryption).chain(database).collect()
 }
 
 /// Whether what was read on the device contradicts the class that daemon and Deployment suggested: labels are hints, the

@@ -3,9 +3,18 @@
 use super::{Refusal, kind};
 use crate::domain::observation::{Daemon, Metadata, Observation, Slot};
 use crate::domain::osd::{Kind, Layout, Mode};
-use crate::domain::provision;
+use crate::domain::provision::{self, DatabaseAsked};
+use crate::domain::storage::DeviceConfig;
 
-/// The layout that the owner wants of an OSD.
+/// What the owner wants of an OSD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) layout: Layout,
+    /// Its database lies on another device.
+    pub(super) database: Option<DatabaseAsked>,
+}
+
+/// What the owner wants of an OSD.
 ///
 /// Raw is what Rook itself chooses from 1.4 on for a whole disk or partition without encryption, db, wal or several OSDs
 /// (`design.md` section 3); the rest needs lvm.
@@ -14,16 +23,10 @@ pub(super) fn target(
     metadata: &Metadata,
     daemon: &Daemon,
     seen: &Observation,
-) -> Result<Layout, Refusal> {
+) -> Result<Target, Refusal> {
     let store = seen.kube.declaration.store.clone();
-    // A directory's OSD names the disk of the host's system, and goes to another one.
     let kind = kind::of(slot, metadata, daemon);
-    let stays = !kind.is_some_and(Kind::in_directory);
-    let devices = if stays { metadata.devices.as_slice() } else { &[] };
-    let config = match &daemon.node {
-        Some(node) => provision::config_of(node, devices, seen),
-        None => seen.kube.declaration.storage.config.clone(),
-    };
+    let config = config(kind, metadata, daemon, seen);
     let not_yet = |what: String| Err(Refusal::NotBuiltYet(what));
     if let Some(why) = config.unreadable.first() {
         return not_yet(why.clone());
@@ -31,13 +34,33 @@ pub(super) fn target(
     if let Some(count) = config.osds_per_device.filter(|count| *count > 1) {
         return not_yet(format!("a target with {count} OSDs on a device (osdsPerDevice)"));
     }
-    if let Some(device) = config.metadata_device.filter(|name| !name.is_empty()) {
-        return not_yet(format!("a target with its database on another device (metadataDevice {device})"));
-    }
+    let database = provision::database_asked(&config);
     // Of a node that was taken off the list nothing is declared: what is encrypted there is not to become plain for it.
     let is_declared = daemon.node.as_ref().is_none_or(|node| provision::is_declared(node, seen));
     let encrypted =
         if is_declared { config.encrypted == Some(true) } else { kind.is_some_and(Kind::is_encrypted) };
-    let mode = if encrypted { Mode::Lvm } else { Mode::Raw };
-    Ok(Layout { store, mode, encrypted })
+    if database.is_some() && !encrypted && is_node_encrypted(daemon, seen) {
+        return not_yet(
+            "a plain OSD with a metadataDevice on a node with encryptedDevice, which Rook could not start"
+                .to_owned(),
+        );
+    }
+    let mode = if encrypted || database.is_some() { Mode::Lvm } else { Mode::Raw };
+    Ok(Target { layout: Layout { store, mode, encrypted }, database })
+}
+
+fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> DeviceConfig {
+    // A directory's OSD names the disk of the host's system, and goes to another one.
+    let stays = !kind.is_some_and(Kind::in_directory);
+    let devices = if stays { metadata.devices.as_slice() } else { &[] };
+    match &daemon.node {
+        Some(node) => provision::config_of(node, devices, seen),
+        None => seen.kube.declaration.storage.config.clone(),
+    }
+}
+
+/// What holds for its node, whatever its device says (see `provision`: Rook looks at the node only).
+fn is_node_encrypted(daemon: &Daemon, seen: &Observation) -> bool {
+    let of_node = |node| provision::config_of(node, &[], seen).encrypted == Some(true);
+    daemon.node.as_ref().is_some_and(of_node)
 }

@@ -171,12 +171,19 @@ pub enum Reason {
         /// what is declared of the node's disks, in words
         selected: String,
     },
-    /// The disks of an OSD's node were not looked at, so that nobody knows of one that is free for it.
+    /// The disks of an OSD's node were not looked at, so that nobody knows of one for it, or for its database.
     NotLookedAt {
         /// the node
         node: NodeName,
         /// why, where it was tried
         why: Option<String>,
+    },
+    /// An OSD's database is to lie on another device, which can't take it.
+    NoDatabaseDevice {
+        /// the node
+        node: NodeName,
+        /// why
+        why: String,
     },
     /// A PG that the old OSD held was given to others, and is not clean there.
     MovedNotClean {
@@ -237,13 +244,20 @@ impl Reason {
             | Self::FailureBudget { .. }
             | Self::NeedsDevice { .. }
             | Self::NotLookedAt { .. }
+            | Self::NoDatabaseDevice { .. }
             | Self::After { .. } => false,
         }
     }
 
     /// Whether waiting does not help: this version never does such an OSD, or not before something is attached.
     pub fn is_for_good(&self) -> bool {
-        matches!(self, Self::NoRedundancy { .. } | Self::External | Self::NeedsDevice { .. })
+        matches!(
+            self,
+            Self::NoRedundancy { .. }
+                | Self::External
+                | Self::NeedsDevice { .. }
+                | Self::NoDatabaseDevice { .. }
+        )
     }
 
     /// The guard that this reason is the word of; none where something is just not known yet.
@@ -282,6 +296,7 @@ impl Reason {
             | Self::After { .. }
             | Self::NeedsDevice { .. }
             | Self::NotLookedAt { .. }
+            | Self::NoDatabaseDevice { .. }
             | Self::MovedNotClean { .. }
             | Self::NotFilled { .. } => return None,
         })

@@ -48,6 +48,7 @@ impl Reason {
             Self::FailureBudget { .. } => "failure-budget",
             Self::NeedsDevice { .. } => "needs-device",
             Self::NotLookedAt { .. } => "not-looked-at",
+            Self::NoDatabaseDevice { .. } => "no-database-device",
             Self::MovedNotClean { .. } => "moved-not-clean",
             Self::NotFilled { .. } => "not-filled",
             Self::After { .. } => "after-another",
@@ -159,12 +160,15 @@ impl fmt::Display for Reason {
                  that the CephCluster selects ({selected}); osd-migrate plan --look tells why others are not taken",
                 gib(*bytes)
             ),
+            Self::NoDatabaseDevice { node, why } => {
+                write!(f, "its database can't be made on node {node}: {why}")
+            }
             Self::NotLookedAt { node, why: None } => {
-                write!(f, "it lies in a directory, and needs a free disk of node {node}: osd-migrate plan --look tells")
+                write!(f, "it needs another disk of node {node}: osd-migrate plan --look tells")
             }
             Self::NotLookedAt { node, why: Some(why) } => write!(
                 f,
-                "it lies in a directory, and needs a free disk of node {node}: {why}; see `kubectl describe node {node}`"
+                "it needs another disk of node {node}: {why}; see `kubectl describe node {node}`"
             ),
             Self::MovedNotClean { pg, state } => write!(
                 f,

@@ -275,18 +275,11 @@ fn conforms(record: &Record, slot: &Slot) -> bool {
     slot.metadata.as_ref().is_some_and(|metadata| {
         let device = record.evidence.as_ref().map(|evidence| &evidence.device);
         let on_partition = device.is_some_and(DeviceIdentity::is_partition);
-        let (has_db, has_wal) = match &record.door {
-            Door::InPlace | Door::Directory { .. } => {
-                let again =
-                    |role| record.evidence.as_ref().is_some_and(|e| e.has_again(role, &record.target));
-                (again(Role::Db), again(Role::Wal))
-            }
-            Door::New { db, .. } => (db.is_some(), false),
-        };
+        let again = |role| record.evidence.as_ref().is_some_and(|e| e.has_again(role, &record.target));
         metadata.store == record.target.store
             && metadata.device_mapper == (record.target.mode == Mode::Lvm)
             && metadata.on_partition == on_partition
-            && metadata.dedicated_db == has_db
-            && metadata.dedicated_wal == has_wal
+            && metadata.dedicated_db == (record.db.is_some() || again(Role::Db))
+            && metadata.dedicated_wal == again(Role::Wal)
     })
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Way, candidates, disks, free, nodes, record_of};
+use super::{Way, candidates, database, disks, free, nodes, record_of};
 use crate::domain::classify::Class;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inventory::DiskSeen;
 use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::{Look, Observation};
-use crate::domain::osd::{DeviceIdentity, Kind, Layout, NodeName, OsdId, Weight};
+use crate::domain::osd::{DbDevice, DeviceIdentity, Kind, Layout, NodeName, OsdId, Weight};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Vacancy, Verdict};
 
@@ -20,6 +20,8 @@ pub struct Onto {
     pub device: DeviceIdentity,
     /// What the OSD becomes there.
     pub layout: Layout,
+    /// The device that its database goes to, where it is another.
+    pub db: Option<DbDevice>,
     /// Its CRUSH weight before and after, where it follows the size.
     pub weight: Option<(Weight, Weight)>,
 }
@@ -34,10 +36,10 @@ pub(super) fn next(
     let (work, inventory) = match nodes::known(policy, ledger, &node, seen) {
         nodes::Known::Disks(work, inventory) => (work, inventory),
         nodes::Known::Next(next) => return Ok(next),
-        nodes::Known::Done => return Err(needs_device(osd, &node, seen)),
+        nodes::Known::Done(_) => return Err(needs_device(osd, &node, seen)),
         nodes::Known::Never(why) => return Err(Reason::NotLookedAt { node, why: Some(why) }),
     };
-    let processed = provision::process(&node, inventory, seen, policy.store_on_file);
+    let processed = free::process(policy, &node, inventory, seen);
     let onto = match choose(osd, &node, free::vacancies(ledger, Some(work), &processed), seen) {
         Ok(onto) => onto,
         // Ceph knows it a moment later.
@@ -48,6 +50,7 @@ pub(super) fn next(
     let way = path.map(|path| Way {
         door: Door::Directory { path, onto: onto.device },
         target: onto.layout,
+        db: onto.db,
         weight: onto.weight.map(|(_, weight)| weight),
     });
     let next = way.and_then(|way| record_of(osd, class, node, way, ledger, seen));
@@ -72,6 +75,7 @@ fn choose<'a>(
     Ok(Onto {
         device: vacancy.device.clone(),
         layout: vacancy.layout.clone(),
+        db: vacancy.db.clone(),
         weight: before.map(after).filter(|(before, after)| before != after),
     })
 }
@@ -83,12 +87,11 @@ fn needs_device(osd: OsdId, node: &NodeName, seen: &Observation) -> Reason {
 }
 
 /// A whole disk with a name that outlives a reboot, and nothing on it: not even a tombstone, which the proof of a free disk does
-/// not know here. One that needs a database on another device is for new OSDs only.
+/// not know here.
 fn can_take(disk: &DiskSeen, vacancy: &Vacancy) -> bool {
     disk.parent.is_none()
         && !vacancy.device.by_id.is_empty()
         && !vacancy.on_file
-        && vacancy.db.is_none()
         && vacancy.tombstone.is_none()
 }
 
@@ -102,11 +105,12 @@ pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, see
         can_take(disk, vacancy)
             && onto.is_same_as(&vacancy.device)
             && vacancy.layout == record.target
+            && vacancy.db == record.db
             && used.is_none_or(|used| gate::room(onto.size_bytes, used, seen) == Gate::Open)
     };
     let found = ledger.nodes.get(&record.node).and_then(|work| {
         let inventory = free::inventory(&record.node, work, seen)?;
-        let processed = provision::process(&record.node, inventory, seen, policy.store_on_file);
+        let processed = free::process(policy, &record.node, inventory, seen);
         Some(processed.disks.iter().any(|(disk, verdict)| match verdict {
             Verdict::New(vacancy) => !work.left.contains_key(&vacancy.stable) && is_it(disk, vacancy),
             Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => false,
@@ -115,15 +119,16 @@ pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, see
     found.unwrap_or(false)
 }
 
-/// Nodes whose disks a `plan --look` is asked for: those that would get new OSDs, and those with an OSD in a directory.
+/// Nodes whose disks a `plan --look` is asked for: those that would get new OSDs, and those with an OSD that needs another disk:
+/// for itself, or for its database.
 pub fn looked_at(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
     let new = provision::nodes(seen, policy.store_on_file).chosen.into_iter().filter(|_| policy.makes_new());
-    let in_directories =
-        candidates(policy, &Ledger::default(), seen).into_iter().filter_map(|(osd, class)| {
-            let node = seen.kube.daemons.get(&osd)?.node.clone()?;
-            class.migrates().is_some_and(Kind::in_directory).then_some(node)
-        });
-    new.chain(in_directories).collect()
+    let candidates = candidates(policy, &Ledger::default(), seen);
+    let in_directories = candidates.iter().filter_map(|(osd, class)| {
+        let node = seen.kube.daemons.get(osd)?.node.clone()?;
+        class.migrates().is_some_and(Kind::in_directory).then_some(node)
+    });
+    new.chain(in_directories).chain(database::looked_at(&candidates, seen)).collect()
 }
 
 /// What would become of each OSD in a directory, from the youngest look at each node that there is: one after the other, none on
@@ -149,7 +154,7 @@ pub fn of_each(
         let onto = match inventory {
             None => Err(Reason::NotLookedAt { node: node.clone(), why: None }),
             Some(inventory) => {
-                let processed = provision::process(node, inventory, seen, policy.store_on_file);
+                let processed = free::process(policy, node, inventory, seen);
                 let free = free::vacancies(ledger, look.and_then(is_about), &processed);
                 choose(osd, node, free.filter(|(_, vacancy)| !taken.contains(&vacancy.device)), seen)
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::free;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Look, Observation};
 use crate::domain::osd::{Layout, NodeName, OsdId};
@@ -52,7 +53,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
             continue;
         };
         found.as_of = found.as_of.into_iter().chain([look.created_at]).min();
-        let processed = provision::process(node, inventory, seen, policy.store_on_file);
+        let processed = free::process(policy, node, inventory, seen);
         found.problems.extend(processed.problems.into_iter().map(|problem| (node.to_string(), problem)));
         for (disk, verdict) in processed.disks {
             let holds =

@@ -1,6 +1,6 @@
 //! The free disks of a node, as a look found them, and what was done with them since.
 
-use super::vacant;
+use super::{database, vacant};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inventory::{DiskSeen, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeWork, Record};
@@ -22,6 +22,16 @@ pub(super) fn inventory<'a>(
     seen: &'a Observation,
 ) -> Option<&'a NodeInventory> {
     look_of(node, work, seen)?.report.as_ref()?.inventory.as_ref()
+}
+
+/// What the disks of a node become, and where the databases of its OSDs that are there go.
+pub(super) fn process(
+    policy: &Policy,
+    node: &NodeName,
+    inventory: &NodeInventory,
+    seen: &Observation,
+) -> Processed {
+    provision::process(node, inventory, &database::asked_on(node, seen), seen, policy.store_on_file)
 }
 
 /// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
@@ -57,10 +67,11 @@ pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, see
         let work = ledger.nodes.get(&record.node)?;
         let inventory = inventory(&record.node, work, seen)?;
         let chosen = provision::nodes(seen, policy.store_on_file).chosen;
-        let processed = provision::process(&record.node, inventory, seen, policy.store_on_file);
+        let processed = process(policy, &record.node, inventory, seen);
         let is_it = |vacancy: &provision::Vacancy| {
             record.device().is_some_and(|device| device.is_same_as(&vacancy.device))
                 && vacant::door(vacancy) == record.door
+                && vacancy.db == record.db
                 && vacancy.layout == record.target
         };
         let selected = processed.disks.iter().any(|(_, verdict)| match verdict {

@@ -1,6 +1,7 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
 mod adopt;
+mod database;
 mod directory;
 mod disks;
 mod end;
@@ -12,6 +13,7 @@ mod strays;
 mod tolerate;
 mod vacant;
 
+pub use database::of_each as databases;
 pub use directory::{Onto, looked_at, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
 pub use nodes::{OF_PLAN, look};
@@ -26,7 +28,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::ledger::{Door, Ledger, MAX_OPEN, Record};
 use crate::domain::next::{Halt, Next, Summary, Wait};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{CrushItem, Kind, Layout, NodeName, OsdId, Weight};
+use crate::domain::osd::{CrushItem, DbDevice, Kind, Layout, NodeName, OsdId, Weight};
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
@@ -218,6 +220,7 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
             }
             Door::InPlace | Door::New { .. } => {
                 classify::target_of(record.osd, seen).as_ref() == Some(&record.target)
+                    && database::is_as_recorded(policy, ledger, record, seen)
             }
         }
 }
@@ -256,6 +259,8 @@ fn next_candidate(
             Gate::Open if ledger.records.len() < MAX_OPEN => {
                 let begun = if class.migrates().is_some_and(Kind::in_directory) {
                     directory::next(policy, ledger, (osd, class, node), seen).map(Some)
+                } else if classify::database_of(osd, seen).is_some() {
+                    database::next(policy, ledger, (osd, class, node), target, seen).map(Some)
                 } else {
                     Ok(record_of(osd, class, node, Way::in_place(target), ledger, seen))
                 };
@@ -305,13 +310,14 @@ fn place_of(osd: OsdId, seen: &Observation) -> Option<(NodeName, Layout)> {
 struct Way {
     door: Door,
     target: Layout,
+    db: Option<DbDevice>,
     /// Its CRUSH weight, where it is to be another.
     weight: Option<Weight>,
 }
 
 impl Way {
     fn in_place(target: Layout) -> Self {
-        Self { door: Door::InPlace, target, weight: None }
+        Self { door: Door::InPlace, target, db: None, weight: None }
     }
 }
 
@@ -333,6 +339,7 @@ fn record_of(
         class,
         door: way.door,
         target: way.target,
+        db: way.db,
         old,
         deployment: daemon.uid.clone(),
         former_weight: way.weight.map(|_| crush.weight),

@@ -1,7 +1,7 @@
 //! New OSDs, node by node (seed 000, seed 004): a node's disks are looked at, what is free and selected becomes OSDs one
 //! after the other, then the next node. Where each node stands is in the ledger, so that a run that dies goes on there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
@@ -13,7 +13,7 @@ use crate::domain::inventory::{LookRequest, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
 use crate::domain::next::{Next, Saving, Wait, uncleared};
 use crate::domain::observation::{JobState, Look, Observation};
-use crate::domain::osd::NodeName;
+use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed};
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
@@ -44,7 +44,7 @@ pub(super) fn beside(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Op
     if !(same_node && room && work.status == NodeStatus::Orchestrating) {
         return None;
     }
-    let processed = provision::process(node, inventory, seen, policy.store_on_file);
+    let processed = free::process(policy, node, inventory, seen);
     let vacancy = walk.vacancies(work, &processed).next()?;
     // The cluster fills those in flight: what else must hold is asked.
     match gate::begin(policy, ledger, seen) {
@@ -62,7 +62,7 @@ pub(super) enum Known<'a> {
     /// It can't be looked at: why.
     Never(String),
     /// This run is done with it, and its look is swept.
-    Done,
+    Done(&'a NodeWork),
 }
 
 /// The disks of one node, looked at by this run: for what is done there before its turn for new OSDs comes.
@@ -81,7 +81,7 @@ pub(super) fn known<'a>(
         (NodeStatus::ComputingDiff, _) => Known::Next(walk.look(node, work)),
         (NodeStatus::Orchestrating | NodeStatus::Completed, Some(inventory)) => Known::Disks(work, inventory),
         (NodeStatus::Orchestrating, None) => Known::Next(walk.look_anew(node, work.failures)),
-        (NodeStatus::Completed, None) => Known::Done,
+        (NodeStatus::Completed, None) => Known::Done(work),
     }
 }
 
@@ -170,6 +170,7 @@ impl<'a> Walk<'a> {
                 done: before.map(|work| work.done.clone()).unwrap_or_default(),
                 left: before.map(|work| work.left.clone()).unwrap_or_default(),
                 directories: before.map(|work| work.directories.clone()).unwrap_or_default(),
+                databases: BTreeMap::new(),
                 problems: Vec::new(),
             },
         )
@@ -245,7 +246,7 @@ impl<'a> Walk<'a> {
     }
 
     fn looked(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
-        let processed = provision::process(node, inventory, self.seen, self.policy.store_on_file);
+        let processed = free::process(self.policy, node, inventory, self.seen);
         let new = self.vacancies(work, &processed).count();
         self.save(
             node,
@@ -271,7 +272,7 @@ impl<'a> Walk<'a> {
             let gate = self.begin(gate::before_adopt(node, our_fence, self.seen));
             return gate.map_or(adopt, |reason| waits(node, reason));
         }
-        let processed = provision::process(node, inventory, self.seen, self.policy.store_on_file);
+        let processed = free::process(self.policy, node, inventory, self.seen);
         let Some(vacancy) = self.vacancies(work, &processed).next() else {
             return self.complete(node, work, &processed);
         };
@@ -303,6 +304,13 @@ impl<'a> Walk<'a> {
         free::vacancies(self.ledger, Some(work), processed).map(|(_, vacancy)| vacancy)
     }
 
+    /// What its OSDs that are there don't get is known after the look is swept, too.
+    fn no_databases(&self, node: &NodeName, work: &NodeWork) -> BTreeMap<OsdId, String> {
+        let Some(inventory) = self.inventory(node, work) else { return BTreeMap::new() };
+        let databases = free::process(self.policy, node, inventory, self.seen).databases;
+        databases.into_iter().filter_map(|(osd, found)| Some((osd, found.err()?))).collect()
+    }
+
     fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
         let made = work.done.len();
         let message = match made {
@@ -315,6 +323,7 @@ impl<'a> Walk<'a> {
                 status: NodeStatus::Completed,
                 since: self.seen.at,
                 message,
+                databases: self.no_databases(node, work),
                 problems: told(node, work, &processed.problems),
                 ..work.clone()
             },

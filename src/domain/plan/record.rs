@@ -7,7 +7,7 @@ use crate::domain::inspection::{Evidence, NodeTask, RecordId};
 use crate::domain::ledger::{Attempt, Door, Ledger, Record};
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
 
 /// What is known of an OSD when its record is made. The fields are the record's.
 pub(super) struct Begun {
@@ -16,6 +16,7 @@ pub(super) struct Begun {
     pub(super) class: Class,
     pub(super) door: Door,
     pub(super) target: Layout,
+    pub(super) db: Option<DbDevice>,
     pub(super) old: OsdFsid,
     pub(super) deployment: String,
     pub(super) crush: CrushItem,
@@ -40,6 +41,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         class: begun.class,
         door: begun.door,
         target: begun.target,
+        db: begun.db,
         old: begun.old,
         deployment: begun.deployment,
         crush: begun.crush,

@@ -37,6 +37,7 @@ pub(super) fn record(
         class: Class::Vacant,
         door: door(vacancy),
         target: vacancy.layout.clone(),
+        db: vacancy.db.clone(),
         old,
         deployment: daemon.map(|daemon| daemon.uid.clone()).unwrap_or_default(),
         crush: slot.and_then(|slot| slot.crush.clone()).unwrap_or(by_size),
@@ -59,7 +60,7 @@ pub(super) fn record(
 
 /// By which door a free disk comes.
 pub(super) fn door(vacancy: &Vacancy) -> Door {
-    Door::New { initial_weight: vacancy.initial_weight, on_file: vacancy.on_file, db: vacancy.db.clone() }
+    Door::New { initial_weight: vacancy.initial_weight, on_file: vacancy.on_file }
 }
 
 /// The id that a free disk gets: that of a destroyed slot of its host which was run here, first the one that its tombstone

@@ -8,6 +8,7 @@ mod taints;
 mod vacant;
 mod wanted;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::inspection::RecordId;
@@ -88,11 +89,25 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// The database that is declared for an OSD on another device than its data's (`metadataDevice`, `databaseSizeMB`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseAsked {
+    /// The device, as its owner names it.
+    pub device: String,
+    /// Size of the volume in MiB, where one is declared.
+    pub size_mib: Option<u64>,
+}
+
+/// The OSDs of a node that are there and need a database made on another device.
+pub type DatabasesAsked = BTreeMap<OsdId, DatabaseAsked>;
+
 /// The disks of a node, each with what is to be done with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Processed {
     /// In the order of the inventory.
     pub disks: Vec<(DiskSeen, Verdict)>,
+    /// Where the databases of OSDs that are there are made, or why they can't be.
+    pub databases: BTreeMap<OsdId, Result<DbDevice, String>>,
     /// What the owner asked for and does not get: sentences for people that name node and device.
     pub problems: Vec<String>,
 }
@@ -118,9 +133,21 @@ pub fn selected(node: &NodeName, seen: &Observation) -> String {
     wanted::on(node, seen).choice.to_string()
 }
 
-/// What the disks of a node become.
+/// The database that a config asks for.
+pub fn database_asked(config: &DeviceConfig) -> Option<DatabaseAsked> {
+    let device = config.metadata_device.clone().filter(|name| !name.is_empty())?;
+    Some(DatabaseAsked { device, size_mib: config.database_size_mb.filter(|size| *size > 0) })
+}
+
+/// What the disks of a node become; `asked`: what its OSDs that are there need of them.
 ///
 /// With `on_file` everything that is declared is ignored, and only the node's file is looked at (seed 000).
-pub fn process(node: &NodeName, inventory: &NodeInventory, seen: &Observation, on_file: bool) -> Processed {
-    if on_file { vacant::file(node, inventory) } else { vacant::disks(node, inventory, seen) }
+pub fn process(
+    node: &NodeName,
+    inventory: &NodeInventory,
+    asked: &DatabasesAsked,
+    seen: &Observation,
+    on_file: bool,
+) -> Processed {
+    if on_file { vacant::file(node, inventory) } else { vacant::disks(node, inventory, asked, seen) }
 }

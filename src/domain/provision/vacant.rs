@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::database::Databases;
 use super::select::{self, Asked, Selector};
 use super::wanted::{self, Wanted};
-use super::{FILE, Processed, Vacancy, Verdict};
+use super::{DatabasesAsked, FILE, Processed, Vacancy, Verdict, database_asked};
 use crate::domain::inspection::Capability;
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{DbDevice, DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
+use crate::domain::osd::{DbDevice, DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId};
 use crate::domain::storage::{DeviceConfig, NamedDevice};
 
 /// Label of a node that names the device class of its OSDs (Rook v1.19.7 and v1.20.1 on: pkg/operator/ceph/cluster/osd/osd.go,
@@ -38,14 +38,21 @@ pub(super) fn file(node: &NodeName, inventory: &NodeInventory) -> Processed {
 }
 
 /// The disks that the CephCluster selects.
-pub(super) fn disks(node: &NodeName, inventory: &NodeInventory, seen: &Observation) -> Processed {
+pub(super) fn disks(
+    node: &NodeName,
+    inventory: &NodeInventory,
+    asked: &DatabasesAsked,
+    seen: &Observation,
+) -> Processed {
     let wanted = wanted::on(node, seen);
     let mut problems = wanted.void.clone();
     let selector = Selector::new(wanted.choice).unwrap_or_else(|why| {
         problems.push(why);
         Selector::Nothing
     });
-    let databases = Databases::new(metadata_devices(&wanted, &selector), inventory, seen.ceph.fsid);
+    let named = metadata_devices(&wanted, &selector);
+    let all = named.into_iter().chain(asked.values().map(|asked| asked.device.as_str()));
+    let databases = Databases::new(all, inventory, seen.ceph.fsid);
     let mut walk = Walk {
         node,
         inventory,
@@ -59,11 +66,11 @@ pub(super) fn disks(node: &NodeName, inventory: &NodeInventory, seen: &Observati
     let mut disks: Vec<(DiskSeen, Verdict)> =
         inventory.disks.iter().map(|disk| (disk.clone(), walk.verdict(disk))).collect();
     walk.refuse_doubles(&mut disks);
-    walk.share_databases(&mut disks);
+    let databases = walk.share_databases(&mut disks, asked);
     problems.extend(walk.missing());
     problems.extend(walk.sentences());
     let problems = problems.into_iter().map(|problem| format!("node {node}: {problem}")).collect();
-    Processed { disks, problems }
+    Processed { disks, databases, problems }
 }
 
 /// Every `metadataDevice` that is in effect on the node.
@@ -157,12 +164,14 @@ impl Walk<'_> {
         self.can_be_made(&config)?;
         let layout = self.layout(disk, &config)?;
         let device_class = self.device_class(&config)?;
-        let size_mib = config.database_size_mb.filter(|size| *size > 0);
-        let db = match metadata_device(&config) {
-            Some(name) => Some(self.databases.usable(name)?.identity.clone()),
+        let db = match database_asked(&config) {
+            Some(asked) => {
+                let identity = self.databases.usable(&asked.device)?.identity.clone();
+                Some(DbDevice { identity, size_mib: asked.size_mib })
+            }
             None => None,
         };
-        if let (None, Some(size)) = (&db, size_mib) {
+        if let (None, Some(size)) = (&db, config.database_size_mb.filter(|size| *size > 0)) {
             self.remarks.insert(format!(
                 "databaseSizeMB {size} has no effect without a metadataDevice: the database lies with the data"
             ));
@@ -173,7 +182,6 @@ impl Walk<'_> {
                 "walSizeMB {size} has no effect: OSDs on disks get no wal device of their own, the wal lies with the database"
             ));
         }
-        let db = db.map(|identity| DbDevice { identity, size_mib });
         Ok(Vacancy { device_class, initial_weight: config.initial_weight, db, ..vacancy(disk, layout) })
     }
 
@@ -210,7 +218,7 @@ impl Walk<'_> {
     /// Rook hands it on to `ceph-volume lvm batch`, which refuses partitions (rook/rook issue 6849).
     fn layout(&self, disk: &DiskSeen, config: &DeviceConfig) -> Result<Layout, String> {
         let encrypted = config.encrypted == Some(true);
-        let has_db = metadata_device(config).is_some();
+        let has_db = database_asked(config).is_some();
         match (&disk.parent, encrypted, has_db) {
             (Some(_), true, _) => return Err("a partition can't be encrypted (encryptedDevice)".to_owned()),
             (Some(_), false, true) => return Err("a partition can't have a metadataDevice".to_owned()),
@@ -264,23 +272,49 @@ impl Walk<'_> {
         }
     }
 
-    /// Gives each new OSD its part of its metadata device.
-    fn share_databases(&mut self, disks: &mut [(DiskSeen, Verdict)]) {
+    /// Gives each OSD its part of its metadata device: first those that are there, in the order of their ids, then the new ones.
+    fn share_databases(
+        &mut self,
+        disks: &mut [(DiskSeen, Verdict)],
+        asked: &DatabasesAsked,
+    ) -> BTreeMap<OsdId, Result<DbDevice, String>> {
         let db = |verdict: &Verdict| new(verdict).and_then(|vacancy| vacancy.db.clone());
-        let wanted: BTreeSet<DeviceIdentity> =
-            disks.iter().filter_map(|(_, verdict)| db(verdict)).map(|db| db.identity).collect();
+        let mut there: BTreeMap<OsdId, Result<DbDevice, String>> = asked
+            .iter()
+            .map(|(osd, asked)| {
+                let disk = self.databases.usable(&asked.device);
+                let db = |disk: &DiskSeen| (disk.identity.clone(), asked.size_mib);
+                (*osd, disk.map(db).map(|(identity, size_mib)| DbDevice { identity, size_mib }))
+            })
+            .collect();
+        let wanted: BTreeSet<DeviceIdentity> = there
+            .values()
+            .flatten()
+            .cloned()
+            .chain(disks.iter().filter_map(|(_, verdict)| db(verdict)))
+            .map(|db| db.identity)
+            .collect();
         for identity in wanted {
             let Some(device) = self.inventory.disks.iter().find(|disk| disk.identity == identity) else {
                 continue;
             };
-            let is_on_it = |verdict: &Verdict| db(verdict).is_some_and(|db| db.identity == identity);
-            let asked: Vec<Option<u64>> = disks
-                .iter()
-                .filter(|(_, verdict)| is_on_it(verdict))
-                .map(|(_, verdict)| db(verdict).and_then(|db| db.size_mib))
+            let is_on_it = |db: &DbDevice| db.identity == identity;
+            let of_disks = disks.iter().filter_map(|(_, verdict)| db(verdict));
+            let sizes: Vec<Option<u64>> = there
+                .values()
+                .flatten()
+                .cloned()
+                .chain(of_disks)
+                .filter(is_on_it)
+                .map(|db| db.size_mib)
                 .collect();
-            let shares = self.databases.shares(device, &asked);
-            let sharing = disks.iter_mut().filter(|(_, verdict)| is_on_it(verdict));
+            let mut shares = self.databases.shares(device, &sizes).into_iter();
+            for found in there.values_mut().filter(|found| found.as_ref().is_ok_and(is_on_it)) {
+                if let Some(share) = shares.next() {
+                    *found = share;
+                }
+            }
+            let sharing = disks.iter_mut().filter(|(_, verdict)| db(verdict).as_ref().is_some_and(is_on_it));
             for ((disk, verdict), share) in sharing.zip(shares) {
                 match (share, verdict) {
                     (Ok(db), Verdict::New(vacancy)) => vacancy.db = Some(db),
@@ -289,6 +323,7 @@ impl Walk<'_> {
                 }
             }
         }
+        there
     }
 
     /// Devices that are named and not there.
@@ -312,10 +347,6 @@ impl Walk<'_> {
             .map(|(why, names)| format!("{} can't be made an OSD: {why}", names.join(", ")));
         not_made.chain(self.remarks).collect()
     }
-}
-
-fn metadata_device(config: &DeviceConfig) -> Option<&str> {
-    config.metadata_device.as_deref().filter(|name| !name.is_empty())
 }
 
 fn new(verdict: &Verdict) -> Option<&Vacancy> {

@@ -251,10 +251,7 @@ impl<'a> Step<'a> {
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
         let record = self.record;
         let declared = &self.seen.kube.declaration;
-        let (on_file, db) = match &record.door {
-            Door::InPlace | Door::Directory { .. } => (false, None),
-            Door::New { on_file, db, .. } => (*on_file, db.clone()),
-        };
+        let on_file = matches!(record.door, Door::New { on_file: true, .. });
         let directory = match &record.door {
             Door::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
             Door::InPlace | Door::New { .. } => None,
@@ -273,7 +270,7 @@ impl<'a> Step<'a> {
                 target: record.target.clone(),
                 device_class: record.crush.device_class.clone(),
                 on_file,
-                db,
+                db: record.db.clone(),
                 directory,
             },
             image: declared.image.clone(),

@@ -6,7 +6,7 @@ use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::Volume;
-use crate::domain::ledger::{Door, Ledger, Record};
+use crate::domain::ledger::{Door, Ledger, NodeStatus, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{DeviceIdentity, Mode};
 use crate::domain::phase::{self, SlotFact};
@@ -47,7 +47,7 @@ impl Step<'_> {
         };
         let (initial_weight, on_file) = match &record.door {
             Door::InPlace | Door::Directory { .. } => (None, false),
-            Door::New { initial_weight, on_file, .. } => (*initial_weight, *on_file),
+            Door::New { initial_weight, on_file } => (*initial_weight, *on_file),
         };
         let there = self.seen.kube.daemons.get(&osd);
         let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.resource_version.clone()));
@@ -188,6 +188,14 @@ impl Step<'_> {
             && let Some(work) = ledger.nodes.get_mut(&record.node)
         {
             work.done.insert(disk);
+        }
+        let is_old_knowledge = record.db.is_some() && !record.is_new() && record.new.is_some();
+        if let Some(work) = ledger.nodes.get_mut(&record.node).filter(|_| is_old_knowledge)
+            && work.status == NodeStatus::Orchestrating
+        {
+            // What is left of the device of the databases, the next OSD there is to know: its node is looked at anew.
+            work.status = NodeStatus::ComputingDiff;
+            work.look += 1;
         }
         ledger
     }

@@ -99,10 +99,11 @@ pub(super) async fn segments() -> Result<Vec<Segment>, NodeError> {
     Ok(report.segments().map(Row::into_segment).collect())
 }
 
-/// The volume group on a device; none where it is a physical volume of none.
-pub(super) async fn group_on(device: &Path) -> Result<Option<Group>, NodeError> {
-    let report: Report = ask(&["pvs", "vg_name,vg_tags", &device.display().to_string()]).await?;
-    Ok(report.pvs().map(Row::into_group).find(|group| !group.name.is_empty()))
+/// The volume group on a device, and how many bytes of it are free; none where it is a physical volume of none.
+pub(super) async fn group_on(device: &Path) -> Result<Option<(Group, u64)>, NodeError> {
+    let report: Report = ask(&["pvs", "vg_name,vg_tags,vg_free", &device.display().to_string()]).await?;
+    let mut groups = report.pvs().map(|row| (row.vg_free.parse().unwrap_or(0), row.into_group()));
+    Ok(groups.find(|(_, group)| !group.name.is_empty()).map(|(free, group)| (group, free)))
 }
 
 /// Tags of a volume group; none where it is not there.
@@ -229,6 +230,7 @@ struct Row {
     vg_name: String,
     vg_uuid: String,
     vg_tags: String,
+    vg_free: String,
     lv_name: String,
     lv_uuid: String,
     lv_size: String,

@@ -5,14 +5,13 @@ use std::path::Path;
 
 use super::super::devices::Disk;
 use super::super::error::NodeError;
-use super::super::marks::{self, Marks};
-use super::super::{Host, claims, find, usage};
+use super::super::{Host, claims};
 use super::away::{self, Shared};
+use super::databases;
 use super::lvm::{self, Change, Lv};
 use super::{block, cluster_tag, database, fsid_tag, group, log, osd_tag, pv_uuid};
-use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::{Evidence, NodeRequest, Place};
-use crate::domain::osd::{ClusterFsid, DbDevice, OsdFsid, Role};
+use crate::domain::osd::{OsdFsid, Role};
 
 /// What ceph-volume is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub(crate) async fn make(
     let db = match &request.db {
         None => again(evidence, Role::Db, &database(fsid), &tags).await?,
         Some(db) => {
-            let group = shared_group(host, db, request.cluster).await?;
+            let group = databases::group(host, db, request.cluster).await?;
             let size = db.size_mib.map(|mib| mib.saturating_mul(1 << 20));
             Some(create(&group, &database(fsid), &tags, size, None).await?)
         }
@@ -97,45 +96,6 @@ async fn create(
 ) -> Result<String, NodeError> {
     Change::LvCreate { group, name, tags, size_bytes, on }.done().await?;
     Ok(format!("{group}/{name}"))
-}
-
-/// The volume group on the disk that holds databases: made where nothing is on the disk, used where it is this cluster's.
-async fn shared_group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<String, NodeError> {
-    let disks = find::list(host).await?.disks;
-    let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
-    let (Some(disk), None) = (fitting.next(), fitting.next()) else {
-        return Err(NodeError::Refused(format!(
-            "none, or more than one, of the disks is {}, for the database",
-            db.identity.stable_name()
-        )));
-    };
-    let refused = |what: &str| NodeError::Refused(format!("{}, for the database: {what}", disk.told()));
-    let mine = cluster_tag(cluster);
-    let found = marks::of(&disk).await?;
-    if !matches!(&found, Marks::Signed(signature) if signature.physical_volume().is_some()) {
-        let disk = disk.again(&host.sys_block, &host.dev)?;
-        let is_unused = disk.holders.is_empty() && disk.partitions.is_empty() && !disk.read_only;
-        let is_free = is_unused && found == Marks::None && !usage::is_held_by_somebody(&disk).await?;
-        if !holds(Guard::VacantDisk, is_free) {
-            return Err(refused("neither free nor a volume group of this cluster"));
-        }
-        let name = format!("ceph-{}", uuid::Uuid::new_v4());
-        Change::VgCreate { name: &name, tags: &[mine], device: &disk.node }.done().await?;
-        return Ok(name);
-    }
-    let Some(group) = lvm::group_on(&disk.node).await? else {
-        return Err(refused("a physical volume of no volume group; see `pvs`, `pvremove`"));
-    };
-    let all = lvm::volumes().await?;
-    let mut there = all.iter().filter(|lv| lv.group == group.name).peekable();
-    // Ours has ceph-volume's tags only while its OSD is prepared.
-    let is_ours = |lv: &Lv| lv.cluster == Some(cluster) || lv.tags.contains(&mine);
-    let is_of_cluster = there.peek().is_some() && there.all(is_ours);
-    let is_for_data = group.tags.iter().any(|tag| tag.starts_with("osd-migrate.osd="));
-    if !is_for_data && (group.tags.contains(&mine) || is_of_cluster) {
-        return Ok(group.name);
-    }
-    Err(refused(&format!("volume group {} is not of this cluster alone", group.name)))
 }
 
 /// Takes away what keeps the disk of an unfinished OSD of ours from being wiped, and what it left elsewhere: its mappings and

@@ -19,6 +19,7 @@
 
 mod away;
 mod crypt;
+mod databases;
 mod known;
 mod lvm;
 mod make;
@@ -39,6 +40,7 @@ use crate::domain::inspection::NodeRequest;
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 
 pub(crate) use away::{Shared, are_touched, beside, from_group, is_mapped, let_go};
+pub(crate) use databases::prove as prove_database;
 pub(crate) use known::Known;
 pub(crate) use make::{Made, clear_away, make, seal};
 pub(crate) use seen::look;

@@ -1,6 +1,7 @@
 //! All states: the real `plan`, `step` and `gate` over the simulated cluster, breadth first, with every order in which things may
 //! happen, go wrong or be done by others. See `docs/safety.md`.
 
+mod databases;
 mod directories;
 mod encrypted;
 mod ending;

@@ -309,7 +309,7 @@ fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
     assert!(matches!(&unseen.now, Now::Waits(Reason::NotLookedAt { why: None, .. })), "{unseen:?}");
     assert_eq!((unseen.directory.as_deref(), unseen.onto), (Some(PATH), None));
     assert!(
-        table(&run).contains("needs a free disk of node h1: osd-migrate plan --look tells"),
+        table(&run).contains("needs another disk of node h1: osd-migrate plan --look tells"),
         "{}",
         table(&run)
     );

@@ -96,7 +96,7 @@ fn an_id_that_is_recorded_is_not_given_again() {
 fn the_record_of_a_free_disk_holds_what_its_making_needs_and_no_agent_was_asked_for_yet() {
     let mut run = Run::of(example::one_more());
     let record = run.recorded();
-    assert_eq!(record.door, Door::New { initial_weight: None, on_file: false, db: None });
+    assert_eq!(record.door, Door::New { initial_weight: None, on_file: false });
     assert_eq!((record.attempt.number, record.node.0.as_str()), (0, "h1"));
     assert_eq!(record.crush.location["host"], "h1");
     assert_eq!(record.crush.weight.to_string(), "0.00586", "6 GiB in TiB");

@@ -1,5 +1,6 @@
 //! What a run does with free disks, decision by decision: which id one gets, where each node stands, who is restarted for a taint.
 
+mod databases;
 mod directories;
 mod ids;
 mod nodes;

@@ -31,6 +31,50 @@ fn sizes(case: &Case) -> Vec<(String, Option<u64>)> {
     vacancies(&case.process()).iter().map(size).collect()
 }
 
+fn asks(osd: u32, size_mib: Option<u64>) -> (OsdId, DatabaseAsked) {
+    (OsdId(osd), DatabaseAsked { device: "nvme0n1".to_owned(), size_mib })
+}
+
+fn given(case: &Case) -> Vec<(OsdId, Option<u64>)> {
+    let databases = case.process().databases;
+    databases.into_iter().map(|(osd, db)| (osd, db.unwrap().size_mib)).collect()
+}
+
+#[test]
+fn osds_that_are_there_share_with_the_new_ones_and_each_gets_its_part_in_its_turn() {
+    let two_and_a_new_one = shared(&["sdb"], 9_001).with(|case| {
+        case.asked = [asks(4, None), asks(5, None)].into();
+    });
+    assert_eq!(given(&two_and_a_new_one), [(OsdId(4), Some(3_000)), (OsdId(5), Some(3_000))]);
+    assert_eq!(sizes(&two_and_a_new_one), [("sdb".to_owned(), Some(3_000))]);
+    // The first has its database; the look is a new one.
+    let after_the_first = two_and_a_new_one.with(|case| {
+        device(case).state = DiskState::Rejected { why: Rejection::Lvm };
+        case.inventory.osds = vec![listed(OsdId(4), Some("nvme0n1"))];
+        case.asked = [asks(5, None)].into();
+    });
+    assert_eq!(given(&after_the_first), [(OsdId(5), Some(3_000))]);
+    assert_eq!(sizes(&after_the_first), [("sdb".to_owned(), Some(3_000))]);
+    // What is declared is given, alone on it or not.
+    let declared = shared(&[], 9_001).with(|case| case.asked = [asks(4, Some(4_096))].into());
+    assert_eq!(given(&declared), [(OsdId(4), Some(4_096))]);
+    let alone = shared(&[], 9_001).with(|case| case.asked = [asks(4, None)].into());
+    assert_eq!(given(&alone), [(OsdId(4), None)]);
+}
+
+#[test]
+fn where_it_can_t_be_had_the_osd_that_is_there_is_told_why() {
+    let why = |case: &Case| case.process().databases[&OsdId(4)].clone().unwrap_err();
+    let small = shared(&[], 2_000).with(|case| case.asked = [asks(4, Some(4_096))].into());
+    assert_eq!(why(&small), "there is no room for its database on nvme0n1");
+    let formatted = shared(&[], 9_001).with(|case| {
+        case.asked = [asks(4, None)].into();
+        device(case).state = DiskState::Rejected { why: Rejection::Signature { kind: "xfs".to_owned() } };
+    });
+    assert_eq!(why(&formatted), "its metadataDevice nvme0n1 can't be used: a signature of xfs");
+    assert_eq!(formatted.made(), Vec::<String>::new(), "it is kept for databases");
+}
+
 #[test]
 fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
     for name in ["nvme0n1", "/dev/nvme0n1", "/dev/disk/by-id/ata-nvme0n1"] {

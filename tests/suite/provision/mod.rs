@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use osd_migrate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Rejection};
 use osd_migrate::domain::observation::{Node, Observation};
 use osd_migrate::domain::osd::{DeviceIdentity, Mode, NodeName, ObjectStore, OsdFsid, OsdId};
-use osd_migrate::domain::provision::{self, Processed, Vacancy, Verdict};
+use osd_migrate::domain::provision::{self, DatabaseAsked, DatabasesAsked, Processed, Vacancy, Verdict};
 use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
 
 use crate::support::build::{self, GIB};
@@ -103,6 +103,7 @@ type Change<'a> = &'a dyn Fn(&mut Case);
 struct Case {
     seen: Observation,
     inventory: NodeInventory,
+    asked: DatabasesAsked,
 }
 
 impl Case {
@@ -111,7 +112,8 @@ impl Case {
         let mut seen = build::observation();
         seen.kube.declaration.storage = Storage { all_nodes: true, selection, ..Storage::default() };
         let (disks, notes) = (disks.to_vec(), Vec::new());
-        Self { seen, inventory: NodeInventory { capability: build::able(), disks, osds: Vec::new(), notes } }
+        let inventory = NodeInventory { capability: build::able(), disks, osds: Vec::new(), notes };
+        Self { seen, inventory, asked: DatabasesAsked::new() }
     }
 
     /// `h1` alone is named, with a selection of its own beside the cluster's.
@@ -136,7 +138,7 @@ impl Case {
     }
 
     fn process(&self) -> Processed {
-        provision::process(&NodeName("h1".to_owned()), &self.inventory, &self.seen, false)
+        provision::process(&NodeName("h1".to_owned()), &self.inventory, &self.asked, &self.seen, false)
     }
 
     /// Kernel names of the disks that become OSDs.

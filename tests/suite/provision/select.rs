@@ -268,12 +268,12 @@ fn a_vacancy_says_what_the_disk_is() {
 
 #[test]
 fn on_file_everything_else_is_ignored() {
-    let node = NodeName("h1".to_owned());
+    let (node, no_databases) = (NodeName("h1".to_owned()), DatabasesAsked::new());
     let mut case = Case::of(devices(&["sdz"]), &[free("sdb"), free(FILE)]).with(|case| {
         case.storage().config = DeviceConfig { osds_per_device: Some(2), ..metadata("sdb") };
         case.inventory.capability.raw_osd_id = false;
     });
-    let processed = provision::process(&node, &case.inventory, &case.seen, true);
+    let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);
     let vacancies = vacancies(&processed);
     assert_eq!(processed.problems, Vec::<String>::new());
     assert_eq!(vacancies.len(), 1);
@@ -281,11 +281,11 @@ fn on_file_everything_else_is_ignored() {
     assert_eq!(vacancies[0].layout.mode, Mode::Raw);
 
     case.inventory.disks = vec![ours(FILE, OsdId(1))];
-    let processed = provision::process(&node, &case.inventory, &case.seen, true);
+    let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);
     check!(&processed.disks[0].1, Verdict::Ours { osd: Some(OsdId(1)), .. });
 
     case.inventory.disks = vec![rejected(FILE, Rejection::Data { what: "first MiB".to_owned() })];
-    let processed = provision::process(&node, &case.inventory, &case.seen, true);
+    let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);
     check!(&processed.disks[0].1, Verdict::Rejected(_));
     check!(&processed.problems[..], [only] if only.starts_with("node h1: the file for its OSD can't be taken"));
 }

@@ -1,0 +1,126 @@
+//! OSDs that are there and are to have their database on another device (`metadataDevice`): on which, and how large.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Way, disks, free, nodes, record_of};
+use crate::domain::classify::{self, Class};
+use crate::domain::gate::Reason;
+use crate::domain::inventory::NodeInventory;
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::next::{Next, Wait};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{DbDevice, Layout, NodeName, OsdId};
+use crate::domain::policy::Policy;
+use crate::domain::provision::{DatabasesAsked, Processed};
+
+/// What the OSDs of a node that are there need of its disks, as far as they are migrated at all, whether this run selects them or
+/// not: room is left for each.
+pub(super) fn asked_on(node: &NodeName, seen: &Observation) -> DatabasesAsked {
+    let is_there = |osd: &OsdId| seen.kube.daemons.get(osd).is_some_and(|d| d.node.as_ref() == Some(node));
+    let slots = seen.ceph.slots.iter().filter(|(osd, _)| is_there(osd));
+    slots
+        .filter(|(osd, slot)| {
+            let made = classify::class_of(**osd, slot, seen).migrates();
+            // Of one in a directory the free disk that it goes to asks.
+            made.is_some_and(|made| !made.in_directory())
+        })
+        .filter_map(|(osd, _)| Some((*osd, classify::database_of(*osd, seen)?)))
+        .collect()
+}
+
+/// Begins with such an OSD: a look at its node's disks where this run has none, else its record. `Err`: why not.
+pub(super) fn next(
+    policy: &Policy,
+    ledger: &Ledger,
+    (osd, class, node): (OsdId, Class, NodeName),
+    target: Layout,
+    seen: &Observation,
+) -> Result<Next, Reason> {
+    let inventory = match nodes::known(policy, ledger, &node, seen) {
+        nodes::Known::Disks(_, inventory) => inventory,
+        nodes::Known::Next(next) => return Ok(next),
+        nodes::Known::Done(work) => {
+            let why = work.databases.get(&osd).cloned();
+            return Err(match why {
+                Some(why) => Reason::NoDatabaseDevice { node, why },
+                None => Reason::NotLookedAt { node, why: Some("this run is done with it".to_owned()) },
+            });
+        }
+        nodes::Known::Never(why) => return Err(Reason::NotLookedAt { node, why: Some(why) }),
+    };
+    let db = given(policy, osd, &node, inventory, seen)?;
+    let way = Way { db: Some(db), ..Way::in_place(target) };
+    let next = record_of(osd, class, node, way, ledger, seen);
+    Ok(next.unwrap_or(Next::Wait(Wait::FreshView)))
+}
+
+fn given(
+    policy: &Policy,
+    osd: OsdId,
+    node: &NodeName,
+    inventory: &NodeInventory,
+    seen: &Observation,
+) -> Result<DbDevice, Reason> {
+    let mut processed = free::process(policy, node, inventory, seen);
+    let not_asked = || Err("none is asked for any more".to_owned());
+    let found = processed.databases.remove(&osd).unwrap_or_else(not_asked);
+    found.map_err(|why| Reason::NoDatabaseDevice { node: node.clone(), why })
+}
+
+/// Whether the record's database is still the one that is asked for, on a device that its node's look found usable.
+pub(super) fn is_as_recorded(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+    let asked = classify::database_of(record.osd, seen);
+    let (Some(recorded), Some(asked)) = (&record.db, &asked) else {
+        return record.db.is_none() && asked.is_none();
+    };
+    let found = ledger.nodes.get(&record.node).and_then(|work| {
+        let inventory = free::inventory(&record.node, work, seen)?;
+        given(policy, record.osd, &record.node, inventory, seen).ok()
+    });
+    found.is_some_and(|found| {
+        let is_large = asked.size_mib.is_none() || asked.size_mib == recorded.size_mib;
+        found.identity.is_same_as(&recorded.identity) && is_large
+    })
+}
+
+/// Nodes whose disks must be looked at for such OSDs.
+pub(super) fn looked_at<'a>(
+    candidates: &'a [(OsdId, Class)],
+    seen: &'a Observation,
+) -> impl Iterator<Item = NodeName> + 'a {
+    let asks = |osd: &OsdId| classify::database_of(*osd, seen).is_some();
+    candidates
+        .iter()
+        .filter(move |(osd, _)| asks(osd))
+        .filter_map(|(osd, _)| seen.kube.daemons.get(osd)?.node.clone())
+}
+
+/// Where the database of each such OSD would be made, from the youngest look at each node that there is.
+pub fn of_each(
+    policy: &Policy,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> BTreeMap<OsdId, Result<DbDevice, Reason>> {
+    let looks = disks::youngest(seen);
+    let candidates: BTreeSet<OsdId> =
+        super::candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd).collect();
+    let mut found = BTreeMap::new();
+    for node in seen.kube.nodes.keys() {
+        let asked = asked_on(node, seen);
+        let inventory = looks.get(node).and_then(|look| look.report.as_ref()?.inventory.as_ref());
+        let processed: Option<Processed> =
+            inventory.map(|inventory| free::process(policy, node, inventory, seen));
+        for osd in asked.keys().filter(|osd| candidates.contains(osd)) {
+            let db = match &processed {
+                None => Err(Reason::NotLookedAt { node: node.clone(), why: None }),
+                Some(processed) => match processed.databases.get(osd) {
+                    Some(Ok(db)) => Ok(db.clone()),
+                    Some(Err(why)) => Err(Reason::NoDatabaseDevice { node: node.clone(), why: why.clone() }),
+                    None => continue,
+                },
+            };
+            found.insert(*osd, db);
+        }
+    }
+    found
+}

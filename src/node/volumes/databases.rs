@@ -1,0 +1,87 @@
+//! The device that holds databases: found, proven to be free or this cluster's, and large enough.
+
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::super::marks::{self, Marks};
+use super::super::{Host, find, usage};
+use super::cluster_tag;
+use super::lvm::{self, Change, Lv};
+use crate::domain::guard::{Guard, holds};
+use crate::domain::osd::{ClusterFsid, DbDevice};
+
+/// What LVM keeps at the front of a physical volume, in bytes (its default `default_data_alignment`, 1 MiB).
+const HEADER: u64 = 1 << 20;
+
+/// What the device is.
+enum State {
+    /// Nothing is on it.
+    Free(Disk),
+    /// It is a volume group of this cluster: its name.
+    Group(String),
+}
+
+/// Proves, before anything is destroyed for it, that a database can be made there. Changes nothing.
+pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(), NodeError> {
+    let (disk, _, free_bytes) = state(host, db, cluster).await?;
+    // Of no size in particular: all that is free, if that is anything.
+    let needed = db.size_mib.map_or(1, |mib| mib.saturating_mul(1 << 20));
+    if free_bytes >= needed {
+        return Ok(());
+    }
+    let (free, needed) = (free_bytes >> 20, needed.div_ceil(1 << 20));
+    Err(refused(&disk, &format!("{free} MiB are free, and {needed} MiB are needed; see `vgs`, `lvs`")))
+}
+
+/// The volume group on the device: made where nothing is on it, used where it is this cluster's.
+pub(super) async fn group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<String, NodeError> {
+    match state(host, db, cluster).await? {
+        (_, State::Group(name), _) => Ok(name),
+        (_, State::Free(disk), _) => {
+            let name = format!("ceph-{}", uuid::Uuid::new_v4());
+            let tags = [cluster_tag(cluster)];
+            Change::VgCreate { name: &name, tags: &tags, device: &disk.node }.done().await?;
+            Ok(name)
+        }
+    }
+}
+
+fn refused(disk: &Disk, what: &str) -> NodeError {
+    NodeError::Refused(format!("{}, for the database: {what}", disk.told()))
+}
+
+/// The device as it was found, what it is, and how many bytes of it are free.
+async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk, State, u64), NodeError> {
+    let disks = find::list(host).await?.disks;
+    let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
+    let (Some(disk), None) = (fitting.next(), fitting.next()) else {
+        return Err(NodeError::Refused(format!(
+            "none, or more than one, of the disks is {}, for the database",
+            db.identity.stable_name()
+        )));
+    };
+    let mine = cluster_tag(cluster);
+    let found = marks::of(&disk).await?;
+    if !matches!(&found, Marks::Signed(signature) if signature.physical_volume().is_some()) {
+        let disk = disk.again(&host.sys_block, &host.dev)?;
+        let is_unused = disk.holders.is_empty() && disk.partitions.is_empty() && !disk.read_only;
+        let is_free = is_unused && found == Marks::None && !usage::is_held_by_somebody(&disk).await?;
+        if !holds(Guard::VacantDisk, is_free) {
+            return Err(refused(&disk, "neither free nor a volume group of this cluster"));
+        }
+        let free_bytes = disk.identity.size_bytes.saturating_sub(HEADER);
+        return Ok((disk.clone(), State::Free(disk), free_bytes));
+    }
+    let Some((group, free_bytes)) = lvm::group_on(&disk.node).await? else {
+        return Err(refused(&disk, "a physical volume of no volume group; see `pvs`, `pvremove`"));
+    };
+    let all = lvm::volumes().await?;
+    let mut there = all.iter().filter(|lv| lv.group == group.name).peekable();
+    // Ours has ceph-volume's tags only while its OSD is prepared.
+    let is_ours = |lv: &Lv| lv.cluster == Some(cluster) || lv.tags.contains(&mine);
+    let is_of_cluster = there.peek().is_some() && there.all(is_ours);
+    let is_for_data = group.tags.iter().any(|tag| tag.starts_with("osd-migrate.osd="));
+    if !is_for_data && (group.tags.contains(&mine) || is_of_cluster) {
+        return Ok((disk, State::Group(group.name), free_bytes));
+    }
+    Err(refused(&disk, &format!("volume group {} is not of this cluster alone", group.name)))
+}

@@ -1,0 +1,53 @@
+//! An OSD whose database is to lie on another disk of its node, searched the same way.
+
+use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::osd::OsdId;
+use osd_migrate::sim::example::{self, DATABASE_DISK};
+use osd_migrate::sim::{Happening, World};
+
+use super::{explore, has_time, nothing, promises};
+
+/// What breaks by itself; the disk for databases too, as long as nothing is on it.
+fn machines(world: &World) -> Vec<Happening> {
+    let mut menu = super::machines(world);
+    let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
+    menu.extend(lit.flat_map(|node| world.looks_at_work(node)).map(Happening::LookDies));
+    if world.databases.is_empty() {
+        menu.push(Happening::DiskSwapped(DATABASE_DISK.to_owned()));
+    }
+    menu
+}
+
+fn everything(world: &World) -> Vec<Happening> {
+    let mut menu = super::everything(world);
+    menu.extend(machines(world));
+    menu
+}
+
+#[test]
+fn the_worlds_have_osds_that_are_to_have_a_database() {
+    for (world, count) in [(example::to_have_a_database(), 1), (example::two_to_have_databases(), 2)] {
+        let of = |osd| promises::class(&world, OsdId(osd));
+        assert!((0..count).all(|osd| of(osd).migrates().is_some()), "{count}");
+        assert!((count..count + 2).all(|osd| of(osd) == Class::Conforming), "{count}");
+    }
+}
+
+#[test]
+fn to_have_a_database_a_fault_of_any_kind() {
+    explore("to have a database", example::to_have_a_database, machines, (1, 0, 0));
+}
+
+#[test]
+fn to_have_a_database_a_freeze() {
+    explore("to have a database", example::to_have_a_database, nothing, (0, 1, 0));
+}
+
+#[test]
+fn databases_wider_where_there_is_time() {
+    if has_time() {
+        explore("to have a database", example::to_have_a_database, everything, (1, 0, 1));
+        explore("two to have databases", example::two_to_have_databases, machines, (1, 0, 0));
+        explore("two to have databases", example::two_to_have_databases, nothing, (0, 1, 0));
+    }
+}

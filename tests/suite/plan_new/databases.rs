@@ -1,0 +1,89 @@
+//! An OSD that is there and is to have its database on another disk: its node is looked at, the record holds what it gets.
+
+use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::inspection::NodeTask;
+use osd_migrate::domain::outlook::{self, Line, Now};
+use osd_migrate::domain::plan::Disks;
+use osd_migrate::show;
+use osd_migrate::sim::example::DATABASE_DISK;
+
+use super::*;
+
+const OSD: OsdId = OsdId(0);
+
+fn lines(run: &Run) -> Vec<Line> {
+    outlook::lines(&run.policy, &run.ledger, &run.seen())
+}
+
+fn table(run: &Run) -> String {
+    show::plan_table(&lines(run), &std::collections::BTreeMap::new(), &Disks::default())
+}
+
+#[test]
+fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
+    let mut run = Run::of(example::to_have_a_database());
+    assert!(matches!(run.next(), Next::Save { why: Saving::Node { .. }, .. }));
+    assert!(matches!(lines(&run)[0].now, Now::Waits(Reason::NotLookedAt { .. })));
+    let record = run.recorded();
+    let db = record.db.clone().unwrap();
+    assert!(db.identity.by_id.contains(&format!("ata-{DATABASE_DISK}")) && db.size_mib.is_none(), "{db:?}");
+    assert!(
+        table(&run)
+            .contains(&format!("osd.0: its database goes to /dev/disk/by-id/ata-{DATABASE_DISK}, all of it"))
+    );
+    for task in [NodeTask::Inspect, NodeTask::Rebuild] {
+        let is_it = |act: &Act| matches!(act, Act::Agent { request, .. } if request.task == task);
+        let Act::Agent { request, .. } = run.acts(is_it) else { panic!() };
+        assert_eq!(request.db, Some(db.clone()), "{task}");
+    }
+    assert!(run.finished().iter().all(|(_, problem)| problem.starts_with("no disks are asked for")));
+    let metadata = run.world.ceph.slots[&OSD].metadata.clone().unwrap();
+    assert!(metadata.dedicated_db && metadata.device_mapper);
+    assert!(run.world.kube.looks.is_empty(), "swept");
+}
+
+#[test]
+fn two_that_share_it_get_a_half_each_and_the_second_by_a_look_of_its_own() {
+    let mut run = Run::of(example::two_to_have_databases());
+    let first = run.recorded();
+    run.save(|why| *why == Saving::Closed);
+    let second = run.recorded();
+    assert_eq!((first.osd, second.osd), (OSD, OsdId(1)));
+    assert_eq!(first.db, second.db);
+    assert_eq!(first.db.unwrap().size_mib, Some(3_068), "of 6 GiB without its header");
+    assert!(run.ledger.nodes.values().all(|work| work.look == 2));
+    run.finished();
+    assert_eq!(run.world.databases.values().filter(|disk| *disk == DATABASE_DISK).count(), 2);
+}
+
+#[test]
+fn without_a_disk_for_it_the_osd_is_left_as_it_is_with_the_reason() {
+    let mut run = Run::of(example::to_have_a_database());
+    run.world.disks.remove(DATABASE_DISK);
+    let summary = run.summary();
+    let [(OSD, why)] = summary.refused.as_slice() else { panic!("{summary:?}") };
+    assert_eq!(
+        why,
+        "its database can't be made on node h1: its metadataDevice /dev/disk/by-id/ata-disk-db is not there"
+    );
+    assert!(run.ledger.records.is_empty());
+}
+
+#[test]
+fn what_is_declared_otherwise_before_the_stop_gives_it_up() {
+    for taken_back in [true, false] {
+        let mut run = Run::of(example::to_have_a_database());
+        run.ledger = run.save(|why| *why == Saving::Proof);
+        let config = &mut run.world.kube.declaration.storage.nodes[0].config;
+        if taken_back {
+            config.metadata_device = None;
+        } else {
+            config.database_size_mb = Some(1_024);
+        }
+        let record = {
+            run.ledger = run.save(|why| *why == Saving::Closed);
+            run.recorded()
+        };
+        assert_eq!(record.db.map(|db| db.size_mib), (!taken_back).then_some(Some(1_024)));
+    }
+}
