@@ -1,6 +1,5 @@
-# ID KIND DATA [GROUP], in u1: makes the store of an OSD; prints its facts. DATA is a disk; for lvm-part, a volume group that gets one
-# volume more. GROUP is a volume group that holds the database, the log or
-# the journal.
+# ID KIND DATA [GROUP], in u1: makes the store of an OSD; prints its facts. DATA is a disk; for lvm-part, a volume group that gets
+# one volume more. GROUP is a volume group that holds the database, the log or the journal; for raw-db, a disk for the database.
 id=$1 kind=$2 data=$3 group=${4:-}
 d=/var/lib/ceph/osd/ceph-$id
 {
@@ -19,6 +18,8 @@ d=/var/lib/ceph/osd/ceph-$id
     lvm-filestore)
       lvcreate -q --yes -L 512M -n "journal-$id" "$group"
       args=(lvm prepare --filestore --data "$data" --journal "$group/journal-$id" "${args[@]}") ;;
+    raw) args=(raw prepare --bluestore --data "$data" "${args[@]}") ;;
+    raw-db) args=(raw prepare --bluestore --data "$data" --block.db "$group" "${args[@]}") ;;
     raw-crypt)
       CEPH_VOLUME_DMCRYPT_SECRET=$(head -c 24 /dev/urandom | base64)
       export CEPH_VOLUME_DMCRYPT_SECRET
@@ -35,4 +36,5 @@ d=/var/lib/ceph/osd/ceph-$id
 echo "uuid=$uuid"
 echo "block=$block"
 echo "disk=$data"
+[ "$kind" != raw-db ] || echo "db=$group"
 [ -z "${CEPH_VOLUME_DMCRYPT_SECRET:-}" ] || echo "secret=$CEPH_VOLUME_DMCRYPT_SECRET"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # OSDs on logical volumes and under dm-crypt, on u1, which has a kernel for them: made natively by its ceph-volume as people make
 # them, started as pods by Deployments in Rook's shape. $DIR/osd/ID holds the facts of one OSD, as in stores.sh.
-VOLUME_KINDS="lvm lvm-crypt lvm-db lvm-wal lvm-part lvm-filestore raw-crypt"
+VOLUME_KINDS="lvm lvm-crypt lvm-db lvm-wal lvm-part lvm-filestore raw-crypt raw raw-db"
 
 cmd_volume_osd() { # ID KIND DATA [GROUP]
   [ $# = 3 ] || [ $# = 4 ] || usage "volume-osd ID KIND DATA [GROUP]"
@@ -22,7 +22,7 @@ volume_osd_available() { [ "$(K -n rook-ceph get deployment "rook-ceph-osd-$1" -
 deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different
   local id=$1 kind owner mode=lvm store=bluestore encrypted=false
   kind=$(fact "$id" kind)
-  case $kind in raw-crypt) mode=raw encrypted=true ;; lvm-crypt) encrypted=true ;; lvm-filestore) store=filestore ;; esac
+  case $kind in raw | raw-db) mode=raw ;; raw-crypt) mode=raw encrypted=true ;; lvm-crypt) encrypted=true ;; lvm-filestore) store=filestore ;; esac
   owner=$(K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata.uid}') || die "no CephCluster"
   render_osd "$id" "$owner" |
     K create --dry-run=client -f - -o json |

@@ -1,0 +1,132 @@
+"""OSDs of u1 that are there get their databases on another disk, as the CephCluster declares it: one on LVM, its agent killed on
+the way, and a raw one, whose group is full by the time its volume is to be made. Then they are encrypted too, and with them one
+whose database was on a disk of its own. Somebody else's volume lies beside the databases."""
+from . import kills, own_user
+from .lvm import NEIGHBOUR, content, tags
+from .new_osds import by_id, seconds
+from .volumes import crypt, done, migrated, node, of, volumes
+
+RAW, LVM, RAW_DB = 3, 4, 5
+DISKS = {RAW: "data-a", LVM: "data-b", RAW_DB: "data-c"}
+DATABASE_MIB = 1024
+
+
+def run(world):
+    world.up(layout="0=raw", osds=3, uml=True)
+    for disk in [*DISKS.values(), "own-db"]:
+        world.lab("disk", "u1", disk)
+    world.lab("disk", "u1", "8", "meta")
+    for osd, kind, *group in [(RAW, "raw"), (LVM, "lvm"), (RAW_DB, "raw-db", node(world, "own-db"))]:
+        world.lab("volume-osd", str(osd), kind, node(world, DISKS[osd]), *group)
+        world.say(f"osd.{osd} is made: {kind}")
+    world.lab("write", "100")
+    world.lab("wait-clean", "120")
+    world.confirm()
+    too_large(world)
+    on_lvm(world)
+    neighbour = a_neighbour(world)
+    full(world)
+    encrypted(world)
+    vg, digest = neighbour
+    assert content(world, vg, "neighbour") == digest, f"{vg}/neighbour was written to"
+    for record in world.closed():
+        stages = seconds(record)
+        world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
+
+
+def declare(world, size_mib=DATABASE_MIB, is_encrypted=False):
+    config = {"metadataDevice": by_id("meta"), "databaseSizeMB": str(size_mib), "encryptedDevice": str(is_encrypted).lower()}
+    world.storage(useAllNodes=False, useAllDevices=False, nodes=[{"name": "u1", "config": config}])
+
+
+def too_large(world):
+    """A database that has no room on its disk: nothing is begun, and the reason is told."""
+    declare(world, 20000)
+    fsids, written = world.fsids(), world.written()
+    job = world.start("too-large", ["run", "--select", f"osd.{LVM}"])
+    result = world.wait_for(job, 300)
+    log = world.log(job)
+    assert "there is no room for its database on" in log, log
+    # The first act makes the user that runs act as.
+    new = [line for line in world.written()[len(written) :] if not own_user.MAKING.search(line)]
+    assert (world.fsids(), new, world.records()) == (fsids, [], {}), (result, new, log)
+    world.say(f"a database without room for it: nothing is done, {result[0]} with exit code {result[1]}")
+
+
+def on_lvm(world):
+    """The disk is blank, and gets its volume group; the agent is killed in the middle."""
+    declare(world)
+    before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
+    count, _ = kills.spread(world, [(LVM, "rebuilding", 20, "agent")], "on-lvm", ["run", "--select", f"osd.{LVM}"])
+    assert count == 1, f"{count} kills"
+    done(world, before, fsids, [LVM])
+    world.expect_calm(epoch)
+    world.expect_nothing_left()
+    has_database(world, LVM)
+    on_meta(world, 1)
+    world.say("from LVM to LVM with its database on another disk; its agent was killed on the way, and one volume is there")
+
+
+def a_neighbour(world):
+    world.lab("on", "u1", "bash", "-e", "-c", NEIGHBOUR, "-", by_id("meta"))
+    (vg,) = {lv["vg_name"] for lv in volumes(world) if lv["lv_name"] == "neighbour"}
+    return vg, content(world, vg, "neighbour")
+
+
+def full(world):
+    """Once the OSD is stopped, its room is taken: it is left alone with the reason, and finished when there is room again."""
+    before, fsids = world.shape(), world.fsids()
+    (vg,) = {lv["vg_name"] for lv in volumes(world) if lv["lv_name"] == "neighbour"}
+    job = world.start("full", ["run", "--select", f"osd.{RAW}"])
+    stops = lambda: any(word == "stop" for word, _ in world.records().get(RAW, {}).get("milestones", []))  # noqa: E731
+    world.until(f"osd.{RAW} to be stopped", 100, stops)
+    world.lab("on", "u1", "lvcreate", "-q", "--nohints", "--yes", "-n", "filler", "-l", "100%FREE", vg)
+    result = world.wait_for(job, 600)
+    log = world.log(job)
+    assert result == ("Failed", 11) and f"0 MiB are free, and {DATABASE_MIB} MiB are needed" in log, (result, log)
+    assert world.records()[RAW]["quarantine"], world.records()
+    world.lab("on", "u1", "lvremove", "-q", "--nohints", "--yes", f"{vg}/filler")
+    world.command("retry", f"osd.{RAW}", "-n", "rook-ceph")
+    job = world.start("room-again", ["run", "--select", f"osd.{RAW}"])
+    result = world.wait_for(job, 600)
+    assert result == ("Complete", 0), (result, world.log(job))
+    done(world, before, fsids, [RAW])
+    world.expect_nothing_left()
+    has_database(world, RAW)
+    on_meta(world, 2)
+    world.say("raw to LVM with its database elsewhere; without room it was left alone with the reason, with room again it was finished")
+
+
+def encrypted(world):
+    """Two changes in one redo. Those that have a volume for their database have it again; the raw one gets one."""
+    declare(world, is_encrypted=True)
+    migrated(world, "encrypted", [RAW, LVM, RAW_DB])
+    world.expect_nothing_left()
+    for osd in DISKS:
+        has_database(world, osd)
+        for kind in ("block", "db"):
+            assert crypt(world, of(world, osd, kind)), f"{kind} of osd.{osd} is plain"
+    on_meta(world, 3)
+    found = world.lab("on", "u1", "blkid", "-p", by_id("own-db"), check=False).stdout.strip()
+    assert not found, f"on the disk of the old database: {found}"
+    job = world.start("nothing-more")
+    result = world.wait_for(job, 300)
+    assert result == ("Complete", 0), (result, world.log(job))
+    assert len(world.closed()) == 5, world.closed()
+    world.say("all three encrypted, data and database; once more: nothing to do")
+
+
+def has_database(world, osd):
+    metadata = world.ceph("osd", "metadata", str(osd))
+    assert metadata["bluefs_dedicated_db"] == "1", metadata
+    database = of(world, osd, "db")
+    assert database["lv_size"] == str(DATABASE_MIB << 20), database
+    assert tags(database)["ceph.osd_id"] == str(osd), database
+
+
+def on_meta(world, count):
+    """So many databases, all in one group, which is on that disk."""
+    names = sorted(lv["lv_name"] for lv in volumes(world) if lv["lv_name"].startswith("osd-db-"))
+    groups = {lv["vg_name"] for lv in volumes(world) if lv["lv_name"].startswith("osd-db-")}
+    vg = world.lab("on", "u1", "pvs", "--nohints", "--noheadings", "-o", "vg_name", by_id("meta")).stdout.strip()
+    assert len(names) == count and groups == {vg}, (names, groups, vg)
