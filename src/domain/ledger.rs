@@ -361,6 +361,16 @@ struct StoredRun {
     open: Vec<u32>,
 }
 
+/// Up to format 3 only a new OSD could have its database elsewhere, and its door said so.
+fn record_from(text: &str) -> Result<Record, serde_json::Error> {
+    let mut stored: serde_json::Value = serde_json::from_str(text)?;
+    let of_door = stored.get_mut("door").and_then(|door| door.as_object_mut()?.remove("db"));
+    if let (Some(db), Some(fields)) = (of_door, stored.as_object_mut()) {
+        fields.entry("db").or_insert(db);
+    }
+    serde_json::from_value(stored)
+}
+
 impl Ledger {
     /// One text per key: `format`, `run`, and `osd-<id>` for each open record.
     pub fn to_keys(&self) -> Result<BTreeMap<String, String>, serde_json::Error> {
@@ -394,7 +404,7 @@ impl Ledger {
         let nodes = nodes.map_err(|e| broken("nodes", e.to_string()))?;
         let mut records = BTreeMap::new();
         for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
-            let record: Record = serde_json::from_str(value).map_err(|e| broken(key, e.to_string()))?;
+            let record: Record = record_from(value).map_err(|e| broken(key, e.to_string()))?;
             if *key != format!("osd-{}", record.osd.0) {
                 return Err(broken(key, format!("it holds {}", record.osd)));
             }

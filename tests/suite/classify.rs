@@ -240,9 +240,13 @@ fn a_database_that_is_declared_elsewhere_is_asked_for_where_there_is_none() {
 fn a_database_elsewhere_needs_a_whole_disk_and_what_rook_can_start() {
     let on_partition = |w: &mut World| {
         database("nvme0n1")(w);
-        w.slot(BY_HAND).metadata.as_mut().unwrap().on_partition = true;
+        w.slot(RAW).metadata.as_mut().unwrap().on_partition = true;
     };
-    assert!(not_built(BY_HAND, on_partition).contains("an OSD on a partition"));
+    assert!(not_built(RAW, on_partition).contains("a raw OSD on a partition"));
+    assert!(
+        class_of(&World::new().with(on_partition), FILESTORE).migrates().is_some(),
+        "its whole disk is made anew"
+    );
     let plain_device_of_encrypted_node = |w: &mut World| {
         w.seen.kube.declaration.storage = encrypted();
         database("nvme0n1")(w);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osd_migrate::domain::ledger::{FORMAT, Ledger, Quarantine, Unreadable};
+use osd_migrate::domain::ledger::{Door, FORMAT, Ledger, Quarantine, Unreadable};
 use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
 
 use crate::support::build::{BY_HAND, FILESTORE, World, claim, noon};
@@ -47,6 +47,24 @@ fn every_rung_of_the_ladder_survives_being_stored() {
             assert_eq!(read(&world.ledger.to_keys().unwrap()).unwrap(), world.ledger);
         }
     }
+}
+
+#[test]
+fn of_format_3_the_database_of_a_new_osd_is_read_from_its_door() {
+    let (mut keys, mut ledger) = (keys(), full());
+    let db = serde_json::json!({
+        "identity": {"by_id": ["ata-db"], "serial": "S", "wwn": null, "size_bytes": 1},
+        "size_mib": 1024,
+    });
+    let mut record: serde_json::Value = serde_json::from_str(&keys["osd-0"]).unwrap();
+    record.as_object_mut().unwrap().remove("db");
+    record["door"] = serde_json::json!({"door": "new", "initial_weight": null, "on_file": false, "db": db});
+    keys.insert("osd-0".to_owned(), record.to_string());
+    keys.insert("format".to_owned(), "3".to_owned());
+    let expected = ledger.records.get_mut(&OsdId(0)).unwrap();
+    expected.door = Door::New { initial_weight: None, on_file: false };
+    expected.db = Some(serde_json::from_value(db).unwrap());
+    assert_eq!(read(&keys).unwrap(), ledger);
 }
 
 #[test]

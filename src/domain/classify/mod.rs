@@ -260,9 +260,10 @@ fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Op
         return Some("an encrypted raw OSD with its database or log on another device");
     }
     let to_lvm = wanted.is_some_and(|target| target.layout.mode == Mode::Lvm);
-    let on_partition = metadata.on_partition && !made.in_directory() && !metadata.device_mapper;
+    // Of other kinds the whole disk may be made anew: its partition table tells (`bars`).
+    let on_partition = made == Kind::Raw && metadata.on_partition;
     (on_partition && to_lvm).then_some(
-        "an OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
+        "a raw OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
     )
 }
 

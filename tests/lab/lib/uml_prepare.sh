@@ -1,7 +1,23 @@
 # ID KIND DATA [GROUP], in u1: makes the store of an OSD; prints its facts. DATA is a disk; for lvm-part, a volume group that gets
-# one volume more. GROUP is a volume group that holds the database, the log or the journal; for raw-db, a disk for the database.
+# one volume more; for filestore-dir, gets the file system that the directory is in. GROUP is a volume group that holds the database,
+# the log or the journal; for raw-db, a disk for the database.
 id=$1 kind=$2 data=$3 group=${4:-}
 d=/var/lib/ceph/osd/ceph-$id
+if [ "$kind" = filestore-dir ]; then
+  d=/var/storage/data$id/osd$id
+  {
+    mkfs.xfs -q -i size=2048 "$data"
+    mkdir -p /var/storage && mount "$data" /var/storage && mkdir -p "$d"
+    uuid=$(cat /proc/sys/kernel/random/uuid) key=$(ceph-authtool --gen-print-key) bootstrap=/var/lib/ceph/bootstrap-osd/ceph.keyring
+    ceph --name client.bootstrap-osd --keyring $bootstrap osd new "$uuid" "$id" -i - <<< "{\"cephx_secret\":\"$key\"}"
+    ceph-authtool --create-keyring "$d/keyring" --name "osd.$id" --add-key "$key"
+    chown -R ceph:ceph "$d"
+    ceph-osd -i "$id" --mkfs --osd-uuid "$uuid" --osd-objectstore filestore --osd-data "$d" --osd-journal "$d/journal" \
+      --keyring "$d/keyring" --setuser ceph --setgroup ceph
+  } >&2
+  printf '%s\n' "uuid=$uuid" "dir=$d"
+  exit
+fi
 {
   args=(--osd-id "$id")
   case $kind in

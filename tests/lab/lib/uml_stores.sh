@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # OSDs on logical volumes and under dm-crypt, on u1, which has a kernel for them: made natively by its ceph-volume as people make
 # them, started as pods by Deployments in Rook's shape. $DIR/osd/ID holds the facts of one OSD, as in stores.sh.
-VOLUME_KINDS="lvm lvm-crypt lvm-db lvm-wal lvm-part lvm-filestore raw-crypt raw raw-db"
+VOLUME_KINDS="lvm lvm-crypt lvm-db lvm-wal lvm-part lvm-filestore raw-crypt raw raw-db filestore-dir"
 
 cmd_volume_osd() { # ID KIND DATA [GROUP]
   [ $# = 3 ] || [ $# = 4 ] || usage "volume-osd ID KIND DATA [GROUP]"
@@ -19,17 +19,19 @@ cmd_volume_osd() { # ID KIND DATA [GROUP]
 # shellcheck disable=SC2317
 volume_osd_available() { [ "$(K -n rook-ceph get deployment "rook-ceph-osd-$1" -o 'jsonpath={.status.availableReplicas}' 2> /dev/null)" = 1 ]; }
 
-deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different
+deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different; in a directory as on any host
   local id=$1 kind owner mode=lvm store=bluestore encrypted=false
   kind=$(fact "$id" kind)
   case $kind in raw | raw-db) mode=raw ;; raw-crypt) mode=raw encrypted=true ;; lvm-crypt) encrypted=true ;; lvm-filestore) store=filestore ;; esac
   owner=$(K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata.uid}') || die "no CephCluster"
+  if [ "$kind" = filestore-dir ]; then render_osd "$id" "$owner" | apply_osd; return; fi
   render_osd "$id" "$owner" |
     K create --dry-run=client -f - -o json |
     jq --arg mode $mode --arg store $store --arg encrypted $encrypted --arg key "$(fact "$id" secret)" --arg disk "$(fact "$id" disk)" \
       --rawfile activate "$SRC/lib/uml_activate.sh" -f "$SRC/manifests/osd-volume.jq" |
-    K apply -f - >> "$DIR/log/apply.log" 2>&1 || { tail -5 "$DIR/log/apply.log" >&2; die "the Deployment of osd.$id could not be made"; }
+    apply_osd
 }
+apply_osd() { K apply -f - >> "$DIR/log/apply.log" 2>&1 || { tail -5 "$DIR/log/apply.log" >&2; die "a Deployment could not be made"; }; }
 
 # While u1 has no power: its disks change places, as after a controller was found in another order.
 cmd_rename_disks() { # u1

@@ -1,23 +1,25 @@
 """OSDs of u1 that are there get their databases on another disk, as the CephCluster declares it: one on LVM, its agent killed on
 the way, and a raw one, whose group is full by the time its volume is to be made. Then they are encrypted too, and with them one
-whose database was on a disk of its own. Somebody else's volume lies beside the databases."""
+whose database was on a disk of its own, and one that lies in a directory. Somebody else's volume lies beside the databases."""
 from . import kills, own_user
 from .lvm import NEIGHBOUR, content, tags
 from .new_osds import by_id, seconds
 from .volumes import crypt, done, migrated, node, of, volumes
 
-RAW, LVM, RAW_DB = 3, 4, 5
+RAW, LVM, RAW_DB, DIRECTORY = 3, 4, 5, 6
 DISKS = {RAW: "data-a", LVM: "data-b", RAW_DB: "data-c"}
 DATABASE_MIB = 1024
 
 
 def run(world):
     world.up(layout="0=raw", osds=3, uml=True)
-    for disk in [*DISKS.values(), "own-db"]:
+    for disk in [*DISKS.values(), "own-db", "free"]:
         world.lab("disk", "u1", disk)
     world.lab("disk", "u1", "8", "meta")
-    for osd, kind, *group in [(RAW, "raw"), (LVM, "lvm"), (RAW_DB, "raw-db", node(world, "own-db"))]:
-        world.lab("volume-osd", str(osd), kind, node(world, DISKS[osd]), *group)
+    world.lab("disk", "u1", "12", "system")
+    kinds = {RAW: ["raw"], LVM: ["lvm"], RAW_DB: ["raw-db", node(world, "own-db")], DIRECTORY: ["filestore-dir"]}
+    for osd, (kind, *group) in kinds.items():
+        world.lab("volume-osd", str(osd), kind, node(world, DISKS.get(osd, "system")), *group)
         world.say(f"osd.{osd} is made: {kind}")
     world.lab("write", "100")
     world.lab("wait-clean", "120")
@@ -27,6 +29,7 @@ def run(world):
     neighbour = a_neighbour(world)
     full(world)
     encrypted(world)
+    from_directory(world)
     vg, digest = neighbour
     assert content(world, vg, "neighbour") == digest, f"{vg}/neighbour was written to"
     for record in world.closed():
@@ -34,9 +37,9 @@ def run(world):
         world.say(f"osd.{record['osd']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
 
 
-def declare(world, size_mib=DATABASE_MIB, is_encrypted=False):
+def declare(world, size_mib=DATABASE_MIB, is_encrypted=False, **more):
     config = {"metadataDevice": by_id("meta"), "databaseSizeMB": str(size_mib), "encryptedDevice": str(is_encrypted).lower()}
-    world.storage(useAllNodes=False, useAllDevices=False, nodes=[{"name": "u1", "config": config}])
+    world.storage(useAllNodes=False, useAllDevices=False, nodes=[{"name": "u1", "config": config, **more}])
 
 
 def too_large(world):
@@ -109,11 +112,34 @@ def encrypted(world):
     on_meta(world, 3)
     found = world.lab("on", "u1", "blkid", "-p", by_id("own-db"), check=False).stdout.strip()
     assert not found, f"on the disk of the old database: {found}"
+    world.say("all three encrypted, data and database")
+
+
+def from_directory(world):
+    """Onto a free disk, encrypted, with its database on the shared one: three changes in one redo."""
+    directory = f"/var/storage/data{DIRECTORY}/osd{DIRECTORY}"
+    world.lab("on", "u1", "test", "-e", f"{directory}/whoami")
+    declare(world, is_encrypted=True, devices=[{"name": by_id("free")}])
+    fsids, epoch = world.fsids(), world.epoch()
+    job = world.start("directory")
+    result = world.wait_for(job, 1200)
+    assert result == ("Complete", 0), (result, world.log(job))
+    world.lab("wait-clean", "120")
+    now = world.fsids()
+    assert {osd for osd in fsids if now.get(osd) != fsids[osd]} == {DIRECTORY} and now.keys() == fsids.keys(), (fsids, now)
+    world.expect_calm(epoch)
+    world.expect_nothing_left()
+    world.lab("verify")
+    has_database(world, DIRECTORY)
+    assert crypt(world, of(world, DIRECTORY, "block")) and crypt(world, of(world, DIRECTORY, "db"))
+    on_meta(world, 4)
+    gone = world.lab("on", "u1", "test", "-e", directory, check=False).returncode
+    assert gone != 0, f"{directory} is there"
+    closed = len(world.closed())
     job = world.start("nothing-more")
     result = world.wait_for(job, 300)
-    assert result == ("Complete", 0), (result, world.log(job))
-    assert len(world.closed()) == 5, world.closed()
-    world.say("all three encrypted, data and database; once more: nothing to do")
+    assert result == ("Complete", 0) and len(world.closed()) == closed, (result, world.log(job))
+    world.say("from a directory to a free disk, encrypted, its database elsewhere; once more: nothing to do")
 
 
 def has_database(world, osd):
