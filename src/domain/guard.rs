@@ -235,6 +235,8 @@ guards! {
     ProofClaimOfThis,
     /// A free disk is made an OSD only where nothing is on it.
     VacantDisk,
+    /// The device for a database can take it: before Stop, and again before the old data goes.
+    DatabaseFits,
     /// The claim is on the node's disk before `osd new` goes out.
     ClaimWrittenFirst,
     /// ceph-volume's rollback may not purge the id.

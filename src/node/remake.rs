@@ -119,9 +119,6 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     let clear = volumes::clear_away(host, request, unfinished, &found.disk);
     let mut disk = steps.time("clear", clear).await?;
-    if let Some(db) = &request.db {
-        steps.time("database", volumes::prove_database(host, db, request.cluster)).await?;
-    }
     if let Some(shared) = Shared::of(evidence) {
         remove(order, &disk, verdict, &shared).await?;
     } else {
@@ -144,6 +141,7 @@ async fn remove(
 ) -> Result<(), NodeError> {
     let &Order { request, evidence, host, steps } = order;
     let pieces = pieces::take(host, evidence, request.old, verdict).await?;
+    prove_database(order).await?;
     steps.time("remove", volumes::from_group(host, request, disk, shared)).await?;
     for piece in pieces {
         piece.clear().await?;
@@ -164,6 +162,7 @@ async fn wipe(
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
     let exclusive = steps.time("open", ExclusiveDisk::open(disk)).await?;
     steps.time("prove", prove(order, disk, verdict, unfinished)).await?;
+    prove_database(order).await?;
     let pieces = pieces::take(host, order.evidence, request.old, verdict).await?;
     #[cfg(feature = "drill")]
     crate::drill::hold_agent(&host.state, "wipe");
@@ -180,6 +179,15 @@ async fn wipe(
     drop(exclusive); // the last write of ours is done; mkfs opens it exclusively itself
     steps.time("settle", settle()).await;
     Ok(())
+}
+
+/// The last moment in which an OSD without room for its database is still whole.
+async fn prove_database(order: &Order<'_>) -> Result<(), NodeError> {
+    let &Order { request, host, steps, .. } = order;
+    match &request.db {
+        Some(db) => steps.time("database", volumes::prove_database(host, db, request.cluster)).await,
+        None => Ok(()),
+    }
 }
 
 async fn prepare(order: &Order<'_>, given: Given<'_>) -> Result<String, NodeError> {

@@ -7,7 +7,7 @@ use super::{Effect, World, fsid_on};
 use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
-use crate::domain::osd::{ObjectStore, OsdFsid, OsdId};
+use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::node::{Verdict, old_is_proven, same_device, stray_is_purged};
 
 /// An agent's process.
@@ -148,7 +148,8 @@ impl World {
             return self.fails(job, NodeProblem::Refused("a later attempt has been here".to_owned()));
         }
         if request.task == NodeTask::Inspect {
-            self.advance(job, Stage::Reporting { problem: None });
+            let problem = self.database_trouble(request).filter(|_| request.evidence.is_none());
+            self.advance(job, Stage::Reporting { problem });
             return Vec::new();
         }
         if request.task == NodeTask::Clear {
@@ -235,10 +236,6 @@ impl World {
         if let Err(why) = same_device(&evidence.device, &disk.identity) {
             return self.fails(job, NodeProblem::Refused(why));
         }
-        if request.db.is_some() && self.database_disk(request).is_none() {
-            return self
-                .fails(job, NodeProblem::Refused("the disk for its database can't take it".to_owned()));
-        }
         let verdict = self.judge(request, disk);
         if let Err(why) = stray_is_purged(&verdict, |stray| self.ceph.slots.contains_key(&stray)) {
             return self.fails(job, NodeProblem::Refused(why));
@@ -259,6 +256,9 @@ impl World {
 
     /// The first write, and the end of the old data.
     fn agent_buries(&mut self, job: &str, request: &NodeRequest, name: String) -> Vec<Effect> {
+        if let Some(problem) = self.database_trouble(request) {
+            return self.fails(job, problem);
+        }
         let Some(disk) = self.disks.get_mut(&name).filter(|disk| disk.held_by.as_deref() == Some(job)) else {
             // What it has open is a disk that was pulled out.
             return self.fails(job, NodeProblem::Failed("wipe: input/output error".to_owned()));
@@ -304,18 +304,24 @@ impl World {
         if request.target.encrypted {
             self.dmcrypt.insert(fsid, true);
         }
-        if let Some(disk) = self.database_disk(request).cloned() {
+        let on = request.db.as_ref().and_then(|db| self.database_disk(&request.node, db).cloned());
+        if let Some(disk) = on {
             self.databases.insert(fsid, disk);
         }
         self.advance(job, Stage::Claimed { disk, fsid, id });
         vec![Effect::Claimed(id, fsid)]
     }
 
-    /// The disk that the request names for the database, if it is there, blank or with volumes of ours.
-    fn database_disk(&self, request: &NodeRequest) -> Option<&String> {
-        let wanted = &request.db.as_ref()?.identity;
+    fn database_trouble(&self, request: &NodeRequest) -> Option<NodeProblem> {
+        let fits = request.db.as_ref().is_none_or(|db| self.database_disk(&request.node, db).is_some());
+        let trouble = || NodeProblem::Refused("the disk for its database can't take it".to_owned());
+        (!holds(Guard::DatabaseFits, fits)).then(trouble)
+    }
+
+    /// The disk that a database is to be made on, if it is there, blank or with volumes of ours.
+    pub fn database_disk(&self, node: &NodeName, db: &DbDevice) -> Option<&String> {
         let is_it =
-            |disk: &super::Disk| disk.node == request.node && same_device(wanted, &disk.identity).is_ok();
+            |disk: &super::Disk| disk.node == *node && same_device(&db.identity, &disk.identity).is_ok();
         let mut disks = self.disks.iter().filter(|(_, disk)| is_it(disk) && disk.content == Content::Blank);
         disks.next().map(|(name, _)| name)
     }

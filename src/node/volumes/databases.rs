@@ -25,7 +25,7 @@ pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
     let (disk, _, free_bytes) = state(host, db, cluster).await?;
     // Of no size in particular: all that is free, if that is anything.
     let needed = db.size_mib.map_or(1, |mib| mib.saturating_mul(1 << 20));
-    if free_bytes >= needed {
+    if holds(Guard::DatabaseFits, free_bytes >= needed) {
         return Ok(());
     }
     let (free, needed) = (free_bytes >> 20, needed.div_ceil(1 << 20));

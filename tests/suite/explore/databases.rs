@@ -5,7 +5,8 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::example::{self, DATABASE_DISK};
 use osd_migrate::sim::{Happening, World};
 
-use super::{explore, has_time, nothing, promises};
+use super::search::Search;
+use super::{explore, explored, has_time, nothing, promises};
 
 /// What breaks by itself; the disk for databases too, as long as nothing is on it.
 fn machines(world: &World) -> Vec<Happening> {
@@ -33,9 +34,15 @@ fn the_worlds_have_osds_that_are_to_have_a_database() {
     }
 }
 
+pub(super) const SEARCHED: &str = "to have a database, a fault";
+
+pub(super) fn searched() -> Search {
+    Search::new(SEARCHED, example::to_have_a_database, machines, (1, 0, 0))
+}
+
 #[test]
 fn to_have_a_database_a_fault_of_any_kind() {
-    explore("to have a database", example::to_have_a_database, machines, (1, 0, 0));
+    explored(&searched());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, directories, everything, new_osds, nothing, operator, rook, upmaps};
+use super::{around, databases, directories, everything, new_osds, nothing, operator, rook, upmaps};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -112,6 +112,7 @@ fn searches() -> Vec<Search> {
         },
     ];
     searches.push(upmaps::searched());
+    searches.push(databases::searched());
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
@@ -123,7 +124,12 @@ fn searches() -> Vec<Search> {
 /// Every n-th search: tests run side by side.
 fn nothing_is_found(part: usize) {
     // Those are among the explored.
-    let explored = ["one more disk, a fault", "in a directory, a fault", "upmaps, purges and the balancer"];
+    let explored = [
+        "one more disk, a fault",
+        "in a directory, a fault",
+        "upmaps, purges and the balancer",
+        databases::SEARCHED,
+    ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
         let found = search.run();
@@ -190,6 +196,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::FenceStays => "beside Rook, both confirmed",
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
+        Guard::DatabaseFits => databases::SEARCHED,
         _ => "two copies",
     }
 }

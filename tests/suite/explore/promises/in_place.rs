@@ -174,6 +174,11 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
     if world.is_run(&world.disks[disk]) {
         return Some(format!("P3: {disk} was wiped under a running daemon"));
     }
+    let database =
+        before.ledger.records.get(&osd).and_then(|record| Some((&record.node, record.db.as_ref()?)));
+    if database.is_some_and(|(node, db)| world.database_disk(node, db).is_none()) {
+        return Some(format!("P7: {disk} was wiped though the database of {osd} can't be made"));
+    }
     let ours =
         |fsid: &OsdFsid| world.claims.iter().any(|((of, _), claims)| *of == osd && claims.contains(fsid));
     match was {
