@@ -75,6 +75,8 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::FenceHeard
             | Saving::OperatorScaled
             | Saving::OperatorBack
+            | Saving::Budget
+            | Saving::BudgetBack
             | Saving::Unfenced
             | Saving::Handed
             | Saving::Up

@@ -153,7 +153,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub scale_operator: bool,
     /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.
-    /// What Rook has not made within 10 minutes is made all the same. Nothing keeps nodes from being drained until it has.
+    /// What Rook has not made within 10 minutes is made all the same.
     #[arg(long, value_enum, value_name = "WHO", default_value_t = HandBack::Render)]
     pub hand_back: HandBack,
     /// How, whichever.

@@ -196,6 +196,10 @@ guards! {
     FenceSavedFirst,
     /// How the operator was is in the ledger before it is scaled.
     OperatorSavedFirst,
+    /// No drain may take another OSD down when one is stopped.
+    DrainsLimitedFirst,
+    /// How many it might take is in the ledger before it is limited.
+    BudgetSavedFirst,
     /// An attempt is saved before its Job is made.
     AttemptSavedFirst,
     /// That upmaps were lost is saved before the place is put back.

@@ -113,6 +113,12 @@ pub struct Run {
     /// Rook's operator as it was, from before we scale it to 0 until after it is back.
     #[serde(default)]
     pub operator: Option<ScaledOperator>,
+    /// The OSDs' PodDisruptionBudget as it was, from before we limit it to 0 until after it is back.
+    #[serde(default)]
+    pub budget: Option<FormerBudget>,
+    /// The one that was put back last: a runner that was frozen while it limited it may do so after that.
+    #[serde(default)]
+    pub last_budget: Option<FormerBudget>,
     /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
     #[serde(default)]
     pub last_fence: Option<String>,
@@ -130,8 +136,17 @@ pub struct ScaledOperator {
     pub replicas: u32,
     /// Generation of its Deployment then: scaled by us, and touched by nobody since, it is one more.
     pub generation: i64,
-    /// `maxUnavailable` of the OSDs' PodDisruptionBudget then.
-    pub budget: Option<u32>,
+}
+
+/// The OSDs' PodDisruptionBudget before we limited it to 0.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FormerBudget {
+    /// Its `maxUnavailable`.
+    pub max_unavailable: u32,
+    /// Its generation then: limited by us, and written by nobody since, it is one more. None in what format 3 left behind.
+    pub generation: Option<i64>,
+    /// When that was saved.
+    pub saved_at: Option<DateTime<Utc>>,
 }
 
 /// One OSD's migration.
@@ -397,8 +412,9 @@ impl Ledger {
         if format > FORMAT {
             return Err(Unreadable::Newer(format));
         }
-        let stored: StoredRun =
+        let mut stored: StoredRun =
             serde_json::from_str(text("run")?).map_err(|e| broken("run", e.to_string()))?;
+        stored.run.budget = stored.run.budget.or_else(|| budget_of_operator(text("run").ok()?));
         // Not there in format 1.
         let nodes = keys.get("nodes").map_or_else(|| Ok(BTreeMap::new()), |text| serde_json::from_str(text));
         let nodes = nodes.map_err(|e| broken("nodes", e.to_string()))?;
@@ -416,4 +432,11 @@ impl Ledger {
         }
         Ok(Self { run: stored.run, records, nodes })
     }
+}
+
+/// Until format 3 the budget was limited with the operator, and stored with it.
+fn budget_of_operator(run: &str) -> Option<FormerBudget> {
+    let run: serde_json::Value = serde_json::from_str(run).ok()?;
+    let max_unavailable = u32::try_from(run.pointer("/operator/budget")?.as_u64()?).ok()?;
+    Some(FormerBudget { max_unavailable, generation: None, saved_at: None })
 }

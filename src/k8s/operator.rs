@@ -109,8 +109,8 @@ fn tested(version: &str, path: &str, value: u32) -> Value {
 
 fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
     let IntOrString::Int(max_unavailable) = found.spec?.max_unavailable? else { return None };
-    let resource_version = found.metadata.resource_version?;
-    Some(OsdBudget { max_unavailable: u32::try_from(max_unavailable).ok()?, resource_version })
+    let (generation, resource_version) = (found.metadata.generation?, found.metadata.resource_version?);
+    Some(OsdBudget { max_unavailable: u32::try_from(max_unavailable).ok()?, generation, resource_version })
 }
 
 /// (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it. An image that is named in
@@ -239,12 +239,11 @@ mod tests {
     #[tokio::test]
     async fn the_budget_is_read_and_limited_on_the_very_version_that_was_looked_at() {
         let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
-        let found =
-            |limit: Value| json!({"metadata": {"resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
-        for (limit, expected) in [(json!(1), Some(1)), (json!("10%"), None), (Value::Null, None)] {
+        let found = |limit: Value| json!({"metadata": {"generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
+        for (limit, expected) in [(json!(1), Some((1, 3))), (json!("10%"), None), (Value::Null, None)] {
             let script = vec![on(&format!("GET {path}"), 200, found(limit))];
             let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();
-            assert_eq!(budget.map(|budget| budget.max_unavailable), expected);
+            assert_eq!(budget.map(|budget| (budget.max_unavailable, budget.generation)), expected);
         }
         let check = |body: Value| {
             assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));

@@ -160,11 +160,8 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             )
         }
         (Saving::Stop, Some(record)) => {
-            format!(
-                "{}: all PGs are clean, ok-to-stop agrees; its {} PGs are noted",
-                record.osd,
-                record.pgs.len()
-            )
+            let pgs = record.pgs.len();
+            format!("{}: all PGs are clean, ok-to-stop agrees; its {pgs} PGs are noted", record.osd)
         }
         (Saving::New, Some(record)) => {
             format!("{}: its disk carries the new OSD, {}", record.osd, record.new?)
@@ -177,6 +174,8 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Unfenced
             | Saving::OperatorScaled
             | Saving::OperatorBack
+            | Saving::Budget
+            | Saving::BudgetBack
             | Saving::Handed
             | Saving::Closing,
             _,

@@ -207,12 +207,14 @@ impl World {
     }
 
     fn limit_drains(&mut self, version: &str, max_unavailable: u32) -> Done {
-        let Some(budget) = &mut self.kube.osd_budget else { return refuse("no budget is there") };
+        let Some(budget) = &self.kube.osd_budget else { return refuse("no budget is there") };
         if !expect::unchanged_operator(&budget.resource_version, version) {
             return refuse("the budget changed since it was looked at");
         }
-        budget.max_unavailable = max_unavailable;
-        budget.resource_version = super::kube::after(&budget.resource_version);
+        let generation = budget.generation + i64::from(budget.max_unavailable != max_unavailable);
+        self.write_budget(max_unavailable, generation);
+        // One that lets an OSD be evicted, and by its old status none: Rook's controller waits for that.
+        self.drains_due |= max_unavailable == 1 && self.kube.running_operator().is_some();
         Ok(vec![Effect::Budget(max_unavailable)])
     }
 

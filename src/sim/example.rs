@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Disk, Placement, World};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Ceph, Daemon, Kube, Metadata, Node, Operator, Pod, Pool, Releases, Slot, SlotState,
+    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdBudget, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
@@ -212,6 +212,8 @@ impl Shape {
             broken: BTreeSet::new(),
             reconciling: false,
             operator_by_us: false,
+            drains_due: false,
+            budgets: 0,
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
@@ -400,7 +402,7 @@ fn kube() -> Kube {
             resource_version: "1".to_owned(),
             honours_fence: false,
         }),
-        osd_budget: None,
+        osd_budget: Some(OsdBudget { max_unavailable: 1, generation: 1, resource_version: "0".to_owned() }),
         skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),

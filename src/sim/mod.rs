@@ -86,6 +86,10 @@ pub struct World {
     pub reconciling: bool,
     /// We scaled Rook's operator last, and nobody else since.
     pub operator_by_us: bool,
+    /// Rook's controller of drains is about to look once more.
+    pub drains_due: bool,
+    /// resourceVersions that the OSDs' PodDisruptionBudget has had.
+    pub budgets: u32,
 }
 
 /// A disk of a node.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::World;
 use super::kube::after;
 use crate::domain::inspection::Content;
-use crate::domain::observation::{Operator, Slot, SlotState};
+use crate::domain::observation::{Operator, OsdBudget, Slot, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId};
 
 /// What Rook does.
@@ -19,6 +19,8 @@ pub enum Rook {
     Migrates(OsdId),
     /// It reads a CephCluster with a fence, leaves it alone and says so.
     Skips,
+    /// Its controller of drains, which knows no fence, looks at the OSDs and brings its budget into line.
+    Budgets,
 }
 
 impl fmt::Display for Rook {
@@ -28,6 +30,7 @@ impl fmt::Display for Rook {
             Self::Hydrates(osd) => write!(f, "Rook finds {osd} on its disk and makes its Deployment"),
             Self::Migrates(osd) => write!(f, "Rook migrates {osd} itself"),
             Self::Skips => f.write_str("Rook leaves the fenced CephCluster alone"),
+            Self::Budgets => f.write_str("Rook decides how many OSDs a drain may take"),
         }
     }
 }
@@ -38,6 +41,10 @@ impl World {
         let mut found = Vec::new();
         if self.can_skip() {
             found.push(Rook::Skips);
+        }
+        let budget = self.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
+        if self.drains_due && self.kube.running_operator().is_some() && self.budget_of_rook() != budget {
+            found.push(Rook::Budgets);
         }
         if self.reconciling {
             let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
@@ -54,6 +61,7 @@ impl World {
             Rook::Hydrates(osd) => self.rook_deploys(osd),
             Rook::Migrates(osd) => self.rook_migrates(osd),
             Rook::Skips => self.rook_skips(),
+            Rook::Budgets => self.rook_budgets(),
         }
     }
 
@@ -64,7 +72,7 @@ impl World {
             operator.generation += 1;
             operator.resource_version = after(&operator.resource_version);
         }
-        (self.reconciling, self.operator_by_us) = (false, false);
+        (self.reconciling, self.operator_by_us, self.drains_due) = (false, false, replicas > 0);
         self.rook_looks();
     }
 
@@ -80,6 +88,41 @@ impl World {
     fn rook_skips(&mut self) {
         self.reconciling = false;
         self.kube.skipped = self.kube.cluster_revision();
+    }
+
+    /// How many OSDs Rook lets a drain take; none where it has no such budget (1.20.6, `reconcilePDBsForOSDs`): it goes while an OSD is
+    /// down, by its Deployment, and PGs are not clean, and does not come back before they are.
+    fn budget_of_rook(&self) -> Option<u32> {
+        let is_up = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
+        let down = !self.kube.daemons.keys().all(is_up);
+        match (down, self.is_whole()) {
+            (true, false) => None,
+            (false, false) => self.kube.osd_budget.as_ref().map(|_| 1),
+            (_, true) => Some(1),
+        }
+    }
+
+    /// Where the budget is not there, it looks again soon.
+    fn rook_budgets(&mut self) {
+        let generation = self.kube.osd_budget.as_ref().map_or(0, |budget| budget.generation);
+        match self.budget_of_rook() {
+            Some(max_unavailable) => self.write_budget(max_unavailable, generation + 1),
+            None => self.kube.osd_budget = None,
+        }
+        self.drains_due = self.kube.osd_budget.is_none();
+    }
+
+    /// The OSDs' PodDisruptionBudget is written: a resourceVersion that it never had.
+    pub(super) fn write_budget(&mut self, max_unavailable: u32, generation: i64) {
+        self.budgets += 1;
+        let resource_version = self.budgets.to_string();
+        self.kube.osd_budget = Some(OsdBudget { max_unavailable, generation, resource_version });
+    }
+
+    fn is_whole(&self) -> bool {
+        let is_whole =
+            |pg| self.complete_set(pg).len() == self.placements.get(pg).map_or(0, |p| p.home.len());
+        self.placements.keys().all(is_whole)
     }
 
     /// OSDs of this cluster that are whole on a disk, whose slot is theirs and not destroyed, and that have no Deployment
@@ -113,9 +156,7 @@ impl World {
     /// `startOSDMigration`: `waitForHealthyPGs`, then one of a Go map; `migrateForEncryption`).
     fn rook_would_migrate(&self) -> Option<OsdId> {
         let confirmed = self.kube.declaration.confirmed && self.kube.fenceable_operator().is_some();
-        let is_whole =
-            |pg| self.complete_set(pg).len() == self.placements.get(pg).map_or(0, |p| p.home.len());
-        if !confirmed || !self.placements.keys().all(is_whole) {
+        if !confirmed || !self.is_whole() {
             return None;
         }
         let differs = |fsid: &OsdFsid| self.dmcrypt.contains_key(fsid);

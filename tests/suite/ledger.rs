@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osd_migrate::domain::ledger::{Door, FORMAT, Ledger, Quarantine, Unreadable};
+use osd_migrate::domain::ledger::{Door, FORMAT, FormerBudget, Ledger, Quarantine, Unreadable};
 use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
 
 use crate::support::build::{BY_HAND, FILESTORE, World, claim, noon};
@@ -89,6 +89,24 @@ fn what_was_stored_before_there_were_new_osds_is_read() {
     before.insert("format".to_owned(), "1".to_owned());
     before.remove("nodes");
     assert_eq!(read(&before).unwrap(), full());
+}
+
+#[test]
+fn what_the_budget_was_is_read_from_where_format_3_had_it() {
+    let mut before = keys();
+    let mut run: serde_json::Value = serde_json::from_str(&before["run"]).unwrap();
+    let fields = run.as_object_mut().unwrap();
+    assert!(fields.remove("budget").is_some() && fields.remove("last_budget").is_some());
+    let operator = |budget: Option<u32>| serde_json::json!({"name": "rook-ceph/rook-ceph-operator", "replicas": 1, "generation": 3, "budget": budget});
+    for budget in [Some(1), None] {
+        run["operator"] = operator(budget);
+        before.insert("run".to_owned(), run.to_string());
+        let found = read(&before).unwrap().run;
+        assert_eq!(found.operator.map(|operator| operator.generation), Some(3));
+        let was =
+            budget.map(|max_unavailable| FormerBudget { max_unavailable, generation: None, saved_at: None });
+        assert_eq!(found.budget, was);
+    }
 }
 
 #[test]

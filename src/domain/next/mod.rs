@@ -79,6 +79,10 @@ pub enum Saving {
     OperatorScaled,
     /// It is as it was, or somebody else's matter.
     OperatorBack,
+    /// The OSDs' PodDisruptionBudget as it is, before it is limited to 0.
+    Budget,
+    /// It is as it was, or somebody else's matter.
+    BudgetBack,
     /// Rook has said that it honours our fence.
     FenceHeard,
     /// Our fence is down.
@@ -150,6 +154,8 @@ impl Saving {
             Self::Fence => "fence",
             Self::OperatorScaled => "operator-scaled",
             Self::OperatorBack => "operator-back",
+            Self::Budget => "budget",
+            Self::BudgetBack => "budget-back",
             Self::FenceHeard => "fence-heard",
             Self::Unfenced => "unfenced",
             Self::New => "new",
@@ -197,6 +203,8 @@ impl fmt::Display for Saving {
             | Self::Fence
             | Self::OperatorScaled
             | Self::OperatorBack
+            | Self::Budget
+            | Self::BudgetBack
             | Self::FenceHeard
             | Self::Unfenced
             | Self::New

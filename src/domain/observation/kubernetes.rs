@@ -87,11 +87,13 @@ pub struct Operator {
     pub honours_fence: bool,
 }
 
-/// Rook's PodDisruptionBudget for OSDs. Rook keeps it up to date; with the operator at 0 nobody does.
+/// Rook's PodDisruptionBudget for OSDs. Rook, where it runs, writes and deletes it as it sees OSDs down.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OsdBudget {
     /// `spec.maxUnavailable`: OSD pods that may be evicted at a time. (Rook writes a number, 1, never a share.)
     pub max_unavailable: u32,
+    /// `metadata.generation`: one more with each change of what is wanted, by whomever.
+    pub generation: i64,
     /// Its resourceVersion.
     pub resource_version: String,
 }

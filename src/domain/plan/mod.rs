@@ -102,7 +102,7 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     }
     let calm = || calm_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineCalmed));
     let sweep = || sweep_strays(ledger, seen).filter(|_| !is_out(Guard::StraysSwept));
-    if let Some(next) = calm().or_else(sweep) {
+    if let Some(next) = calm().or_else(|| step::drains::next(ledger, seen)).or_else(sweep) {
         return next;
     }
     if let Some(next) = open_records(policy, ledger, seen) {

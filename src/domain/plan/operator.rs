@@ -25,7 +25,7 @@ pub(super) fn out_of_the_way(
             let operator = seen.kube.operator.as_ref().filter(|operator| operator.replicas > 0)?;
             let mut imagined = seen.clone();
             imagined.kube.operator = None;
-            (without_it(&imagined) == Gate::Open).then(|| begin(operator, ledger, seen))
+            (without_it(&imagined) == Gate::Open).then(|| begin(operator, ledger))
         }
         (Gate::Shut(Reason::OperatorRuns { .. }), Some(was)) => {
             let operator = seen.kube.operator.as_ref()?;
@@ -33,7 +33,6 @@ pub(super) fn out_of_the_way(
             let is_as_it_was = operator.replicas > 0 && operator.generation == was.generation;
             is_as_it_was.then(|| scale(operator, 0))
         }
-        (Gate::Open, Some(was)) => limit(seen, |now| was.budget == Some(now) && now > 0, 0),
         (Gate::Open | Gate::Shut(_) | Gate::Unknown(_), _) => None,
     }
 }
@@ -41,10 +40,6 @@ pub(super) fn out_of_the_way(
 /// What is next to have it back as it was; none where we did not scale it.
 pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let was = ledger.run.operator.as_ref()?;
-    let budget = was.budget.unwrap_or(0);
-    if let Some(next) = limit(seen, |now| now == 0 && budget > 0, budget) {
-        return Some(next);
-    }
     let ours = |operator: &&Operator| operator.replicas == 0 && operator.generation == was.generation + 1;
     Some(match seen.kube.operator.as_ref().filter(ours) {
         Some(operator) => scale(operator, was.replicas),
@@ -53,11 +48,10 @@ pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 }
 
 /// As it is, saved first.
-fn begin(operator: &Operator, ledger: &Ledger, seen: &Observation) -> Next {
+fn begin(operator: &Operator, ledger: &Ledger) -> Next {
     if !holds(Guard::OperatorSavedFirst, false) {
-        let budget = seen.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
         let Operator { name, replicas, generation, .. } = operator.clone();
-        let was = ScaledOperator { name, replicas, generation, budget };
+        let was = ScaledOperator { name, replicas, generation };
         return save(Some(was), ledger, Saving::OperatorScaled);
     }
     scale(operator, 0)
@@ -72,10 +66,4 @@ fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next 
 fn scale(operator: &Operator, replicas: u32) -> Next {
     let (name, resource_version) = (operator.name.clone(), operator.resource_version.clone());
     Next::Do(Act::ScaleOperator { name, resource_version, replicas })
-}
-
-fn limit(seen: &Observation, is_to_change: impl Fn(u32) -> bool, max_unavailable: u32) -> Option<Next> {
-    let budget = seen.kube.osd_budget.as_ref().filter(|budget| is_to_change(budget.max_unavailable))?;
-    let resource_version = budget.resource_version.clone();
-    Some(Next::Do(Act::LimitDrains { resource_version, max_unavailable }))
 }

@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Step;
+use super::{Step, drains};
 use crate::domain::act::{Act, Spare};
 use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{NodeTask, Proof};
 use crate::domain::ledger::{Attempt, NodeStatus};
 use crate::domain::next::{Halt, Next, Saving, Wait};
@@ -105,8 +105,8 @@ impl Step<'_> {
         }
     }
 
-    /// Gates are open: keep, remember the PGs, fence, hush, stop; one a turn, and the gates asked again each time. Where Rook
-    /// would do the same, the fence goes before the PGs.
+    /// Gates are open: keep, remember the PGs, fence, hush, keep drains off, stop; one a turn, and the gates asked again each time.
+    /// Where Rook would do the same, the fence goes before the PGs.
     pub(super) fn stop_now(&self) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
@@ -146,6 +146,11 @@ impl Step<'_> {
             });
         }
         if let Some(next) = self.hush() {
+            return next;
+        }
+        if let Some(next) =
+            drains::limit(self.ledger, self.seen).filter(|_| !is_out(Guard::DrainsLimitedFirst))
+        {
             return next;
         }
         self.fenced(Act::Stop {

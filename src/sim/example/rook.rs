@@ -1,7 +1,6 @@
 //! Beside a Rook that runs.
 
 use super::{Kind, World, on_three_hosts, replicated};
-use crate::domain::observation::OsdBudget;
 
 /// As `replicated`, beside a Rook that runs, can be fenced, and begins to reconcile when it likes.
 pub fn beside_rook() -> World {
@@ -34,7 +33,7 @@ fn run_fenceable(world: &mut World) {
         (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
         "rook/ceph:v1.20.0".clone_into(&mut operator.image);
     }
-    world.reconciling = true;
+    (world.reconciling, world.drains_due) = (true, true);
 }
 
 /// As `replicated`, beside a Rook that runs and knows no fence.
@@ -43,7 +42,6 @@ pub fn beside_old_rook() -> World {
     if let Some(operator) = &mut world.kube.operator {
         (operator.replicas, operator.pods) = (1, 1);
     }
-    world.kube.osd_budget = Some(OsdBudget { max_unavailable: 1, resource_version: "1".to_owned() });
-    world.reconciling = true;
+    (world.reconciling, world.drains_due) = (true, true);
     world
 }

@@ -72,6 +72,7 @@ def handed(world, before, fsids):
     operator = taken_over(world, "1.20.1")
     job = world.start("handed", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3", "--hand-back", "rook"])
     world.until("osd.3 to be left to Rook", 300, lambda: "handed" in milestones(world, 3))
+    assert world.drain_limit() == 0 and "disruption budget" in world.eviction(4), world.eviction(4)
     end_runner(world, job)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     ended(world, operator, [3])
@@ -85,13 +86,12 @@ def handed(world, before, fsids):
 def scaled(world, before, fsids):
     operator = taken_over(world, "1.14.3")
     replicas = lambda: world.get("deployment", "rook-ceph-operator")["spec"]["replicas"]  # noqa: E731
-    limit = lambda: world.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]  # noqa: E731
     job = world.start("scaled")
-    world.until("osd.5 to be stopped", 120, lambda: "stop" in milestones(world, 5))
-    assert (replicas(), limit()) == (0, 0), (replicas(), limit())
+    world.until("osd.5 to be stopped", 120, lambda: "rebuild" in milestones(world, 5))
+    assert (replicas(), world.drain_limit()) == (0, 0), (replicas(), world.drain_limit())
     assert "is kept at 0" in world.command("status"), world.command("status")
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
-    assert (replicas(), limit()) == (1, 1), (replicas(), limit())
+    assert (replicas(), world.drain_limit()) == (1, 1), (replicas(), world.drain_limit())
     ended(world, operator, [5])
     world.expect_migrated(before, fsids, [0, 1, 3, 4, 5])
     world.say(f"scaled to 0 and back: {operator.done} reconciles done; nothing of ours was disturbed")

@@ -23,9 +23,9 @@ LEGACY = [0, 1, 5]
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
 # What a runner does for one OSD, in this order, and is stopped before.
 WAY = [
-    "save-record", "agent-inspect", "save-proof", "keep", "save-stop", "save-fence", "fence", "hush", "stop", "destroy",
-    "save-rebuild", "agent-rebuild", "save-new", "deploy", "unhush", "unfence", "save-unfenced", "save-closing", "unhush", "sweep",
-    "save-closed",
+    "save-record", "agent-inspect", "save-proof", "keep", "save-stop", "save-fence", "fence", "hush", "save-budget", "limit-drains", "stop",
+    "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "unhush", "unfence", "save-unfenced", "save-closing",
+    "limit-drains", "save-budget-back", "unhush", "sweep", "save-closed",
 ]  # fmt: skip
 # Written by every runner as it goes along; nothing is decided by it.
 TOLD = {("leases", "osd-migrate"), ("configmaps", "osd-migrate-status")}

@@ -63,6 +63,8 @@ def two_jobs_and_a_stopped_osd(world):
     # osd.4 is none of ours to touch: it conforms, and somebody stopped it.
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=0")
     world.until("osd.4 to be down", 60, lambda: not [o for o in world.ceph("osd", "dump")["osds"] if o["osd"] == 4][0]["up"])
+    # An OSD whose Deployment is at 0 is none that is missing: a drain may have another host's.
+    world.until("an eviction beside osd.4", 60, lambda: not world.eviction(3))
     world.confirm()
     first = world.start("first")
     world.until("the first runner to name osd.4", 60, lambda: "osd.4" in world.log(first))
@@ -72,7 +74,27 @@ def two_jobs_and_a_stopped_osd(world):
     assert not world.records(), "an OSD was recorded though the cluster was not clean"
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=1")
     world.say("two Jobs: the second left; the first waited for osd.4 and named it")
+    drains_wait(world)
     assert world.wait_for(first, 400) == ("Complete", 0), world.log(first)
+    world.until("drains to have their turn", 30, lambda: not world.eviction(3) and not world.eviction(4))
+
+
+def drains_wait(world):
+    """While one of ours is stopped, no other host's may be evicted."""
+    world.until("an OSD to be stopped", 200, lambda: stopped_by_us(world) is not None, pause=0.1)
+    stopped = stopped_by_us(world)
+    other = next(osd for osd in (3, 4) if osd % 3 != stopped % 3)
+    said = world.eviction(other)
+    assert stopped_by_us(world) == stopped, "it was looked too late"
+    assert "TooManyRequests" in said and "disruption budget" in said, said or f"osd.{other} may be evicted"
+    assert world.drain_limit() == 0
+    world.say(f"osd.{stopped} is stopped; a drain of osd.{other}'s node is told: {said}")
+
+
+def stopped_by_us(world):
+    osds = world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
+    found = [one["metadata"] for one in osds if "osd-migrate.io/stopped" in one["metadata"].get("annotations", {})]
+    return int(found[0]["labels"]["ceph-osd-id"]) if found else None
 
 
 def nothing_to_do(world):

@@ -15,12 +15,6 @@ FENCE = "ceph.rook.io/do-not-reconcile"
 APP = {"app": "rook-ceph-operator"}
 # Of the Deployment itself, in Rook's operator.yaml: the label of its pods is not among them.
 LABELS = {"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name": "rook-ceph"}
-BUDGET = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE},
-    "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}},
-}
 DELAY = 4  # seconds between what a reconcile has read and what it does: a real one waits for mons and mgrs first
 PREPARES = 3  # seconds that a Job of it looks at the disks of a node
 PUT_BY_US = "banzaicloud.com/last-applied"
@@ -56,8 +50,7 @@ class Rook:
         spec = {"replicas": 1, "selector": {"matchLabels": APP}, "template": template}
         meta = {"name": "rook-ceph-operator", "namespace": NAMESPACE, "labels": LABELS}
         operator = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-        for thing in (operator, BUDGET):
-            self.world.kubectl("apply", "-f", "-", stdin=json.dumps(thing))
+        self.world.kubectl("apply", "-f", "-", stdin=json.dumps(operator))
         self.world.until("the operator's pod", 60, self.runs)
 
     def end(self):
@@ -142,7 +135,7 @@ class Rook:
 
     def look_for_drains(self):
         """Its other controller, which knows no fence: an OSD that is down while PGs are not clean counts as a domain that is
-        drained. One Deployment without the label, and it does nothing. The budgets that it makes then are left out."""
+        drained. One Deployment without the label, and it does nothing. What it makes of its budgets then is left out."""
         osds = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
         found = [(one["metadata"]["labels"], one["status"]) for one in osds]
         if any(HOST not in labels for labels, _ in found):

@@ -284,11 +284,25 @@ class World:
         assert not self.records(), f"open records: {list(self.records())}"
         cluster = self.get("cephcluster", "rook-ceph")
         assert "ceph.rook.io/do-not-reconcile" not in cluster["metadata"].get("labels", {}), "the fence is still up"
+        assert self.drain_limit() == 1, f"drains are limited: {self.drain_limit()}"
         left = self.left_objects()
         if left:  # a Job goes with its ConfigMap, but a moment later
             time.sleep(3)
             left = self.left_objects()
         assert not left, f"left behind: {left}"
+
+    def drain_limit(self):
+        """OSD pods that a drain may evict at a time."""
+        return self.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]
+
+    def eviction(self, osd):
+        """What the API server says to whoever wants to evict an OSD's pod; nothing is evicted. Empty where it would be."""
+        name = self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
+        body["deleteOptions"] = {"dryRun": ["All"]}
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction?dryRun=All"
+        done = self.lab("kubectl", "create", "--raw", path, "-f", "-", stdin=json.dumps(body), check=False)
+        return done.stderr.strip() if done.returncode else ""
 
     def left_objects(self):
         names = [f"{item['kind']}/{item['metadata']['name']}" for item in self.get("jobs,configmaps,secrets")["items"]]

@@ -39,7 +39,7 @@ impl Search {
     ) -> Result<(), String> {
         let mut now = state.clone();
         let mut passed = Vec::new();
-        mend(&mut now);
+        mend(&mut now, policy);
         let mut idle = 0;
         for _ in 0..BOUND {
             let key = now.canonical();
@@ -84,13 +84,17 @@ impl Search {
                     if let Some(broken) = stays.filter(|_| !self.stays_shut) {
                         return Err(format!("at the end, {broken}"));
                     }
-                    if let Some(broken) = promises::at_the_end(&now, faults) {
+                    let drains = promises::drains_at_the_end(&now, &(self.world)(), faults);
+                    if let Some(broken) = drains.or_else(|| promises::at_the_end(&now, faults)) {
                         return Err(format!("at the end, {broken}"));
                     }
                     settled.extend(passed);
                     return Ok(());
                 }
-                Next::Halt(_) => {
+                Next::Halt(halt) => {
+                    if let Some(broken) = promises::drains_at_a_halt(&now, halt) {
+                        return Err(format!("at a halt, {broken}"));
+                    }
                     settled.extend(passed);
                     return Ok(());
                 }
@@ -137,14 +141,14 @@ impl Search {
 }
 
 /// What people and machines mend sooner or later.
-fn mend(state: &mut State) {
+fn mend(state: &mut State, policy: &Policy) {
     let world = &mut state.world;
     let mut mended: Vec<Happening> = Vec::new();
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
     mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
     mended.push(Happening::FlagUnset);
     // One that the fence keeps off may run; and one that the run itself is to scale.
-    let is_ours = world.kube.osd_budget.is_some() && state.ledger.run.operator.is_none();
+    let is_ours = policy.scales_operator && state.ledger.run.operator.is_none();
     if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) && !is_ours {
         mended.push(Happening::OperatorDown);
     }

@@ -3,6 +3,7 @@
 
 mod databases;
 mod directories;
+mod drains;
 mod encrypted;
 mod ending;
 pub(crate) mod mutants;

@@ -189,7 +189,22 @@ impl State {
         if !is_frozen {
             // Who decides next reads them anew; only a frozen runner remembers one.
             kube.cluster_version.clear();
-            kube.osd_budget.iter_mut().for_each(|budget| budget.resource_version.clear());
+            self.flatten_budget();
+        }
+    }
+
+    /// Limited by us and written by nobody since, or not yet, or by others since: more of its generations does not count.
+    fn flatten_budget(&mut self) {
+        let run = &mut self.ledger.run;
+        if run.budget.is_some() {
+            run.last_budget = None; // it is not asked then
+        }
+        let was = run.budget.as_mut().or(run.last_budget.as_mut());
+        let was = was.and_then(|was| was.generation.as_mut()).map(std::mem::take);
+        self.world.budgets = 0;
+        if let Some(budget) = &mut self.world.kube.osd_budget {
+            budget.resource_version.clear();
+            budget.generation = was.map_or(0, |was| (budget.generation - was).clamp(-1, 2));
         }
     }
 
@@ -237,6 +252,9 @@ fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
+    for was in [&mut ledger.run.budget, &mut ledger.run.last_budget].into_iter().flatten() {
+        was.saved_at = was.saved_at.map(|at| passed(now, at));
+    }
     for work in ledger.nodes.values_mut() {
         work.since = DateTime::UNIX_EPOCH;
     }

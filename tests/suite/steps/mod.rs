@@ -3,6 +3,7 @@
 mod agents;
 mod before_stop;
 mod destroyed;
+mod drains;
 mod left_alone;
 mod rook;
 mod stopped;

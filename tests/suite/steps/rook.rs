@@ -1,6 +1,5 @@
 //! Beside a Rook that runs and can be fenced.
 
-use osd_migrate::domain::observation::OsdBudget;
 use osd_migrate::domain::policy::HandBack;
 use osd_migrate::domain::storage::Storage;
 use osd_migrate::report::Event;
@@ -216,7 +215,6 @@ fn beside_an_old_one() -> World {
         w.policy.scales_operator = true;
         let operator = w.seen.kube.operator.as_mut().unwrap();
         (operator.replicas, operator.pods, operator.generation) = (2, 1, 5);
-        w.seen.kube.osd_budget = Some(OsdBudget { max_unavailable: 1, resource_version: "3".to_owned() });
     })
 }
 
@@ -226,7 +224,7 @@ fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
         |next: &Next| matches!(next, Next::Wait(Wait::Gate { reason: Reason::OperatorRuns { .. }, .. }));
     let saved = beside_an_old_one().saved("operator-scaled");
     let was = saved.ledger.run.operator.clone().unwrap();
-    assert_eq!((was.replicas, was.generation, was.budget), (2, 5, Some(1)));
+    assert_eq!((was.replicas, was.generation), (2, 5));
     check!(saved.plan(), Next::Do(Act::ScaleOperator { replicas: 0, .. }));
     // Not without the owner's word, not while the cluster is not clean, nor in a pause.
     assert!(runs(&beside_an_old_one().with(|w| w.policy.scales_operator = false).plan()));
@@ -241,21 +239,17 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     let ended = |generation: i64| {
         beside_an_old_one().saved("operator-scaled").with(|w| {
             w.policy.skip = [BY_HAND, FILESTORE].into();
-            w.seen.kube.osd_budget.as_mut().unwrap().max_unavailable = 0;
             let operator = w.seen.kube.operator.as_mut().unwrap();
             (operator.replicas, operator.pods, operator.generation) = (0, 0, generation);
         })
     };
-    check!(ended(6).plan(), Next::Do(Act::LimitDrains { max_unavailable: 1, .. }));
-    let limited =
-        |generation| ended(generation).with(|w| w.seen.kube.osd_budget.as_mut().unwrap().max_unavailable = 1);
-    check!(limited(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
-    check!(limited(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
+    check!(ended(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    check!(ended(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
     // It would begin with a migration of its own, in a pause too; unless we go.
     let left = |w: &mut World| {
         w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
         w.seen.kube.declaration.storage = encrypted();
     };
     check!(ended(6).with(left).plan(), Next::Finished(summary) if !summary.kept_from_rook.is_empty());
-    check!(ended(6).with(left).with(|w| w.policy.leaves = true).plan(), Next::Do(Act::LimitDrains { .. }));
+    check!(ended(6).with(left).with(|w| w.policy.leaves = true).plan(), Next::Do(Act::ScaleOperator { .. }));
 }

@@ -4,6 +4,7 @@
 mod bootstrap;
 mod crash;
 mod directories;
+mod drains;
 mod freeze;
 mod new_osds;
 mod play;
@@ -35,6 +36,8 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
         "save fence",
         "do fence",
         "do hush",
+        "save budget",
+        "do limit-drains",
         "do stop",
         "do destroy",
         "save rebuild",
@@ -45,6 +48,8 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
         "do unfence",
         "save unfenced",
         "save closing",
+        "do limit-drains",
+        "save budget-back",
         "do unhush",
         "do sweep",
         "save closed",

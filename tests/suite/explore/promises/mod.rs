@@ -1,6 +1,7 @@
 //! The promises as predicates over the world, asked of the truth and not of what the runner saw.
 
 mod directories;
+mod drains;
 mod in_place;
 pub(crate) mod new_osds;
 
@@ -17,6 +18,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Disk, Effect, World, example};
 
 use super::state::{Done, State};
+pub(super) use drains::{at_a_halt as drains_at_a_halt, at_the_end as drains_at_the_end};
 
 /// A broken promise, in words.
 pub(crate) type Broken = String;
@@ -118,14 +120,18 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                     "P6: the fence was taken down, and Rook goes on with a migration of its own".to_owned(),
                 );
             }
-            let recorded = fence.is_none() || fence == before.ledger.run.fence.as_ref();
+            // The one that was taken down last is remembered for a runner that put it up too late, and is taken down again.
+            let run = &before.ledger.run;
+            let is_late = before.thaws && fence == run.last_fence.as_ref();
+            let recorded = fence.is_none() || fence == run.fence.as_ref() || is_late;
             (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
         }
-        Effect::Operator(_) | Effect::Budget(_) => {
+        Effect::Operator(_) => {
             before.ledger.run.operator.is_none().then(|| {
                 "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
             })
         }
+        Effect::Budget(max_unavailable) => drains::written(before, *max_unavailable),
         Effect::Undeployed(osd) => in_place::undeployed(before, *osd),
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentMade(_) | Effect::Small(_) => None,
@@ -299,9 +305,8 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     }
     let is_kept_at_0 = ledger.run.operator.is_some() && ledger.quarantined().next().is_some();
     let operator_is_at_0 = kube.operator.as_ref().is_some_and(|operator| operator.replicas == 0);
-    let budget_is_0 = kube.osd_budget.as_ref().is_some_and(|budget| budget.max_unavailable == 0);
-    if !is_kept_at_0 && (budget_is_0 || operator_is_at_0 && state.world.operator_by_us) {
-        return Some("P9: Rook's operator or its budget stays at 0".to_owned());
+    if !is_kept_at_0 && operator_is_at_0 && state.world.operator_by_us {
+        return Some("P9: Rook's operator stays at 0".to_owned());
     }
     let left =
         kube.kept.values().chain(kube.node_jobs.iter().map(|job| &job.record)).chain(kube.leftovers.keys());

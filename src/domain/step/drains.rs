@@ -1,0 +1,104 @@
+//! How many OSDs a drain of a node may take down while one of ours is stopped: none. Rook's PodDisruptionBudget counts an OSD whose
+//! Deployment is at 0 as none that is missing. See `docs/adr/0021-drains-wait-for-us.md`.
+
+use super::INTENT_MINUTES;
+use crate::domain::act::Act;
+use crate::domain::guard::{Guard, holds};
+use crate::domain::ledger::{FormerBudget, Ledger, Record};
+use crate::domain::next::{Next, Saving};
+use crate::domain::observation::{Observation, OsdBudget};
+use crate::domain::phase;
+
+/// Minutes after which it is limited again where somebody wrote it meanwhile.
+const AGAIN_MINUTES: i64 = 1;
+
+/// What is next about the budget, whatever phase an OSD is in: at 0 while one is past its stop; as it was once none is, nor is
+/// about to be stopped.
+pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let is_any = |is: fn(&Record, &Observation) -> bool| {
+        let mut open =
+            ledger.in_flight().filter(|record| record.stop_intended_at.is_some() && !record.closing);
+        open.any(|record| is(record, seen))
+    };
+    if is_any(is_past_stop) {
+        return limit(ledger, seen).filter(|_| !is_fought_over(ledger, seen));
+    }
+    if is_any(is_about_to_stop) { None } else { put_back(ledger, seen) }
+}
+
+/// What is next until no OSD may be evicted; none where that is so, or where no budget is there.
+///
+/// What it was is saved before each time that it is limited, with the generation on which that is to be done: who decided before that
+/// save that nothing is left to put back can't write it down any more.
+pub(super) fn limit(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let found = seen.kube.osd_budget.as_ref()?;
+    let (saved, last) = (&ledger.run.budget, &ledger.run.last_budget);
+    if found.max_unavailable == 0 {
+        // By a runner that was frozen before it did it, and which was taken for nobody meanwhile.
+        let late = last.as_ref().filter(|last| saved.is_none() && is_ours(found, last))?;
+        return Some(save(Some(late.clone()), ledger, Saving::Budget));
+    }
+    if !holds(Guard::BudgetSavedFirst, saved.as_ref().is_some_and(|was| is_as_saved(found, was))) {
+        let OsdBudget { max_unavailable, generation, .. } = *found;
+        let now = FormerBudget { max_unavailable, generation: Some(generation), saved_at: Some(seen.at) };
+        return Some(save(Some(now), ledger, Saving::Budget));
+    }
+    Some(write(found, 0))
+}
+
+/// What is next until it is as it was. What somebody else wrote since, or took away, is theirs.
+fn put_back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let (saved, last) = (&ledger.run.budget, &ledger.run.last_budget);
+    let was = saved.as_ref().or(last.as_ref())?;
+    if let Some(found) = seen.kube.osd_budget.as_ref().filter(|found| is_ours(found, was)) {
+        return Some(write(found, was.max_unavailable));
+    }
+    saved.is_some().then(|| save(None, ledger, Saving::BudgetBack))
+}
+
+/// Nobody has written it since it was saved, we neither.
+fn is_as_saved(found: &OsdBudget, was: &FormerBudget) -> bool {
+    was.max_unavailable == found.max_unavailable && was.generation == Some(found.generation)
+}
+
+/// Somebody writes what we have just written. Rook does so while an OSD has no Deployment, or is up and fills: each write of its
+/// own makes it look again (1.20.6, `pdbPredicate`), until one finds that nothing has changed.
+fn is_fought_over(ledger: &Ledger, seen: &Observation) -> bool {
+    let is_other = |was: &&FormerBudget| {
+        seen.kube
+            .osd_budget
+            .as_ref()
+            .is_some_and(|found| found.max_unavailable > 0 && !is_as_saved(found, was))
+    };
+    let saved = ledger.run.budget.as_ref().filter(is_other).and_then(|was| was.saved_at);
+    saved.is_some_and(|at| (seen.at - at).num_minutes() < AGAIN_MINUTES)
+}
+
+/// It is at 0 by us, and nobody has written it since.
+fn is_ours(found: &OsdBudget, was: &FormerBudget) -> bool {
+    let is_next = was.generation.is_none_or(|generation| found.generation == generation + 1);
+    found.max_unavailable == 0 && was.max_unavailable > 0 && is_next
+}
+
+fn is_past_stop(record: &Record, seen: &Observation) -> bool {
+    !phase::facts(record, true, seen).before_stop()
+}
+
+/// An intent that has become old is meant anew before anything is done: meanwhile drains have their turn.
+fn is_about_to_stop(record: &Record, seen: &Observation) -> bool {
+    let is_recent = record.stop_intended_at.is_some_and(|at| (seen.at - at).num_minutes() < INTENT_MINUTES);
+    is_recent && record.turned_back.is_none()
+}
+
+fn write(found: &OsdBudget, max_unavailable: u32) -> Next {
+    let resource_version = found.resource_version.clone();
+    Next::Do(Act::LimitDrains { resource_version, max_unavailable })
+}
+
+/// What it was, or that it is as it was: then what is forgotten stays the last that there was.
+fn save(budget: Option<FormerBudget>, ledger: &Ledger, why: Saving) -> Next {
+    let mut ledger = ledger.clone();
+    ledger.run.last_budget =
+        std::mem::replace(&mut ledger.run.budget, budget).filter(|_| ledger.run.budget.is_none());
+    Next::Save { ledger, osd: None, why }
+}

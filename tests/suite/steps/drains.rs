@@ -1,0 +1,154 @@
+//! No drain may take another OSD while one of ours is stopped (ADR 0021).
+
+use osd_migrate::domain::ledger::FormerBudget;
+use osd_migrate::domain::observation::{Order, OrderKind, OsdBudget};
+
+use super::*;
+
+/// The OSDs' budget, and where its generation stands.
+fn budget(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
+    move |w| {
+        let resource_version = format!("v{generation}");
+        w.seen.kube.osd_budget = Some(OsdBudget { max_unavailable, generation, resource_version });
+    }
+}
+
+fn was(max_unavailable: u32, generation: i64) -> Option<FormerBudget> {
+    Some(FormerBudget { max_unavailable, generation: Some(generation), saved_at: None })
+}
+
+/// The same, saved just now.
+fn was_at(world: &World, max_unavailable: u32, generation: i64) -> Option<FormerBudget> {
+    was(max_unavailable, generation).map(|was| FormerBudget { saved_at: Some(world.seen.at), ..was })
+}
+
+/// Limited by us, on generation 4.
+fn limited(world: World) -> World {
+    world.with(budget(0, 5)).with(|w| w.ledger.run.budget = was(1, 4))
+}
+
+fn is_write(next: &Next, limit: u32, version: &str) -> bool {
+    matches!(next, Next::Do(Act::LimitDrains { max_unavailable, resource_version })
+        if *max_unavailable == limit && resource_version == version)
+}
+
+fn is_stop(next: &Next) -> bool {
+    matches!(next, Next::Do(Act::Stop { .. }))
+}
+
+fn cancel(w: &mut World) {
+    w.seen.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
+}
+
+#[test]
+fn right_before_a_stop_what_it_was_is_saved_and_then_it_is_limited() {
+    let saved = World::intended(OSD).with(budget(1, 4)).saved("budget");
+    assert_eq!(saved.ledger.run.budget, was_at(&saved, 1, 4));
+    assert!(is_write(&saved.plan(), 0, "v4"), "{:?}", saved.plan());
+    assert!(is_stop(&saved.with(budget(0, 5)).plan()));
+    // Nothing is to be done where there is none, or where somebody else lets none be evicted.
+    assert!(is_stop(&World::intended(OSD).plan()));
+    assert!(is_stop(&World::intended(OSD).with(budget(0, 4)).plan()));
+}
+
+#[test]
+fn who_wrote_it_meanwhile_is_saved_anew_before_it_is_limited_again() {
+    for world in past_stop() {
+        let undisturbed = limited(world.clone()).plan();
+        let written = limited(world.clone()).with(budget(2, 6)).saved("budget");
+        assert_eq!(written.ledger.run.budget, was_at(&written, 2, 6));
+        assert!(is_write(&written.plan(), 0, "v6"));
+        // Who writes it again and again is not fought over: a minute later it is limited once more.
+        let again = written.clone().with(budget(1, 8));
+        assert!(!matches!(
+            again.plan(),
+            Next::Do(Act::LimitDrains { .. }) | Next::Save { why: Saving::Budget, .. }
+        ));
+        again.minutes_later(1).saved("budget");
+        assert!(!matches!(written.with(budget(0, 7)).plan(), Next::Do(Act::LimitDrains { .. })));
+        // Deleted: Rook has made others in its place.
+        let gone = limited(world).with(|w| w.seen.kube.osd_budget = None);
+        assert_eq!(gone.plan(), undisturbed);
+    }
+}
+
+#[test]
+fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
+    let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
+    assert!(is_write(&closing.plan(), 1, "v5"));
+    let back = closing.with(budget(1, 6)).saved("budget-back");
+    assert_eq!((&back.ledger.run.budget, &back.ledger.run.last_budget), (&None, &was(1, 4)));
+    assert!(!matches!(back.plan(), Next::Do(Act::LimitDrains { .. })));
+}
+
+#[test]
+fn what_others_wrote_since_or_took_away_is_theirs() {
+    let closing = || limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
+    // Also a 0 of theirs.
+    for theirs in [budget(1, 6), budget(0, 7), budget(3, 8)] {
+        closing().with(theirs).saved("budget-back");
+    }
+    closing().with(|w| w.seen.kube.osd_budget = None).saved("budget-back");
+}
+
+#[test]
+fn a_stop_that_is_turned_back_is_undone_first() {
+    let turned =
+        limited(World::stopped(OSD)).with(|w| w.record(OSD).turned_back = Some("a reason".to_owned()));
+    check!(turned.plan(), Next::Do(Act::Restart { .. }));
+    let again =
+        limited(World::intended(OSD)).with(|w| w.record(OSD).turned_back = Some("a reason".to_owned()));
+    assert!(is_write(&again.plan(), 1, "v5"));
+}
+
+#[test]
+fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain() {
+    let left_alone = |w: &mut World| {
+        let since = w.seen.at;
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: "no luck".to_owned(), since });
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+    };
+    for world in past_stop() {
+        assert!(is_write(&limited(world).with(left_alone).plan(), 1, "v5"));
+    }
+    // The gate shut after it was limited: the intent holds for a minute, and drains wait no longer.
+    let shut = limited(World::intended(OSD)).with(|w| w.seen.kube.rook_prepares = vec!["x".to_owned()]);
+    check!(shut.plan(), Next::Wait(Wait::Gate { .. }));
+    assert!(is_write(&shut.minutes_later(1).plan(), 1, "v5"));
+    let cancelled = limited(World::intended(OSD)).with(cancel).minutes_later(1);
+    assert!(is_write(&cancelled.plan(), 1, "v5"));
+    // Past its stop it is finished, and nothing is put back before that.
+    for world in past_stop() {
+        let next = limited(world).with(cancel).minutes_later(1).plan();
+        assert!(!matches!(next, Next::Do(Act::LimitDrains { .. })), "{next:?}");
+    }
+}
+
+#[test]
+fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
+    let left = || limited(World::new()).with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
+    let cases: [fn(&mut World); 4] =
+        [|_| (), cancel, |w| w.policy.leaves = true, |w| w.seen.kube.declaration.confirmed = false];
+    for change in cases {
+        assert!(is_write(&left().with(change).plan(), 1, "v5"));
+    }
+    // From before it had a generation of its own.
+    let older = left().with(|w| {
+        w.ledger.run.budget = Some(FormerBudget { max_unavailable: 1, generation: None, saved_at: None });
+    });
+    assert!(is_write(&older.plan(), 1, "v5"));
+}
+
+#[test]
+fn a_limit_that_comes_late_is_taken_back_or_taken_up() {
+    // The runner was frozen right before it wrote; another one gave the OSD up meanwhile, and found nothing to put back.
+    let late = |w: &mut World| (w.ledger.run.budget, w.ledger.run.last_budget) = (None, was(1, 4));
+    let ended = World::new().with(|w| w.policy.skip = [BY_HAND, FILESTORE].into()).with(late);
+    check!(ended.clone().with(budget(1, 4)).plan(), Next::Finished(_));
+    assert!(is_write(&ended.clone().with(budget(0, 5)).plan(), 1, "v5"));
+    check!(ended.with(budget(0, 6)).plan(), Next::Finished(_));
+    let again = World::intended(OSD).with(late).with(budget(0, 5)).saved("budget");
+    assert_eq!(again.ledger.run.budget, was(1, 4));
+    assert!(is_stop(&again.plan()));
+}

@@ -1,0 +1,93 @@
+//! Drains of other nodes wait while one of ours is stopped, and have their turn before the next.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use chrono::TimeDelta;
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::observation::{Order, OrderKind};
+use osd_migrate::sim::ports::{Call, Side, Watch};
+use osd_migrate::sim::{Around, Happening};
+
+use super::cancelled;
+use super::play::{Play, assert_no_leftovers, count};
+
+fn limits(play: &Play) -> Vec<u32> {
+    let sim = play.sim.borrow();
+    let limit = |act: &Act| match act {
+        Act::LimitDrains { max_unavailable, .. } => Some(*max_unavailable),
+        _ => None,
+    };
+    sim.done.iter().filter_map(limit).collect()
+}
+
+/// Stops at the first act that limits drains, before it or after it.
+fn at_the_limit(
+    side: Side,
+    mut then: impl FnMut(&mut osd_migrate::sim::World) -> bool + 'static,
+) -> Option<Watch> {
+    let mut is_over = false;
+    Some(Box::new(move |call, at, world| {
+        let is_it =
+            !is_over && at == side && matches!(call, Call::Act(Act::LimitDrains { max_unavailable: 0, .. }));
+        is_over |= is_it;
+        is_it && then(world)
+    }))
+}
+
+#[test]
+fn between_two_osds_a_drain_has_its_turn() {
+    let play = Play::new();
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+    assert_eq!(limits(&play), [0, 1, 0, 1]);
+}
+
+#[test]
+fn killed_between_the_save_and_the_patch_or_right_after_it_the_next_run_goes_on() {
+    for side in [Side::Before, Side::After] {
+        let play = Play::new();
+        assert_eq!(play.run_watched(at_the_limit(side, |_| true)), None);
+        assert!(play.sim.borrow().ledger().unwrap().run.budget.is_some());
+        assert_eq!(play.run(), Play::finished());
+        play.assert_all_is_well();
+        assert_eq!(limits(&play), [0, 1, 0, 1]);
+    }
+}
+
+#[test]
+fn cancelled_before_the_stop_it_is_put_back() {
+    for side in [Side::Before, Side::After] {
+        let play = Play::new();
+        let cancels = at_the_limit(side, |world| {
+            world.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
+            false
+        });
+        assert_eq!(play.run_watched(cancels), cancelled());
+        assert_eq!((limits(&play), count(&play, |act| matches!(act, Act::Stop { .. }))), (vec![0, 1], 0));
+        assert_no_leftovers(&play.sim.borrow());
+    }
+}
+
+#[test]
+fn a_pause_before_the_stop_holds_up_no_drain() {
+    let play = Play::new();
+    let is_over = Cell::new(false);
+    play.sim.borrow_mut().add_fault(Rc::new(move |world, _| {
+        if world.kube.order.is_none() || is_over.replace(true) {
+            return Vec::new();
+        }
+        vec![(TimeDelta::minutes(10), Happening::Around(Around::Paused, false))]
+    }));
+    let pauses = at_the_limit(Side::After, |world| {
+        world.kube.order = Some(Order { kind: OrderKind::Pause, since: None });
+        false
+    });
+    assert_eq!(play.run_watched(pauses), Play::finished());
+    play.assert_all_is_well();
+    assert_eq!(limits(&play), [0, 1, 0, 1, 0, 1]);
+    let log = play.log.borrow();
+    let at = |what: &str| log.iter().position(|line| line == what);
+    assert!(at("save budget-back") < at("do stop"), "{log:?}");
+}
