@@ -178,6 +178,11 @@ pub fn status_text(status: &Status<'_>) -> String {
             "Rook's operator {name} is kept at 0; in the end it gets its {replicas} replicas back"
         ));
     }
+    if ledger.run.budget.is_some() {
+        parts.push(
+            "Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget rook-ceph-osd)".to_owned(),
+        );
+    }
     parts.extend(disks::nodes_text(ledger));
     parts.extend(status.order.map(standing));
     parts.extend(status.said.map(said));

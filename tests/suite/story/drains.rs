@@ -85,7 +85,7 @@ fn a_pause_before_the_stop_holds_up_no_drain() {
         false
     });
     assert_eq!(play.run_watched(pauses), Play::finished());
-    play.assert_all_is_well();
+    assert_no_leftovers(&play.sim.borrow());
     assert_eq!(limits(&play), [0, 1, 0, 1, 0, 1]);
     let log = play.log.borrow();
     let at = |what: &str| log.iter().position(|line| line == what);

@@ -230,9 +230,11 @@ pub(crate) fn assert_no_leftovers(sim: &Sim) {
     let ledger = sim.ledger().unwrap();
     assert!(ledger.records.is_empty() && ledger.run.fence.is_none() && ledger.run.budget.is_none());
     let kube = &sim.world.kube;
-    // Where Rook has taken it away, it brings it back when it looks next.
+    // Where Rook has taken it away, it brings it back when it looks next, if it still runs.
+    let is_rooks =
+        sim.world.drains_due || kube.operator.as_ref().is_some_and(|operator| operator.generation > 1);
     let budget = kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
-    assert!(budget == Some(1) || budget.is_none() && sim.world.drains_due, "{budget:?}");
+    assert!(budget == Some(1) || budget.is_none() && is_rooks, "{budget:?}");
     assert!(kube.fence.is_none() && kube.kept.is_empty() && kube.node_jobs.is_empty());
     assert!(kube.reports.is_empty() && kube.leftovers.is_empty());
     assert!(kube.daemons.values().all(|daemon| daemon.stopped_by.is_none() && daemon.replicas == 1));
