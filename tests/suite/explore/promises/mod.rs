@@ -122,7 +122,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             }
             // The one that was taken down last is remembered for a runner that put it up too late, and is taken down again.
             let run = &before.ledger.run;
-            let is_late = before.thaws && fence == run.last_fence.as_ref();
+            let is_late = before.thaws && before.freezes_late && fence == run.last_fence.as_ref();
             let recorded = fence.is_none() || fence == run.fence.as_ref() || is_late;
             (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
         }
