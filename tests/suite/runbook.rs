@@ -473,7 +473,7 @@ fn each_reason_is_quoted_under_its_word() {
 
 #[test]
 fn each_end_without_a_halt_is_quoted() {
-    assert_all_made("src/domain/ledger.rs", "Unreadable", &unreadable());
+    assert_all_made("src/domain/ledger/stored.rs", "Unreadable", &unreadable());
     let mut there = named(&unreadable());
     let (kube, ceph) = ("src/k8s/error.rs", "src/ceph/error.rs");
     let words = |text: &str, prefix: &str| -> Vec<String> {

@@ -1,20 +1,25 @@
 //! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/ledger.md`.
 
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::classify::Class;
-use super::inspection::{Evidence, NodeTask, RecordId};
-use super::osd::{
+use crate::domain::classify::Class;
+use crate::domain::inspection::{Evidence, NodeTask, RecordId};
+use crate::domain::osd::{
     CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
 };
+
+pub use stored::Unreadable;
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
 ///
 /// 2: new OSDs (`Record.door`), the nodes that they are made on (key `nodes`). 3: all kinds of legacy OSDs, those in directories among
-/// them (`Record.former_weight`, `NodeWork.directories`). 4: databases on another device also of OSDs that are there (`Record.db`).
+/// them (`Record.former_weight`, `NodeWork.directories`). 4: databases on another device also of OSDs that are there
+/// (`Record.db`); drains that are kept off in every run (`Run.budget`).
 pub const FORMAT: u32 = 4;
 
 /// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
@@ -324,9 +329,7 @@ impl Ledger {
         ledger.records.remove(&osd);
         ledger
     }
-}
 
-impl Ledger {
     /// The ledger with an OSD that was left alone to be tried again; none where it was not left alone.
     pub fn retried(&self, osd: OsdId) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
@@ -336,107 +339,4 @@ impl Ledger {
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))
     }
-}
-
-/// What is stored can't be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// Written by a newer program.
-    #[error(
-        "the ledger has format {0}, this osd-migrate knows {FORMAT}: use the osd-migrate that wrote it, or a newer one"
-    )]
-    Newer(u32),
-    /// A key does not parse.
-    #[error(
-        "the ledger's key `{key}` can't be read ({why}); nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
-    )]
-    Broken {
-        /// the key
-        key: String,
-        /// the parser's words
-        why: String,
-    },
-    /// `run` lists an open record whose key is gone, or a key is there that it does not list.
-    #[error(
-        "the ledger lists open records {listed:?} but holds {held:?}: a record was lost or put in by hand; nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
-    )]
-    Lost {
-        /// ids in `run`
-        listed: Vec<u32>,
-        /// ids that have a key
-        held: Vec<u32>,
-    },
-}
-
-/// The key `run`: the run and the list of open records, in the same write.
-#[derive(Serialize, Deserialize)]
-struct StoredRun {
-    #[serde(flatten)]
-    run: Run,
-    open: Vec<u32>,
-}
-
-/// Up to format 3 only a new OSD could have its database elsewhere, and its door said so.
-fn record_from(text: &str) -> Result<Record, serde_json::Error> {
-    let mut stored: serde_json::Value = serde_json::from_str(text)?;
-    let of_door = stored.get_mut("door").and_then(|door| door.as_object_mut()?.remove("db"));
-    if let (Some(db), Some(fields)) = (of_door, stored.as_object_mut()) {
-        fields.entry("db").or_insert(db);
-    }
-    serde_json::from_value(stored)
-}
-
-impl Ledger {
-    /// One text per key: `format`, `run`, and `osd-<id>` for each open record.
-    pub fn to_keys(&self) -> Result<BTreeMap<String, String>, serde_json::Error> {
-        let open = self.records.keys().map(|osd| osd.0).collect();
-        let mut keys = BTreeMap::from([
-            ("format".to_owned(), FORMAT.to_string()),
-            ("run".to_owned(), serde_json::to_string(&StoredRun { run: self.run.clone(), open })?),
-            ("nodes".to_owned(), serde_json::to_string(&self.nodes)?),
-        ]);
-        for record in self.records.values() {
-            keys.insert(format!("osd-{}", record.osd.0), serde_json::to_string(record)?);
-        }
-        Ok(keys)
-    }
-
-    /// Reads what `to_keys` wrote. Nothing stored is an empty ledger.
-    pub fn from_keys(keys: &BTreeMap<String, String>) -> Result<Self, Unreadable> {
-        if keys.is_empty() {
-            return Ok(Self::default());
-        }
-        let broken = |key: &str, why: String| Unreadable::Broken { key: key.to_owned(), why };
-        let text = |key: &str| keys.get(key).ok_or_else(|| broken(key, "it is not there".to_owned()));
-        let format: u32 = text("format")?.parse().map_err(|e| broken("format", format!("{e}")))?;
-        if format > FORMAT {
-            return Err(Unreadable::Newer(format));
-        }
-        let mut stored: StoredRun =
-            serde_json::from_str(text("run")?).map_err(|e| broken("run", e.to_string()))?;
-        stored.run.budget = stored.run.budget.or_else(|| budget_of_operator(text("run").ok()?));
-        // Not there in format 1.
-        let nodes = keys.get("nodes").map_or_else(|| Ok(BTreeMap::new()), |text| serde_json::from_str(text));
-        let nodes = nodes.map_err(|e| broken("nodes", e.to_string()))?;
-        let mut records = BTreeMap::new();
-        for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
-            let record: Record = record_from(value).map_err(|e| broken(key, e.to_string()))?;
-            if *key != format!("osd-{}", record.osd.0) {
-                return Err(broken(key, format!("it holds {}", record.osd)));
-            }
-            records.insert(record.osd, record);
-        }
-        let held: Vec<u32> = records.keys().map(|osd| osd.0).collect();
-        if held != stored.open {
-            return Err(Unreadable::Lost { listed: stored.open, held });
-        }
-        Ok(Self { run: stored.run, records, nodes })
-    }
-}
-
-/// Until format 3 the budget was limited with the operator, and stored with it.
-fn budget_of_operator(run: &str) -> Option<FormerBudget> {
-    let run: serde_json::Value = serde_json::from_str(run).ok()?;
-    let max_unavailable = u32::try_from(run.pointer("/operator/budget")?.as_u64()?).ok()?;
-    Some(FormerBudget { max_unavailable, generation: None, saved_at: None })
 }

@@ -1,0 +1,110 @@
+//! How a ledger is written, and read again: texts by key.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FORMAT, FormerBudget, Ledger, Record, Run};
+
+/// What is stored can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// Written by a newer program.
+    #[error(
+        "the ledger has format {0}, this osd-migrate knows {FORMAT}: use the osd-migrate that wrote it, or a newer one"
+    )]
+    Newer(u32),
+    /// A key does not parse.
+    #[error(
+        "the ledger's key `{key}` can't be read ({why}); nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
+    )]
+    Broken {
+        /// the key
+        key: String,
+        /// the parser's words
+        why: String,
+    },
+    /// `run` lists an open record whose key is gone, or a key is there that it does not list.
+    #[error(
+        "the ledger lists open records {listed:?} but holds {held:?}: a record was lost or put in by hand; nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
+    )]
+    Lost {
+        /// ids in `run`
+        listed: Vec<u32>,
+        /// ids that have a key
+        held: Vec<u32>,
+    },
+}
+
+/// The key `run`: the run and the list of open records, in the same write.
+#[derive(Serialize, Deserialize)]
+struct StoredRun {
+    #[serde(flatten)]
+    run: Run,
+    open: Vec<u32>,
+}
+
+/// Up to format 3 only a new OSD could have its database elsewhere, and its door said so.
+fn record_from(text: &str) -> Result<Record, serde_json::Error> {
+    let mut stored: serde_json::Value = serde_json::from_str(text)?;
+    let of_door = stored.get_mut("door").and_then(|door| door.as_object_mut()?.remove("db"));
+    if let (Some(db), Some(fields)) = (of_door, stored.as_object_mut()) {
+        fields.entry("db").or_insert(db);
+    }
+    serde_json::from_value(stored)
+}
+
+impl Ledger {
+    /// One text per key: `format`, `run`, and `osd-<id>` for each open record.
+    pub fn to_keys(&self) -> Result<BTreeMap<String, String>, serde_json::Error> {
+        let open = self.records.keys().map(|osd| osd.0).collect();
+        let mut keys = BTreeMap::from([
+            ("format".to_owned(), FORMAT.to_string()),
+            ("run".to_owned(), serde_json::to_string(&StoredRun { run: self.run.clone(), open })?),
+            ("nodes".to_owned(), serde_json::to_string(&self.nodes)?),
+        ]);
+        for record in self.records.values() {
+            keys.insert(format!("osd-{}", record.osd.0), serde_json::to_string(record)?);
+        }
+        Ok(keys)
+    }
+
+    /// Reads what `to_keys` wrote. Nothing stored is an empty ledger.
+    pub fn from_keys(keys: &BTreeMap<String, String>) -> Result<Self, Unreadable> {
+        if keys.is_empty() {
+            return Ok(Self::default());
+        }
+        let broken = |key: &str, why: String| Unreadable::Broken { key: key.to_owned(), why };
+        let text = |key: &str| keys.get(key).ok_or_else(|| broken(key, "it is not there".to_owned()));
+        let format: u32 = text("format")?.parse().map_err(|e| broken("format", format!("{e}")))?;
+        if format > FORMAT {
+            return Err(Unreadable::Newer(format));
+        }
+        let mut stored: StoredRun =
+            serde_json::from_str(text("run")?).map_err(|e| broken("run", e.to_string()))?;
+        stored.run.budget = stored.run.budget.or_else(|| budget_of_operator(text("run").ok()?));
+        // Not there in format 1.
+        let nodes = keys.get("nodes").map_or_else(|| Ok(BTreeMap::new()), |text| serde_json::from_str(text));
+        let nodes = nodes.map_err(|e| broken("nodes", e.to_string()))?;
+        let mut records = BTreeMap::new();
+        for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
+            let record: Record = record_from(value).map_err(|e| broken(key, e.to_string()))?;
+            if *key != format!("osd-{}", record.osd.0) {
+                return Err(broken(key, format!("it holds {}", record.osd)));
+            }
+            records.insert(record.osd, record);
+        }
+        let held: Vec<u32> = records.keys().map(|osd| osd.0).collect();
+        if held != stored.open {
+            return Err(Unreadable::Lost { listed: stored.open, held });
+        }
+        Ok(Self { run: stored.run, records, nodes })
+    }
+}
+
+/// Until format 3 the budget was limited with the operator, and stored with it.
+fn budget_of_operator(run: &str) -> Option<FormerBudget> {
+    let run: serde_json::Value = serde_json::from_str(run).ok()?;
+    let max_unavailable = u32::try_from(run.pointer("/operator/budget")?.as_u64()?).ok()?;
+    Some(FormerBudget { max_unavailable, generation: None, saved_at: None })
+}
