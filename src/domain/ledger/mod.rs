@@ -118,6 +118,9 @@ pub struct Run {
     /// Rook's operator as it was, from before we scale it to 0 until after it is back.
     #[serde(default)]
     pub operator: Option<ScaledOperator>,
+    /// The one that was put back, or forgotten, last: a runner that was frozen while it scaled it may do so after that.
+    #[serde(default)]
+    pub last_operator: Option<ScaledOperator>,
     /// The OSDs' PodDisruptionBudget as it was, from before we limit it to 0 until after it is back.
     #[serde(default)]
     pub budget: Option<FormerBudget>,

@@ -37,14 +37,16 @@ pub(super) fn out_of_the_way(
     }
 }
 
-/// What is next to have it back as it was; none where we did not scale it.
+/// What is next to have it back as it was; none where we did not scale it. A runner that slept between its look at the ledger and its
+/// act may have scaled it after that was forgotten: as it was then, and by nobody since.
 pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let was = ledger.run.operator.as_ref()?;
+    let (saved, last) = (&ledger.run.operator, &ledger.run.last_operator);
+    let was = saved.as_ref().or(last.as_ref())?;
     let ours = |operator: &&Operator| operator.replicas == 0 && operator.generation == was.generation + 1;
-    Some(match seen.kube.operator.as_ref().filter(ours) {
-        Some(operator) => scale(operator, was.replicas),
-        None => save(None, ledger, Saving::OperatorBack),
-    })
+    if let Some(operator) = seen.kube.operator.as_ref().filter(ours) {
+        return Some(scale(operator, was.replicas));
+    }
+    saved.is_some().then(|| save(None, ledger, Saving::OperatorBack))
 }
 
 /// As it is, saved first.
@@ -59,7 +61,7 @@ fn begin(operator: &Operator, ledger: &Ledger) -> Next {
 
 fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next {
     let mut ledger = ledger.clone();
-    ledger.run.operator = operator;
+    ledger.run.last_operator = std::mem::replace(&mut ledger.run.operator, operator);
     Next::Save { ledger, osd: None, why }
 }
 

@@ -50,6 +50,19 @@ pub(super) fn frozen_late() -> Search {
     Search { freezes_late: true, ..beside("beside an old Rook, frozen late", nothing, (0, 1, 0)) }
 }
 
+/// People take it back while a runner is on its way to scale the operator.
+fn cancels(world: &World) -> Vec<Happening> {
+    let runs = world.kube.running_operator().is_some();
+    let cancelled = [Happening::Around(Around::Cancelled, true), Happening::Unconfirmed];
+    if runs { cancelled.into() } else { Vec::new() }
+}
+
+#[test]
+fn beside_an_old_rook_cancelled_and_a_late_freeze() {
+    let search = beside("beside an old Rook, cancelled", cancels, (1, 1, 0));
+    explored(&Search { freezes_late: true, ..search });
+}
+
 #[test]
 fn beside_an_old_rook_guards_are_needed() {
     needs(frozen_late, &[Guard::OperatorSavedFirst, Guard::OperatorVersion]);

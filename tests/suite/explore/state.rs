@@ -176,7 +176,12 @@ impl State {
             let heard = skipped.is_some_and(|skipped| skipped > after);
             u64::from(Some(after) == present) + 2 * u64::from(heard)
         });
-        let was = self.ledger.run.operator.as_mut().map(|was| std::mem::take(&mut was.generation));
+        let run = &mut self.ledger.run;
+        if run.operator.is_some() {
+            run.last_operator = None; // it is not asked then
+        }
+        let was = run.operator.as_mut().or(run.last_operator.as_mut());
+        let was = was.map(|was| std::mem::take(&mut was.generation));
         let is_frozen = self.frozen.is_some();
         let kube = &mut self.world.kube;
         if let Some(operator) = &mut kube.operator {

@@ -245,6 +245,11 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     };
     check!(ended(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
     check!(ended(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
+    // It was forgotten, and then a runner woke on its way to it; a person scaled it to 0.
+    let late =
+        |generation| ended(generation).with(|w| w.ledger.run.last_operator = w.ledger.run.operator.take());
+    check!(late(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    check!(late(8).plan(), Next::Finished(_));
     // It would begin with a migration of its own, in a pause too; unless we go.
     let left = |w: &mut World| {
         w.policy.skip = w.seen.ceph.slots.keys().copied().collect();

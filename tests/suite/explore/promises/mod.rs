@@ -127,7 +127,10 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             (!recorded).then(|| "P9: a fence was put up that the ledger does not know".to_owned())
         }
         Effect::Operator(_) => {
-            before.ledger.run.operator.is_none().then(|| {
+            let run = &before.ledger.run;
+            // What was forgotten last is remembered for a runner that slept on its way to it.
+            let is_late = before.thaws && before.freezes_late && run.last_operator.is_some();
+            (run.operator.is_none() && !is_late && replicas_of(after) == Some(0)).then(|| {
                 "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
             })
         }
@@ -136,6 +139,10 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentMade(_) | Effect::Small(_) => None,
     }
+}
+
+fn replicas_of(state: &State) -> Option<u32> {
+    state.world.kube.operator.as_ref().map(|operator| operator.replicas)
 }
 
 /// The owner confirmed to Rook, too, which runs, and something is left that it would migrate. (A runner that was frozen saw it
