@@ -3,12 +3,13 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelectorRequirement, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use crate::domain::observation::{Operator, OsdBudget};
+use crate::domain::osd::OsdId;
 
 use super::{K8s, K8sError, pods};
 
@@ -108,9 +109,18 @@ fn tested(version: &str, path: &str, value: u32) -> Value {
 }
 
 fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
-    let IntOrString::Int(max_unavailable) = found.spec?.max_unavailable? else { return None };
+    let spec = found.spec?;
+    let IntOrString::Int(max_unavailable) = spec.max_unavailable? else { return None };
     let (generation, resource_version) = (found.metadata.generation?, found.metadata.resource_version?);
-    Some(OsdBudget { max_unavailable: u32::try_from(max_unavailable).ok()?, generation, resource_version })
+    let but = |rule: &LabelSelectorRequirement| rule.key == "osd" && rule.operator == "NotIn";
+    let rules = spec.selector.and_then(|selector| selector.match_expressions).unwrap_or_default();
+    let left_out = rules.into_iter().filter(but).flat_map(|rule| rule.values.unwrap_or_default());
+    Some(OsdBudget {
+        max_unavailable: u32::try_from(max_unavailable).ok()?,
+        left_out: left_out.filter_map(|id| id.parse().ok().map(OsdId)).collect(),
+        generation,
+        resource_version,
+    })
 }
 
 /// (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it. An image that is named in
@@ -240,6 +250,13 @@ mod tests {
     async fn the_budget_is_read_and_limited_on_the_very_version_that_was_looked_at() {
         let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
         let found = |limit: Value| json!({"metadata": {"generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
+        let but = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]},
+            {"key": "osd", "operator": "NotIn", "values": ["0", "7"]}]});
+        let mut leaves_out = found(json!(1));
+        leaves_out["spec"]["selector"] = but;
+        let script = vec![on(&format!("GET {path}"), 200, leaves_out)];
+        let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();
+        assert_eq!(budget.map(|budget| budget.left_out), Some([OsdId(0), OsdId(7)].into()));
         for (limit, expected) in [(json!(1), Some((1, 3))), (json!("10%"), None), (Value::Null, None)] {
             let script = vec![on(&format!("GET {path}"), 200, found(limit))];
             let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();

@@ -402,7 +402,12 @@ fn kube() -> Kube {
             resource_version: "1".to_owned(),
             honours_fence: false,
         }),
-        osd_budget: Some(OsdBudget { max_unavailable: 1, generation: 1, resource_version: "0".to_owned() }),
+        osd_budget: Some(OsdBudget {
+            max_unavailable: 1,
+            left_out: BTreeSet::new(),
+            generation: 1,
+            resource_version: "0".to_owned(),
+        }),
         skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),

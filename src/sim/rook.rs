@@ -1,5 +1,6 @@
 //! Rook's operator, where one runs: what a reconcile of it does to OSDs (1.20), and when.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::World;
@@ -116,7 +117,8 @@ impl World {
     pub(super) fn write_budget(&mut self, max_unavailable: u32, generation: i64) {
         self.budgets += 1;
         let resource_version = self.budgets.to_string();
-        self.kube.osd_budget = Some(OsdBudget { max_unavailable, generation, resource_version });
+        let left_out = BTreeSet::new();
+        self.kube.osd_budget = Some(OsdBudget { max_unavailable, left_out, generation, resource_version });
     }
 
     fn is_whole(&self) -> bool {

@@ -92,6 +92,9 @@ pub struct Operator {
 pub struct OsdBudget {
     /// `spec.maxUnavailable`: OSD pods that may be evicted at a time. (Rook writes a number, 1, never a share.)
     pub max_unavailable: u32,
+    /// OSDs that it does not count (`spec.selector`, `osd NotIn ...`): Rook leaves those out whose pod is not ready while all PGs are
+    /// clean (1.20.6).
+    pub left_out: BTreeSet<OsdId>,
     /// `metadata.generation`: one more with each change of what is wanted, by whomever.
     pub generation: i64,
     /// Its resourceVersion.

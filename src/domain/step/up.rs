@@ -1,6 +1,6 @@
 //! From the finished new OSD to the closed record.
 
-use super::Step;
+use super::{Step, drains};
 use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
@@ -215,6 +215,9 @@ impl Step<'_> {
         }
         if let Some(next) = self.unfence() {
             return next;
+        }
+        if self.ledger.run.budget.is_some() && drains::is_getting_ready(record, self.seen) {
+            return Next::Wait(Wait::Up { osd: record.osd, trouble: None });
         }
         let kube = &self.seen.kube;
         let made = kube.leftovers.contains_key(&record.id)

@@ -1,15 +1,18 @@
 //! No drain may take another OSD while one of ours is stopped (ADR 0021).
 
+use osd_migrate::domain::gate::{self, Gate};
 use osd_migrate::domain::ledger::FormerBudget;
 use osd_migrate::domain::observation::{Order, OrderKind, OsdBudget};
 
 use super::*;
+use crate::support::build::node_of;
 
 /// The OSDs' budget, and where its generation stands.
 fn budget(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
     move |w| {
         let resource_version = format!("v{generation}");
-        w.seen.kube.osd_budget = Some(OsdBudget { max_unavailable, generation, resource_version });
+        w.seen.kube.osd_budget =
+            Some(OsdBudget { max_unavailable, left_out: BTreeSet::new(), generation, resource_version });
     }
 }
 
@@ -58,13 +61,17 @@ fn who_wrote_it_meanwhile_is_saved_anew_before_it_is_limited_again() {
         let written = limited(world.clone()).with(budget(2, 6)).saved("budget");
         assert_eq!(written.ledger.run.budget, was_at(&written, 2, 6));
         assert!(is_write(&written.plan(), 0, "v6"));
-        // Who writes it again and again is not fought over: a minute later it is limited once more.
+        // Who writes it again and again is not fought over: 10 s later it is limited once more.
         let again = written.clone().with(budget(1, 8));
         assert!(!matches!(
             again.plan(),
             Next::Do(Act::LimitDrains { .. }) | Next::Save { why: Saving::Budget, .. }
         ));
-        again.minutes_later(1).saved("budget");
+        for (seconds, limits) in [(9, false), (10, true)] {
+            let later = again.clone().with(|w| w.seen.at += chrono::TimeDelta::seconds(seconds));
+            let is_saved = matches!(later.plan(), Next::Save { why: Saving::Budget, .. });
+            assert_eq!(is_saved, limits, "{seconds} s");
+        }
         assert!(!matches!(written.with(budget(0, 7)).plan(), Next::Do(Act::LimitDrains { .. })));
         // Deleted: Rook has made others in its place.
         let gone = limited(world).with(|w| w.seen.kube.osd_budget = None);
@@ -79,6 +86,51 @@ fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
     let back = closing.with(budget(1, 6)).saved("budget-back");
     assert_eq!((&back.ledger.run.budget, &back.ledger.run.last_budget), (&None, &was(1, 4)));
     assert!(!matches!(back.plan(), Next::Do(Act::LimitDrains { .. })));
+}
+
+#[test]
+fn it_comes_back_when_the_pod_of_the_finished_osd_is_ready_or_a_minute_later() {
+    let closing = limited(World::filled(OSD)).with(|w| {
+        let at = w.seen.at;
+        w.record(OSD).closing = true;
+        w.record(OSD).milestones.push((Saving::Closing.word().to_owned(), at));
+        w.daemon(OSD).rolled_out = false;
+    });
+    let mut turns = closing.clone();
+    loop {
+        match turns.plan() {
+            Next::Wait(Wait::Up { osd: OSD, .. }) => break,
+            Next::Save { ledger, .. } => turns.ledger = ledger,
+            Next::Do(Act::Unhush { .. }) => (turns.slot(OSD).noout, turns.slot(OSD).noin) = (false, false),
+            Next::Do(Act::Unfence { .. }) => turns.seen.kube.fence = None,
+            next => panic!("{next:?}"),
+        }
+    }
+    assert!(is_write(&turns.clone().with(|w| w.daemon(OSD).rolled_out = true).plan(), 1, "v5"));
+    assert!(is_write(&turns.minutes_later(1).plan(), 1, "v5"));
+}
+
+#[test]
+fn a_stop_waits_until_rook_counts_every_other_osd_that_is_up() {
+    let leaves_out = |world: World, osd: OsdId| {
+        world.with(budget(1, 4)).with(|w| {
+            w.seen.kube.osd_budget.as_mut().unwrap().left_out = [osd].into();
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            (operator.replicas, operator.pods) = (1, 1);
+        })
+    };
+    let gate = |world: &World| gate::before_this_stop(OSD, &node_of(OSD), &world.seen);
+    let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
+    let left_out = leaves_out(World::intended(OSD), other);
+    assert_eq!(gate(&left_out), Gate::Unknown(Reason::NotCounted { osd: other }));
+    // Itself; one that is down; and where nobody would ever count it again.
+    assert_eq!(gate(&leaves_out(World::intended(OSD), OSD)), Gate::Open);
+    assert_eq!(gate(&left_out.clone().with(|w| w.slot(other).up = false)), Gate::Open);
+    let nobody = left_out.with(|w| {
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        (operator.replicas, operator.pods) = (0, 0);
+    });
+    assert_eq!(gate(&nobody), Gate::Open);
 }
 
 #[test]
