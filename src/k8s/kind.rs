@@ -218,8 +218,8 @@ where
 
     /// Merge patch.
     pub(super) async fn merge(&self, name: &str, patch: &Value) -> Result<K, K8sError> {
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.answer(self.call("patch", Some(name)), self.api.patch(name, &params, &patch)).await
+        let patch = Patch::Merge(patch);
+        self.answer(self.call("patch", Some(name)), self.api.patch(name, &patch_by_us(), &patch)).await
     }
 
     /// Server-side apply, for objects that are ours alone: makes the object, or takes its fields over.
@@ -246,7 +246,7 @@ impl Kind<'_, DynamicObject> {
         let call = self.call("patch", Some(name));
         let failed = |message: String| K8sError::Other { call: call.clone(), code: 0, message };
         // kube's own `Patch::Json` costs one more crate; only the content type differs.
-        let (request, params) = (kube::core::Request::new(self.api.resource_url()), PatchParams::default());
+        let (request, params) = (kube::core::Request::new(self.api.resource_url()), patch_by_us());
         let patch = Patch::Merge(operations);
         let request = match subresource {
             None => request.patch(name, &params, &patch),
@@ -278,6 +278,11 @@ where
     pub(super) async fn replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
         self.answer(self.call("update", Some(name)), self.api.replace(name, &post(), object)).await
     }
+}
+
+/// Who wrote which field is told by `managedFields`.
+fn patch_by_us() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn post() -> PostParams {

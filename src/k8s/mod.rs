@@ -116,6 +116,11 @@ impl K8s {
         };
         // It would repeat every verb, POST too, for up to half an hour. The next turn decides again instead.
         config.default_retry = false;
+        // An audit log names its writers by it; kube sends none.
+        let agent = concat!("osd-migrate/", env!("CARGO_PKG_VERSION"));
+        if let (Ok(name), Ok(agent)) = ("user-agent".parse(), agent.parse()) {
+            config.headers.push((name, agent));
+        }
         let client = Client::try_from(config).map_err(|e| K8sError::NoConfig(e.to_string()))?;
         Ok(Self::with_client(client, place))
     }

@@ -229,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_operator_is_scaled_on_the_very_version_that_was_looked_at() {
-        let patch = "PATCH /apis/apps/v1/namespaces/rook/deployments/rook-ceph-operator/scale? application/json-patch+json";
+        let patch = "PATCH /apis/apps/v1/namespaces/rook/deployments/rook-ceph-operator/scale?&fieldManager=osd-migrate application/json-patch+json";
         let check = |body: Value| {
             assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "41"}));
             assert_eq!(body[1], json!({"op": "replace", "path": "/spec/replicas", "value": 0}));
@@ -267,7 +267,7 @@ mod tests {
             assert_eq!(body[1], json!({"op": "replace", "path": "/spec/maxUnavailable", "value": 0}));
         };
         let script =
-            vec![on(&format!("PATCH {path}? application/json-patch+json"), 200, json!({})).with(check)];
+            vec![on(&format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json"), 200, json!({})).with(check)];
         play(script, async |k8s| k8s.limit_drains("7", 0).await).await.unwrap();
     }
 }

@@ -26,7 +26,7 @@ links_of() { # ID: the links of its data directory that name devices
 }
 
 render_osd() { # ID OWNER
-  local id=$1 kind store dir db key='' db_env='' more=() chown=''
+  local id=$1 kind store dir db key='' db_env='' more=() chown='' selector=', rook_cluster: rook-ceph'
   kind=$(fact "$id" kind) dir=$(fact "$id" dir) db=$(fact "$id" db)
   store=$(store_of "$kind")
   [ "$store" = bluestore ] || more=(--osd-journal "$dir/journal")
@@ -36,11 +36,12 @@ render_osd() { # ID OWNER
     *-dir)
       key=$(on "$(fact "$id" host)" ceph-authtool -p -n "osd.$id" "$dir/keyring")
       if [ "$store" = bluestore ]; then chown=", $dir"; else more=("--osd-journal=$dir/journal"); fi ;;
+    bluestore-hand-part) selector='' ;; # who made it by hand wrote its Deployment too
     raw-db) db_env=$'\n'"            - {name: ROOK_METADATA_DEVICE, value: \"$db\"}" ;;
   esac
   render "$SRC/manifests/osd-$(template_of "$kind").yaml" "ID=$id" "HOST=$(fact "$id" host)" "UUID=$(fact "$id" uuid)" "FSID=$FSID" \
     "IMAGE=$OSD_IMAGE" "VERSION=$(version_of "$OSD_RELEASE")" "OWNER=$2" "STORE=$store" "DIR=$dir" "PART=$(fact "$id" part)" "BLOCK=$(fact "$id" block)" "KEY=$key" \
-    "LINKS=$(links_of "$id" | paste -sd' ')" "MORE_ARGS=$(arg_lines "${more[@]}")" "CHOWN=$chown" "DB_ENV=$db_env" \
+    "LINKS=$(links_of "$id" | paste -sd' ')" "MORE_ARGS=$(arg_lines "${more[@]}")" "CHOWN=$chown" "SELECTOR=$selector" "DB_ENV=$db_env" \
     "ACTIVATE_DB=${db_env:+ --block.db \"\$ROOK_METADATA_DEVICE\"}"
 }
 

@@ -57,6 +57,7 @@ def fenced(world, before, fsids):
     agents = [one for one in world.get("pods")["items"] if "-inspect-0-" in one["metadata"]["name"]]
     given = [container["resources"] for pod in agents for kind in ("initContainers", "containers") for container in pod["spec"][kind]]
     assert given and all(one == OURS for one in given), given
+    within_quota(world, agents[0]["spec"])
     end_runner(world, job)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     ended(world, operator, [0])
@@ -65,6 +66,24 @@ def fenced(world, before, fsids):
     world.expect_migrated(before, fsids, [0], {osd: world.stores()[osd] for osd in (1, 3, 4, 5)})
     reconciles = f"{operator.skipped} reconciles skipped, {operator.done} done, {len(operator.failures)} of them failed"
     world.say(f"fenced: {reconciles}; nothing of ours was disturbed")
+
+
+def within_quota(world, spec):
+    """Where a ResourceQuota counts what Rook's own Jobs name, the API server takes our pods; with nothing named it would not."""
+    there = ("-n", "quota")
+    world.lab("kubectl", "create", "namespace", "quota")
+    world.lab("kubectl", *there, "create", "quota", "of-the-owner", "--hard=requests.cpu=4,requests.memory=8Gi,limits.memory=8Gi")
+    counted = lambda: world.lab("kubectl", *there, "get", "quota", "of-the-owner", "-o", "jsonpath={.status.hard}").stdout
+    world.until("the quota to count", 60, counted)
+    for names in (True, False):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent"}, "spec": {"serviceAccountName": "default"}}
+        for kind in ("initContainers", "containers"):
+            shared = [{"name": one["name"], "image": one["image"], "resources": one["resources"] if names else {}} for one in spec[kind]]
+            pod["spec"][kind] = shared
+        said = world.lab("kubectl", *there, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod), check=False)
+        assert (said.returncode == 0) == names and (names or "must specify" in said.stderr), (names, said.stdout, said.stderr)
+    world.lab("kubectl", "delete", "namespace", "quota", "--wait=false")
+    world.say(f"a ResourceQuota takes our pods, and refuses them with nothing named: {said.stderr.strip()[-120:]}")
 
 
 def handed(world, before, fsids):

@@ -108,6 +108,8 @@ def expect(world, osds, legacy, before, fsids):
         assert name not in moved or abs(weight - WEIGHT_OF_A_DISK) < 0.0002, f"{name} weighs {weight}"
     for osd in legacy:
         cleared(world, osd, osds[osd])
+        labels = world.get("deployment", f"rook-ceph-osd-{osd}")["spec"]["selector"]["matchLabels"]
+        assert labels == {"app": "rook-ceph-osd", "ceph-osd-id": str(osd), "rook_cluster": "rook-ceph"}, (osd, labels)
 
 
 def still_of_use(world, before, after, moved):

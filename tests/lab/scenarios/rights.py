@@ -7,7 +7,6 @@ from . import NAMESPACE
 PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 # Granted, and not to be seen in a log of this lab, or only with --full; each with its reason.
 UNSEEN = {
-    ("osd-migrate", "delete", "apps", "deployments"): "only where a Deployment's selector is not Rook's; the lab's all have Rook's",
     ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "asked for only where the admission plugin OwnerReferencesPermissionEnforcement is on",
 }
 ONLY_FULL = {
@@ -49,6 +48,7 @@ def asked(world):
             user = entry["user"]["username"]
             if not user.startswith(PREFIX) or "impersonatedUser" in entry:
                 continue
+            assert entry["userAgent"].startswith("osd-migrate/"), entry["userAgent"]
             ref = entry.get("objectRef", {})
             resource = ref.get("resource", "") + (f"/{ref['subresource']}" if "subresource" in ref else "")
             what = (user.split(":")[-1], entry["verb"], ref.get("apiGroup", ""), resource, ref.get("name"))
