@@ -266,8 +266,14 @@ mod tests {
             assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
             assert_eq!(body[1], json!({"op": "replace", "path": "/spec/maxUnavailable", "value": 0}));
         };
-        let script =
-            vec![on(&format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json"), 200, json!({})).with(check)];
+        let script = vec![
+            on(
+                &format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json"),
+                200,
+                json!({}),
+            )
+            .with(check),
+        ];
         play(script, async |k8s| k8s.limit_drains("7", 0).await).await.unwrap();
     }
 }

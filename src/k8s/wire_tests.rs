@@ -165,8 +165,7 @@ async fn restart_makes_a_deleted_deployment_again_from_the_kept_copy() {
 }
 
 pub(super) const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
-const PATCH: &str =
-    "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c?&fieldManager=osd-migrate application/json-patch+json";
+const PATCH: &str = "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c?&fieldManager=osd-migrate application/json-patch+json";
 
 fn cluster(labels: &Value) -> Value {
     json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",

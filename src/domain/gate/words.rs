@@ -134,7 +134,7 @@ impl fmt::Display for Reason {
             ),
             Self::Rolling { osd } => write!(f, "the Deployment of {osd} has not come to rest; see `kubectl get deployment rook-ceph-osd-{}`", osd.0),
             Self::NotCounted { osd } => {
-                write!(f, "Rook leaves {osd} out of its PodDisruptionBudget rook-ceph-osd until its pod is ready")
+                write!(f, "Rook leaves {osd}, whose pod was not ready, out of its PodDisruptionBudget rook-ceph-osd, and looks again each 30 s")
             }
             Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
             Self::MonDown => f.write_str(

@@ -60,19 +60,14 @@ fn who_wrote_it_meanwhile_is_saved_anew_before_it_is_limited_again() {
         let undisturbed = limited(world.clone()).plan();
         let written = limited(world.clone()).with(budget(2, 6)).saved("budget");
         assert_eq!(written.ledger.run.budget, was_at(&written, 2, 6));
-        assert!(is_write(&written.plan(), 0, "v6"));
-        // Who writes it again and again is not fought over: 10 s later it is limited once more.
-        let again = written.clone().with(budget(1, 8));
-        assert!(!matches!(
-            again.plan(),
-            Next::Do(Act::LimitDrains { .. }) | Next::Save { why: Saving::Budget, .. }
-        ));
-        for (seconds, limits) in [(9, false), (10, true)] {
+        // Who writes it again and again is not fought over: 5 s after the last time it is limited once more.
+        let again = written.with(budget(1, 8)).saved("budget");
+        assert_eq!(again.ledger.run.budget, was_at(&again, 1, 8));
+        for (seconds, limits) in [(0, false), (4, false), (5, true)] {
             let later = again.clone().with(|w| w.seen.at += chrono::TimeDelta::seconds(seconds));
-            let is_saved = matches!(later.plan(), Next::Save { why: Saving::Budget, .. });
-            assert_eq!(is_saved, limits, "{seconds} s");
+            assert_eq!(is_write(&later.plan(), 0, "v8"), limits, "{seconds} s");
         }
-        assert!(!matches!(written.with(budget(0, 7)).plan(), Next::Do(Act::LimitDrains { .. })));
+        assert!(!matches!(again.with(budget(0, 9)).plan(), Next::Do(Act::LimitDrains { .. })));
         // Deleted: Rook has made others in its place.
         let gone = limited(world).with(|w| w.seen.kube.osd_budget = None);
         assert_eq!(gone.plan(), undisturbed);
