@@ -14,6 +14,8 @@ from . import faults, rights
 from .bad_day import slot
 from .world import HERE, LAB
 
+RUNBOOK, LEDGER = "docs/runbook.md", "docs/ledger.md"
+LOST = "When it is lost"  # of the ledger's page
 DOCUMENTS = os.path.join(HERE, "..", "..")
 # Placeholders that must not be left in what is typed.
 OPEN = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|CLAIM)\b"
@@ -32,7 +34,7 @@ def run(world):
     world.adorn()
     shutil.copy(os.path.join(world.folder(), "kubeconfig"), os.path.join(world.folder(), "kubeconfig-by-hand"))
     typed(world, 0, commands("Before you type", "set-context"))
-    for case, osd in [(prepared, 5), (stopped, 0), (destroyed, 0), (destroyed, 1), (made_anew, 0), (gone, 1)]:
+    for case, osd in [(prepared, 5), (stopped, 0), (lost, 0), (destroyed, 0), (destroyed, 1), (made_anew, 0), (gone, 1)]:
         before, began = world.shape(), time.monotonic()
         world.say(f"osd.{osd}, {case.__name__}")
         case(world, osd)
@@ -53,14 +55,14 @@ def read(name):
         return file.read()
 
 
-def section(heading):
-    return re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", read("docs/runbook.md"), re.MULTILINE | re.DOTALL)[1]
+def section(heading, page=RUNBOOK):
+    return re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^##|\Z)", read(page), re.MULTILINE | re.DOTALL)[1]
 
 
-def commands(heading, *words, without=()):
+def commands(heading, *words, without=(), page=RUNBOOK):
     """The commands in a section's indented blocks, in their order; where words are given those that have one of them."""
     found, begun = [], []
-    for line in re.findall(r"^    (.*)$", section(heading), re.MULTILINE):
+    for line in re.findall(r"^    (.*)$", section(heading, page), re.MULTILINE):
         begun.append(line)
         whole = "\n".join(begun)
         if not line.endswith(("|", "\\")) and subprocess.run(["bash", "-n", "-c", whole], capture_output=True, check=False).returncode == 0:
@@ -74,9 +76,13 @@ def commands(heading, *words, without=()):
 
 def entry(phase, *verbs):
     """The commands of a phase's entry that begin so."""
-    text = re.search(rf"^- \*\*`{phase}`\*\*(.*?)(?=^- |\Z)", section("Phase by phase"), re.MULTILINE | re.DOTALL)[1]
+    return quoted(re.search(rf"^- \*\*`{phase}`\*\*(.*?)(?=^- |\Z)", section("Phase by phase"), re.MULTILINE | re.DOTALL)[1], *verbs)
+
+
+def quoted(text, *verbs):
+    """The commands in a text's sentences that begin so."""
     found = [one for one in re.findall("`([^`]+)`", " ".join(text.split())) if one.startswith(verbs)]
-    assert len(found) == len(verbs), f"{phase}: {found} instead of {verbs}"
+    assert len(found) == len(verbs), f"{found} instead of {verbs}"
     return found
 
 
@@ -132,6 +138,16 @@ def hold_destroyed(world, osd):
     world.kubectl("delete", "job", "-l", f"osd-migrate.io/osd={osd}")
     faults.let_pods_go(world)
     return stands(world, osd, state={"destroyed", "exists"})
+
+
+def outlived_by_its_agent(world, osd):
+    """A run that is ended while its agent makes the new OSD: that is finished, and nothing starts it."""
+    job = begin(world, osd)
+    agent = lambda: world.get("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild") or {"items": []}  # noqa: E731
+    phase = lambda: [pod["status"]["phase"] for pod in agent()["items"]]  # noqa: E731
+    world.until("its agent to run", 120, lambda: phase() == ["Running"], pause=0.1)
+    put_aside(world, job, osd)
+    world.until("its agent to end", 90, lambda: phase() == ["Succeeded"])
 
 
 def stands(world, osd, state=None):
@@ -218,6 +234,44 @@ def destroyed(world, osd):
     old_serves_again(world, osd)
 
 
+def lost(world, osd):
+    """The ledger of an OSD whose slot is destroyed is deleted, and nobody has a copy."""
+    values = hold_destroyed(world, osd)
+    lose_ledger(world, osd)
+    looked = typed(world, osd, commands(LOST, "ceph osd dump", "get jobs,pods", "get deployments", page=LEDGER))
+    assert '"destroyed"' in looked, looked
+    kept = world.get("configmap", f"osd-migrate-osd-{osd}")["data"]["deployment"]
+    assert re.search(r'--osd-uuid[^0-9a-f]+([0-9a-f-]{36})', kept)[1] == values["OLD"], kept
+    with Hand(world, osd):
+        give_back(world, osd, "ssh h1", FSID=values["OLD"], PATH=f"/var/lib/rook/osd{osd}")
+    serves(world, osd, "annotate", "scale")
+    reweight = next(node["reweight"] for node in world.ceph("osd", "tree")["nodes"] if node["id"] == osd)
+    lift = commands(LOST, "osd reweight", "unset-group", "get cephcluster", page=LEDGER)
+    fence = typed(world, osd, lift, REWEIGHT=reweight).splitlines()[-1]
+    assert fence.startswith("osd-migrate-") and "new" not in slot(world, osd)["state"], (fence, slot(world, osd))
+    typed(world, osd, commands(LOST, "label cephcluster", "patch pdb", page=LEDGER))
+    expect_in(world, begin(world, 5), ("Complete", 0), "nothing is left to do")  # osd.5 was migrated before
+
+
+def lost_and_put_back(world, osd):
+    """The same, with a copy that was kept."""
+    typed(world, osd, commands("Read it", "ns=", "> ledger.json", page=LEDGER))
+    records = world.records()
+    lose_ledger(world, osd)
+    typed(world, osd, quoted(section(LOST, LEDGER), "kubectl -n rook-ceph create"))
+    assert world.records() == records
+
+
+def lose_ledger(world, osd):
+    world.kubectl("delete", "configmap", "osd-migrate-ledger")
+    job = begin(world, osd)
+    expect_in(world, job, ("Failed", 10), f"Deployment rook-ceph-osd-{osd} carries the mark of our record")
+
+
+def expect_in(world, job, result, sentence):
+    assert world.wait_for(job, 300) == result and sentence in world.log(job), world.log(job)
+
+
 def made_anew(world, osd):
     """First under another id, by mistake: that is undone."""
     values, stray = hold_destroyed(world, osd), len(world.fsids())
@@ -236,12 +290,7 @@ def made_anew(world, osd):
 
 def prepared(world, osd):
     """The runner is gone before its agent has finished. Then somebody purges the id, and somebody else removes its key."""
-    job = begin(world, osd)
-    agent = lambda: world.get("pods", "-l", f"osd-migrate.io/osd={osd},osd-migrate.io/task=rebuild") or {"items": []}  # noqa: E731
-    phase = lambda: [pod["status"]["phase"] for pod in agent()["items"]]  # noqa: E731
-    world.until("its agent to run", 120, lambda: phase() == ["Running"], pause=0.1)
-    put_aside(world, job, osd)
-    world.until("its agent to end", 90, lambda: phase() == ["Succeeded"])
+    outlived_by_its_agent(world, osd)
     values = stands(world, osd, state={"exists", "new"})
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
     stands(world, osd)
@@ -257,14 +306,17 @@ def prepared(world, osd):
 
 
 def gone(world, osd):
-    """An administrator purges it; the id and its place are put back by hand, a run does the rest."""
+    """The ledger is deleted and put back; an administrator purges it; the id and its place are put back by hand, a run does
+    the rest; its key is removed on the way."""
     values, upmaps = hold_destroyed(world, osd), world.shape()["upmaps"]
+    lost_and_put_back(world, osd)
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
     stands(world, osd)
     typed(world, osd, entry("Gone", "ceph osd new", "ceph osd destroy"), **values)
     typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
-    job = begin(world, osd)
-    assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    outlived_by_its_agent(world, osd)
+    world.lab("ceph", "auth", "rm", f"osd.{osd}")
+    expect_in(world, begin(world, osd), ("Complete", 0), "made Job for give-back")
     for item in upmaps:  # of others; without this place CRUSH maps other PGs otherwise, and the mons drop their upmaps
         pairs = [str(pair[end]) for pair in item["mappings"] for end in ("from", "to")]
         world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *pairs)
