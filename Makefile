@@ -9,7 +9,7 @@ help:
 	@echo 'make build     the binary for Ceph'"'"'s images (glibc 2.28)'
 	@echo 'make lab-up    real Ceph on real Kubernetes, on this machine (tests/lab/lab help)'
 	@echo 'make lab-down  end and remove it'
-	@echo 'make lab-full  the lab'"'"'s tests alone: killed with five seeds, all of frozen'
+	@echo 'make lab-full  the demo, then the lab'"'"'s tests alone: killed with five seeds, all of frozen'
 	@echo 'One stage alone: build/stages NAME'
 
 demo:
@@ -31,4 +31,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full binary image lab-full
+	@build/stages explore-full binary image demo lab-full

@@ -10,7 +10,6 @@ from . import NAMESPACE, rights
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAB = os.path.join(HERE, "lab")
-JOB_DIR = os.path.join(HERE, "..", "..", "job")
 # What stays for the next run.
 KEPT = "/osd-migrate-(ledger|status|control|plan|history-[0-9]+)$"
 CONFIRMATION = {"spec": {"storage": {"migration": {"confirmation": "yes-really-migrate-osds"}}}}
@@ -127,12 +126,7 @@ class World:
 
     def apply_job(self):
         """The project's own manifests, with what this cluster needs: our image, and the host network that its pods use."""
-        for name in sorted(os.listdir(JOB_DIR)):
-            with open(os.path.join(JOB_DIR, name), encoding="utf-8") as file:
-                text = file.read()
-            text = re.sub(r'image: "osd-migrate:[^"]*"', "image: lab.local/osd-migrate:dev", text)
-            text = text.replace("hostNetwork: false", "hostNetwork: true")
-            self.kubectl("apply", "-f", "-", stdin=text)
+        self.lab("job")
 
     def storage(self, **fields):
         """Puts fields into `spec.storage` of the CephCluster; None takes one out."""
