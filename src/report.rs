@@ -152,8 +152,8 @@ fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result 
     write!(
         f,
         "; Rook is still kept off the CephCluster: it would begin to migrate {} itself. Take \
-         spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then start this Job once \
-         more: it lets Rook go on",
+         spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then run once more \
+         (kubectl create job --from=cronjob/osd-migrate NAME): Rook goes on",
         names.join(", ")
     )
 }
