@@ -106,12 +106,3 @@ cmd_image() { # BIN
   rm -rf "$t"
   note "$TOOL_IMAGE is on $NODES"
 }
-
-cmd_job() { # the project's own manifests, with the image and the network that the lab has
-  local file text
-  args_at_most 0 "$@"
-  for file in "$SRC"/../../job/*.yaml; do
-    text=$(sed -E -e "s|image: \"osd-migrate:[^\"]*\"|image: $TOOL_IMAGE|" -e 's|hostNetwork: false|hostNetwork: true|' "$file") || die "$file can't be read"
-    K -n rook-ceph apply -f - <<< "$text" || die "$file could not be applied"
-  done
-}
