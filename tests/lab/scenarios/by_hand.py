@@ -250,7 +250,8 @@ def lost(world, osd):
     fence = typed(world, osd, lift, REWEIGHT=reweight).splitlines()[-1]
     assert fence.startswith("osd-migrate-") and "new" not in slot(world, osd)["state"], (fence, slot(world, osd))
     typed(world, osd, commands(LOST, "label cephcluster", "patch pdb", page=LEDGER))
-    expect_in(world, begin(world, 5), ("Complete", 0), "nothing is left to do")  # osd.5 was migrated before
+    log = faults.expect_end(world, begin(world, 5), 0, 300)  # osd.5 was migrated before
+    assert "nothing is left to do" in log, log
 
 
 def lost_and_put_back(world, osd):
@@ -264,12 +265,8 @@ def lost_and_put_back(world, osd):
 
 def lose_ledger(world, osd):
     world.kubectl("delete", "configmap", "osd-migrate-ledger")
-    job = begin(world, osd)
-    expect_in(world, job, ("Failed", 10), f"Deployment rook-ceph-osd-{osd} carries the mark of our record")
-
-
-def expect_in(world, job, result, sentence):
-    assert world.wait_for(job, 300) == result and sentence in world.log(job), world.log(job)
+    log = faults.expect_end(world, begin(world, osd), 10, 300)
+    assert f"Deployment rook-ceph-osd-{osd} carries the mark of our record" in log, log
 
 
 def made_anew(world, osd):
@@ -316,7 +313,8 @@ def gone(world, osd):
     typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
     outlived_by_its_agent(world, osd)
     world.lab("ceph", "auth", "rm", f"osd.{osd}")
-    expect_in(world, begin(world, osd), ("Complete", 0), "made Job for give-back")
+    log = faults.expect_end(world, begin(world, osd), 0, 300)
+    assert "made Job for give-back" in log, log
     for item in upmaps:  # of others; without this place CRUSH maps other PGs otherwise, and the mons drop their upmaps
         pairs = [str(pair[end]) for pair in item["mappings"] for end in ("from", "to")]
         world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *pairs)

@@ -73,7 +73,7 @@ def role_too_small(world):
             rule["verbs"] = [verb for verb in rule["verbs"] if verb != "list"]
     world.kubectl("replace", "-f", "-", stdin=json.dumps({k: role[k] for k in ("apiVersion", "kind", "rules")} | {"metadata": {"name": "osd-migrate"}}))
     expect(world, "role-too-small", SELECT, 10, "lacks the verb `list` on `deployments.apps`", "kubectl auth can-i list deployments.apps")
-    world.apply_job()
+    world.lab("job")
 
 
 def ledger_unusable(world):

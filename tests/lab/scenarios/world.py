@@ -83,7 +83,7 @@ class World:
         if release != "18.2":  # Debian's can't load the module
             self.lab("ceph", "balancer", "off")
         if manifests:
-            self.apply_job()
+            self.lab("job")
         self.say("lab is up, image is in")
 
     def down(self):
@@ -123,10 +123,6 @@ class World:
         return json.loads(self.lab("ceph", *args, "-f", "json").stdout)
 
     # ---- the Job
-
-    def apply_job(self):
-        """The project's own manifests, with what this cluster needs: our image, and the host network that its pods use."""
-        self.lab("job")
 
     def storage(self, **fields):
         """Puts fields into `spec.storage` of the CephCluster; None takes one out."""
