@@ -233,32 +233,19 @@ impl Cluster for Live {
         #[cfg(feature = "drill")]
         crate::drill::hold_before("late-", act);
         match act {
-            Act::Keep { osd, record, deployment, resource_version } => {
-                k8s.keep(*osd, record, deployment, resource_version).await.map_err(kube_failure)
-            }
             Act::Agent { request, image, data_dir, spare } => {
                 self.still_spare(spare.as_ref()).await?;
                 self.make_agent(request, image, data_dir).await
-            }
-            Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await.map_err(kube_failure),
-            Act::Fence { .. } | Act::Unfence { .. } | Act::ScaleOperator { .. } | Act::LimitDrains { .. } => {
-                keep_rook_off(&k8s, act).await.map_err(kube_failure)
             }
             Act::Stop { osd, fsid, record, deployment, resource_version } => {
                 self.stop(*osd, *fsid, record, deployment, resource_version).await
             }
             Act::Look { request, image, data_dir } => self.look_at_disks(request, image, data_dir).await,
-            Act::SweepLook { name, uid } => k8s.sweep_look(name, uid).await.map_err(kube_failure),
             Act::Adopt(deploy) => self.adopt(deploy).await,
             Act::Tolerate { osd, deployment, resource_version, add, spare } => {
                 self.tolerate(*osd, (deployment, resource_version), add, spare.as_ref()).await
             }
-            Act::Restart { osd, record } => k8s.restart(*osd, record).await.map_err(kube_failure),
-            Act::DropDeployment { osd, record, deployment, resource_version } => {
-                k8s.drop_deployment(*osd, record, deployment, resource_version).await.map_err(kube_failure)
-            }
             Act::Deploy(deploy) => self.deploy(deploy).await,
-            Act::Sweep { osd, record } => k8s.sweep(*osd, record).await.map_err(kube_failure),
             Act::Hush { osd, record, .. } => {
                 k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
                 let done = act_on_ceph(self.session().await?, act).await;
@@ -272,6 +259,18 @@ impl Cluster for Live {
                 let done = act_on_ceph(self.session().await?, act).await;
                 self.reopen(done)
             }
+            Act::Keep { .. }
+            | Act::DropAgent { .. }
+            | Act::Fence { .. }
+            | Act::Unfence { .. }
+            | Act::ScaleOperator { .. }
+            | Act::LimitDrains { .. }
+            | Act::MakeBudget { .. }
+            | Act::DropBudget { .. }
+            | Act::Restart { .. }
+            | Act::DropDeployment { .. }
+            | Act::Sweep { .. }
+            | Act::SweepLook { .. } => act_on_kube(&k8s, act).await.map_err(kube_failure),
             Act::Bootstrap { .. }
             | Act::Unhush { .. }
             | Act::Reclaim { .. }
@@ -285,10 +284,14 @@ impl Cluster for Live {
     }
 }
 
-/// The acts that keep Rook off, and let it on again.
+/// The acts that only Kubernetes is asked for.
 #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
-async fn keep_rook_off(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
+async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
     match act {
+        Act::Keep { osd, record, deployment, resource_version } => {
+            k8s.keep(*osd, record, deployment, resource_version).await
+        }
+        Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await,
         Act::Fence { osd, record, value, resource_version } => {
             k8s.expect_open(*osd, record).await?;
             k8s.fence(value, resource_version).await
@@ -300,6 +303,17 @@ async fn keep_rook_off(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
         Act::LimitDrains { resource_version, max_unavailable } => {
             k8s.limit_drains(resource_version, *max_unavailable).await
         }
+        Act::MakeBudget { osd, record } => {
+            k8s.expect_open(*osd, record).await?;
+            k8s.make_budget().await
+        }
+        Act::DropBudget { uid } => k8s.drop_budget(uid).await,
+        Act::Restart { osd, record } => k8s.restart(*osd, record).await,
+        Act::DropDeployment { osd, record, deployment, resource_version } => {
+            k8s.drop_deployment(*osd, record, deployment, resource_version).await
+        }
+        Act::Sweep { osd, record } => k8s.sweep(*osd, record).await,
+        Act::SweepLook { name, uid } => k8s.sweep_look(name, uid).await,
         _ => Ok(()),
     }
 }
@@ -324,6 +338,8 @@ async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
         | Act::Unfence { .. }
         | Act::ScaleOperator { .. }
         | Act::LimitDrains { .. }
+        | Act::MakeBudget { .. }
+        | Act::DropBudget { .. }
         | Act::Stop { .. }
         | Act::Restart { .. }
         | Act::DropDeployment { .. }

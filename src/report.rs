@@ -181,6 +181,12 @@ pub fn words(act: &Act) -> String {
         Act::LimitDrains { max_unavailable, .. } => {
             format!("drains may evict {max_unavailable} OSDs at a time (PodDisruptionBudget rook-ceph-osd)")
         }
+        Act::MakeBudget { .. } => {
+            "made PodDisruptionBudget osd-migrate-drains: no OSD may be evicted".to_owned()
+        }
+        Act::DropBudget { .. } => {
+            "deleted PodDisruptionBudget osd-migrate-drains: drains have their turn".to_owned()
+        }
         Act::Hush { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         Act::Unhush { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
         Act::Stop { osd, .. } => format!("{osd}: stopped"),

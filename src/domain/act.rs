@@ -75,6 +75,18 @@ pub enum Act {
         /// OSD pods that may be evicted at a time
         max_unavailable: u32,
     },
+    /// Make a PodDisruptionBudget of our own that lets no OSD's pod be evicted; one that is there is success.
+    MakeBudget {
+        /// The OSD that is stopped, or about to be.
+        osd: OsdId,
+        /// Its record, which must be open.
+        record: RecordId,
+    },
+    /// Delete that budget; gone already is success.
+    DropBudget {
+        /// uid expected
+        uid: String,
+    },
     /// Make client.bootstrap-osd with its usual capability, or remove it; nothing where that is so already.
     Bootstrap {
         /// Whether it is to be there.

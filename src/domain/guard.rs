@@ -198,6 +198,8 @@ guards! {
     OperatorSavedFirst,
     /// No drain may take another OSD down when one is stopped.
     DrainsLimitedFirst,
+    /// Nor while it is stopped, whatever becomes of Rook's budget.
+    DrainsKeptOff,
     /// How many it might take is in the ledger before it is limited.
     BudgetSavedFirst,
     /// An attempt is saved before its Job is made.

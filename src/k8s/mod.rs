@@ -4,6 +4,7 @@
 
 mod agent;
 mod agent_pod;
+mod budgets;
 mod ceph_cluster;
 mod control_map;
 mod daemon;

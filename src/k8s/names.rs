@@ -49,6 +49,7 @@ pub(super) enum Part {
     Report,
     Kept,
     Look,
+    Drains,
 }
 
 impl Part {
@@ -62,6 +63,7 @@ impl Part {
             Self::Report => "report",
             Self::Kept => "kept",
             Self::Look => "look",
+            Self::Drains => "drains",
         }
     }
 }

@@ -27,7 +27,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 impl K8s {
     /// One look at everything that a turn decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
-        // Eleven lists at the same time are a large future; it need not lie on the stack of every caller.
+        // Twelve lists at the same time are a large future; it need not lie on the stack of every caller.
         Box::pin(self.look()).await
     }
 
@@ -56,10 +56,11 @@ impl K8s {
             job_pods,
             maps: map_list,
         };
-        let (operator, budget) = tokio::try_join!(self.operator(operator_namespace), self.osd_budget())?;
+        let (operator, budget, own_budget) =
+            tokio::try_join!(self.operator(operator_namespace), self.osd_budget(), self.own_budget())?;
         let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
-        (kube.operator, kube.osd_budget) = (operator, budget);
+        (kube.operator, kube.osd_budget, kube.own_budget) = (operator, budget, own_budget);
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
@@ -134,6 +135,30 @@ fn taken(reports: &mut BTreeMap<String, NodeReport>, job: String, report: NodeRe
     left
 }
 
+/// Of records, and of looks.
+fn jobs_apart(jobs: Vec<OurJob>) -> (Vec<Result<JobSeen, String>>, Vec<JobFacts>) {
+    let (mut of_records, mut of_looks) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match job {
+            OurJob::Node(job) => of_records.push(job),
+            OurJob::Look(job) => of_looks.push(job),
+        }
+    }
+    (of_records, of_looks)
+}
+
+/// The same of pods.
+fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
+    let (mut of_records, mut of_looks) = (Vec::new(), Vec::new());
+    for pod in pods {
+        match pod {
+            OurPod::Node(pod) => of_records.push(pod),
+            OurPod::Look(pod) => of_looks.push(pod),
+        }
+    }
+    (of_records, of_looks)
+}
+
 /// Puts the lists together. Beside the observation: notes for people.
 fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
     let mut notes = Vec::new();
@@ -159,20 +184,8 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
             }
         }
     }
-    let (mut of_records, mut of_looks) = (Vec::new(), Vec::new());
-    for job in lists.jobs {
-        match job {
-            OurJob::Node(job) => of_records.push(job),
-            OurJob::Look(job) => of_looks.push(job),
-        }
-    }
-    let (mut record_pods, mut look_pods) = (Vec::new(), Vec::new());
-    for pod in lists.job_pods {
-        match pod {
-            OurPod::Node(pod) => record_pods.push(pod),
-            OurPod::Look(pod) => look_pods.push(pod),
-        }
-    }
+    let (of_records, of_looks) = jobs_apart(lists.jobs);
+    let (record_pods, look_pods) = pods_apart(lists.job_pods);
     let (node_jobs, job_notes) = node_job::assemble(of_records, record_pods, &heartbeats);
     let (looks, look_notes) = look_job::assemble(looks, &of_looks, &look_pods);
     notes.extend(job_notes.into_iter().chain(look_notes));
@@ -182,6 +195,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         cluster_version: String::new(),
         operator: None,
         osd_budget: None,
+        own_budget: None,
         skipped: None,
         daemons,
         oddities,

@@ -1,15 +1,12 @@
-//! Rook's operator and the OSDs' PodDisruptionBudget: what they are, and how they are set aside for the time being.
+//! Rook's operator: what it is, and how it is set aside for the time being.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelectorRequirement, ObjectMeta};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use crate::domain::observation::{Operator, OsdBudget};
-use crate::domain::osd::OsdId;
+use crate::domain::observation::Operator;
 
 use super::{K8s, K8sError, pods};
 
@@ -19,9 +16,6 @@ const APP: (&str, &str) = ("app", "rook-ceph-operator");
 /// That label on its pods. Its Deployment itself does not have it, so all are looked at but for those that are many.
 const PODS: &str = "app=rook-ceph-operator";
 const NOT_OSDS: &str = "app!=rook-ceph-osd";
-
-/// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
-const BUDGET: &str = "rook-ceph-osd";
 
 /// The release from which Rook leaves a CephCluster with the label `do-not-reconcile` alone (`pkg/operator/ceph/cluster`, 1.20).
 const HONOURS_FENCE: (u32, u32) = (1, 20);
@@ -50,22 +44,11 @@ impl K8s {
         Ok(Some(operator))
     }
 
-    /// The OSDs' budget, where it is there and says how many may be unavailable.
-    pub(super) async fn osd_budget(&self) -> Result<Option<OsdBudget>, K8sError> {
-        Ok(self.kind::<PodDisruptionBudget>().get_opt(BUDGET).await?.and_then(budget))
-    }
-
     /// Replicas of the operator `namespace/name`, if its Deployment has that resourceVersion.
     pub async fn scale_operator(&self, name: &str, version: &str, replicas: u32) -> Result<(), K8sError> {
         let (namespace, name) = name.split_once('/').unwrap_or((self.namespace(), name));
         let deployments = self.untyped_in(&ApiResource::erase::<Deployment>(&()), namespace);
         deployments.json_patch_of(Some("scale"), name, &tested(version, "/spec/replicas", replicas)).await
-    }
-
-    /// How many OSD pods may be evicted at a time, if the budget has that resourceVersion.
-    pub async fn limit_drains(&self, version: &str, max_unavailable: u32) -> Result<(), K8sError> {
-        let budgets = self.untyped(&ApiResource::erase::<PodDisruptionBudget>(&()));
-        budgets.json_patch(BUDGET, &tested(version, "/spec/maxUnavailable", max_unavailable)).await
     }
 }
 
@@ -101,26 +84,11 @@ fn first_image(pod: PodSpec) -> String {
 }
 
 /// One number replaced, on that version of the object and on no other.
-fn tested(version: &str, path: &str, value: u32) -> Value {
+pub(super) fn tested(version: &str, path: &str, value: u32) -> Value {
     json!([
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
         {"op": "replace", "path": path, "value": value},
     ])
-}
-
-fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
-    let spec = found.spec?;
-    let IntOrString::Int(max_unavailable) = spec.max_unavailable? else { return None };
-    let (generation, resource_version) = (found.metadata.generation?, found.metadata.resource_version?);
-    let but = |rule: &LabelSelectorRequirement| rule.key == "osd" && rule.operator == "NotIn";
-    let rules = spec.selector.and_then(|selector| selector.match_expressions).unwrap_or_default();
-    let left_out = rules.into_iter().filter(but).flat_map(|rule| rule.values.unwrap_or_default());
-    Some(OsdBudget {
-        max_unavailable: u32::try_from(max_unavailable).ok()?,
-        left_out: left_out.filter_map(|id| id.parse().ok().map(OsdId)).collect(),
-        generation,
-        resource_version,
-    })
 }
 
 /// (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it. An image that is named in
@@ -244,36 +212,5 @@ mod tests {
                 play(script, async |k8s| k8s.scale_operator("rook/rook-ceph-operator", "41", 0).await).await;
             assert_eq!(done.is_ok(), is_done, "{done:?}");
         }
-    }
-
-    #[tokio::test]
-    async fn the_budget_is_read_and_limited_on_the_very_version_that_was_looked_at() {
-        let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
-        let found = |limit: Value| json!({"metadata": {"generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
-        let but = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]},
-            {"key": "osd", "operator": "NotIn", "values": ["0", "7"]}]});
-        let mut leaves_out = found(json!(1));
-        leaves_out["spec"]["selector"] = but;
-        let script = vec![on(&format!("GET {path}"), 200, leaves_out)];
-        let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();
-        assert_eq!(budget.map(|budget| budget.left_out), Some([OsdId(0), OsdId(7)].into()));
-        for (limit, expected) in [(json!(1), Some((1, 3))), (json!("10%"), None), (Value::Null, None)] {
-            let script = vec![on(&format!("GET {path}"), 200, found(limit))];
-            let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();
-            assert_eq!(budget.map(|budget| (budget.max_unavailable, budget.generation)), expected);
-        }
-        let check = |body: Value| {
-            assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
-            assert_eq!(body[1], json!({"op": "replace", "path": "/spec/maxUnavailable", "value": 0}));
-        };
-        let script = vec![
-            on(
-                &format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json"),
-                200,
-                json!({}),
-            )
-            .with(check),
-        ];
-        play(script, async |k8s| k8s.limit_drains("7", 0).await).await.unwrap();
     }
 }

@@ -234,6 +234,8 @@ fn done(act: &Act) -> String {
         | Act::Unhush { .. }
         | Act::ScaleOperator { .. }
         | Act::LimitDrains { .. }
+        | Act::MakeBudget { .. }
+        | Act::DropBudget { .. }
         | Act::Restart { .. }
         | Act::DropDeployment { .. }
         | Act::Reclaim { .. }

@@ -152,6 +152,8 @@ pub struct Status<'a> {
     pub ledger: &'a Ledger,
     /// What a person ordered.
     pub order: Option<&'a Order>,
+    /// No OSD may be evicted, by us.
+    pub drains_wait: bool,
     /// The last thing that a run said.
     pub said: Option<&'a Said>,
 }
@@ -178,10 +180,9 @@ pub fn status_text(status: &Status<'_>) -> String {
             "Rook's operator {name} is kept at 0; in the end it gets its {replicas} replicas back"
         ));
     }
-    if ledger.run.budget.is_some() {
-        parts.push(
-            "Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget rook-ceph-osd)".to_owned(),
-        );
+    if status.drains_wait {
+        let budgets = "PodDisruptionBudget rook-ceph-osd or osd-migrate-drains";
+        parts.push(format!("Drains of nodes wait: no OSD may be evicted ({budgets})"));
     }
     parts.extend(disks::nodes_text(ledger));
     parts.extend(status.order.map(standing));

@@ -11,9 +11,9 @@ use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
 
 /// What an act came to, or the sentence with which it was refused.
-type Done = Result<Vec<Effect>, String>;
+pub(super) type Done = Result<Vec<Effect>, String>;
 
-fn refuse<T>(why: &str) -> Result<T, String> {
+pub(super) fn refuse<T>(why: &str) -> Result<T, String> {
     Err(why.to_owned())
 }
 
@@ -35,9 +35,12 @@ impl World {
                 Ok(Vec::new())
             }
             Act::DropAgent { job, uid } => self.drop_agent(job, uid),
-            Act::Fence { .. } | Act::Unfence { .. } | Act::ScaleOperator { .. } | Act::LimitDrains { .. } => {
-                self.keep_rook_off(act)
-            }
+            Act::Fence { .. }
+            | Act::Unfence { .. }
+            | Act::ScaleOperator { .. }
+            | Act::LimitDrains { .. }
+            | Act::MakeBudget { .. }
+            | Act::DropBudget { .. } => self.keep_off(act),
             Act::Hush { osd, fsid, up, record, noout, noin } => {
                 self.hush(*osd, (*fsid, *up), record, (*noout, *noin))
             }
@@ -65,10 +68,7 @@ impl World {
             Act::DropDeployment { osd, record, deployment, resource_version } => {
                 self.drop_deployment(*osd, record, deployment, resource_version)
             }
-            Act::Deploy(deploy) => match &deploy.fresh {
-                Some(fresh) => self.deploy_fresh(deploy, fresh.replaces.as_ref()),
-                None => self.deploy(deploy),
-            },
+            Act::Deploy(deploy) => self.deploy(deploy),
             Act::Look { request, .. } => {
                 self.make_look(request);
                 Ok(Vec::new())
@@ -136,7 +136,7 @@ impl World {
         Ok(vec![Effect::Small(osd)])
     }
 
-    fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), String> {
+    pub(super) fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), String> {
         let stopped_by = self.kube.daemons.get(&osd).and_then(|daemon| daemon.stopped_by.as_ref());
         if expect::open_record(self.kube.kept.get(&osd), stopped_by, record) {
             return Ok(());
@@ -145,7 +145,7 @@ impl World {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
-    fn keep_rook_off(&mut self, act: &Act) -> Done {
+    fn keep_off(&mut self, act: &Act) -> Done {
         match act {
             Act::Fence { osd, record, value, resource_version } => {
                 self.fence(*osd, record, value, resource_version)
@@ -157,6 +157,8 @@ impl World {
             Act::LimitDrains { resource_version, max_unavailable } => {
                 self.limit_drains(resource_version, *max_unavailable)
             }
+            Act::MakeBudget { osd, record } => self.make_budget(*osd, record),
+            Act::DropBudget { uid } => self.drop_budget(uid),
             _ => Ok(Vec::new()),
         }
     }
@@ -204,18 +206,6 @@ impl World {
         self.run_operator(replicas);
         self.operator_by_us = true;
         Ok(vec![Effect::Operator(replicas)])
-    }
-
-    fn limit_drains(&mut self, version: &str, max_unavailable: u32) -> Done {
-        let Some(budget) = &self.kube.osd_budget else { return refuse("no budget is there") };
-        if !expect::unchanged_operator(&budget.resource_version, version) {
-            return refuse("the budget changed since it was looked at");
-        }
-        let generation = budget.generation + i64::from(budget.max_unavailable != max_unavailable);
-        self.write_budget(max_unavailable, generation);
-        // One that lets an OSD be evicted, and by its old status none: Rook's controller waits for that.
-        self.drains_due |= max_unavailable == 1 && self.kube.running_operator().is_some();
-        Ok(vec![Effect::Budget(max_unavailable)])
     }
 
     fn hush(
@@ -373,6 +363,9 @@ impl World {
     }
 
     fn deploy(&mut self, deploy: &Deploy) -> Done {
+        if let Some(fresh) = &deploy.fresh {
+            return self.deploy_fresh(deploy, fresh.replaces.as_ref());
+        }
         let osd = deploy.osd;
         match self.kube.daemons.get(&osd) {
             None if self.kube.kept.get(&osd) != Some(&deploy.record) => {

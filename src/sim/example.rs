@@ -408,6 +408,7 @@ fn kube() -> Kube {
             generation: 1,
             resource_version: "0".to_owned(),
         }),
+        own_budget: None,
         skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),

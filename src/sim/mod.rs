@@ -25,6 +25,7 @@ mod agent;
 mod carried;
 mod change;
 pub mod course;
+mod drains;
 pub mod example;
 pub mod happening;
 mod kube;
@@ -88,7 +89,7 @@ pub struct World {
     pub operator_by_us: bool,
     /// Rook's controller of drains is about to look once more.
     pub drains_due: bool,
-    /// resourceVersions that the OSDs' PodDisruptionBudget has had.
+    /// resourceVersions that Rook's PodDisruptionBudget has had, and uids that ours had.
     pub budgets: u32,
 }
 

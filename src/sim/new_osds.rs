@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::acts::Done;
 use super::{Disk, Effect, Happening, World, agent};
 use crate::domain::act::{Deploy, Spare};
 use crate::domain::inspection::Content;
@@ -12,8 +13,6 @@ use crate::domain::observation::{Daemon, JobState, Look, SlotState};
 use crate::domain::osd::{CrushItem, Mode, NodeName, ObjectStore, OsdId, Weight};
 use crate::domain::provision;
 use crate::domain::storage::Toleration;
-
-type Done = Result<Vec<Effect>, String>;
 
 impl World {
     /// Makes the ConfigMap and the Job of a look; those that are there stay.

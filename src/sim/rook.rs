@@ -1,12 +1,11 @@
 //! Rook's operator, where one runs: what a reconcile of it does to OSDs (1.20), and when.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use super::World;
 use super::kube::after;
 use crate::domain::inspection::Content;
-use crate::domain::observation::{Operator, OsdBudget, Slot, SlotState};
+use crate::domain::observation::{Operator, Slot, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId};
 
 /// What Rook does.
@@ -91,37 +90,7 @@ impl World {
         self.kube.skipped = self.kube.cluster_revision();
     }
 
-    /// How many OSDs Rook lets a drain take; none where it has no such budget (1.20.6, `reconcilePDBsForOSDs`): it goes while an OSD is
-    /// down, by its Deployment, and PGs are not clean, and does not come back before they are.
-    fn budget_of_rook(&self) -> Option<u32> {
-        let is_up = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
-        let down = !self.kube.daemons.keys().all(is_up);
-        match (down, self.is_whole()) {
-            (true, false) => None,
-            (false, false) => self.kube.osd_budget.as_ref().map(|_| 1),
-            (_, true) => Some(1),
-        }
-    }
-
-    /// Where the budget is not there, it looks again soon.
-    fn rook_budgets(&mut self) {
-        let generation = self.kube.osd_budget.as_ref().map_or(0, |budget| budget.generation);
-        match self.budget_of_rook() {
-            Some(max_unavailable) => self.write_budget(max_unavailable, generation + 1),
-            None => self.kube.osd_budget = None,
-        }
-        self.drains_due = self.kube.osd_budget.is_none();
-    }
-
-    /// The OSDs' PodDisruptionBudget is written: a resourceVersion that it never had.
-    pub(super) fn write_budget(&mut self, max_unavailable: u32, generation: i64) {
-        self.budgets += 1;
-        let resource_version = self.budgets.to_string();
-        let left_out = BTreeSet::new();
-        self.kube.osd_budget = Some(OsdBudget { max_unavailable, left_out, generation, resource_version });
-    }
-
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         let is_whole =
             |pg| self.complete_set(pg).len() == self.placements.get(pg).map_or(0, |p| p.home.len());
         self.placements.keys().all(is_whole)

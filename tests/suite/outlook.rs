@@ -179,7 +179,7 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
     let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
     let said = Said::of(&event, noon(), noon() + chrono::TimeDelta::minutes(3));
     let order = Order { kind: OrderKind::Pause, since: Some(noon()) };
-    let status = Status { ledger: &world.ledger, order: Some(&order), said: Some(&said) };
+    let status = Status { ledger: &world.ledger, order: Some(&order), drains_wait: true, said: Some(&said) };
     let text = show::status_text(&status);
     assert!(
         text.contains("Waits since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
@@ -189,17 +189,18 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
         text.contains("Paused since 2026-09-21 14:13:20Z") && text.contains("osd-migrate resume"),
         "{text}"
     );
+    assert!(text.contains("Drains of nodes wait: no OSD may be evicted"), "{text}");
     let json = show::status_json(&status);
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
     assert_eq!(json["order"]["kind"], "pause");
-    let quiet = Status { ledger: &World::new().ledger, order: None, said: None };
+    let quiet = Status { ledger: &World::new().ledger, order: None, drains_wait: false, said: None };
     assert_eq!(show::status_text(&quiet), "No OSD is being migrated or made.");
 }
 
 #[test]
 fn a_status_that_an_older_run_wrote_is_read() {
     let said: Said = serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 fills"}"#).unwrap();
-    let status = Status { ledger: &World::new().ledger, order: None, said: Some(&said) };
+    let status = Status { ledger: &World::new().ledger, order: None, drains_wait: true, said: Some(&said) };
     assert!(show::status_text(&status).ends_with("Last, at 2026-03-01 00:00:00Z: osd.0 fills"));
 }
 

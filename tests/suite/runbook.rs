@@ -82,7 +82,6 @@ fn reasons() -> Vec<Reason> {
         Reason::Odd { what: text("osd.5 has two Deployments: a and b") },
         Reason::NodeNotReady { node: node.clone() },
         Reason::NodeCordoned { node: node.clone() },
-        Reason::NotCounted { osd: OsdId(3) },
         Reason::StartedByOthers,
         Reason::Rolling { osd },
         Reason::MonDown,

@@ -70,12 +70,7 @@ pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
 
 /// The part of it that is this OSD's own, redundancy apart.
 pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
-    first_not_open([
-        node_ready(node, seen),
-        not_cordoned(node, seen),
-        ok_to_stop(osd, seen),
-        rook::counts_all(osd, seen),
-    ])
+    first_not_open([node_ready(node, seen), not_cordoned(node, seen), ok_to_stop(osd, seen)])
 }
 
 /// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.

@@ -110,11 +110,6 @@ pub enum Reason {
         /// its name
         domain: String,
     },
-    /// Rook's PodDisruptionBudget leaves an OSD out that is up: drains could not be kept off it.
-    NotCounted {
-        /// which
-        osd: OsdId,
-    },
     /// Deployments or pods of OSDs can't be told apart.
     Odd {
         /// the sentence
@@ -234,7 +229,6 @@ impl Reason {
             | Self::FenceNotHeard { .. }
             | Self::FencedByOthers { .. }
             | Self::Draining { .. }
-            | Self::NotCounted { .. }
             | Self::Odd { .. }
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
@@ -299,7 +293,6 @@ impl Reason {
             Self::OutsideWindow { .. } => Guard::InWindow,
             Self::FailureBudget { .. } => Guard::WithinBudget,
             Self::NotAsked
-            | Self::NotCounted { .. }
             | Self::After { .. }
             | Self::NeedsDevice { .. }
             | Self::NotLookedAt { .. }

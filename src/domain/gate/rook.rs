@@ -20,16 +20,6 @@ pub(super) fn can_be_kept_off(seen: &Observation) -> Gate {
     if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
 }
 
-/// Open where drains can be kept off every OSD but this one. One that Rook's budget leaves out could be drained whatever the budget
-/// says; Rook, where it runs, looks again within 30 s, and counts it when its pod is ready.
-pub(super) fn counts_all(osd: OsdId, seen: &Observation) -> Gate {
-    let is_up = |other: &&OsdId| seen.ceph.slots.get(other).is_some_and(|slot| slot.up);
-    let budget = seen.kube.osd_budget.as_ref().filter(|_| seen.kube.running_operator().is_some());
-    let mut left_out = budget.into_iter().flat_map(|budget| &budget.left_out);
-    let other = left_out.find(|other| **other != osd && is_up(other));
-    other.map_or(Gate::Open, |other| Gate::Unknown(Reason::NotCounted { osd: *other }))
-}
-
 /// The CephCluster lets Rook, which runs, migrate OSDs itself: between two of ours it would begin. So the fence stays until
 /// nothing is left that Rook would migrate.
 pub fn stays_fenced(seen: &Observation) -> bool {

@@ -153,8 +153,6 @@ pub struct FormerBudget {
     pub max_unavailable: u32,
     /// Its generation then: limited by us, and written by nobody since, it is one more. None in what format 3 left behind.
     pub generation: Option<i64>,
-    /// When that was saved.
-    pub saved_at: Option<DateTime<Utc>>,
 }
 
 /// One OSD's migration.

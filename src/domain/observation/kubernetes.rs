@@ -23,6 +23,8 @@ pub struct Kube {
     pub operator: Option<Operator>,
     /// PodDisruptionBudget `rook-ceph-osd`, which lets nodes be drained while all is well, where it is there.
     pub osd_budget: Option<OsdBudget>,
+    /// uid of our own PodDisruptionBudget `osd-migrate-drains`, which lets no OSD's pod be evicted, where it is there.
+    pub own_budget: Option<String>,
     /// The latest resourceVersion of the CephCluster at which Rook said that it left it alone (event `ReconcileSkipped`, which
     /// names the version that the reconcile had read; Rook >= 1.20). Asked only while such an operator runs.
     pub skipped: Option<u64>,
@@ -92,8 +94,8 @@ pub struct Operator {
 pub struct OsdBudget {
     /// `spec.maxUnavailable`: OSD pods that may be evicted at a time. (Rook writes a number, 1, never a share.)
     pub max_unavailable: u32,
-    /// OSDs that it does not count (`spec.selector`, `osd NotIn ...`): Rook leaves those out whose pod is not ready while all PGs are
-    /// clean (1.20.6).
+    /// OSDs that it does not count (`spec.selector`, `osd NotIn ...`), whatever it says: Rook leaves those out whose pod is not ready
+    /// while all PGs are clean (1.20.6).
     pub left_out: BTreeSet<OsdId>,
     /// `metadata.generation`: one more with each change of what is wanted, by whomever.
     pub generation: i64,

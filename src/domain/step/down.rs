@@ -148,9 +148,8 @@ impl Step<'_> {
         if let Some(next) = self.hush() {
             return next;
         }
-        if let Some(next) =
-            drains::limit(self.ledger, self.seen).filter(|_| !is_out(Guard::DrainsLimitedFirst))
-        {
+        let keep_off = drains::keep_off(record, self.ledger, self.seen);
+        if let Some(next) = keep_off.filter(|_| !is_out(Guard::DrainsLimitedFirst)) {
             return next;
         }
         self.fenced(Act::Stop {

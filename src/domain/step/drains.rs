@@ -7,37 +7,37 @@ use crate::domain::guard::{Guard, holds};
 use crate::domain::ledger::{FormerBudget, Ledger, Record};
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{Observation, OsdBudget};
+use crate::domain::osd::OsdId;
 use crate::domain::phase;
-
-/// Seconds that the budget has to be as somebody else wrote it before it is limited again. Each write of Rook's makes it look once
-/// more, and then it writes over who answered meanwhile: up to 3.2 s after its first write; an answer after 2 s and more stayed in
-/// 16 of 16 tries (1.20.6).
-const QUIET_SECONDS: i64 = 5;
 
 /// Minutes that the pod of a finished OSD has to be ready: probes ask each 10 s. One that never is does not keep drains off for good.
 const READY_MINUTES: i64 = 1;
 
-/// What is next about the budget, whatever phase an OSD is in: at 0 while one is past its stop; as it was once none is, nor is
-/// about to be stopped.
+/// What is next about drains, whatever phase an OSD is in: kept off while one is past its stop; free as they were once none is, nor
+/// is about to be stopped.
 pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let is_any = |is: fn(&Record, &Observation) -> bool| {
-        let at_work = |record: &&Record| !record.closing || is_getting_ready(record, seen);
-        let mut open = ledger.in_flight().filter(|record| record.stop_intended_at.is_some()).filter(at_work);
-        open.any(|record| is(record, seen))
-    };
-    if is_any(is_past_stop) {
-        return limit(ledger, seen)
-            .filter(|next| !(matches!(next, Next::Do(_)) && is_written_just_now(ledger, seen)));
+    let at_work = |record: &&Record| !record.closing || is_getting_ready(record, seen);
+    let is_meant = |record: &&Record| record.stop_intended_at.is_some() && at_work(record);
+    let open: Vec<_> = ledger.in_flight().filter(is_meant).collect();
+    if let Some(stopped) = open.iter().find(|record| is_past_stop(record, seen)) {
+        let is_kept_off = holds(Guard::DrainsKeptOff, is_kept_off(stopped.osd, seen));
+        return (!is_kept_off).then(|| make_own(stopped));
     }
-    if is_any(is_about_to_stop) { None } else { put_back(ledger, seen) }
+    let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, seen));
+    if is_about_to_stop { None } else { put_back(ledger, seen) }
 }
 
-/// What is next until no OSD may be evicted; none where that is so, or where no budget is there.
+/// What is next until no OSD but this one, which is about to be stopped, may be evicted.
 ///
-/// What it was is saved before each time that it is limited, with the generation on which that is to be done: who decided before that
-/// save that nothing is left to put back can't write it down any more.
-pub(super) fn limit(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let found = seen.kube.osd_budget.as_ref()?;
+/// What Rook's budget was is saved before each time that it is limited, with the generation on which that is to be done: who decided
+/// before that save that nothing is left to put back can't write it down any more.
+pub(super) fn keep_off(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    if seen.kube.own_budget.is_some() {
+        return None;
+    }
+    let Some(found) = rooks(record.osd, seen) else {
+        return Some(make_own(record));
+    };
     let (saved, last) = (&ledger.run.budget, &ledger.run.last_budget);
     if found.max_unavailable == 0 {
         // By a runner that was frozen before it did it, and which was taken for nobody meanwhile.
@@ -46,7 +46,7 @@ pub(super) fn limit(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     }
     if !holds(Guard::BudgetSavedFirst, saved.as_ref().is_some_and(|was| is_as_saved(found, was))) {
         let OsdBudget { max_unavailable, generation, .. } = *found;
-        let now = FormerBudget { max_unavailable, generation: Some(generation), saved_at: Some(seen.at) };
+        let now = FormerBudget { max_unavailable, generation: Some(generation) };
         return Some(save(Some(now), ledger, Saving::Budget));
     }
     Some(write(found, 0))
@@ -54,6 +54,9 @@ pub(super) fn limit(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 
 /// What is next until it is as it was. What somebody else wrote since, or took away, is theirs.
 fn put_back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    if let Some(uid) = &seen.kube.own_budget {
+        return Some(Next::Do(Act::DropBudget { uid: uid.clone() }));
+    }
     let (saved, last) = (&ledger.run.budget, &ledger.run.last_budget);
     let was = saved.as_ref().or(last.as_ref())?;
     if let Some(found) = seen.kube.osd_budget.as_ref().filter(|found| is_ours(found, was)) {
@@ -62,9 +65,14 @@ fn put_back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     saved.is_some().then(|| save(None, ledger, Saving::BudgetBack))
 }
 
-/// A finished OSD whose Deployment has no ready pod yet. Put back now, the budget would wake Rook, which leaves such an OSD out of it
-/// and restarts it for its own words: for seconds another one could be evicted beside it (seen with 1.20.6).
-pub(super) fn is_getting_ready(record: &Record, seen: &Observation) -> bool {
+/// A finished OSD whose Deployment has no ready pod yet, while we keep drains off. Put back now, the budget would wake Rook, which
+/// leaves such an OSD out of it and restarts it for its own words: for seconds another one could be evicted beside it (seen with 1.20.6).
+pub(super) fn is_waited_for(record: &Record, ledger: &Ledger, seen: &Observation) -> bool {
+    let is_ours = ledger.run.budget.is_some() || seen.kube.own_budget.is_some();
+    is_ours && is_getting_ready(record, seen)
+}
+
+fn is_getting_ready(record: &Record, seen: &Observation) -> bool {
     let closing = Saving::Closing.word();
     let since = record.milestones.iter().rev().find(|(what, _)| what == closing).map(|(_, at)| *at);
     let is_recent = since.is_some_and(|at| (seen.at - at).num_minutes() < READY_MINUTES);
@@ -72,16 +80,21 @@ pub(super) fn is_getting_ready(record: &Record, seen: &Observation) -> bool {
     record.closing && is_recent && daemon.is_some_and(|daemon| daemon.replicas > 0 && !daemon.rolled_out)
 }
 
+/// No OSD but this one may be evicted: by a budget of our own, or by Rook's, whoever wrote it.
+fn is_kept_off(osd: OsdId, seen: &Observation) -> bool {
+    seen.kube.own_budget.is_some() || rooks(osd, seen).is_some_and(|budget| budget.max_unavailable == 0)
+}
+
+/// Rook's budget, where it is there and counts every other OSD that is up. One that it leaves out could be evicted whatever it says.
+fn rooks(osd: OsdId, seen: &Observation) -> Option<&OsdBudget> {
+    let is_up = |other: &OsdId| seen.ceph.slots.get(other).is_some_and(|slot| slot.up);
+    let counts_all = |budget: &&OsdBudget| !budget.left_out.iter().any(|other| *other != osd && is_up(other));
+    seen.kube.osd_budget.as_ref().filter(counts_all)
+}
+
 /// Nobody has written it since it was saved, we neither.
 fn is_as_saved(found: &OsdBudget, was: &FormerBudget) -> bool {
     was.max_unavailable == found.max_unavailable && was.generation == Some(found.generation)
-}
-
-/// Written by somebody else after our stop, and saved as it is since. Rook does so while an OSD has no Deployment, or is up and
-/// fills: each write of its own makes it look again (`pdbPredicate`), until one finds that nothing has changed.
-fn is_written_just_now(ledger: &Ledger, seen: &Observation) -> bool {
-    let saved = ledger.run.budget.as_ref().and_then(|was| was.saved_at);
-    saved.is_some_and(|at| (seen.at - at).num_seconds() < QUIET_SECONDS)
 }
 
 /// It is at 0 by us, and nobody has written it since.
@@ -98,6 +111,10 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
 fn is_about_to_stop(record: &Record, seen: &Observation) -> bool {
     let is_recent = record.stop_intended_at.is_some_and(|at| (seen.at - at).num_minutes() < INTENT_MINUTES);
     is_recent && record.turned_back.is_none()
+}
+
+fn make_own(record: &Record) -> Next {
+    Next::Do(Act::MakeBudget { osd: record.osd, record: record.id.clone() })
 }
 
 fn write(found: &OsdBudget, max_unavailable: u32) -> Next {

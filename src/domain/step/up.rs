@@ -216,7 +216,7 @@ impl Step<'_> {
         if let Some(next) = self.unfence() {
             return next;
         }
-        if self.ledger.run.budget.is_some() && drains::is_getting_ready(record, self.seen) {
+        if drains::is_waited_for(record, self.ledger, self.seen) {
             return Next::Wait(Wait::Up { osd: record.osd, trouble: None });
         }
         let kube = &self.seen.kube;

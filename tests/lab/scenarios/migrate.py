@@ -75,26 +75,45 @@ def two_jobs_and_a_stopped_osd(world):
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=1")
     world.say("two Jobs: the second left; the first waited for osd.4 and named it")
     drains_wait(world)
+    rooks_budget_goes(world)
     assert world.wait_for(first, 400) == ("Complete", 0), world.log(first)
     world.until("drains to have their turn", 30, lambda: not world.eviction(3) and not world.eviction(4))
 
 
 def drains_wait(world):
     """While one of ours is stopped, no other host's may be evicted."""
-    world.until("an OSD to be stopped", 200, lambda: stopped_by_us(world) is not None, pause=0.1)
-    stopped = stopped_by_us(world)
-    other = next(osd for osd in (3, 4) if osd % 3 != stopped % 3)
+    said = told(world, "TooManyRequests")
+    assert world.drain_limit() == 0 and not world.own_budget()
+    world.say(f"Rook's budget at 0: {said}")
+
+
+def rooks_budget_goes(world):
+    """Deleted while one is stopped, not there when the next one is, and back as Rook makes it: the run's own keeps drains off."""
+    rooks = world.get("poddisruptionbudget", "rook-ceph-osd")
+    world.kubectl("delete", "poddisruptionbudget", "rook-ceph-osd")
+    own = world.until("a budget of the run's own", 30, world.own_budget, pause=0.1)
+    world.say(f"Rook's budget deleted: {told(world, 'TooManyRequests')}")
+    world.until("another one, for the next OSD", 200, lambda: world.own_budget() not in (None, own), pause=0.1)
+    world.say(f"none of Rook's: {told(world, 'TooManyRequests')}")
+    made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}}
+    world.kubectl("create", "-f", "-", stdin=json.dumps({**made, "spec": {**rooks["spec"], "maxUnavailable": 1}}))
+    world.say(f"Rook makes its own again: {told(world, 'more than one PodDisruptionBudget')}")
+
+
+def told(world, why):
+    """What a drain of another host than the stopped OSD's is told."""
+    stopped = world.until("an OSD to be stopped", 200, lambda: stopped_by_us(world), pause=0.1)
+    other = next(osd for osd in (3, 4) if osd % 3 != stopped[0] % 3)
     said = world.eviction(other)
     assert stopped_by_us(world) == stopped, "it was looked too late"
-    assert "TooManyRequests" in said and "disruption budget" in said, said or f"osd.{other} may be evicted"
-    assert world.drain_limit() == 0
-    world.say(f"osd.{stopped} is stopped; a drain of osd.{other}'s node is told: {said}")
+    assert why in said and "isruption" in said, said or f"osd.{other} may be evicted"
+    return f"osd.{stopped[0]} is stopped; a drain of osd.{other}'s node is told: {said}"
 
 
 def stopped_by_us(world):
     osds = world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
     found = [one["metadata"] for one in osds if "osd-migrate.io/stopped" in one["metadata"].get("annotations", {})]
-    return int(found[0]["labels"]["ceph-osd-id"]) if found else None
+    return [int(one["labels"]["ceph-osd-id"]) for one in found]
 
 
 def nothing_to_do(world):

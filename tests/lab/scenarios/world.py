@@ -285,6 +285,11 @@ class World:
         """OSD pods that a drain may evict at a time."""
         return self.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]
 
+    def own_budget(self):
+        """uid of the run's own PodDisruptionBudget, where it is there."""
+        found = self.get("poddisruptionbudget", "osd-migrate-drains")
+        return found and found["metadata"]["uid"]
+
     def eviction(self, osd):
         """What the API server says to whoever wants to evict an OSD's pod; nothing is evicted. Empty where it would be."""
         name = self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
@@ -295,7 +300,7 @@ class World:
         return done.stderr.strip() if done.returncode else ""
 
     def left_objects(self):
-        names = [f"{item['kind']}/{item['metadata']['name']}" for item in self.get("jobs,configmaps,secrets")["items"]]
+        names = [f"{item['kind']}/{item['metadata']['name']}" for item in self.get("jobs,configmaps,secrets,poddisruptionbudgets")["items"]]
         return [name for name in names if "/osd-migrate-" in name and not re.search(KEPT, name)]
 
     def expect_calm(self, first_epoch):

@@ -20,25 +20,41 @@ fn holds_up(_: &World) -> Vec<Happening> {
 /// drains.)
 fn holds_up_last(world: &World) -> Vec<Happening> {
     let is_hushed = world.ceph.slots.get(&OURS).is_some_and(|slot| slot.up && slot.noout && slot.noin);
-    let is_limited = world.kube.osd_budget.as_ref().is_none_or(|budget| budget.max_unavailable == 0);
-    if is_hushed && !is_limited { holds_up(world) } else { Vec::new() }
-}
-
-fn frozen() -> Search {
-    Search::new("held up, a freeze", example::replicated, holds_up, (1, 1, 0))
-}
-
-fn frozen_late() -> Search {
-    Search {
-        freezes_late: true,
-        ..Search::new("held up, a late freeze", example::replicated, holds_up_last, (1, 1, 0))
+    let rooks = world.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
+    if is_hushed && rooks != Some(0) && world.kube.own_budget.is_none() {
+        holds_up(world)
+    } else {
+        Vec::new()
     }
+}
+
+/// Rook has made no budget: some Deployment lacks a label of its (ADR 0021).
+fn without_rooks() -> World {
+    let mut world = example::replicated();
+    world.kube.osd_budget = None;
+    world
+}
+
+fn frozen(example: fn() -> World) -> Search {
+    Search::new("held up, a freeze", example, holds_up, (1, 1, 0))
+}
+
+fn frozen_late(example: fn() -> World) -> Search {
+    let late = Search::new("held up, a late freeze", example, holds_up_last, (1, 1, 0));
+    Search { freezes_late: true, ..late }
 }
 
 #[test]
 fn what_holds_an_osd_up_before_its_stop_and_a_runner_that_freezes() {
-    explored(&frozen());
-    explored(&frozen_late());
+    explored(&frozen(example::replicated));
+    explored(&frozen_late(example::replicated));
+}
+
+#[test]
+fn the_same_where_rook_has_made_no_budget() {
+    explored(&frozen(without_rooks));
+    explored(&frozen_late(without_rooks));
+    explored(&Search::new("held up, a leap, no budget of Rook's", without_rooks, holds_up, (1, 0, 1)));
 }
 
 #[test]
@@ -48,7 +64,8 @@ fn what_holds_an_osd_up_before_its_stop_and_a_leap_in_time() {
 
 #[test]
 fn drains_need_their_guards() {
-    needs(frozen, &[Guard::BudgetSavedFirst, Guard::DrainsLimitedFirst]);
+    needs(|| frozen(example::replicated), &[Guard::BudgetSavedFirst, Guard::DrainsLimitedFirst]);
+    needs(|| frozen(without_rooks), &[Guard::DrainsLimitedFirst]);
 }
 
 #[test]

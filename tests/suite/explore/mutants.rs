@@ -192,7 +192,9 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::WeighedFirst => "in a directory",
         Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
         Guard::UpmapLossSavedFirst | Guard::UpmapsOfOthersStay => "upmaps, purges and the balancer",
-        Guard::BudgetSavedFirst | Guard::DrainsLimitedFirst | Guard::FenceHeard => "beside Rook",
+        Guard::BudgetSavedFirst | Guard::DrainsKeptOff | Guard::DrainsLimitedFirst | Guard::FenceHeard => {
+            "beside Rook"
+        }
         Guard::FenceStays => "beside Rook, both confirmed",
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",

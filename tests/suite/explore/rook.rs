@@ -98,7 +98,7 @@ fn beside_a_rook_that_would_migrate_too_a_fault_or_a_freeze() {
 #[test]
 fn beside_a_rook_that_runs_guards_are_needed() {
     let fenced = || beside("beside Rook", faults, (1, 0, 0));
-    needs(fenced, &[Guard::FenceHeard, Guard::FencedFirst, Guard::FenceSavedFirst]);
+    needs(fenced, &[Guard::DrainsKeptOff, Guard::FenceHeard, Guard::FencedFirst, Guard::FenceSavedFirst]);
     let both = || both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0));
     needs(both, &[Guard::FenceStays, Guard::FenceHeard]);
 }

@@ -211,6 +211,9 @@ impl State {
             budget.resource_version.clear();
             budget.generation = was.map_or(0, |was| (budget.generation - was).clamp(-1, 2));
         }
+        if let Some(uid) = &mut self.world.kube.own_budget {
+            uid.clear();
+        }
     }
 
     fn flatten_epochs(&mut self) {
@@ -257,9 +260,6 @@ fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
-    for was in [&mut ledger.run.budget, &mut ledger.run.last_budget].into_iter().flatten() {
-        was.saved_at = was.saved_at.map(|at| passed(now, at));
-    }
     for work in ledger.nodes.values_mut() {
         work.since = DateTime::UNIX_EPOCH;
     }

@@ -1,11 +1,9 @@
 //! No drain may take another OSD while one of ours is stopped (ADR 0021).
 
-use osd_migrate::domain::gate::{self, Gate};
 use osd_migrate::domain::ledger::FormerBudget;
 use osd_migrate::domain::observation::{Order, OrderKind, OsdBudget};
 
 use super::*;
-use crate::support::build::node_of;
 
 /// The OSDs' budget, and where its generation stands.
 fn budget(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
@@ -17,12 +15,7 @@ fn budget(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
 }
 
 fn was(max_unavailable: u32, generation: i64) -> Option<FormerBudget> {
-    Some(FormerBudget { max_unavailable, generation: Some(generation), saved_at: None })
-}
-
-/// The same, saved just now.
-fn was_at(world: &World, max_unavailable: u32, generation: i64) -> Option<FormerBudget> {
-    was(max_unavailable, generation).map(|was| FormerBudget { saved_at: Some(world.seen.at), ..was })
+    Some(FormerBudget { max_unavailable, generation: Some(generation) })
 }
 
 /// Limited by us, on generation 4.
@@ -39,6 +32,26 @@ fn is_stop(next: &Next) -> bool {
     matches!(next, Next::Do(Act::Stop { .. }))
 }
 
+fn is_own(next: &Next) -> bool {
+    matches!(next, Next::Do(Act::MakeBudget { osd: OSD, .. }))
+}
+
+fn none_of_rooks(w: &mut World) {
+    w.seen.kube.osd_budget = None;
+}
+
+fn own(w: &mut World) {
+    w.seen.kube.own_budget = Some("own".to_owned());
+}
+
+/// Rook's budget does not count an OSD.
+fn leaves_out(osd: OsdId) -> impl FnOnce(&mut World) {
+    move |w| {
+        budget(1, 4)(w);
+        w.seen.kube.osd_budget.as_mut().unwrap().left_out = [osd].into();
+    }
+}
+
 fn cancel(w: &mut World) {
     w.seen.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
 }
@@ -46,32 +59,51 @@ fn cancel(w: &mut World) {
 #[test]
 fn right_before_a_stop_what_it_was_is_saved_and_then_it_is_limited() {
     let saved = World::intended(OSD).with(budget(1, 4)).saved("budget");
-    assert_eq!(saved.ledger.run.budget, was_at(&saved, 1, 4));
+    assert_eq!(saved.ledger.run.budget, was(1, 4));
     assert!(is_write(&saved.plan(), 0, "v4"), "{:?}", saved.plan());
     assert!(is_stop(&saved.with(budget(0, 5)).plan()));
-    // Nothing is to be done where there is none, or where somebody else lets none be evicted.
-    assert!(is_stop(&World::intended(OSD).plan()));
+    // Nothing is to be done where somebody else lets none be evicted.
     assert!(is_stop(&World::intended(OSD).with(budget(0, 4)).plan()));
 }
 
 #[test]
-fn who_wrote_it_meanwhile_is_saved_anew_before_it_is_limited_again() {
+fn where_rook_has_none_or_leaves_an_osd_out_we_make_one_of_our_own() {
+    let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
+    assert!(is_own(&World::intended(OSD).with(none_of_rooks).plan()));
+    let left_out = World::intended(OSD).with(leaves_out(other));
+    assert!(is_own(&left_out.plan()));
+    assert!(is_stop(&left_out.clone().with(own).plan()));
+    // Itself, and one that is down, need not be counted.
+    assert!(!is_own(&World::intended(OSD).with(leaves_out(OSD)).plan()));
+    assert!(!is_own(&left_out.with(|w| w.slot(other).up = false).plan()));
+}
+
+#[test]
+fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_our_own() {
+    let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
+    let leaves_out = |w: &mut World| w.seen.kube.osd_budget.as_mut().unwrap().left_out = [other].into();
     for world in past_stop() {
-        let undisturbed = limited(world.clone()).plan();
-        let written = limited(world.clone()).with(budget(2, 6)).saved("budget");
-        assert_eq!(written.ledger.run.budget, was_at(&written, 2, 6));
-        // Who writes it again and again is not fought over: 5 s after the last time it is limited once more.
-        let again = written.with(budget(1, 8)).saved("budget");
-        assert_eq!(again.ledger.run.budget, was_at(&again, 1, 8));
-        for (seconds, limits) in [(0, false), (4, false), (5, true)] {
-            let later = again.clone().with(|w| w.seen.at += chrono::TimeDelta::seconds(seconds));
-            assert_eq!(is_write(&later.plan(), 0, "v8"), limits, "{seconds} s");
+        let limited = limited(world);
+        let undisturbed = limited.plan();
+        let cases: [&dyn Fn(&mut World); 3] = [&none_of_rooks, &|w| budget(1, 6)(w), &leaves_out];
+        for change in cases {
+            let changed = limited.clone().with(change);
+            assert!(is_own(&changed.plan()));
+            assert_eq!(changed.with(own).plan(), undisturbed);
         }
-        assert!(!matches!(again.with(budget(0, 9)).plan(), Next::Do(Act::LimitDrains { .. })));
-        // Deleted: Rook has made others in its place.
-        let gone = limited(world).with(|w| w.seen.kube.osd_budget = None);
-        assert_eq!(gone.plan(), undisturbed);
     }
+}
+
+#[test]
+fn our_own_goes_before_rooks_is_put_back_and_the_next_stop_begins() {
+    let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
+    let both = closing.clone().with(own);
+    assert_eq!(both.plan(), Next::Do(Act::DropBudget { uid: "own".to_owned() }));
+    assert!(is_write(&closing.plan(), 1, "v5"));
+    // Also one that came late, by a runner that was frozen.
+    let left = World::new().with(own).with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
+    check!(left.clone().plan(), Next::Do(Act::DropBudget { .. }));
+    check!(left.with(cancel).plan(), Next::Do(Act::DropBudget { .. }));
 }
 
 #[test]
@@ -85,7 +117,14 @@ fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
 
 #[test]
 fn it_comes_back_when_the_pod_of_the_finished_osd_is_ready_or_a_minute_later() {
-    let closing = limited(World::filled(OSD)).with(|w| {
+    let rooks: fn(&Next) -> bool = |next| is_write(next, 1, "v5");
+    is_waited_for(limited(World::filled(OSD)), rooks);
+    let ours: fn(&Next) -> bool = |next| matches!(next, Next::Do(Act::DropBudget { .. }));
+    is_waited_for(World::filled(OSD).with(none_of_rooks).with(own), ours);
+}
+
+fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
+    let closing = world.with(|w| {
         let at = w.seen.at;
         w.record(OSD).closing = true;
         w.record(OSD).milestones.push((Saving::Closing.word().to_owned(), at));
@@ -101,31 +140,8 @@ fn it_comes_back_when_the_pod_of_the_finished_osd_is_ready_or_a_minute_later() {
             next => panic!("{next:?}"),
         }
     }
-    assert!(is_write(&turns.clone().with(|w| w.daemon(OSD).rolled_out = true).plan(), 1, "v5"));
-    assert!(is_write(&turns.minutes_later(1).plan(), 1, "v5"));
-}
-
-#[test]
-fn a_stop_waits_until_rook_counts_every_other_osd_that_is_up() {
-    let leaves_out = |world: World, osd: OsdId| {
-        world.with(budget(1, 4)).with(|w| {
-            w.seen.kube.osd_budget.as_mut().unwrap().left_out = [osd].into();
-            let operator = w.seen.kube.operator.as_mut().unwrap();
-            (operator.replicas, operator.pods) = (1, 1);
-        })
-    };
-    let gate = |world: &World| gate::before_this_stop(OSD, &node_of(OSD), &world.seen);
-    let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
-    let left_out = leaves_out(World::intended(OSD), other);
-    assert_eq!(gate(&left_out), Gate::Unknown(Reason::NotCounted { osd: other }));
-    // Itself; one that is down; and where nobody would ever count it again.
-    assert_eq!(gate(&leaves_out(World::intended(OSD), OSD)), Gate::Open);
-    assert_eq!(gate(&left_out.clone().with(|w| w.slot(other).up = false)), Gate::Open);
-    let nobody = left_out.with(|w| {
-        let operator = w.seen.kube.operator.as_mut().unwrap();
-        (operator.replicas, operator.pods) = (0, 0);
-    });
-    assert_eq!(gate(&nobody), Gate::Open);
+    assert!(is_put_back(&turns.clone().with(|w| w.daemon(OSD).rolled_out = true).plan()));
+    assert!(is_put_back(&turns.minutes_later(1).plan()));
 }
 
 #[test]
@@ -182,7 +198,7 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
     }
     // From before it had a generation of its own.
     let older = left().with(|w| {
-        w.ledger.run.budget = Some(FormerBudget { max_unavailable: 1, generation: None, saved_at: None });
+        w.ledger.run.budget = Some(FormerBudget { max_unavailable: 1, generation: None });
     });
     assert!(is_write(&older.plan(), 1, "v5"));
 }

@@ -16,8 +16,8 @@ use osd_migrate::domain::inspection::{
 use osd_migrate::domain::ledger::{Ledger, Record};
 use osd_migrate::domain::next::{Next, Saving};
 use osd_migrate::domain::observation::{
-    Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator, Pg, Pod, Pool,
-    Releases, Slot, SlotState,
+    Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator, OsdBudget, Pg,
+    Pod, Pool, Releases, Slot, SlotState,
 };
 use osd_migrate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Kind, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId,
@@ -306,7 +306,14 @@ pub(crate) fn observation() -> Observation {
                 resource_version: "1".to_owned(),
                 honours_fence: false,
             }),
-            osd_budget: None,
+            // Somebody lets none be evicted: drains are a subject of `steps/drains.rs` alone.
+            osd_budget: Some(OsdBudget {
+                max_unavailable: 0,
+                left_out: BTreeSet::new(),
+                generation: 1,
+                resource_version: "v1".to_owned(),
+            }),
+            own_budget: None,
             skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),
             oddities: Vec::new(),

@@ -1,6 +1,7 @@
 //! The promises about drains: while an OSD is stopped by us no other may be evicted, and afterwards it is as it was.
 
 use osd_migrate::domain::next::Halt;
+use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::World;
 
 use super::super::state::State;
@@ -10,10 +11,16 @@ fn limit(world: &World) -> Option<u32> {
     world.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable)
 }
 
-/// P1: nothing lets another OSD be evicted at the moment of a stop. (A runner that slept right before it has seen to that earlier.)
-pub(super) fn limited(before: &State) -> Option<Broken> {
-    let allows = limit(&before.world).is_some_and(|limit| limit > 0) && !before.thaws;
-    allows.then(|| "P1: an OSD was stopped, and a drain may take another one meanwhile".to_owned())
+fn is_kept_off(world: &World) -> bool {
+    world.kube.own_budget.is_some() || limit(world) == Some(0)
+}
+
+/// P1: nothing lets another OSD be evicted at the moment of a stop, nor when the old OSD is given up and the new one deployed. (A
+/// runner that slept right before it has seen to that earlier.)
+pub(super) fn limited(before: &State, osd: OsdId) -> Option<Broken> {
+    let is_stopped = before.ledger.records.get(&osd).is_some_and(|record| record.stop_intended_at.is_some());
+    let allows = is_stopped && !is_kept_off(&before.world) && !before.thaws;
+    allows.then(|| format!("P1: {osd} is stopped, and a drain may take another one meanwhile"))
 }
 
 /// P9: it is known how it was before it is written. P6: nobody's but our own 0 is taken back.
@@ -31,8 +38,9 @@ pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
 /// P9: what is left behind.
 pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<Broken> {
     let (now, before) = (limit(&state.world), limit(begun));
-    if now == Some(0) || state.ledger.run.budget.is_some() {
-        return Some(format!("P9: drains stay limited: {now:?}, {:?}", state.ledger.run.budget));
+    if now == Some(0) || state.ledger.run.budget.is_some() || state.world.kube.own_budget.is_some() {
+        let (saved, own) = (&state.ledger.run.budget, &state.world.kube.own_budget);
+        return Some(format!("P9: drains stay limited: {now:?}, {saved:?}, our own {own:?}"));
     }
     (!faults && now != before).then(|| format!("P9: the budget is {now:?}, it was {before:?}"))
 }
@@ -41,7 +49,9 @@ pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<B
 pub(crate) fn at_a_halt(state: &State, halt: &Halt) -> Option<Broken> {
     let is_lost = matches!(halt, Halt::LedgerLost { .. });
     let mut open = state.ledger.in_flight();
-    let is_kept = open.any(|record| record.stop_intended_at.is_some()) && state.ledger.run.budget.is_some();
-    let is_left = limit(&state.world) == Some(0) || state.ledger.run.budget.is_some();
+    let own = state.world.kube.own_budget.is_some();
+    let is_ours = own || state.ledger.run.budget.is_some();
+    let is_kept = open.any(|record| record.stop_intended_at.is_some()) && is_ours;
+    let is_left = is_ours || limit(&state.world) == Some(0);
     (is_left && !is_lost && !is_kept).then(|| "P9: drains stay limited, and no OSD is stopped".to_owned())
 }

@@ -1,0 +1,150 @@
+//! PodDisruptionBudgets of the OSDs: Rook's, and one of our own for where Rook's is of no use.
+
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::PropagationPolicy;
+use kube::core::ApiResource;
+
+use crate::domain::observation::OsdBudget;
+use crate::domain::osd::OsdId;
+
+use super::names::{self, Part};
+use super::operator::tested;
+use super::{K8s, K8sError};
+
+/// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
+const BUDGET: &str = "rook-ceph-osd";
+
+/// Ours: while it is there, no OSD's pod may be evicted. Two over one pod allow no eviction either (`pods/eviction`, HTTP 500).
+const OWN: &str = "osd-migrate-drains";
+
+impl K8s {
+    /// The OSDs' budget, where it is there and says how many may be unavailable.
+    pub(super) async fn osd_budget(&self) -> Result<Option<OsdBudget>, K8sError> {
+        Ok(self.kind::<PodDisruptionBudget>().get_opt(BUDGET).await?.and_then(budget))
+    }
+
+    /// uid of our own budget, where it is there.
+    pub async fn own_budget(&self) -> Result<Option<String>, K8sError> {
+        Ok(self.kind::<PodDisruptionBudget>().get_opt(OWN).await?.and_then(|found| found.metadata.uid))
+    }
+
+    /// How many OSD pods may be evicted at a time, if the budget has that resourceVersion.
+    pub async fn limit_drains(&self, version: &str, max_unavailable: u32) -> Result<(), K8sError> {
+        let budgets = self.untyped(&ApiResource::erase::<PodDisruptionBudget>(&()));
+        budgets.json_patch(BUDGET, &tested(version, "/spec/maxUnavailable", max_unavailable)).await
+    }
+
+    /// Makes our own; one that is there already is success.
+    pub async fn make_budget(&self) -> Result<(), K8sError> {
+        match self.kind::<PodDisruptionBudget>().create(OWN, &own()).await {
+            Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes our own, if it has this uid; gone already is success.
+    pub async fn drop_budget(&self, uid: &str) -> Result<(), K8sError> {
+        self.kind::<PodDisruptionBudget>().delete(OWN, uid, PropagationPolicy::Background).await
+    }
+}
+
+/// Over the pods that Rook's is over, and that we take for OSDs.
+fn own() -> PodDisruptionBudget {
+    let osds = [("app".to_owned(), "rook-ceph-osd".to_owned())].into();
+    let spec = PodDisruptionBudgetSpec {
+        max_unavailable: Some(IntOrString::Int(0)),
+        selector: Some(LabelSelector { match_labels: Some(osds), match_expressions: None }),
+        ..PodDisruptionBudgetSpec::default()
+    };
+    let metadata = ObjectMeta {
+        name: Some(OWN.to_owned()),
+        labels: Some(names::labels(Part::Drains)),
+        ..ObjectMeta::default()
+    };
+    PodDisruptionBudget { metadata, spec: Some(spec), status: None }
+}
+
+fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
+    let spec = found.spec?;
+    let IntOrString::Int(max_unavailable) = spec.max_unavailable? else { return None };
+    let (generation, resource_version) = (found.metadata.generation?, found.metadata.resource_version?);
+    let but = |rule: &LabelSelectorRequirement| rule.key == "osd" && rule.operator == "NotIn";
+    let rules = spec.selector.and_then(|selector| selector.match_expressions).unwrap_or_default();
+    let left_out = rules.into_iter().filter(but).flat_map(|rule| rule.values.unwrap_or_default());
+    Some(OsdBudget {
+        max_unavailable: u32::try_from(max_unavailable).ok()?,
+        left_out: left_out.filter_map(|id| id.parse().ok().map(OsdId)).collect(),
+        generation,
+        resource_version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::k8s::wire_tests::{on, play, refusal};
+
+    #[tokio::test]
+    async fn the_budget_is_read_and_limited_on_the_very_version_that_was_looked_at() {
+        let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
+        let found = |limit: Value| json!({"metadata": {"generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
+        let but = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]},
+            {"key": "osd", "operator": "NotIn", "values": ["0", "7"]}]});
+        let mut leaves_out = found(json!(1));
+        leaves_out["spec"]["selector"] = but;
+        let script = vec![on(&format!("GET {path}"), 200, leaves_out)];
+        let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();
+        assert_eq!(budget.map(|budget| budget.left_out), Some([OsdId(0), OsdId(7)].into()));
+        for (limit, expected) in [(json!(1), Some((1, 3))), (json!("10%"), None), (Value::Null, None)] {
+            let script = vec![on(&format!("GET {path}"), 200, found(limit))];
+            let budget = play(script, async |k8s| k8s.osd_budget().await).await.unwrap();
+            assert_eq!(budget.map(|budget| (budget.max_unavailable, budget.generation)), expected);
+        }
+        let check = |body: Value| {
+            assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
+            assert_eq!(body[1], json!({"op": "replace", "path": "/spec/maxUnavailable", "value": 0}));
+        };
+        let script = vec![
+            on(
+                &format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json"),
+                200,
+                json!({}),
+            )
+            .with(check),
+        ];
+        play(script, async |k8s| k8s.limit_drains("7", 0).await).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn our_own_is_made_once_and_deleted_by_its_uid() {
+        let all = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets";
+        let check = |body: Value| {
+            assert_eq!(body["metadata"]["name"], OWN);
+            assert_eq!(body["metadata"]["labels"]["app.kubernetes.io/name"], "osd-migrate");
+            let spec = json!({"maxUnavailable": 0, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}});
+            assert_eq!(body["spec"], spec);
+        };
+        for (status, answer) in [(201, json!({})), (409, refusal(409, "AlreadyExists"))] {
+            let script =
+                vec![on(&format!("POST {all}?&fieldManager=osd-migrate"), status, answer).with(check)];
+            play(script, async |k8s| k8s.make_budget().await).await.unwrap();
+        }
+        let found = json!({"metadata": {"name": OWN, "uid": "u1"}});
+        let script = vec![on(&format!("GET {all}/{OWN}"), 200, found)];
+        assert_eq!(play(script, async |k8s| k8s.own_budget().await).await.unwrap().as_deref(), Some("u1"));
+        let check = |body: Value| assert_eq!(body["preconditions"], json!({"uid": "u1"}));
+        for (status, answer, is_done) in [
+            (200, json!({}), true),
+            (404, refusal(404, "NotFound"), true),
+            (409, refusal(409, "Conflict"), false),
+        ] {
+            let script = vec![on(&format!("DELETE {all}/{OWN}?"), status, answer).with(check)];
+            let done = play(script, async |k8s| k8s.drop_budget("u1").await).await;
+            assert_eq!(done.is_ok(), is_done, "{done:?}");
+        }
+    }
+}
