@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::ledger::Ledger;
+use super::ledger::{FENCE, Ledger};
 use super::observation::{Observation, SlotState};
-use super::osd::{OsdFsid, OsdId};
+use super::osd::{OsdFsid, OsdId, Weight};
 
 /// Whose keys Ceph keeps: names, never the keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,6 +49,13 @@ pub enum Finding {
         osd: OsdId,
         /// `noout`, `noin`
         flags: Vec<&'static str>,
+        /// Its reweight, where it is marked `new` still: without `noin` its next boot would reset that, unless it is set anew.
+        reweight: Option<Weight>,
+    },
+    /// The CephCluster carries a fence of ours that the ledger does not know: of a run whose ledger is lost.
+    FenceWithoutRecord {
+        /// value of the label
+        value: String,
     },
     /// Ceph has a key of an OSD that it does not have.
     KeyWithoutOsd {
@@ -71,6 +78,7 @@ impl Finding {
             Self::OsdWithoutDeployment { .. } => "osd-without-deployment",
             Self::DeploymentWithoutOsd { .. } => "deployment-without-osd",
             Self::FlagsWithoutRecord { .. } => "flags-without-record",
+            Self::FenceWithoutRecord { .. } => "fence-without-record",
             Self::KeyWithoutOsd { .. } => "key-without-osd",
             Self::DmcryptKeyWithoutOsd { .. } => "dmcrypt-key-without-osd",
         }
@@ -101,10 +109,19 @@ impl fmt::Display for Finding {
                 f,
                 "Deployment {name} is there, and no {osd} in Ceph: if it is not to come back: kubectl delete deployment {name}"
             ),
-            Self::FlagsWithoutRecord { osd, flags } => {
+            Self::FlagsWithoutRecord { osd, flags, reweight } => {
                 let flags = flags.join(",");
-                write!(f, "{flags} on {osd}, and no record is open: ceph osd unset-group {flags} {osd}")
+                write!(f, "{flags} on {osd}, and no record is open: ")?;
+                if let Some(reweight) = reweight {
+                    write!(f, "ceph osd reweight {} {reweight}; ", osd.0)?;
+                }
+                write!(f, "ceph osd unset-group {flags} {osd}")
             }
+            Self::FenceWithoutRecord { value } => write!(
+                f,
+                "the CephCluster carries ceph.rook.io/do-not-reconcile={value}, the fence of a run that the ledger does not know: \
+                 when nobody works on its OSDs: kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-"
+            ),
             Self::KeyWithoutOsd { osd } => {
                 write!(
                     f,
@@ -144,12 +161,18 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
             .map(|(_, flag)| flag)
             .collect();
         if !flags.is_empty() {
-            found.insert(Finding::FlagsWithoutRecord { osd: *osd, flags });
+            let reweight = (slot.state == SlotState::New && slot.noin).then_some(slot.reweight);
+            found.insert(Finding::FlagsWithoutRecord { osd: *osd, flags, reweight });
         }
     }
     for (osd, daemon) in daemons.iter().filter(|(osd, _)| closed(osd) && !slots.contains_key(osd)) {
         found.insert(Finding::DeploymentWithoutOsd { name: daemon.name.clone(), osd: *osd });
     }
+    // What was taken down last comes back where a runner slept: the next run sees to it.
+    let is_known =
+        |value: &String| [&ledger.run.fence, &ledger.run.last_fence].contains(&&Some(value.clone()));
+    let ours = seen.kube.fence.clone().filter(|value| value.starts_with(FENCE) && !is_known(value));
+    found.extend(ours.map(|value| Finding::FenceWithoutRecord { value }));
     // A record's claims: OSDs that are being made, and those that were.
     let ours: BTreeSet<OsdFsid> = ledger
         .records

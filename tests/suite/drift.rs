@@ -1,6 +1,7 @@
 //! What does not fit together is found, each in a small world with one thing changed; what a record is open for is not told.
 
 use osd_migrate::domain::drift::{Finding, Keys, find};
+use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::show;
@@ -50,12 +51,34 @@ fn slots_osds_and_deployments_that_lack_each_other_are_told() {
 #[test]
 fn flags_that_no_record_speaks_of_are_told_with_the_command_that_lifts_them() {
     let told = found(|w| (w.slot(RAW).noout, w.slot(RAW).noin) = (true, true));
-    assert_eq!(told, [Finding::FlagsWithoutRecord { osd: RAW, flags: vec!["noout", "noin"] }]);
+    let flags = vec!["noout", "noin"];
+    assert_eq!(told, [Finding::FlagsWithoutRecord { osd: RAW, flags, reweight: None }]);
     let text = show::drift_text(&told).unwrap();
     assert!(text.ends_with("ceph osd unset-group noout,noin osd.5"), "{text}");
+    let new = found(|w| (w.slot(RAW).state, w.slot(RAW).noin) = (SlotState::New, true));
+    let text = show::drift_text(&new).unwrap();
+    assert!(text.ends_with("ceph osd reweight 5 0.89999; ceph osd unset-group noin osd.5"), "{text}");
     let hushed = World::stopped(BY_HAND);
     assert!(hushed.seen.ceph.slots[&BY_HAND].noout);
     assert_eq!(find(&hushed.ledger, &hushed.seen, &keys()), []);
+}
+
+#[test]
+fn a_fence_of_ours_is_told_where_no_ledger_knows_it_and_nobody_elses() {
+    let fenced = |value: &str| World::new().with(|w| w.seen.kube.fence = Some(value.to_owned()));
+    let told = |world: &World| find(&world.ledger, &world.seen, &keys());
+    let lost = fenced("osd-migrate-3-a7");
+    assert_eq!(told(&lost), [Finding::FenceWithoutRecord { value: "osd-migrate-3-a7".to_owned() }]);
+    assert_eq!(told(&fenced("true")), []);
+    for (value, says) in
+        [("osd-migrate-3-a7", "of a run that the ledger does not know"), ("true", "which is not ours")]
+    {
+        let why = Reason::FencedByOthers { value: value.to_owned() }.to_string();
+        assert!(why.contains(says) && why.contains("kubectl label cephcluster"), "{why}");
+    }
+    let value = lost.seen.kube.fence.clone();
+    assert_eq!(told(&lost.clone().with(|w| w.ledger.run.fence.clone_from(&value))), []);
+    assert_eq!(told(&lost.with(|w| w.ledger.run.last_fence = value)), []);
 }
 
 #[test]

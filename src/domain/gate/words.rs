@@ -5,6 +5,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use super::Reason;
+use crate::domain::ledger::FENCE;
 
 /// What to type to confirm.
 pub const HOW_TO_CONFIRM: &str = "kubectl patch cephcluster NAME --type merge -p \
@@ -117,11 +118,18 @@ impl fmt::Display for Reason {
                  ReconcileSkipped); it says so when it is done with what it does now. Where it never does: {}",
                 scale_down(name)
             ),
-            Self::FencedByOthers { value } => write!(
-                f,
-                "the CephCluster carries ceph.rook.io/do-not-reconcile={value}, which is not ours: \
-                 kubectl label cephcluster --all ceph.rook.io/do-not-reconcile- when its owner is done"
-            ),
+            Self::FencedByOthers { value } => {
+                let (whose, when) = if value.starts_with(FENCE) {
+                    ("of a run that the ledger does not know", "when nobody works on its OSDs")
+                } else {
+                    ("which is not ours", "when its owner is done")
+                };
+                write!(
+                    f,
+                    "the CephCluster carries ceph.rook.io/do-not-reconcile={value}, {whose}: \
+                     kubectl label cephcluster --all ceph.rook.io/do-not-reconcile- {when}"
+                )
+            }
             Self::Draining { domain } => write!(f, "{domain} is being drained, says Rook"),
             Self::Odd { what } => {
                 write!(f, "{what}; see `kubectl get deployments,pods -l app=rook-ceph-osd`")

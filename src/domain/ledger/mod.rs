@@ -25,6 +25,9 @@ pub const FORMAT: u32 = 4;
 /// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
 pub const MAX_OPEN: usize = 64;
 
+/// What the value of our fence begins with; the record that it was put up for follows.
+pub const FENCE: &str = "osd-migrate-";
+
 /// The whole ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Ledger {

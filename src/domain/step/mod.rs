@@ -23,7 +23,7 @@ use super::act::Act;
 use super::gate;
 use super::guard::{Guard, holds, is_out};
 use super::inspection::NodeTask;
-use super::ledger::{Ledger, Quarantine, Record};
+use super::ledger::{FENCE, Ledger, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
 use super::observation::{Daemon, Observation, SlotState};
 use super::osd::OsdFsid;
@@ -154,7 +154,7 @@ impl<'a> Step<'a> {
         if self.facts.new || is_out(Guard::FencedFirst) {
             return None;
         }
-        let ours = format!("osd-migrate-{}", self.record.id);
+        let ours = format!("{FENCE}{}", self.record.id);
         let value = self.our_fence().unwrap_or(&ours);
         let version = self.seen.kube.cluster_revision();
         match self.seen.kube.fence.as_deref() {
