@@ -202,6 +202,10 @@ guards! {
     DrainsKeptOff,
     /// How many it might take is in the ledger before it is limited.
     BudgetSavedFirst,
+    /// That client.bootstrap-osd was missing is in the ledger before it is made.
+    BootstrapSavedFirst,
+    /// It is removed only where we made it.
+    BootstrapOurs,
     /// An attempt is saved before its Job is made.
     AttemptSavedFirst,
     /// That upmaps were lost is saved before the place is put back.

@@ -84,8 +84,10 @@ impl Search {
                     if let Some(broken) = stays.filter(|_| !self.stays_shut) {
                         return Err(format!("at the end, {broken}"));
                     }
-                    let drains = promises::drains_at_the_end(&now, &(self.world)(), faults);
-                    if let Some(broken) = drains.or_else(|| promises::at_the_end(&now, faults)) {
+                    let begun = (self.world)();
+                    let left = promises::drains_at_the_end(&now, &begun, faults)
+                        .or_else(|| promises::bootstrap_at_the_end(&now, &begun));
+                    if let Some(broken) = left.or_else(|| promises::at_the_end(&now, faults)) {
                         return Err(format!("at the end, {broken}"));
                     }
                     settled.extend(passed);

@@ -30,6 +30,16 @@ fn nothing(_: &World) -> Vec<Happening> {
     Vec::new()
 }
 
+/// client.bootstrap-osd is not there: Rook from 1.19 on deletes it.
+fn keyless(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    let world = || {
+        let mut world = example::replicated();
+        world.ceph.bootstrap = Some(false);
+        world
+    };
+    Search::new(name, world, menu, left)
+}
+
 /// Everything that is modelled, of one OSD and one partner (the others are like it).
 fn everything(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
@@ -201,6 +211,12 @@ fn replicated_something_around_it_changes() {
 #[test]
 fn two_on_a_host_a_freeze() {
     explore("two on a host", example::two_on_a_host, nothing, (0, 1, 0));
+}
+
+#[test]
+fn without_a_bootstrap_key_a_fault_or_a_freeze() {
+    explored(&keyless("no bootstrap key, a fault", agents, (1, 0, 0)));
+    explored(&keyless("no bootstrap key, a freeze", nothing, (0, 1, 0)));
 }
 
 /// Somebody takes the fence off, and a runner that is to put it up again sleeps right before it writes.

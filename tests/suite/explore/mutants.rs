@@ -8,7 +8,7 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, databases, directories, everything, new_osds, nothing, operator, rook, upmaps};
+use super::{around, databases, directories, everything, keyless, new_osds, nothing, operator, rook, upmaps};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -113,6 +113,7 @@ fn searches() -> Vec<Search> {
     ];
     searches.push(upmaps::searched());
     searches.push(databases::searched());
+    searches.push(keyless("no bootstrap key", nothing, (0, 0, 0)));
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
@@ -196,6 +197,7 @@ fn first_for(guard: Guard) -> &'static str {
             "beside Rook"
         }
         Guard::FenceStays => "beside Rook, both confirmed",
+        Guard::BootstrapSavedFirst => "no bootstrap key",
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         Guard::DatabaseFits => databases::SEARCHED,

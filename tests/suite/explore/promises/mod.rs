@@ -36,6 +36,9 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     {
         return Some(format!("P6: {osd} was destroyed with {fsid} in its slot, {meant} was meant"));
     }
+    if let Some(broken) = bootstrap_known(before, after) {
+        return Some(broken);
+    }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
     let by_save = next.filter(|_| done.saved).and_then(|_| record_kept(before, after));
     let by_agent = next.and_then(|next| in_place::agent_allowed(before, next, done));
@@ -142,6 +145,22 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
         Effect::AgentMade(_) | Effect::Small(_) => None,
     }
+}
+
+/// P6, P9: client.bootstrap-osd is made and removed only by who knows that it was not there. (A runner that slept on its way may make
+/// it when that is forgotten.)
+fn bootstrap_known(before: &State, after: &State) -> Option<Broken> {
+    let is_changed = before.world.ceph.bootstrap != after.world.ceph.bootstrap;
+    let is_known = before.ledger.run.bootstrap || before.thaws && before.freezes_late;
+    (is_changed && !is_known)
+        .then(|| "P9: client.bootstrap-osd was made or removed, and the ledger does not know it".to_owned())
+}
+
+/// P9: it is as it was, and forgotten.
+pub(super) fn bootstrap_at_the_end(state: &State, begun: &World) -> Option<Broken> {
+    let (now, before) = (state.world.ceph.bootstrap, begun.ceph.bootstrap);
+    let is_left = now != before || state.ledger.run.bootstrap;
+    is_left.then(|| format!("P9: client.bootstrap-osd: {now:?}, it was {before:?}"))
 }
 
 fn replicas_of(state: &State) -> Option<u32> {
