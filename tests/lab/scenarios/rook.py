@@ -19,6 +19,7 @@ DELAY = 4  # seconds between what a reconcile has read and what it does: a real 
 PREPARES = 3  # seconds that a Job of it looks at the disks of a node
 PUT_BY_US = "banzaicloud.com/last-applied"
 HOST = "topology-location-host"
+BUDGET = "rook-ceph-osd"
 CAPS = ["mon", "allow profile osd", "mgr", "allow profile osd", "osd", "allow *"]
 
 
@@ -35,7 +36,8 @@ class Rook:
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
         self.hydrated = []
-        self.draining, self.drained, self.fences = None, [], set()
+        self.draining, self.drained, self.fences = "", [], set()
+        self.looked, self.look_again = None, 0
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
 
@@ -135,21 +137,50 @@ class Rook:
 
     def look_for_drains(self):
         """Its other controller, which knows no fence: an OSD that is down while PGs are not clean counts as a domain that is
-        drained. One Deployment without the label, and it does nothing. What it makes of its budgets then is left out."""
+        drained. One Deployment without the label, and it gives up. It looks when OSDs or PGs change, and again after a while
+        where its budget is not there, lets none be evicted or leaves some out (1.20.6, `reconcilePDBsForOSDs`)."""
         osds = self.world.get("deployments", "-l", "app=rook-ceph-osd")["items"]
         found = [(one["metadata"]["labels"], one["status"]) for one in osds]
         if any(HOST not in labels for labels, _ in found):
             return
-        down = sorted(labels[HOST] for labels, status in found if not status.get("readyReplicas"))
+        down = {labels["ceph-osd-id"]: labels[HOST] for labels, status in found if not status.get("readyReplicas")}
         clean = all(pgs["state_name"].startswith("active+clean") for pgs in self.world.ceph("status")["pgmap"]["pgs_by_state"])
-        domain = "" if clean else down[0] if down else self.draining
+        if (down, clean) == self.looked and time.monotonic() < self.look_again:
+            return
+        self.looked = down, clean
+        domain = "" if clean else self.draining if self.draining in down.values() else min(down.values(), default=self.draining)
         if domain != self.draining:
             self.draining = domain
             self.drained += [domain] if domain else []
             meta = {"name": "rook-ceph-pdbstatemap", "namespace": NAMESPACE}
             data = {"draining-failure-domain": domain, "set-no-out": ""}  # true where a node is drained
-            state = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
-            self.world.kubectl("apply", "-f", "-", stdin=json.dumps(state))
+            self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+        self.budgets({labels[HOST] for labels, _ in found}, sorted(down) if clean else [])
+
+    def budgets(self, hosts, but):
+        """One over all OSDs, some left out; or, where a domain is drained, one for each of the others that lets none go."""
+        blocking = hosts - {self.draining} if self.draining else set()
+        for host in blocking:
+            self.budget(f"{BUDGET}-host-{host}", 0, {"matchLabels": {HOST: host}})
+        for host in hosts - blocking:
+            self.world.kubectl("delete", "pdb", f"{BUDGET}-host-{host}", "--ignore-not-found")
+        if self.draining:
+            self.world.kubectl("delete", "pdb", BUDGET, "--ignore-not-found")
+            self.look_again = time.monotonic() + 15
+            return
+        rules = [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]}]
+        rules += [{"key": "osd", "operator": "NotIn", "values": but}] if but else []
+        self.budget(BUDGET, 1, {"matchExpressions": rules})
+        allowed = self.world.get("pdb", BUDGET).get("status", {}).get("disruptionsAllowed", 0)
+        self.look_again = time.monotonic() + (30 if but or not allowed else 3600)
+
+    def budget(self, name, limit, selector):
+        spec = {"maxUnavailable": limit, "selector": selector}
+        meta = {"name": name, "namespace": NAMESPACE}
+        self.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec})
+
+    def apply(self, whole):
+        self.world.kubectl("apply", "--server-side", "--force-conflicts", "--field-manager=rook", "-f", "-", stdin=json.dumps(whole))
 
     def pause(self, seconds):
         if self.ends.wait(seconds) or not self.runs():
