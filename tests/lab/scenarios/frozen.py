@@ -19,7 +19,6 @@ import uuid
 
 from .world import LAB
 
-LEGACY = [0, 1, 5]
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
 # What a runner does for one OSD, in this order, and is stopped before.
 WAY = [
@@ -27,22 +26,34 @@ WAY = [
     "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "unhush", "unfence", "save-unfenced", "save-closing",
     "limit-drains", "save-budget-back", "unhush", "sweep", "save-closed",
 ]  # fmt: skip
+# The same where Rook has made no budget for drains.
+WAY_OF_OWN_BUDGET = [
+    {"limit-drains": "make-budget", "save-budget-back": "drop-budget"}.get(step, step)
+    for at, step in enumerate(WAY)
+    if step != "save-budget" and (step != "limit-drains" or at < WAY.index("stop"))
+]
 # Written by every runner as it goes along; nothing is decided by it.
 TOLD = {("leases", "osd-migrate"), ("configmaps", "osd-migrate-status")}
 AGENTS = "/var/lib/rook/osd-migrate"  # the agents' folder on each host
 
 
 def run(world):
-    world.up()
+    # One more to do where there is time.
+    world.up(layout="0=bluestore-dev,1=filestore-part,3=bluestore-dev,5=bluestore-dev" if world.full else None)
     world.lab("write", "200")
     before, fsids = world.shape(), world.fsids()
-    relay(world, 0, "", busy_agent)
+    relay(world, 0, "", WAY, busy_agent)
     migrated = [0]
     if world.full:
         # Past the look at the ledger with which each act begins: there each act has only its own conditions left.
-        relay(world, 1, "late-", thawed_agent)
+        relay(world, 1, "late-", WAY, thawed_agent)
         frozen_pod(world, 5)
-        migrated = LEGACY
+        rooks = world.get("pdb", "rook-ceph-osd")
+        world.kubectl("delete", "pdb", "rook-ceph-osd")
+        relay(world, 3, "late-", WAY_OF_OWN_BUDGET, thawed_agent)
+        made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}, "spec": rooks["spec"]}
+        world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+        migrated = [0, 1, 3, 5]
     left_alone = {} if 1 in migrated else {1: "filestore"}
     world.expect_migrated(before, fsids, migrated, left_alone)
 
@@ -197,10 +208,10 @@ class Sleeper:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def relay(world, osd, prefix, while_agent_is_held):
+def relay(world, osd, prefix, way, while_agent_is_held):
     sleepers = []
     try:
-        for step in WAY:
+        for step in way:
             place = step if step.startswith("save-") else prefix + step
             if step == "save-closing":
                 # Then the drains are first in what closes a record; while its pod is not ready, the flag would be.
@@ -252,11 +263,11 @@ def wake_up(world, osd, sleepers):
 def versions(world):
     """The resourceVersions of all that a runner may write."""
     found = {}
-    for item in world.get("cephclusters,configmaps,secrets,jobs,deployments")["items"]:
+    for item in world.get("cephclusters,configmaps,secrets,jobs,deployments,poddisruptionbudgets")["items"]:
         name = (item["kind"].lower() + "s", item["metadata"]["name"])
         if name not in TOLD and "rook-ceph-osd" not in name[1]:
             found[name] = item["metadata"]["resourceVersion"]
-        if item["kind"] == "Deployment":  # their status moves by itself
+        if item["kind"] in ("Deployment", "PodDisruptionBudget"):  # their status moves by itself
             found[name] = (item["metadata"]["uid"], item["metadata"]["generation"])
     return found
 
