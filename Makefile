@@ -22,7 +22,7 @@ check:
 	@build/stages fmt clippy quick
 
 build:
-	@build/stages binary glibc
+	@build/stages released glibc-released
 
 lab-up:
 	@tests/lab/lab up
@@ -31,4 +31,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full binary image demo lab-full
+	@build/stages explore-full binary released glibc-released image demo lab-full

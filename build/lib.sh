@@ -20,6 +20,7 @@ ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
 HELM_ROOT=$TOOLS/helm-$HELM
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
-BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate
+BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the tests' drills
+RELEASED=$TARGET/x86_64-unknown-linux-gnu/release/osd-migrate
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }

@@ -29,6 +29,17 @@ fn without_the_feature_there_is_no_drill() {
 }
 
 #[test]
+fn what_goes_into_images_is_the_released_binary() {
+    let read = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let copied = "target/x86_64-unknown-linux-gnu/release/osd-migrate";
+    assert!(read("image/Dockerfile").contains(&format!("COPY --chmod=0755 {copied} ")));
+    assert!(read(".dockerignore").ends_with(&format!("*\n!{copied}\n")));
+    let with_drills: Vec<_> =
+        read("build/binary").lines().filter(|line| line.contains("--features")).map(str::to_owned).collect();
+    assert_eq!(with_drills, ["  of_profile --profile lab --features drill"]);
+}
+
+#[test]
 fn nothing_turns_the_feature_on_by_itself() {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
     let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
