@@ -78,6 +78,7 @@ fn reasons() -> Vec<Reason> {
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FenceNotHeard { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FencedByOthers { value: text("true") },
+        Reason::NotCounted { osd: OsdId(3) },
         Reason::Draining { domain: text("h1") },
         Reason::Odd { what: text("osd.5 has two Deployments: a and b") },
         Reason::NodeNotReady { node: node.clone() },

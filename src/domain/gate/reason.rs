@@ -110,6 +110,11 @@ pub enum Reason {
         /// its name
         domain: String,
     },
+    /// Rook's PodDisruptionBudget leaves an OSD out that is up.
+    NotCounted {
+        /// which
+        osd: OsdId,
+    },
     /// Deployments or pods of OSDs can't be told apart.
     Odd {
         /// the sentence
@@ -229,6 +234,7 @@ impl Reason {
             | Self::FenceNotHeard { .. }
             | Self::FencedByOthers { .. }
             | Self::Draining { .. }
+            | Self::NotCounted { .. }
             | Self::Odd { .. }
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
@@ -293,6 +299,7 @@ impl Reason {
             Self::OutsideWindow { .. } => Guard::InWindow,
             Self::FailureBudget { .. } => Guard::WithinBudget,
             Self::NotAsked
+            | Self::NotCounted { .. }
             | Self::After { .. }
             | Self::NeedsDevice { .. }
             | Self::NotLookedAt { .. }

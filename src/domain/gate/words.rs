@@ -37,6 +37,7 @@ impl Reason {
             Self::Odd { .. } => "odd",
             Self::NodeNotReady { .. } => "node-not-ready",
             Self::NodeCordoned { .. } => "node-cordoned",
+            Self::NotCounted { .. } => "not-counted",
             Self::StartedByOthers => "started-by-others",
             Self::Rolling { .. } => "rolling",
             Self::MonDown => "mon-down",
@@ -140,6 +141,10 @@ impl fmt::Display for Reason {
                 "node {node} is cordoned, an OSD stopped there could not start again: kubectl uncordon {node} when its owner is done"
             ),
             Self::Rolling { osd } => write!(f, "the Deployment of {osd} has not come to rest; see `kubectl get deployment rook-ceph-osd-{}`", osd.0),
+            Self::NotCounted { osd } => write!(
+                f,
+                "Rook leaves {osd}, whose pod was not ready, out of its PodDisruptionBudget rook-ceph-osd, and looks again within 30 s"
+            ),
             Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
             Self::MonDown => f.write_str(
                 "not all mons are in quorum, one more that fails may stop the whole cluster; see `ceph quorum_status`",

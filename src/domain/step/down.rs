@@ -97,6 +97,7 @@ impl Step<'_> {
             Gate::Open => gate::enough_room(self.record, self.seen),
             gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
         };
+        let gate = if gate == Gate::Open { drains::counted(self.record, self.seen) } else { gate };
         match gate {
             Gate::Open => self.stop_now(),
             Gate::Shut(reason) | Gate::Unknown(reason) => {

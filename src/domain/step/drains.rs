@@ -3,6 +3,7 @@
 
 use super::INTENT_MINUTES;
 use crate::domain::act::Act;
+use crate::domain::gate::{Gate, Reason};
 use crate::domain::guard::{Guard, holds};
 use crate::domain::ledger::{FormerBudget, Ledger, Record};
 use crate::domain::next::{Next, Saving};
@@ -12,6 +13,9 @@ use crate::domain::phase;
 
 /// Minutes that the pod of a finished OSD has to be ready: probes ask each 10 s. One that never is does not keep drains off for good.
 const READY_MINUTES: i64 = 1;
+
+/// Minutes that a stop waits for Rook to count every OSD: it looks each 30 s where it leaves one out (1.20.6).
+const COUNTED_MINUTES: i64 = 1;
 
 /// What is next about drains, whatever phase an OSD is in: kept off while one is past its stop; free as they were once none is, nor
 /// is about to be stopped.
@@ -25,6 +29,19 @@ pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     }
     let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, seen));
     if is_about_to_stop { None } else { put_back(ledger, seen) }
+}
+
+/// Open once Rook's budget counts every other OSD that is up; in any case where nobody looks, or a minute after the device was proven.
+///
+/// At Rook's own budget of 0 drains wait; beside one of ours they end. And a Rook that finds nothing to count any more sleeps: else it
+/// looks while ours is stopped, and makes budgets of hosts.
+pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
+    let looks = seen.kube.running_operator().is_some();
+    let is_recent = is_within(COUNTED_MINUTES, &Saving::Proof, record, seen);
+    let left_out = seen.kube.osd_budget.as_ref().and_then(|budget| left_out(budget, record.osd, seen));
+    left_out
+        .filter(|_| looks && is_recent)
+        .map_or(Gate::Open, |osd| Gate::Unknown(Reason::NotCounted { osd }))
 }
 
 /// What is next until no OSD but this one, which is about to be stopped, may be evicted.
@@ -73,11 +90,15 @@ pub(super) fn is_waited_for(record: &Record, ledger: &Ledger, seen: &Observation
 }
 
 fn is_getting_ready(record: &Record, seen: &Observation) -> bool {
-    let closing = Saving::Closing.word();
-    let since = record.milestones.iter().rev().find(|(what, _)| what == closing).map(|(_, at)| *at);
-    let is_recent = since.is_some_and(|at| (seen.at - at).num_minutes() < READY_MINUTES);
+    let is_recent = is_within(READY_MINUTES, &Saving::Closing, record, seen);
     let daemon = seen.kube.daemons.get(&record.osd);
     record.closing && is_recent && daemon.is_some_and(|daemon| daemon.replicas > 0 && !daemon.rolled_out)
+}
+
+/// Less than so many minutes ago that was saved.
+fn is_within(minutes: i64, saved: &Saving, record: &Record, seen: &Observation) -> bool {
+    let last = record.milestones.iter().rev().find(|(what, _)| what == saved.word());
+    last.is_some_and(|(_, at)| (seen.at - *at).num_minutes() < minutes)
 }
 
 /// No OSD but this one may be evicted: by a budget of our own, or by Rook's, whoever wrote it.
@@ -87,9 +108,13 @@ fn is_kept_off(osd: OsdId, seen: &Observation) -> bool {
 
 /// Rook's budget, where it is there and counts every other OSD that is up. One that it leaves out could be evicted whatever it says.
 fn rooks(osd: OsdId, seen: &Observation) -> Option<&OsdBudget> {
+    seen.kube.osd_budget.as_ref().filter(|budget| left_out(budget, osd, seen).is_none())
+}
+
+/// An OSD that is up, which the budget does not count; not this one.
+fn left_out(budget: &OsdBudget, osd: OsdId, seen: &Observation) -> Option<OsdId> {
     let is_up = |other: &OsdId| seen.ceph.slots.get(other).is_some_and(|slot| slot.up);
-    let counts_all = |budget: &&OsdBudget| !budget.left_out.iter().any(|other| *other != osd && is_up(other));
-    seen.kube.osd_budget.as_ref().filter(counts_all)
+    budget.left_out.iter().copied().find(|other| *other != osd && is_up(other))
 }
 
 /// Nobody has written it since it was saved, we neither.

@@ -79,6 +79,32 @@ fn where_rook_has_none_or_leaves_an_osd_out_we_make_one_of_our_own() {
 }
 
 #[test]
+fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
+    let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
+    let looked_at = |replicas: u32| {
+        move |w: &mut World| {
+            let at = w.seen.at;
+            w.record(OSD).milestones.push((Saving::Proof.word().to_owned(), at));
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            (operator.replicas, operator.pods, operator.honours_fence) = (replicas, replicas, true);
+            w.seen.kube.declaration.confirmed = false;
+            w.policy.confirmed = true;
+        }
+    };
+    let left_out = World::proven(OSD).with(leaves_out(other)).with(looked_at(1));
+    check!(
+        left_out.plan(),
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::NotCounted { osd } }) if *osd == other
+    );
+    // Longer than that it is not waited for; nor for this one, for one that is down, or where nobody looks.
+    let goes_on = |world: World| !matches!(world.plan(), Next::Wait(_));
+    assert!(goes_on(left_out.clone().minutes_later(1)));
+    assert!(goes_on(left_out.clone().with(leaves_out(OSD))));
+    assert!(goes_on(left_out.with(|w| w.slot(other).up = false)));
+    assert!(goes_on(World::proven(OSD).with(leaves_out(other)).with(looked_at(0))));
+}
+
+#[test]
 fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_our_own() {
     let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
     let leaves_out = |w: &mut World| w.seen.kube.osd_budget.as_mut().unwrap().left_out = [other].into();
