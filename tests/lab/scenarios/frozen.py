@@ -215,7 +215,7 @@ def relay(world, osd, prefix, way, while_agent_is_held):
             place = step if step.startswith("save-") else prefix + step
             if step == "save-closing":
                 # Then the drains are first in what closes a record; while its pod is not ready, the flag would be.
-                world.until(f"the pod of osd.{osd} to be ready", 120, lambda: is_ready(world, osd))
+                world.until(f"the pod of osd.{osd} to be ready", 120, lambda: world.is_ready(osd))
             if step == "save-new":
                 while_agent_is_held(world, osd, lambda p=place: sleepers.append(Sleeper(world, p, osd)))
             else:
@@ -230,10 +230,6 @@ def relay(world, osd, prefix, way, while_agent_is_held):
     finally:
         for sleeper in sleepers:
             sleeper.kill()
-
-
-def is_ready(world, osd):
-    return world.get("deployment", f"rook-ceph-osd-{osd}")["status"].get("readyReplicas") == 1
 
 
 def wake_up(world, osd, sleepers):

@@ -71,7 +71,9 @@ def deployment(world, osd, fsid, host, path, zone):
     assert env["ROOK_OSD_UUID"] == fsid and env["ROOK_OSD_ID"] == str(osd), env
     assert env["ROOK_BLOCK_PATH"] == path, f"osd.{osd} is started from {env['ROOK_BLOCK_PATH']}, wanted {path}"
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": host}, pod["nodeSelector"]
-    assert found["spec"]["replicas"] == 1 and found["status"].get("availableReplicas") == 1, found["status"]
+    assert found["spec"]["replicas"] == 1, found["spec"]["replicas"]
+    # Where the kubelet was killed a moment ago, it asks its probes anew.
+    world.until(f"the pod of osd.{osd} to be ready", 60, lambda: world.is_ready(osd))
     assert [owner["kind"] for owner in found["metadata"].get("ownerReferences", [])] == ["CephCluster"], found["metadata"].get("ownerReferences")
 
 

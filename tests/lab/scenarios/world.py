@@ -285,6 +285,10 @@ class World:
         """OSD pods that a drain may evict at a time."""
         return self.get("poddisruptionbudget", "rook-ceph-osd")["spec"]["maxUnavailable"]
 
+    def is_ready(self, osd):
+        found = self.get("deployment", f"rook-ceph-osd-{osd}")
+        return found and found["status"].get("availableReplicas") == 1
+
     def own_budget(self):
         """uid of the run's own PodDisruptionBudget, where it is there."""
         found = self.get("poddisruptionbudget", "osd-migrate-drains")
