@@ -110,7 +110,8 @@ impl fmt::Display for Reason {
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
             Self::OperatorRuns { name } => write!(
                 f,
-                "Rook's operator {name} runs, and may not go on meanwhile: {}",
+                "Rook's operator {name} runs, and may not go on meanwhile: a run with --scale-operator (value run.scaleOperator) \
+                 sets it aside and back; or by hand: {}",
                 scale_down(name)
             ),
             Self::FenceNotHeard { name } => write!(
