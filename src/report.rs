@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::act::Act;
-use crate::domain::gate::HOW_TO_CONFIRM;
+use crate::domain::gate::{HOW_TO_CONFIRM, scale_operator};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
@@ -113,7 +113,8 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             "cancelled: nothing is in flight, and nothing more is begun. To let runs begin again: osd-migrate resume",
         )?;
         left_alone(summary, f)?;
-        return kept_from_rook(summary, f);
+        kept_from_rook(summary, f)?;
+        return operator_at_0(summary, f);
     }
     if !summary.unconfirmed.is_empty() {
         let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
@@ -126,6 +127,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("finished: nothing is left to do")?;
     left_alone(summary, f)?;
     kept_from_rook(summary, f)?;
+    operator_at_0(summary, f)?;
     for (node, problem) in &summary.problems {
         write!(f, "; node {node}: {problem}")?;
     }
@@ -155,6 +157,15 @@ fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result 
          spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then run once more \
          (kubectl create job --from=cronjob/osd-migrate NAME): Rook goes on",
         names.join(", ")
+    )
+}
+
+fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some(name) = &summary.operator_at_0 else { return Ok(()) };
+    write!(
+        f,
+        "; Rook's operator {name} is at 0, which osd-migrate needs no longer: {}",
+        scale_operator(name, 1)
     )
 }
 

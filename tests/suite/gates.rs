@@ -49,10 +49,10 @@ fn what_is_around_the_pgs_closes_both_gates() {
         (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
         (
             |w| operator(w, 1, 1),
-            |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name }) if name.contains("operator")),
+            |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name, .. }) if name.contains("operator")),
         ),
-        (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
-        (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { .. }))),
+        (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: true, .. }))),
+        (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: false, .. }))),
         (
             |w| w.seen.kube.fence = Some("other".to_owned()),
             |g| matches!(g, Gate::Shut(Reason::FencedByOthers { value }) if value == "other"),

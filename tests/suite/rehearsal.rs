@@ -1,9 +1,10 @@
 //! What `rehearse` shows.
 
-use osd_migrate::domain::next::Summary;
 use osd_migrate::rehearse::fault::{self, Asked};
 use osd_migrate::rehearse::{self, Rehearsal};
 use osd_migrate::run::End;
+
+use crate::support::build::nothing_left;
 
 fn rehearsed(faults: &[&str]) -> Rehearsal {
     let asked: Vec<Asked> = faults.iter().map(|name| fault::parse(name).unwrap()).collect();
@@ -11,7 +12,7 @@ fn rehearsed(faults: &[&str]) -> Rehearsal {
 }
 
 fn finished(rehearsal: &Rehearsal) -> bool {
-    matches!(&rehearsal.end, Some(Ok(End::Finished(summary))) if *summary == Summary::default())
+    matches!(&rehearsal.end, Some(Ok(End::Finished(summary))) if *summary == nothing_left())
 }
 
 #[test]

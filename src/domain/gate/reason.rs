@@ -94,6 +94,8 @@ pub enum Reason {
     OperatorRuns {
         /// namespace/name of its Deployment
         name: String,
+        /// at 0 already: its pod has not ended
+        ends: bool,
     },
     /// Rook's operator runs, and has not said yet that it leaves the fenced CephCluster alone.
     FenceNotHeard {

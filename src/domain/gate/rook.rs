@@ -12,7 +12,9 @@ use crate::domain::osd::{Kind, OsdId};
 /// Open where no operator runs.
 pub(super) fn is_away(seen: &Observation) -> Gate {
     let running = seen.kube.running_operator();
-    running.map_or(Gate::Open, |operator| Gate::Shut(Reason::OperatorRuns { name: operator.name.clone() }))
+    running.map_or(Gate::Open, |operator| {
+        Gate::Shut(Reason::OperatorRuns { name: operator.name.clone(), ends: operator.replicas == 0 })
+    })
 }
 
 /// Open where no operator runs, or one that the fence keeps off.

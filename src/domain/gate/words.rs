@@ -108,17 +108,22 @@ impl fmt::Display for Reason {
             Self::RoomUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
             Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
-            Self::OperatorRuns { name } => write!(
+            Self::OperatorRuns { name, ends: true } => write!(
+                f,
+                "Rook's operator {name} is at 0, and its pod has not ended: kubectl -n {} get pods -l app=rook-ceph-operator",
+                name.split_once('/').unwrap_or_default().0
+            ),
+            Self::OperatorRuns { name, ends: false } => write!(
                 f,
                 "Rook's operator {name} runs, and may not go on meanwhile: a run with --scale-operator (value run.scaleOperator) \
                  sets it aside and back; or by hand: {}",
-                scale_down(name)
+                scale_operator(name, 0)
             ),
             Self::FenceNotHeard { name } => write!(
                 f,
                 "Rook's operator {name} runs, and has not said yet that it leaves the fenced CephCluster alone (event \
                  ReconcileSkipped); it says so when it is done with what it does now. Where it never does: {}",
-                scale_down(name)
+                scale_operator(name, 0)
             ),
             Self::FencedByOthers { value } => {
                 let (whose, when) = if value.starts_with(FENCE) {
@@ -194,7 +199,8 @@ impl fmt::Display for Reason {
     }
 }
 
-fn scale_down(operator: &str) -> String {
+/// What to type to have so many replicas of this Deployment (namespace/name).
+pub fn scale_operator(operator: &str, replicas: u32) -> String {
     let (namespace, name) = operator.split_once('/').unwrap_or_default();
-    format!("kubectl -n {namespace} scale deployment {name} --replicas=0")
+    format!("kubectl -n {namespace} scale deployment {name} --replicas={replicas}")
 }

@@ -45,8 +45,15 @@ pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Ne
         }
         (last, _) if !left.is_empty() => last,
         (_, Some(value)) => step::take_down(value, ledger, seen),
-        (last, None) => operator::back(ledger, seen).unwrap_or(last),
+        (last, None) => operator::back(ledger, seen).unwrap_or_else(|| with_operator_at_0(last, seen)),
     }
+}
+
+/// Who scaled Rook's operator to 0 by hand (for a migration, as like as not) is told that it is needed so no longer.
+fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
+    let Next::Finished(summary) = last else { return last };
+    let at_0 = seen.kube.operator.as_ref().filter(|operator| operator.replicas == 0);
+    Next::Finished(Summary { operator_at_0: at_0.map(|operator| operator.name.clone()), ..summary })
 }
 
 /// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)

@@ -10,6 +10,7 @@ use osd_migrate::show;
 use osd_migrate::sim::fsid_on;
 
 use super::*;
+use crate::support::build::nothing_left;
 
 const OSD: OsdId = OsdId(0);
 const GIB: u64 = 1 << 30;
@@ -149,7 +150,7 @@ fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_w
     // With a second disk the next run goes on.
     run.world.add_disk("disk-more", "h1", 6 * GIB);
     run.policy.run = "second".to_owned();
-    assert_eq!(run.summary(), Summary::default());
+    assert_eq!(run.summary(), nothing_left());
     assert_eq!(run.world.disks["disk-1"].directory(), None);
 }
 
@@ -294,7 +295,7 @@ fn where_only_this_osd_is_asked_for_the_look_goes_and_no_new_osd_is_made() {
     let mut run = Run::of(example::in_directory());
     run.policy.select = [OSD].into();
     run.world.add_disk("disk-second", "h1", 7 * GIB);
-    assert_eq!(run.summary(), Summary::default());
+    assert_eq!(run.summary(), nothing_left());
     assert!(run.world.kube.looks.is_empty());
     assert_eq!(
         (run.world.disks["disk-second"].content.clone(), run.world.ceph.slots.len()),

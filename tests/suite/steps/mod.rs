@@ -23,8 +23,8 @@ use osd_migrate::domain::osd::{ClusterFsid, Epoch, Mode, NodeName, OsdFsid, OsdI
 use osd_migrate::domain::plan;
 
 use crate::support::build::{
-    BY_HAND, FILESTORE, GIB, POOL, World, claim, encrypted, foreign, label, members, metadata, old,
-    old_content, pg_id, quarantine, states, tombstone, word,
+    BY_HAND, FILESTORE, GIB, POOL, World, claim, encrypted, foreign, label, members, metadata, nothing_left,
+    old, old_content, pg_id, quarantine, states, tombstone, word,
 };
 use crate::support::check;
 
@@ -68,7 +68,7 @@ fn past_stop() -> [World; 6] {
 #[test]
 fn where_nothing_is_legacy_nothing_is_done() {
     let world = World::new().with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
-    check!(world.plan(), Next::Finished(summary) if *summary == osd_migrate::domain::next::Summary::default());
+    check!(world.plan(), Next::Finished(summary) if *summary == nothing_left());
 }
 
 #[test]

@@ -249,7 +249,15 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     let late =
         |generation| ended(generation).with(|w| w.ledger.run.last_operator = w.ledger.run.operator.take());
     check!(late(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
-    check!(late(8).plan(), Next::Finished(_));
+    let told = late(8).plan();
+    let Next::Finished(summary) = &told else { panic!("{told:?}") };
+    let said = Event::Finished(summary).to_string();
+    assert!(
+        said.ends_with("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1"),
+        "{said}"
+    );
+    let runs = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().replicas = 1;
+    check!(late(8).with(runs).plan(), Next::Finished(summary) if summary.operator_at_0.is_none());
     // It would begin with a migration of its own, in a pause too; unless we go.
     let left = |w: &mut World| {
         w.policy.skip = w.seen.ceph.slots.keys().copied().collect();

@@ -1,6 +1,7 @@
 //! From the finished new OSD to the closed record: Prepared, Starting, Settling, Settled.
 
 use super::*;
+use crate::support::build::nothing_left;
 
 // ---- Prepared, Starting
 
@@ -201,7 +202,7 @@ fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
     world = world.saved("closed");
     assert!(world.ledger.records.is_empty());
     world.daemon(OSD).fsid = Some(claim(OSD, 1));
-    check!(world.plan(), Next::Finished(s) if *s == osd_migrate::domain::next::Summary::default());
+    check!(world.plan(), Next::Finished(s) if *s == nothing_left());
     assert_eq!(world.ledger.run.serial, 1, "names of records are never used again");
 }
 

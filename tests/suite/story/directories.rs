@@ -8,6 +8,7 @@ use osd_migrate::sim::{example, fsid_on};
 use super::crash::Sweep;
 use super::freeze;
 use super::play::{Play, assert_no_leftovers, closed, ends};
+use crate::support::build::FINISHED;
 
 const OSD: OsdId = OsdId(0);
 
@@ -78,7 +79,7 @@ fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last
         "save closed",
         "save completed",
         "do sweep-look",
-        "finished: nothing is left to do",
+        FINISHED,
     ];
     assert_eq!(*play.log.borrow(), expected);
     play.assert_again_nothing();

@@ -19,6 +19,7 @@ use osd_migrate::domain::osd::OsdFsid;
 use osd_migrate::run::End;
 use osd_migrate::sim::{Happening, Stage, Stumble};
 
+use crate::support::build::{FINISHED, nothing_left};
 use play::{BY_HAND, FILESTORE, Play, count, old};
 
 #[test]
@@ -54,7 +55,7 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
         "do sweep",
         "save closed",
     ];
-    let end = ["finished: nothing is left to do"];
+    let end = [FINISHED];
     let expected: Vec<&str> = one_osd.iter().chain(&one_osd).chain(&end).copied().collect();
     assert_eq!(*play.log.borrow(), expected);
 }
@@ -151,7 +152,7 @@ fn cancelled_in_the_middle_it_finishes_the_osd_that_is_down_and_what_is_lifted_d
 }
 
 pub(crate) fn cancelled() -> Option<Result<End, osd_migrate::run::RunError>> {
-    Some(Ok(End::Finished(Summary { cancelled: true, ..Summary::default() })))
+    Some(Ok(End::Finished(Summary { cancelled: true, ..nothing_left() })))
 }
 
 /// osd.0 is stopped when somebody cancels: it is finished, osd.2 is not begun, nothing of ours is left.

@@ -7,6 +7,7 @@ use osd_migrate::sim::example;
 use super::crash::Sweep;
 use super::freeze;
 use super::play::{Play, assert_no_leftovers, closed, ends};
+use crate::support::build::FINISHED;
 
 fn one_more() -> Play {
     Play::over(example::one_more(), 1)
@@ -64,7 +65,7 @@ fn a_free_disk_becomes_an_osd_and_only_that() {
     assert_eq!(play.run(), Play::finished());
     one_is_made(&play);
     let node = ["save computingDiff", "do look", "save orchestrating"];
-    let end = ["save completed", "do sweep-look", "finished: nothing is left to do"];
+    let end = ["save completed", "do sweep-look", FINISHED];
     let expected: Vec<&str> = node.iter().chain(&ONE_DISK).chain(&end).copied().collect();
     assert_eq!(*play.log.borrow(), expected);
 }

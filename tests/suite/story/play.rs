@@ -11,7 +11,6 @@ use chrono::TimeDelta;
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
-use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::{Order, OrderKind, SlotState};
 use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
 use osd_migrate::domain::plan::Questions;
@@ -25,6 +24,7 @@ use osd_migrate::sim::ports::{Call, Runner, Side, Watch};
 use osd_migrate::sim::{Happening, World};
 
 use crate::explore::broken_promise;
+use crate::support::build::nothing_left;
 
 /// The BlueStore made by hand.
 pub(crate) const BY_HAND: OsdId = OsdId(0);
@@ -106,7 +106,7 @@ impl Play {
     }
 
     pub(crate) fn finished() -> Ended {
-        Some(Ok(End::Finished(Summary::default())))
+        Some(Ok(End::Finished(nothing_left())))
     }
 
     pub(crate) fn start(&self, watch: Option<Watch>) -> Running {

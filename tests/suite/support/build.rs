@@ -14,7 +14,7 @@ use osd_migrate::domain::inspection::{
     Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeTask, Proof, RecordId,
 };
 use osd_migrate::domain::ledger::{Ledger, Record};
-use osd_migrate::domain::next::{Next, Saving};
+use osd_migrate::domain::next::{Next, Saving, Summary};
 use osd_migrate::domain::observation::{
     Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator, OsdBudget, Pg,
     Pod, Pool, Releases, Slot, SlotState,
@@ -38,7 +38,18 @@ pub(crate) const BY_HAND: OsdId = OsdId(0);
 /// The Filestore.
 pub(crate) const FILESTORE: OsdId = OsdId(2);
 
+/// Rook's operator, which a person scaled to 0.
+pub(crate) const OPERATOR: &str = "rook-ceph/rook-ceph-operator";
+/// The last line of a run that leaves nothing to do.
+pub(crate) const FINISHED: &str = "finished: nothing is left to do; Rook's operator rook-ceph/rook-ceph-operator is at 0, \
+     which osd-migrate needs no longer: kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1";
+
 pub(crate) const GIB: u64 = 1 << 30;
+
+/// The end of such a run.
+pub(crate) fn nothing_left() -> Summary {
+    Summary { operator_at_0: Some(OPERATOR.to_owned()), ..Summary::default() }
+}
 
 pub(crate) fn cluster() -> ClusterFsid {
     ClusterFsid::new(Uuid::from_u128(0xc1)).unwrap()
@@ -298,7 +309,7 @@ pub(crate) fn observation() -> Observation {
             fence: None,
             cluster_version: "1".to_owned(),
             operator: Some(Operator {
-                name: "rook-ceph/rook-ceph-operator".to_owned(),
+                name: OPERATOR.to_owned(),
                 image: "rook:v1.16".to_owned(),
                 replicas: 0,
                 pods: 0,
