@@ -2,6 +2,7 @@
 
 mod storage;
 
+use chrono::{DateTime, Utc};
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -109,6 +110,12 @@ pub(super) fn fence_of(cluster: &DynamicObject) -> Option<String> {
     cluster.metadata.labels.as_ref()?.get(FENCE).cloned()
 }
 
+/// When Rook last wrote how Ceph is: once a minute, where `spec.healthCheck.daemonHealth.status` says nothing else (1.19.10).
+pub(super) fn checked_by_rook(cluster: &DynamicObject) -> Option<DateTime<Utc>> {
+    let at = cluster.data.pointer("/status/ceph/lastChecked")?.as_str()?;
+    DateTime::parse_from_rfc3339(at).ok().map(|at| at.to_utc())
+}
+
 /// A JSON patch can't test that a key is absent, so this one tests that nothing at all changed since we saw it absent.
 fn fence_patch(cluster: &DynamicObject, value: &str) -> Value {
     let mut operations = vec![
@@ -183,6 +190,20 @@ mod tests {
 
     fn declared(spec: &Value) -> Declaration {
         declaration(&cluster(spec)).unwrap()
+    }
+
+    #[test]
+    fn when_rook_last_looked_is_read_where_it_says_so() {
+        let checked = |status: Value| {
+            let mut cluster = cluster(&json!({}));
+            cluster.data["status"] = status;
+            checked_by_rook(&cluster).map(|at| at.to_rfc3339())
+        };
+        let said = checked(json!({"ceph": {"lastChecked": "2026-11-02T23:59:10Z", "health": "HEALTH_OK"}}));
+        assert_eq!(said.as_deref(), Some("2026-11-02T23:59:10+00:00"));
+        for silent in [json!({}), json!({"ceph": {"lastChecked": ""}}), Value::Null] {
+            assert_eq!(checked(silent), None);
+        }
     }
 
     #[test]

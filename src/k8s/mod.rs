@@ -162,16 +162,7 @@ impl K8s {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// What observations could not see, for people: an operator in a namespace that we may not read, an unreadable report.
-    pub fn notes(&self) -> Vec<String> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    fn note(&self, note: String) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note);
-    }
-
-    /// The same; in the log too, once.
+    /// What an observation could not see, in the log, once.
     fn note_in_log(&self, note: &str) {
         if self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note.to_owned()) {
             tracing::warn!("{note}");

@@ -36,7 +36,9 @@ impl K8s {
         let deployment = found.into_iter().next();
         let Some(deployment) = deployment.or_else(|| running.into_iter().next().map(without_deployment))
         else {
-            self.note(format!("no Deployment of Rook's operator in namespace {namespace}"));
+            self.note_in_log(&format!(
+                "no operator of Rook in namespace {namespace}; where it is in another one: --operator-namespace (value operatorNamespace)"
+            ));
             return Ok(None);
         };
         let operator = of_deployment(deployment, &namespace, count);

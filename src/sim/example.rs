@@ -402,6 +402,7 @@ fn kube() -> Kube {
             resource_version: "1".to_owned(),
             honours_fence: false,
         }),
+        rook_checked: None,
         osd_budget: Some(OsdBudget {
             max_unavailable: 1,
             left_out: BTreeSet::new(),

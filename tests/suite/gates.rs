@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use chrono::TimeDelta;
+
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::observation::{OkToStop, Operator, Releases};
@@ -44,12 +46,19 @@ fn both_gates_are_open_in_the_small_world() {
 #[test]
 fn what_is_around_the_pgs_closes_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
-    let cases: [Case; 14] = [
+    let cases: [Case; 15] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
         (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
         (
             |w| operator(w, 1, 1),
             |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name, .. }) if name.contains("operator")),
+        ),
+        (
+            |w| {
+                (w.seen.kube.operator, w.seen.kube.rook_checked) =
+                    (None, Some(w.seen.at - TimeDelta::seconds(179)));
+            },
+            |g| matches!(g, Gate::Shut(Reason::OperatorNotFound { .. })),
         ),
         (|w| operator(w, 0, 1), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: true, .. }))),
         (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: false, .. }))),
@@ -596,6 +605,19 @@ fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
     assert_eq!(after(&known), Gate::Open);
     let unproven = World::stopped(BY_HAND).with(|w| w.record(BY_HAND).evidence = None);
     assert_eq!(after(&unproven), Gate::Unknown(Reason::RoomUnknown));
+}
+
+#[test]
+fn an_operator_that_is_not_found_is_away_when_rook_has_been_silent_for_three_minutes() {
+    let open = |silent: i64| {
+        changed(|w| {
+            w.seen.kube.operator = None;
+            w.seen.kube.rook_checked = Some(w.seen.at - TimeDelta::seconds(silent));
+        }) == Gate::Open
+    };
+    assert!(!open(0) && !open(179) && open(180));
+    // One that is found tells itself whether it runs.
+    assert!(changed(|w| w.seen.kube.rook_checked = Some(w.seen.at)) == Gate::Open);
 }
 
 // ---- words

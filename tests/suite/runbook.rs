@@ -77,6 +77,7 @@ fn reasons() -> Vec<Reason> {
         Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1") },
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), ends: false },
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), ends: true },
+        Reason::OperatorNotFound { checked: noon() },
         Reason::FenceNotHeard { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FencedByOthers { value: text("true") },
         Reason::NotCounted { osd: OsdId(3) },

@@ -97,6 +97,11 @@ pub enum Reason {
         /// at 0 already: its pod has not ended
         ends: bool,
     },
+    /// Rook's operator is not found where it was looked for, and works for this CephCluster all the same.
+    OperatorNotFound {
+        /// when it last said how Ceph is
+        checked: DateTime<Utc>,
+    },
     /// Rook's operator runs, and has not said yet that it leaves the fenced CephCluster alone.
     FenceNotHeard {
         /// namespace/name of its Deployment
@@ -233,6 +238,7 @@ impl Reason {
             | Self::Upgrading
             | Self::RookPrepares { .. }
             | Self::OperatorRuns { .. }
+            | Self::OperatorNotFound { .. }
             | Self::FenceNotHeard { .. }
             | Self::FencedByOthers { .. }
             | Self::Draining { .. }
@@ -283,7 +289,7 @@ impl Reason {
             Self::TooSmall { .. } | Self::RoomUnknown => Guard::EnoughRoom,
             Self::Upgrading => Guard::NoUpgrade,
             Self::RookPrepares { .. } => Guard::RookPreparesNone,
-            Self::OperatorRuns { .. } => Guard::OperatorAway,
+            Self::OperatorRuns { .. } | Self::OperatorNotFound { .. } => Guard::OperatorAway,
             Self::FenceNotHeard { .. } => Guard::FenceHeard,
             Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
             Self::Draining { .. } => Guard::NotDraining,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use chrono::TimeDelta;
+
 use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::guard::{Guard, holds, is_out};
@@ -9,12 +11,20 @@ use crate::domain::ledger::Run;
 use crate::domain::observation::{Observation, Operator, Slot};
 use crate::domain::osd::{Kind, OsdId};
 
-/// Open where no operator runs.
+/// Rook says how Ceph is once a minute: one that said nothing for three of them is away, or hangs.
+const ROOK_IS_SILENT: TimeDelta = TimeDelta::minutes(3);
+
+/// Open where no operator runs: neither one that is found, nor one that is not and yet writes of the CephCluster.
 pub(super) fn is_away(seen: &Observation) -> Gate {
-    let running = seen.kube.running_operator();
-    running.map_or(Gate::Open, |operator| {
-        Gate::Shut(Reason::OperatorRuns { name: operator.name.clone(), ends: operator.replicas == 0 })
-    })
+    match (&seen.kube.operator, seen.kube.rook_checked) {
+        (Some(operator), _) if operator.runs() => {
+            Gate::Shut(Reason::OperatorRuns { name: operator.name.clone(), ends: operator.replicas == 0 })
+        }
+        (None, Some(checked)) if seen.at - checked < ROOK_IS_SILENT => {
+            Gate::Shut(Reason::OperatorNotFound { checked })
+        }
+        (None | Some(_), _) => Gate::Open,
+    }
 }
 
 /// Open where no operator runs, or one that the fence keeps off.

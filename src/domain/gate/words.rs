@@ -31,6 +31,7 @@ impl Reason {
             Self::Upgrading => "upgrading",
             Self::RookPrepares { .. } => "rook-prepares",
             Self::OperatorRuns { .. } => "operator-runs",
+            Self::OperatorNotFound { .. } => "operator-not-found",
             Self::FenceNotHeard { .. } => "fence-not-heard",
             Self::FencedByOthers { .. } => "fenced-by-others",
             Self::Draining { .. } => "draining",
@@ -118,6 +119,13 @@ impl fmt::Display for Reason {
                 "Rook's operator {name} runs, and may not go on meanwhile: a run with --scale-operator (value run.scaleOperator) \
                  sets it aside and back; or by hand: {}",
                 scale_operator(name, 0)
+            ),
+            Self::OperatorNotFound { checked } => write!(
+                f,
+                "a Rook operator wrote of the CephCluster at {} (status.ceph.lastChecked), and is in another namespace than \
+                 those looked at: kubectl get pods -A -l app=rook-ceph-operator; then name it by --operator-namespace (value \
+                 operatorNamespace)",
+                checked.format("%H:%M:%SZ")
             ),
             Self::FenceNotHeard { name } => write!(
                 f,

@@ -21,6 +21,8 @@ pub struct Kube {
     pub fence: Option<String>,
     /// Rook's operator, where its Deployment is found.
     pub operator: Option<Operator>,
+    /// When Rook last said how Ceph is (`status.ceph.lastChecked` of the CephCluster), by its own clock.
+    pub rook_checked: Option<DateTime<Utc>>,
     /// PodDisruptionBudget `rook-ceph-osd`, which lets nodes be drained while all is well, where it is there.
     pub osd_budget: Option<OsdBudget>,
     /// uid of our own PodDisruptionBudget `osd-migrate-drains`, which lets no OSD's pod be evicted, where it is there.
