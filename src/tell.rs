@@ -27,12 +27,29 @@ pub struct Teller {
     cluster: Option<About>,
     /// Something was done or saved.
     has_acted: bool,
-    repeated_at: Option<DateTime<Utc>>,
+    repeats: Repeats,
     said: String,
     said_at: DateTime<Utc>,
     /// Since when it has been the same.
     since: DateTime<Utc>,
     written_at: DateTime<Utc>,
+}
+
+/// When what stands was told last.
+#[derive(Debug, Default)]
+struct Repeats {
+    told_at: Option<DateTime<Utc>>,
+}
+
+impl Repeats {
+    /// Whether it was told long ago. A runner that has done nothing yet goes on with what another one had told, who knows when.
+    fn is_due(&mut self, has_acted: bool, now: DateTime<Utc>) -> bool {
+        let is_due = self.told_at.map_or(!has_acted, |at| (now - at).num_minutes() >= REPEAT_MINUTES);
+        if is_due || self.told_at.is_none() {
+            self.told_at = Some(now);
+        }
+        is_due
+    }
 }
 
 impl Teller {
@@ -44,7 +61,7 @@ impl Teller {
             about,
             cluster: None,
             has_acted: false,
-            repeated_at: None,
+            repeats: Repeats::default(),
             said: String::new(),
             said_at: DateTime::UNIX_EPOCH,
             since: DateTime::UNIX_EPOCH,
@@ -77,10 +94,9 @@ impl Teller {
             self.publish(&announcement, now).await;
         }
         if let Event::Waiting { ledger, .. } = event
-            && self.has_acted
-            && (now - *self.repeated_at.get_or_insert(now)).num_minutes() >= REPEAT_MINUTES
+            && (self.has_acted || ledger.in_flight().next().is_some())
+            && self.repeats.is_due(self.has_acted, now)
         {
-            self.repeated_at = Some(now);
             // Their names are made of the time.
             let times = (0..).map(|n| now + TimeDelta::microseconds(n));
             for (announcement, at) in standing(text, ledger).iter().zip(times) {
@@ -157,5 +173,23 @@ impl Audience for Teller {
             }
         }
         self.announce(&event, &text, now).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The minutes, of this many, at which what stands is told.
+    fn told(has_acted: bool, minutes: i64) -> Vec<i64> {
+        let mut repeats = Repeats::default();
+        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
+        (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
+    }
+
+    #[test]
+    fn what_stands_is_told_every_50_minutes_and_at_once_by_one_that_goes_on_with_it() {
+        assert_eq!(told(true, 120), [50, 100]);
+        assert_eq!(told(false, 120), [0, 50, 100]);
     }
 }
