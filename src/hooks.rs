@@ -7,7 +7,7 @@ use crate::domain::plan::Questions;
 use crate::domain::policy::Policy;
 use crate::domain::preflight;
 use crate::exit::{Exit, ended, failed, not_loaded, not_seen};
-use crate::k8s::{CRON_JOB, K8s, Own, Started};
+use crate::k8s::{CRON_JOB, K8s, K8sError, Own, Started};
 use crate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use crate::ports::{Cluster, LedgerStore};
 use crate::run::{End, Ports};
@@ -23,7 +23,10 @@ pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -
     let mut live = Live::new(Arc::clone(&k8s), timeout);
     let seen = match live.observe(|_| Questions::default()).await {
         Ok(seen) => seen,
-        Err(failure) => return not_seen(&failure),
+        Err(failure) => {
+            print(&show::not_looked());
+            return not_seen(&failure);
+        }
     };
     let found = preflight::preflight(&ledger, &seen);
     print(&show::preflight(&found, k8s.namespace()));
@@ -49,13 +52,17 @@ pub async fn start(k8s: &K8s, revision: u32) -> Exit {
 /// restored by the same loop that would have done so in a run.
 pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
     let mut store = Ledgers(Arc::clone(&k8s));
-    match store.load().await {
-        Ok((ledger, _)) => {
-            if let Some(why) = show::still_open(&ledger, k8s.namespace()) {
-                return failed(&why, Exit::Refused);
-            }
-        }
+    let ledger = match store.load().await {
+        Ok((ledger, _)) => ledger,
         Err(error) => return not_loaded(&error),
+    };
+    if let Some(why) = show::still_open(&ledger, k8s.namespace()) {
+        return failed(&why, Exit::Refused);
+    }
+    // With it went its fence, and with Ceph the flags: there is nothing to restore, and nobody to ask.
+    if let Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) = k8s.about_cluster().await {
+        tracing::info!("the CephCluster is gone: {}", show::left_behind(k8s.namespace()));
+        return Exit::Finished;
     }
     let policy = Policy { leaves: true, run: own.job_uid.clone(), ..Policy::default() };
     let own = Arc::new(own);

@@ -32,26 +32,24 @@ impl fmt::Display for Call {
 }
 
 impl Call {
-    /// The command that asks whether our ServiceAccount may do this.
-    pub fn can_i(&self) -> String {
+    /// The command that asks whether the account may do this that the server named when it said no.
+    pub fn can_i(&self, said: &str) -> String {
         // `can-i` takes RESOURCE/NAME, which matters where a Role names single objects.
         let name =
             self.name.as_ref().filter(|_| self.verb != "create").map(|n| format!("/{n}")).unwrap_or_default();
-        match &self.namespace {
-            Some(ns) => format!(
-                "kubectl auth can-i {} {}{name} -n {ns} --as=system:serviceaccount:{ns}:osd-migrate",
-                self.verb, self.resource
-            ),
-            None => format!(
-                "kubectl auth can-i {} {}{name} --as=system:serviceaccount:NAMESPACE:osd-migrate",
-                self.verb, self.resource
-            ),
-        }
+        let namespace = self.namespace.as_ref().map(|ns| format!(" -n {ns}")).unwrap_or_default();
+        let user = refused_user(said).unwrap_or("system:serviceaccount:NAMESPACE:osd-migrate");
+        format!("kubectl auth can-i {} {}{name}{namespace} --as={user}", self.verb, self.resource)
     }
 
     fn role(&self) -> &'static str {
         if self.namespace.is_some() { "Role" } else { "ClusterRole" }
     }
+}
+
+/// Whom the server refused: `... is forbidden: User "system:serviceaccount:rook-ceph:osd-migrate" cannot list ...`.
+fn refused_user(said: &str) -> Option<&str> {
+    said.split_once("User \"")?.1.split_once('"').map(|(user, _)| user)
 }
 
 /// A failed call, or an object that is not as expected.
@@ -73,9 +71,9 @@ pub enum K8sError {
     },
     /// Our ServiceAccount may not do this.
     #[error(
-        "{call}: forbidden: the {} of ServiceAccount osd-migrate lacks the verb `{}` on `{}` (the server says: {message}); \
+        "{call}: forbidden: the {} of our ServiceAccount lacks the verb `{}` on `{}` (the server says: {message}); \
          check it with: {}",
-        call.role(), call.verb, call.resource, call.can_i()
+        call.role(), call.verb, call.resource, call.can_i(message)
     )]
     Forbidden {
         /// The call.
@@ -248,17 +246,22 @@ mod tests {
     fn forbidden_says_what_the_role_lacks_and_how_to_check_it() {
         let text = sorted(403, "Forbidden").to_string();
         assert!(
-            text.contains(
-                "the Role of ServiceAccount osd-migrate lacks the verb `update` on `deployments.apps`"
-            ),
+            text.contains("the Role of our ServiceAccount lacks the verb `update` on `deployments.apps`"),
             "{text}"
         );
         assert!(
             text.ends_with(
                 "kubectl auth can-i update deployments.apps/rook-ceph-osd-3 -n rook-ceph \
-                 --as=system:serviceaccount:rook-ceph:osd-migrate"
+                 --as=system:serviceaccount:NAMESPACE:osd-migrate"
             ),
             "{text}"
+        );
+        // One of a hook, and of another namespace than the object's.
+        let said = "deployments.apps is forbidden: User \"system:serviceaccount:storage:osd-migrate-preflight\" cannot list resource";
+        let asked = call().can_i(said);
+        assert!(
+            asked.ends_with("-n rook-ceph --as=system:serviceaccount:storage:osd-migrate-preflight"),
+            "{asked}"
         );
     }
 }

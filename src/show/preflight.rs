@@ -30,11 +30,18 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
             "Bring them to the declared storage first, then upgrade:".to_owned(),
             format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate osd-migrate-1"),
             format!("  kubectl -n {namespace} logs --follow job/osd-migrate-1"),
-            "To upgrade all the same: helm upgrade ... --set preflight.enabled=false".to_owned(),
-            "(in an umbrella chart: --set osd-migrate.preflight.enabled=false)".to_owned(),
+            UPGRADE_ALL_THE_SAME.to_owned(),
         ]);
     }
     lines.join("\n")
+}
+
+const UPGRADE_ALL_THE_SAME: &str = "To upgrade all the same: helm upgrade ... --set preflight.enabled=false
+(in an umbrella chart: --set osd-migrate.preflight.enabled=false)";
+
+/// What an upgrade is told where the OSDs could not be looked at; why stands below.
+pub fn not_looked() -> String {
+    format!("whether legacy OSDs are there could not be seen, for the reason below. {UPGRADE_ALL_THE_SAME}")
 }
 
 /// Why an uninstall is refused: open records; none where there are none.

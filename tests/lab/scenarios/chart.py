@@ -151,6 +151,16 @@ def stopped(world, osd):
     return any(word == "stop" for word, _ in world.records().get(osd, {"milestones": []})["milestones"])
 
 
+def started_again(world, job):
+    """The hook's pod was lost after it had made the Job: the next one finds it, and the upgrade goes through."""
+    hooks = run_helm(world, "get", "hooks", "osd-migrate").split("\n---\n")
+    [start] = [hook for hook in hooks if "kind: Job" in hook and "osd-migrate.io/part: start" in hook]
+    world.lab("kubectl", "create", "-f", "-", stdin=start)
+    assert world.wait_for("osd-migrate-start", 60) == ("Complete", 0), world.log("osd-migrate-start")
+    assert f"job {job} of this revision is there already" in world.log("osd-migrate-start")
+    world.delete("osd-migrate-start")
+
+
 def by_upgrade(world):
     """Door: Helm. The hook makes the Job and returns; an upgrade meanwhile leaves it running; an uninstall is refused."""
     began = time.monotonic()
@@ -158,6 +168,7 @@ def by_upgrade(world):
     job = f"osd-migrate-r{helm_revision(world)}"
     assert world.result(job) is None, "Helm waited for the run"
     world.say(f"helm returned after {time.monotonic() - began:.1f} s, {job} runs")
+    started_again(world, job)
     world.until("osd.0 to be stopped", 90, lambda: stopped(world, 0))
     uid = world.get("job", job)["metadata"]["uid"]
     pods = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
