@@ -72,6 +72,7 @@ pub(super) fn job(
     let mut pod_annotations = annotations.clone();
     if let Some(annotations) = pod_annotations.as_object_mut() {
         annotations.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), json!("false"));
+        annotations.insert("linkerd.io/inject".to_owned(), json!("disabled"));
     }
     json!({
         "apiVersion": "batch/v1",

@@ -88,6 +88,9 @@ fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
     assert_eq!(at("/spec/backoffLimit"), 0);
     assert_eq!(at("/spec/podReplacementPolicy"), "Failed");
     assert!(job.pointer("/spec/ttlSecondsAfterFinished").is_none());
+    // No side-car, which would keep it from ending: Istio asks a label, Linkerd an annotation.
+    assert_eq!(at("/spec/template/metadata/labels/sidecar.istio.io~1inject"), "false");
+    assert_eq!(at("/spec/template/metadata/annotations/linkerd.io~1inject"), "disabled");
     let pod = "/spec/template/spec";
     assert_eq!(at(&format!("{pod}/nodeName")), "h1");
     assert_eq!(at(&format!("{pod}/restartPolicy")), "Never");

@@ -14,6 +14,7 @@ OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNe
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 UNCHECKED = "preflight.enabled=false"
 SECRET = "ceph-of-the-owner"
+BOOTSTRAP = "client.bootstrap-osd"
 
 
 def run(world):
@@ -36,6 +37,7 @@ def run(world):
     events(world, "CephCluster", "rook-ceph", 3)
     preflight_passes(world)
     gone(world)
+    once_more(world)
     forbidden(world)
 
 
@@ -232,11 +234,13 @@ def by_schedule(world):
     assert "not confirmed" in log and "osd.5" in log and len(world.closed()) == 2, log
     helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED])
     known = scheduled(world)
+    world.lab("on", "adm", "ceph", "auth", "rm", BOOTSTRAP)  # as Rook 1.19 and later does
     mend = world.until("the schedule to start a confirmed run", 90, lambda: [name for name in scheduled(world) if name not in known])[0]
     world.until("osd.5 to be stopped", 120, lambda: stopped(world, 5))
     helm(world, "upgrade", values=[UNCHECKED])  # no second tick while this is looked at
     assert world.wait_for(mend, 300) == ("Complete", 0), world.log(mend)
     assert [record["osd"] for record in world.closed()] == [0, 1, 5], world.closed()
+    assert f"made {BOOTSTRAP}" in world.log(mend) and not own_user.is_there(world, BOOTSTRAP), world.log(mend)
     for job in scheduled(world):
         world.delete(job)
     world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated")
@@ -281,6 +285,16 @@ def gone(world):
     cluster = world.lab("kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name").stdout
     assert "osd-migrate" not in cluster, cluster
     world.say(f"uninstalled; for a person to delete: {', '.join(left)}")
+
+
+def once_more(world):
+    """Installed anew, with a run at once; then the CephCluster goes first, and the release after it: nobody is left to ask."""
+    helm(world, "install", values=["start.enabled=true", "run.select={osd.0}"])
+    job = f"osd-migrate-r{helm_revision(world)}"
+    assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
+    world.kubectl("delete", "cephcluster", "rook-ceph")
+    helm(world, "uninstall")
+    world.say(f"installed anew: {job} found nothing to do; uninstalled after the CephCluster")
 
 
 def forbidden(world):

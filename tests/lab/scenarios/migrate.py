@@ -3,7 +3,7 @@ legacy OSDs migrated under a client's load, no key anywhere, a second run that f
 real Ceph, in that lab, against what the project believes of it."""
 import json
 
-from . import fidelity, own_user, refusals, remains, secrets
+from . import drift, fidelity, own_user, refusals, remains, secrets
 
 LEGACY = [0, 1, 5]
 
@@ -18,6 +18,7 @@ def run(world):
 
     unconfirmed(world)
     plan_for_programs(world)
+    drift.told(world)
     watch = secrets.Watch(world)
     written = world.written()
     refusals.on_running_lab(world)

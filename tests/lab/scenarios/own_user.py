@@ -31,8 +31,8 @@ REFUSED = [
 ]
 
 
-def is_there(world):
-    return USER in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]]
+def is_there(world, user=USER):
+    return user in [entry["entity"] for entry in world.ceph("auth", "ls")["auth_dump"]]
 
 
 def expect_acts(world, written, made):
