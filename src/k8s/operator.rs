@@ -21,7 +21,7 @@ const NOT_OSDS: &str = "app!=rook-ceph-osd";
 const HONOURS_FENCE: (u32, u32) = (1, 20);
 
 impl K8s {
-    /// Rook's operator. That a namespace has none is a note; that it may not be read is an error.
+    /// Rook's operator, where the namespace has one. That it may not be read is an error.
     pub(super) async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
         let ours = self.namespace().to_owned();
         let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);
@@ -36,9 +36,6 @@ impl K8s {
         let deployment = found.into_iter().next();
         let Some(deployment) = deployment.or_else(|| running.into_iter().next().map(without_deployment))
         else {
-            self.note_in_log(&format!(
-                "no operator of Rook in namespace {namespace}; where it is in another one: --operator-namespace (value operatorNamespace)"
-            ));
             return Ok(None);
         };
         let operator = of_deployment(deployment, &namespace, count);
