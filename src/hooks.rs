@@ -61,7 +61,7 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
     }
     // With it went its fence, and with Ceph the flags: there is nothing to restore, and nobody to ask.
     if let Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) = k8s.about_cluster().await {
-        tracing::info!("the CephCluster is gone: {}", show::left_behind(k8s.namespace()));
+        tracing::info!("{}", show::left_without_cluster(&ledger, k8s.namespace()));
         return Exit::Finished;
     }
     let policy = Policy { leaves: true, run: own.job_uid.clone(), ..Policy::default() };

@@ -1,6 +1,7 @@
 //! What the hooks of an upgrade and of an uninstall say: which OSDs stand in the way, and the way out.
 
 use crate::ceph::USER;
+use crate::domain::gate::scale_operator;
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
@@ -74,10 +75,25 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
 pub fn left_behind(namespace: &str) -> String {
     format!(
         "nothing is open, and what was changed for the duration is restored. The history stays, and the user in Ceph; to delete \
-         both too:\n  \
-         kubectl -n {namespace} delete configmap,lease -l app.kubernetes.io/name=osd-migrate\n  \
-         ceph auth rm {USER}"
+         both too:\n  {}\n  ceph auth rm {USER}",
+        delete_history(namespace)
     )
+}
+
+/// The same where the CephCluster is gone, and with it its fence and its flags: what stays of ours, and is restored by nobody.
+pub fn left_without_cluster(ledger: &Ledger, namespace: &str) -> String {
+    let operator = ledger.run.operator.as_ref();
+    let operator =
+        operator.map(|was| format!("\n  {}", scale_operator(&was.name, was.replicas))).unwrap_or_default();
+    format!(
+        "nothing is open, and the CephCluster is gone. The history stays; what else may be ours, to be put away by hand:\n  \
+         kubectl -n {namespace} delete poddisruptionbudget osd-migrate-drains --ignore-not-found{operator}\n  {}",
+        delete_history(namespace)
+    )
+}
+
+fn delete_history(namespace: &str) -> String {
+    format!("kubectl -n {namespace} delete configmap,lease -l app.kubernetes.io/name=osd-migrate")
 }
 
 fn count<T>(things: &[T], name: &str) -> String {

@@ -188,7 +188,8 @@ fn every_full_warning_counts_and_other_warnings_do_not() {
 
 #[test]
 fn what_is_out_of_the_way_does_not_close_a_gate() {
-    assert_eq!(changed(|w| w.seen.kube.operator = None), Gate::Open, "no operator at all");
+    let none = |w: &mut World| (w.seen.kube.operator, w.seen.kube.rook_checked) = (None, None);
+    assert_eq!(changed(none), Gate::Open, "no operator at all");
     assert_eq!(changed(|w| w.seen.kube.fence = Some(OURS.to_owned())), Gate::Open, "our own fence");
     let other_node = NodeName("h2".to_owned());
     assert_eq!(

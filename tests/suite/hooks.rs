@@ -2,12 +2,13 @@
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::Refusal;
+use osd_migrate::domain::ledger::ScaledOperator;
 use osd_migrate::domain::next::{Next, Summary};
 use osd_migrate::domain::osd::{Kind, NodeName, OsdId};
 use osd_migrate::domain::preflight::{Preflight, preflight};
 use osd_migrate::show;
 
-use crate::support::build::{BY_HAND, FILESTORE, World, encrypted};
+use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, World, encrypted};
 use crate::support::check;
 
 /// A third OSD, as wanted.
@@ -77,6 +78,19 @@ fn an_uninstall_is_refused_while_a_record_is_open() {
     for part in ["being migrated: osd.0", "osd-migrate cancel", "--no-hooks"] {
         assert!(open.contains(part), "{part}: {open}");
     }
+}
+
+#[test]
+fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
+    let told = |operator: Option<ScaledOperator>| {
+        let world = World::new().with(|w| w.ledger.run.operator = operator);
+        show::left_without_cluster(&world.ledger, "rook-ceph")
+    };
+    let was = ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, generation: 5 };
+    assert!(
+        told(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
+    );
+    assert!(told(None).contains("poddisruptionbudget osd-migrate-drains") && !told(None).contains("scale"));
 }
 
 #[test]

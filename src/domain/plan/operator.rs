@@ -24,7 +24,7 @@ pub(super) fn out_of_the_way(
             // At 0 already, its pod is about to end: there is nothing to scale, and nothing to remember.
             let operator = seen.kube.operator.as_ref().filter(|operator| operator.replicas > 0)?;
             let mut imagined = seen.clone();
-            imagined.kube.operator = None;
+            imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
             (without_it(&imagined) == Gate::Open).then(|| begin(operator, ledger))
         }
         (Gate::Shut(Reason::OperatorRuns { .. }), Some(was)) => {

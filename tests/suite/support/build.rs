@@ -317,7 +317,7 @@ pub(crate) fn observation() -> Observation {
                 resource_version: "1".to_owned(),
                 honours_fence: false,
             }),
-            rook_checked: None,
+            rook_checked: Some(noon()),
             // Somebody lets none be evicted: drains are a subject of `steps/drains.rs` alone.
             osd_budget: Some(OsdBudget {
                 max_unavailable: 0,
