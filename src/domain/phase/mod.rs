@@ -9,8 +9,8 @@ mod seen;
 
 pub use rows::ROWS;
 pub use seen::{
-    HEARD_SECONDS, attempt_report, claims_of, facts, is_made, is_out_by_others, label_fsid, label_id,
-    last_look,
+    HEARD_SECONDS, attempt_report, claims_of, facts, is_made, is_out_by_others, is_past_stop, label_fsid,
+    label_id, last_look,
 };
 
 /// Where an OSD's migration stands.

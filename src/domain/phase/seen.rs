@@ -16,6 +16,12 @@ use crate::domain::osd::{
 
 use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
+/// It was to be stopped, and is not as it was before: stopped by us, or no longer the old OSD. One that was only meant to
+/// be stopped, or serves again, is not.
+pub fn is_past_stop(record: &Record, seen: &Observation) -> bool {
+    record.stop_intended_at.is_some() && !facts(record, true, seen).before_stop()
+}
+
 /// What an observation says of one record's OSD.
 pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let slot = seen.ceph.slots.get(&record.osd);

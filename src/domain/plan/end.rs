@@ -8,7 +8,7 @@ use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
-use crate::domain::phase;
+use crate::domain::phase::is_past_stop;
 use crate::domain::policy::Policy;
 use crate::domain::step;
 
@@ -23,12 +23,6 @@ pub(super) fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool
         .collect();
     let unclean = seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
     !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
-}
-
-/// It was to be stopped, and is not as it was before: stopped by us, or no longer the old OSD. One that was only meant to
-/// be stopped, or serves again, is not.
-fn is_past_stop(record: &Record, seen: &Observation) -> bool {
-    record.stop_intended_at.is_some() && !phase::facts(record, true, seen).before_stop()
 }
 
 /// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
@@ -57,7 +51,7 @@ fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
 }
 
 /// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)
-pub(super) fn rook_would_migrate(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeSet<OsdId> {
+fn rook_would_migrate(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeSet<OsdId> {
     let is_at_0 = ledger.run.operator.is_some() && seen.kube.running_operator().is_none();
     let is_fenced = ledger.run.fence.is_some() && gate::stays_fenced(seen);
     if (is_at_0 || is_fenced) && !policy.leaves {

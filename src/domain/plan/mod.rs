@@ -32,7 +32,7 @@ use crate::domain::osd::{CrushItem, DbDevice, Kind, Layout, NodeName, OsdId, Wei
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
-use end::{end, only_quarantined_lack, rook_would_migrate};
+use end::{end, only_quarantined_lack};
 use record::Begun;
 use strays::{calm_quarantined, lost_record, sweep_strays};
 
@@ -280,10 +280,9 @@ fn next_candidate(
             }
             Gate::Shut(reason) | Gate::Unknown(reason) => {
                 let wait = Next::Wait(Wait::Gate { osd, reason });
-                let is_held = gate::held(policy, seen) != Gate::Open;
                 // A pause and a closed window may last: what is restored at the end is restored for them too.
-                let goes_back = is_held && rook_would_migrate(policy, ledger, seen).is_empty();
-                return if goes_back { operator::back(ledger, seen).unwrap_or(wait) } else { wait };
+                let is_held = gate::held(policy, seen) != Gate::Open;
+                return if is_held { end(policy, ledger, seen, wait) } else { wait };
             }
         }
     }

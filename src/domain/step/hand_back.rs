@@ -51,7 +51,6 @@ impl Step<'_> {
     /// Rook may go on now without harm, looks at the node's disks, and nobody else is at the old Deployment.
     fn is_left_to_rook(&self) -> bool {
         let (osd, record) = (self.record.osd, self.record);
-        let is_alone = || !self.ledger.in_flight().any(|other| other.osd != osd);
         let is_at_rest = || {
             let daemon = self.seen.kube.daemons.get(&osd);
             daemon.is_none_or(|daemon| self.facts.stopped && daemon.replicas == 0 && daemon.pods.is_empty())
@@ -59,7 +58,7 @@ impl Step<'_> {
         self.hand_back == HandBack::ByRook
             && !record.is_new()
             && !gate::stays_fenced(self.seen)
-            && is_alone()
+            && !self.rook_would_meet_others()
             && is_at_rest()
             && provision::is_declared(&record.node, self.seen)
     }

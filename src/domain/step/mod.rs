@@ -215,17 +215,20 @@ impl<'a> Step<'a> {
         self.hush().unwrap_or_else(next)
     }
 
-    /// Takes the fence down and forgets it, where no other record in flight needs it, and Rook would not begin where we are not
-    /// done.
+    /// Takes the fence down and forgets it, where no other OSD needs it, and Rook would not begin where we are not done.
     fn unfence(&self) -> Option<Next> {
         let value = self.our_fence()?;
         if gate::stays_fenced(self.seen) {
             return None;
         }
-        if self.ledger.in_flight().any(|other| other.osd != self.record.osd) {
-            return None;
-        }
-        Some(take_down(value, self.ledger, self.seen))
+        (!self.rook_would_meet_others()).then(|| take_down(value, self.ledger, self.seen))
+    }
+
+    /// Another OSD is in flight, or was left alone past Stop: Rook would start it, or prepare its disk.
+    fn rook_would_meet_others(&self) -> bool {
+        let is_half_way =
+            |record: &Record| record.quarantine.is_none() || phase::is_past_stop(record, self.seen);
+        self.ledger.records.values().any(|other| other.osd != self.record.osd && is_half_way(other))
     }
 
     fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {

@@ -2,6 +2,8 @@
 
 use super::stopped::stopped_in_vain;
 use super::*;
+use osd_migrate::domain::ledger::ScaledOperator;
+use osd_migrate::domain::observation::{Order, OrderKind};
 use osd_migrate::domain::outlook::{self, Now};
 
 // ---- OSDs that were left alone, and the rest
@@ -71,4 +73,56 @@ fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
         assert_eq!((line(&begun).now, line(&begun).class), (Now::InFlight, class));
         check!(&line(&left_alone(begun)).now, Now::LeftAlone { .. });
     }
+}
+
+/// Under the fence, and back in.
+fn alone_and_up() -> World {
+    World::booted(FILESTORE).fenced(FILESTORE).with(|w| w.slot(FILESTORE).noin = false)
+}
+
+/// Left alone with its slot destroyed, and Ceph has healed; another OSD comes up under the fence that both need.
+fn half_way_and_another_up() -> World {
+    let lost = left_alone(World::destroyed(OSD));
+    let (ledger, slot) = (lost.ledger.records[&OSD].clone(), lost.seen.ceph.slots[&OSD].clone());
+    let (daemon, key) = (lost.seen.kube.daemons[&OSD].clone(), lost.seen.ceph.auth[&OSD]);
+    alone_and_up().with(|w| {
+        w.ledger.records.insert(OSD, ledger);
+        w.seen.ceph.slots.insert(OSD, slot);
+        w.seen.kube.daemons.insert(OSD, daemon);
+        w.seen.ceph.auth.insert(OSD, key);
+    })
+}
+
+#[test]
+fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_comes_up_nor_in_a_pause() {
+    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
+    let both = half_way_and_another_up();
+    assert!(!is_unfence(&both.plan()), "{:#?}", both.plan());
+    assert!(is_unfence(&alone_and_up().plan()));
+
+    // In a pause, with Rook's operator at 0 by us.
+    let paused = |world: World| {
+        left_alone(world).with(|w| {
+            for n in 0..8 {
+                w.pg(n).state = states("active+clean");
+            }
+            w.seen.kube.order = Some(Order { kind: OrderKind::Pause, since: None });
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            operator.generation = 6;
+            let name = operator.name.clone();
+            w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, generation: 5 });
+        })
+    };
+    check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(paused(World::proven(OSD)).plan(), Next::Do(Act::ScaleOperator { replicas: 1, .. }));
+}
+
+#[test]
+fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
+    let fence = || Some("osd-migrate-x".to_owned());
+    let paused = World::new().with(|w| {
+        (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence());
+        w.seen.kube.order = Some(Order { kind: OrderKind::Pause, since: None });
+    });
+    check!(paused.plan(), Next::Do(Act::Unfence { .. }));
 }
