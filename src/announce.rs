@@ -94,7 +94,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
         }
         Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
         // Rook's cluster waits for a person.
-        Event::Finished(summary) if !summary.kept_from_rook.is_empty() => {
+        Event::Finished(summary) if !(summary.kept_from_rook.is_empty() && summary.half_way.is_empty()) => {
             warning(MIGRATION_FINISHED, event.to_string())
         }
         Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),

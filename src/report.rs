@@ -113,6 +113,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             "cancelled: nothing is in flight, and nothing more is begun. To let runs begin again: osd-migrate resume",
         )?;
         left_alone(summary, f)?;
+        half_way(summary, f)?;
         kept_from_rook(summary, f)?;
         return operator_at_0(summary, f);
     }
@@ -126,6 +127,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     f.write_str("finished: nothing is left to do")?;
     left_alone(summary, f)?;
+    half_way(summary, f)?;
     kept_from_rook(summary, f)?;
     operator_at_0(summary, f)?;
     for (node, problem) in &summary.problems {
@@ -144,6 +146,14 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "; not confirmed: the disks of {names} are not made OSDs. To confirm: {HOW_TO_CONFIRM}")?;
     }
     Ok(())
+}
+
+fn half_way(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.half_way.is_empty() {
+        return Ok(());
+    }
+    let retries: Vec<_> = summary.half_way.iter().map(|osd| format!("osd-migrate retry {osd}")).collect();
+    write!(f, "; Rook is kept off until what is half-way is mended: {}", retries.join("; "))
 }
 
 fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use kube::core::Status;
 pub struct Call {
     /// RBAC verb: `get`, `list`, `create`, `update`, `patch`, `delete`.
     pub verb: &'static str,
-    /// Resource as RBAC and kubectl name it: `deployments.apps`.
+    /// Resource as RBAC and kubectl name it: `deployments.apps`, `deployments.apps/scale`.
     pub resource: String,
     /// Name of the object; none for a list.
     pub name: Option<String>,
@@ -39,7 +39,9 @@ impl Call {
             self.name.as_ref().filter(|_| self.verb != "create").map(|n| format!("/{n}")).unwrap_or_default();
         let namespace = self.namespace.as_ref().map(|ns| format!(" -n {ns}")).unwrap_or_default();
         let user = refused_user(said).unwrap_or("system:serviceaccount:NAMESPACE:osd-migrate");
-        format!("kubectl auth can-i {} {}{name}{namespace} --as={user}", self.verb, self.resource)
+        let (resource, part) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        let part = if part.is_empty() { String::new() } else { format!(" --subresource={part}") };
+        format!("kubectl auth can-i {} {resource}{name}{part}{namespace} --as={user}", self.verb)
     }
 
     fn role(&self) -> &'static str {
@@ -256,6 +258,8 @@ mod tests {
             ),
             "{text}"
         );
+        let scale = Call { resource: "deployments.apps/scale".to_owned(), ..call() };
+        assert!(scale.can_i("").contains("can-i update deployments.apps/rook-ceph-osd-3 --subresource=scale -n rook-ceph"));
         // One of a hook, and of another namespace than the object's.
         let said = "deployments.apps is forbidden: User \"system:serviceaccount:storage:osd-migrate-preflight\" cannot list resource";
         let asked = call().can_i(said);

@@ -243,7 +243,10 @@ impl Kind<'_, DynamicObject> {
         name: &str,
         operations: &Value,
     ) -> Result<(), K8sError> {
-        let call = self.call("patch", Some(name));
+        let mut call = self.call("patch", Some(name));
+        if let Some(part) = subresource {
+            call.resource = format!("{}/{part}", call.resource);
+        }
         let failed = |message: String| K8sError::Other { call: call.clone(), code: 0, message };
         // kube's own `Patch::Json` costs one more crate; only the content type differs.
         let (request, params) = (kube::core::Request::new(self.api.resource_url()), patch_by_us());

@@ -245,6 +245,8 @@ pub struct Summary {
     pub left_to_rook: BTreeSet<NodeName>,
     /// OSDs that Rook would begin to migrate itself if it were let go: our fence stays, or its operator at 0.
     pub kept_from_rook: BTreeSet<OsdId>,
+    /// OSDs that were left alone past Stop, and for which Rook is still kept off: by the fence, or its operator at 0.
+    pub half_way: BTreeSet<OsdId>,
     /// `namespace/name` of Rook's operator where it is at 0 in the end: others scaled it, and it is needed so no longer.
     pub operator_at_0: Option<String>,
     /// Nodes whose disks could not be looked at again and again.

@@ -28,10 +28,20 @@ pub(super) fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool
 /// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
 /// start it.
 pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
-    let past_stop = ledger.records.values().any(|record| is_past_stop(record, seen));
-    if past_stop {
-        return last;
+    let half_way: BTreeSet<OsdId> =
+        ledger.records.values().filter(|record| is_past_stop(record, seen)).map(|record| record.osd).collect();
+    if half_way.is_empty() {
+        return finish(policy, ledger, seen, last);
     }
+    let is_kept_off = ledger.run.fence.is_some() || ledger.run.operator.is_some();
+    match last {
+        Next::Finished(summary) if is_kept_off => Next::Finished(Summary { half_way, ..summary }),
+        Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
+    }
+}
+
+/// The same where no OSD is half-way.
+fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let left = rook_would_migrate(policy, ledger, seen);
     match (last, &ledger.run.fence) {
         (Next::Finished(summary), _) if !left.is_empty() => {

@@ -209,7 +209,7 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
     let node = daemon.and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
-        && !is_handed_back(policy, record, seen)
+        && !is_handed_back(policy, ledger, record, seen)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
@@ -226,12 +226,13 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
 }
 
 /// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
-/// was set for its stop (flags, the fence), which must not stay for as long as a pause may last. Not while the intent holds:
-/// a Stop may still be on its way (a call has ten seconds), and the record must be there to know it.
-fn is_handed_back(policy: &Policy, record: &Record, seen: &Observation) -> bool {
+/// was set for its stop (flags, the fence) or Rook's operator was set aside, which must not stay for as long as a pause may last.
+/// Not while the intent holds: a Stop may still be on its way (a call has ten seconds), and the record must be there to know it.
+fn is_handed_back(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let held = gate::held(policy, seen) != Gate::Open;
     let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
-    held && record.stop_intended_at.map_or_else(|| gate::is_cancelled(policy, seen), settled)
+    let without_intent = || gate::is_cancelled(policy, seen) || ledger.run.operator.is_some();
+    held && record.stop_intended_at.map_or_else(without_intent, settled)
 }
 
 fn next_candidate(

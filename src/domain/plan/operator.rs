@@ -19,21 +19,18 @@ pub(super) fn out_of_the_way(
     ledger: &Ledger,
     seen: &Observation,
 ) -> Option<Next> {
-    match (gate, &ledger.run.operator) {
-        (Gate::Shut(Reason::OperatorRuns { .. }), None) if policy.scales_operator => {
-            // At 0 already, its pod is about to end: there is nothing to scale, and nothing to remember.
-            let operator = seen.kube.operator.as_ref().filter(|operator| operator.replicas > 0)?;
-            let mut imagined = seen.clone();
-            imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
-            (without_it(&imagined) == Gate::Open).then(|| begin(operator, ledger))
-        }
-        (Gate::Shut(Reason::OperatorRuns { .. }), Some(was)) => {
-            let operator = seen.kube.operator.as_ref()?;
-            // Scaled up by somebody since: it is not fought over.
-            let is_as_it_was = operator.replicas > 0 && operator.generation == was.generation;
-            is_as_it_was.then(|| scale(operator, 0))
-        }
-        (Gate::Open | Gate::Shut(_) | Gate::Unknown(_), _) => None,
+    let is_in_the_way = matches!(gate, Gate::Shut(Reason::OperatorRuns { .. })) && policy.scales_operator;
+    // At 0 already, its pod is about to end: there is nothing to scale, and nothing to remember.
+    let operator = seen.kube.operator.as_ref().filter(|operator| is_in_the_way && operator.replicas > 0)?;
+    let mut imagined = seen.clone();
+    imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
+    if without_it(&imagined) != Gate::Open {
+        return None;
+    }
+    match &ledger.run.operator {
+        None => Some(begin(operator, ledger)),
+        // Scaled up by somebody since it was saved: it is not fought over.
+        Some(was) => (operator.generation == was.generation).then(|| scale(operator, 0)),
     }
 }
 
