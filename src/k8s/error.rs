@@ -259,7 +259,11 @@ mod tests {
             "{text}"
         );
         let scale = Call { resource: "deployments.apps/scale".to_owned(), ..call() };
-        assert!(scale.can_i("").contains("can-i update deployments.apps/rook-ceph-osd-3 --subresource=scale -n rook-ceph"));
+        assert!(
+            scale
+                .can_i("")
+                .contains("can-i update deployments.apps/rook-ceph-osd-3 --subresource=scale -n rook-ceph")
+        );
         // One of a hook, and of another namespace than the object's.
         let said = "deployments.apps is forbidden: User \"system:serviceaccount:storage:osd-migrate-preflight\" cannot list resource";
         let asked = call().can_i(said);

@@ -28,8 +28,12 @@ pub(super) fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool
 /// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
 /// start it.
 pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
-    let half_way: BTreeSet<OsdId> =
-        ledger.records.values().filter(|record| is_past_stop(record, seen)).map(|record| record.osd).collect();
+    let half_way: BTreeSet<OsdId> = ledger
+        .records
+        .values()
+        .filter(|record| is_past_stop(record, seen))
+        .map(|record| record.osd)
+        .collect();
     if half_way.is_empty() {
         return finish(policy, ledger, seen, last);
     }

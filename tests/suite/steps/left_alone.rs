@@ -118,6 +118,38 @@ fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_come
 }
 
 #[test]
+fn in_a_pause_before_the_stop_an_operator_that_was_set_aside_goes_back_first_its_record_withdrawn() {
+    let held = |world: World| {
+        world.with(|w| w.seen.kube.order = Some(Order { kind: OrderKind::Pause, since: None }))
+    };
+    let aside = |w: &mut World| {
+        let name = w.seen.kube.operator.as_ref().unwrap().name.clone();
+        w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, generation: 0 });
+    };
+    check!(held(World::proven(OSD)).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    check!(held(World::proven(OSD)).with(aside).plan(), Next::Save { why: Saving::Withdrawn, .. });
+}
+
+#[test]
+fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() {
+    let fenced = alone(left_alone(World::destroyed(OSD).fenced(OSD))).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state = states("active+clean");
+        }
+    });
+    let done = fenced.plan();
+    let Next::Finished(summary) = &done else { panic!("{done:#?}") };
+    let said = osd_migrate::report::Event::Finished(summary).to_string();
+    assert!(
+        said.contains("Rook is kept off until what is half-way is mended: osd-migrate retry osd.0"),
+        "{said}"
+    );
+    // Without anything that keeps it off there is nothing to say.
+    let unfenced = fenced.with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (None, None));
+    check!(unfenced.plan(), Next::Finished(summary) if summary.half_way.is_empty());
+}
+
+#[test]
 fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
     let fence = || Some("osd-migrate-x".to_owned());
     let paused = World::new().with(|w| {

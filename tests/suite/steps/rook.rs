@@ -229,6 +229,9 @@ fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
     // Not without the owner's word, not while the cluster is not clean, nor in a pause.
     assert!(runs(&beside_an_old_one().with(|w| w.policy.scales_operator = false).plan()));
     assert!(runs(&beside_an_old_one().with(|w| w.pg(0).state = states("active+undersized")).plan()));
+    // Nor what an earlier run had saved, and not done.
+    assert!(runs(&saved.clone().with(|w| w.policy.scales_operator = false).plan()));
+    assert!(runs(&saved.clone().with(|w| w.pg(0).state = states("active+undersized")).plan()));
     // Somebody scaled it up after us: it is not fought over.
     let fought = saved.with(|w| w.seen.kube.operator.as_mut().unwrap().generation = 7);
     assert!(runs(&fought.plan()));
