@@ -159,6 +159,7 @@ mod tests {
                     stores: [].into(),
                     missing_tools: [].into(),
                     key_accepted: false,
+                    key_trouble: None,
                 },
                 disks,
                 osds: Vec::new(),

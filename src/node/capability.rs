@@ -50,6 +50,7 @@ pub(crate) struct Asked {
 pub(crate) async fn ask(host: &Host) -> Asked {
     let (mut capability, slots) = tokio::join!(of_image(host), mons::slots(host));
     capability.key_accepted = slots.is_ok();
+    capability.key_trouble = slots.as_ref().err().map(|error| last_lines(&error.to_string()));
     Asked { capability, slots }
 }
 
@@ -63,6 +64,7 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
         stores: help.map(|answer| stores(&answer.stdout)).unwrap_or_default(),
         missing_tools: missing(&host.path, &TOOLS),
         key_accepted: false,
+        key_trouble: None,
     }
 }
 

@@ -85,6 +85,7 @@ pub(super) fn able() -> Capability {
         stores: [ObjectStore::bluestore()].into(),
         missing_tools: BTreeSet::new(),
         key_accepted: true,
+        key_trouble: None,
     }
 }
 

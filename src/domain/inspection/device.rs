@@ -292,4 +292,7 @@ pub struct Capability {
     pub missing_tools: BTreeSet<String>,
     /// The bootstrap-osd key was accepted by the mons.
     pub key_accepted: bool,
+    /// Why not, as `ceph osd tree` told it.
+    #[serde(default)]
+    pub key_trouble: Option<String>,
 }

@@ -67,7 +67,8 @@ impl<'a> Step<'a> {
 
     /// Nobody knows the device, or it is known and not in the record yet.
     pub(super) fn prove(&self) -> Next {
-        if let (DiskFact::Old, Some(report)) = (self.facts.disk, phase::last_look(self.record, self.seen)) {
+        let look = phase::last_look(self.record, self.seen).filter(|_| self.key_trouble().is_none());
+        if let (DiskFact::Old, Some(report)) = (self.facts.disk, look) {
             return self.save_proof(report);
         }
         if self.failed_too_often() {
@@ -106,9 +107,6 @@ impl<'a> Step<'a> {
         let store = &self.record.target.store;
         if !can.stores.contains(store) {
             return self.quarantine(format!("ceph-volume of {} can't make {store}", can.ceph_version));
-        }
-        if !can.key_accepted {
-            return self.quarantine("the mons refuse the key client.bootstrap-osd on its node; see `ceph auth get client.bootstrap-osd`".to_owned());
         }
         let of_record = (self.record.old, self.record.osd, self.seen.ceph.fsid);
         let proven = evidence.proof.names();
@@ -195,7 +193,9 @@ impl<'a> Step<'a> {
         }
         match self.report() {
             // Not found, or not known: it is to be looked at again, and not for ever.
-            Some(NodeReport { problem: None, .. }) if self.is_not_found() => attempt.failures + 1,
+            Some(NodeReport { problem: None, .. }) if self.is_not_found() || self.key_trouble().is_some() => {
+                attempt.failures + 1
+            }
             // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
@@ -228,8 +228,20 @@ impl<'a> Step<'a> {
     fn last_trouble(&self) -> String {
         let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
         let unknown = self.is_not_found().then_some("its device was not found, or carries something else");
-        let why = reported.or(unknown).or(self.last_job().and_then(|job| job.trouble.as_deref()));
-        why.unwrap_or("it left no report").to_owned()
+        let why = reported.or(unknown).map(str::to_owned).or_else(|| self.key_trouble());
+        let why = why.or_else(|| self.last_job().and_then(|job| job.trouble.clone()));
+        why.unwrap_or_else(|| "it left no report".to_owned())
+    }
+
+    /// Why the mons did not answer the node, where nothing is proven yet. Rook from 1.19 on deletes the key of that user after each
+    /// reconcile, and mons may be out of reach: the next attempt asks with the key that there is then.
+    fn key_trouble(&self) -> Option<String> {
+        let is_first = self.record.evidence.is_none();
+        let can = &self.report().filter(|_| is_first)?.inspection.as_ref()?.capability;
+        let said = can.key_trouble.as_deref().unwrap_or("`ceph osd tree` failed");
+        (!can.key_accepted).then(|| {
+            format!("the mons refuse client.bootstrap-osd on its node, see `ceph auth get client.bootstrap-osd`: {said}")
+        })
     }
 
     /// What must hold of the data right before the agent is made: where it ends the old data, or the last way back to it.

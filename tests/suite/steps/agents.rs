@@ -36,7 +36,6 @@ fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
             "sgdisk",
         ),
         (world(|r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false), "--osd-id"),
-        (world(|r| r.inspection.as_mut().unwrap().capability.key_accepted = false), "bootstrap-osd"),
         (world(|r| r.inspection.as_mut().unwrap().evidence = None), "proves"),
         (
             world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().device.by_id.clear()),
@@ -47,6 +46,33 @@ fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
         let next = world.plan();
         assert!(quarantine(&next).is_some_and(|why| why.contains(words)), "{words}: {next:#?}");
     }
+}
+
+/// Rook 1.19 and later delete the key after a reconcile, which may be between our look and the agent's.
+#[test]
+fn a_key_that_the_mons_refuse_is_asked_for_anew_and_not_for_ever() {
+    let refused = |world: World| {
+        world.report_with(OSD, |r| {
+            let can = &mut r.inspection.as_mut().unwrap().capability;
+            (can.key_accepted, can.key_trouble) = (false, Some("`ceph` failed with 13: EACCES".to_owned()));
+        })
+    };
+    let mut world = refused(World::recorded(OSD));
+    for number in 2..=3 {
+        check!(world.plan(), Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, after: Some(why) }, .. }
+            if why.contains("EACCES"));
+        world = world.saved("inspect");
+        // Gone by now: it is made again first.
+        world.seen.ceph.bootstrap = Some(false);
+        check!(world.plan(), Next::Save { why: Saving::Bootstrap { ours: true }, .. });
+        world.seen.ceph.bootstrap = Some(true);
+        check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.attempt == number);
+        world = refused(world);
+    }
+    let last = world.plan();
+    let why = quarantine(&last).unwrap();
+    assert!(why.contains("ceph auth get client.bootstrap-osd") && why.contains("EACCES"), "{why}");
+    world.report_with(OSD, |_| {}).saved("proof");
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn one_osd_may_fail_a_second_failure_stops_the_run() {
 #[test]
 fn a_run_that_ends_with_one_quarantined_says_so() {
     let world = World::recorded(OSD)
-        .report_with(OSD, |r| r.inspection.as_mut().unwrap().capability.key_accepted = false)
+        .report_with(OSD, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
         .saved("quarantine");
-    check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1 && s.quarantined[0].1.contains("bootstrap-osd"));
+    check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1 && s.quarantined[0].1.contains("--osd-id"));
 }

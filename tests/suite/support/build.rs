@@ -149,6 +149,7 @@ pub(crate) fn able() -> Capability {
         stores: [ObjectStore::bluestore()].into(),
         missing_tools: BTreeSet::new(),
         key_accepted: true,
+        key_trouble: None,
     }
 }
 
