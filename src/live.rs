@@ -29,6 +29,9 @@ pub use lease::PodLease;
 pub use ledgers::Ledgers;
 use session::Session;
 
+/// Minutes until a budget that was refused is tried again: its owner may have mended it, and each try is a line of the log.
+const REFUSED_MINUTES: i64 = 5;
+
 /// Ceph and Kubernetes.
 pub struct Live {
     k8s: Arc<K8s>,
@@ -40,12 +43,22 @@ pub struct Live {
     commands_before: u64,
     /// What the look said that an act was decided on: what is rendered is what was decided.
     declared: Option<(ClusterFsid, Declaration)>,
+    /// Since when, and why, a budget of our own is refused.
+    budget_refused: Option<(DateTime<Utc>, String)>,
 }
 
 impl Live {
     /// Opens nothing yet: the first look does.
     pub fn new(k8s: Arc<K8s>, ceph_timeout: Duration) -> Self {
-        Self { k8s, own: None, ceph: None, ceph_timeout, commands_before: 0, declared: None }
+        Self {
+            k8s,
+            own: None,
+            ceph: None,
+            ceph_timeout,
+            commands_before: 0,
+            declared: None,
+            budget_refused: None,
+        }
     }
 
     /// The same for a runner's pod, which can make node Jobs too.
@@ -208,6 +221,24 @@ impl Live {
         self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
     }
 
+    /// What is refused is seen by the looks of the next minutes, and then tried again: the plan decides what it means.
+    async fn make_budget(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
+        let made = match self.k8s.expect_open(osd, record).await {
+            Ok(()) => self.k8s.make_budget().await,
+            closed => closed,
+        };
+        self.budget_refused = match &made {
+            Ok(()) | Err(K8sError::Timeout { .. } | K8sError::Unreachable { .. }) => None,
+            Err(refused) => Some((now(), refused.to_string())),
+        };
+        made.map_err(|error| passing(error.to_string()))
+    }
+
+    fn budget_refused(&self) -> Option<String> {
+        let is_recent = |at: &DateTime<Utc>| (now() - *at).num_minutes() < REFUSED_MINUTES;
+        self.budget_refused.as_ref().filter(|(at, _)| is_recent(at)).map(|(_, why)| why.clone())
+    }
+
     fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
         self.declared.clone().ok_or_else(|| passing("nothing was looked at yet".to_owned()))
     }
@@ -215,7 +246,8 @@ impl Live {
 
 impl Cluster for Live {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        let kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
+        let mut kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
+        kube.budget_refused = self.budget_refused();
         let ceph = self.look_at_ceph().await?;
         self.declared = Some((ceph.fsid, kube.declaration.clone()));
         let mut seen = Observation { at: now(), ceph, kube };
@@ -246,6 +278,7 @@ impl Cluster for Live {
                 self.tolerate(*osd, (deployment, resource_version), add, spare.as_ref()).await
             }
             Act::Deploy(deploy) => self.deploy(deploy).await,
+            Act::MakeBudget { osd, record } => self.make_budget(*osd, record).await,
             Act::Hush { osd, record, .. } => {
                 k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
                 let done = act_on_ceph(self.session().await?, act).await;
@@ -265,7 +298,6 @@ impl Cluster for Live {
             | Act::Unfence { .. }
             | Act::ScaleOperator { .. }
             | Act::LimitDrains { .. }
-            | Act::MakeBudget { .. }
             | Act::DropBudget { .. }
             | Act::Restart { .. }
             | Act::DropDeployment { .. }
@@ -302,10 +334,6 @@ async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
         }
         Act::LimitDrains { resource_version, max_unavailable } => {
             k8s.limit_drains(resource_version, *max_unavailable).await
-        }
-        Act::MakeBudget { osd, record } => {
-            k8s.expect_open(*osd, record).await?;
-            k8s.make_budget().await
         }
         Act::DropBudget { uid } => k8s.drop_budget(uid).await,
         Act::Restart { osd, record } => k8s.restart(*osd, record).await,

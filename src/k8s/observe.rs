@@ -198,6 +198,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         rook_checked: None,
         osd_budget: None,
         own_budget: None,
+        budget_refused: None,
         skipped: None,
         daemons,
         oddities,

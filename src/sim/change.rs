@@ -104,9 +104,7 @@ impl World {
             Happening::Around(what, on) => self.change_around(*what, *on),
             Happening::BootsOddly(osd) => self.boot_oddly(*osd),
             Happening::Balanced(upmap) => self.pg_upmap_items(upmap),
-            Happening::MgrForgets(pg) => {
-                self.ceph.pgs.remove(pg);
-            }
+            Happening::MgrForgets(pg) => drop(self.ceph.pgs.remove(pg)),
             Happening::Dies(_)
             | Happening::Mends(_)
             | Happening::PowerLost(_)
@@ -134,6 +132,7 @@ impl World {
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
+            | Happening::BudgetsRefused
             | Happening::OperatorDown
             | Happening::Rook(_) => self.meddle(what),
         }
@@ -338,6 +337,7 @@ impl World {
             Happening::FlagUnset => {
                 self.ceph.flags.remove("norecover");
             }
+            Happening::BudgetsRefused => self.refuses_budgets = true,
             Happening::OperatorUp => self.run_operator(1),
             Happening::OperatorDown => self.run_operator(0),
             Happening::Rook(what) => self.rook_does(*what),

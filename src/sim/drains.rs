@@ -54,6 +54,10 @@ impl World {
 
     pub(super) fn make_budget(&mut self, osd: OsdId, record: &RecordId) -> Done {
         self.expect_open(osd, record)?;
+        if self.refuses_budgets {
+            self.kube.budget_refused = Some("by a policy".to_owned());
+            return refuse("a policy forbids it");
+        }
         if self.kube.own_budget.is_none() {
             self.budgets += 1;
             self.kube.own_budget = Some(self.budgets.to_string());

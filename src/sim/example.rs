@@ -214,6 +214,7 @@ impl Shape {
             operator_by_us: false,
             drains_due: false,
             budgets: 0,
+            refuses_budgets: false,
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {
@@ -410,6 +411,7 @@ fn kube() -> Kube {
             resource_version: "0".to_owned(),
         }),
         own_budget: None,
+        budget_refused: None,
         skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),

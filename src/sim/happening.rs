@@ -103,6 +103,8 @@ pub enum Happening {
     OperatorUp,
     /// And down.
     OperatorDown,
+    /// From now on the API server refuses PodDisruptionBudgets: a policy, a quota.
+    BudgetsRefused,
     /// Something around the OSDs changes.
     Around(Around, bool),
     /// A daemon boots, and is not what was wanted.
@@ -213,6 +215,7 @@ impl fmt::Display for Happening {
             Self::OthersTakeId => f.write_str("somebody asks the mons for a new OSD id"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
             Self::FlagUnset => f.write_str("the flag norecover is taken off"),
+            Self::BudgetsRefused => f.write_str("budgets are refused from now on"),
             Self::OperatorUp => f.write_str("a person scales Rook's operator up"),
             Self::OperatorDown => f.write_str("a person scales Rook's operator down"),
             Self::Around(what, true) => write!(f, "it begins: {what:?}"),

@@ -91,6 +91,8 @@ pub struct World {
     pub drains_due: bool,
     /// resourceVersions that Rook's PodDisruptionBudget has had, and uids that ours had.
     pub budgets: u32,
+    /// The API server refuses to make one: a policy, a quota.
+    pub refuses_budgets: bool,
 }
 
 /// A disk of a node.

@@ -82,6 +82,7 @@ fn reasons() -> Vec<Reason> {
         Reason::FencedByOthers { value: text("true") },
         Reason::NotCounted { osd: OsdId(3) },
         Reason::Draining { domain: text("h1") },
+        Reason::BudgetRefused { why: text("WHY") },
         Reason::Odd { what: text("osd.5 has two Deployments: a and b") },
         Reason::NodeNotReady { node: node.clone() },
         Reason::NodeCordoned { node: node.clone() },

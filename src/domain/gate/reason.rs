@@ -122,6 +122,11 @@ pub enum Reason {
         /// which
         osd: OsdId,
     },
+    /// Rook's PodDisruptionBudget is of no use, and the API server refuses one of our own.
+    BudgetRefused {
+        /// what it said
+        why: String,
+    },
     /// Deployments or pods of OSDs can't be told apart.
     Odd {
         /// the sentence
@@ -243,6 +248,7 @@ impl Reason {
             | Self::FencedByOthers { .. }
             | Self::Draining { .. }
             | Self::NotCounted { .. }
+            | Self::BudgetRefused { .. }
             | Self::Odd { .. }
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
@@ -293,6 +299,7 @@ impl Reason {
             Self::FenceNotHeard { .. } => Guard::FenceHeard,
             Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
             Self::Draining { .. } => Guard::NotDraining,
+            Self::BudgetRefused { .. } => Guard::DrainsLimitedFirst,
             Self::Odd { .. } => Guard::NothingOdd,
             Self::NodeNotReady { .. } => Guard::NodeReady,
             Self::NodeCordoned { .. } => Guard::NodeNotCordoned,

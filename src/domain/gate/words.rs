@@ -39,6 +39,7 @@ impl Reason {
             Self::NodeNotReady { .. } => "node-not-ready",
             Self::NodeCordoned { .. } => "node-cordoned",
             Self::NotCounted { .. } => "not-counted",
+            Self::BudgetRefused { .. } => "budget-refused",
             Self::StartedByOthers => "started-by-others",
             Self::Rolling { .. } => "rolling",
             Self::MonDown => "mon-down",
@@ -158,6 +159,10 @@ impl fmt::Display for Reason {
             Self::NotCounted { osd } => write!(
                 f,
                 "Rook leaves {osd}, whose pod was not ready, out of its PodDisruptionBudget rook-ceph-osd, and looks again within 30 s"
+            ),
+            Self::BudgetRefused { why } => write!(
+                f,
+                "a drain may take another OSD meanwhile, and the PodDisruptionBudget osd-migrate-drains against it is refused: {why}"
             ),
             Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
             Self::MonDown => f.write_str(

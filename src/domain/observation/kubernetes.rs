@@ -27,6 +27,8 @@ pub struct Kube {
     pub osd_budget: Option<OsdBudget>,
     /// uid of our own PodDisruptionBudget `osd-migrate-drains`, which lets no OSD's pod be evicted, where it is there.
     pub own_budget: Option<String>,
+    /// Why the API server did not let us make our own, a few minutes ago: no right, a quota, a policy.
+    pub budget_refused: Option<String>,
     /// The latest resourceVersion of the CephCluster at which Rook said that it left it alone (event `ReconcileSkipped`, which
     /// names the version that the reconcile had read; Rook >= 1.20). Asked only while such an operator runs.
     pub skipped: Option<u64>,

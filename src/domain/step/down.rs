@@ -93,15 +93,17 @@ impl Step<'_> {
                 self.record.turned_back.as_deref().unwrap_or("no reason is known")
             ));
         }
-        let gate = match gate::before_stop(self.record.osd, &self.record.node, self.our_fence(), self.seen) {
-            Gate::Open => gate::enough_room(self.record, self.seen),
-            gate @ (Gate::Shut(_) | Gate::Unknown(_)) => gate,
-        };
-        let gate = if gate == Gate::Open { drains::counted(self.record, self.seen) } else { gate };
-        match gate {
-            Gate::Open => self.stop_now(),
-            Gate::Shut(reason) | Gate::Unknown(reason) => {
-                Next::Wait(Wait::Gate { osd: self.record.osd, reason })
+        let (record, seen) = (self.record, self.seen);
+        let gates: [&dyn Fn() -> Gate; 4] = [
+            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), seen),
+            &|| gate::enough_room(record, seen),
+            &|| drains::counted(record, seen),
+            &|| drains::allowed(record.osd, seen),
+        ];
+        match gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open) {
+            None | Some(Gate::Open) => self.stop_now(),
+            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => {
+                Next::Wait(Wait::Gate { osd: record.osd, reason })
             }
         }
     }

@@ -25,7 +25,9 @@ pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let open: Vec<_> = ledger.in_flight().filter(is_meant).collect();
     if let Some(stopped) = open.iter().find(|record| is_past_stop(record, seen)) {
         let is_kept_off = holds(Guard::DrainsKeptOff, is_kept_off(stopped.osd, seen));
-        return (!is_kept_off).then(|| make_own(stopped));
+        // Where we may not make our own, the OSD is the sooner up again the less it waits for that.
+        let is_tried = !is_kept_off && seen.kube.budget_refused.is_none();
+        return is_tried.then(|| make_own(stopped));
     }
     let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, seen));
     if is_about_to_stop { None } else { put_back(ledger, seen) }
@@ -42,6 +44,13 @@ pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
     left_out
         .filter(|_| looks && is_recent)
         .map_or(Gate::Open, |osd| Gate::Unknown(Reason::NotCounted { osd }))
+}
+
+/// Shut while drains can't be kept off, since Rook's budget is of no use, and one of our own was refused.
+pub(super) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
+    let needs_own = seen.kube.own_budget.is_none() && rooks(osd, seen).is_none();
+    let refused = seen.kube.budget_refused.as_ref().filter(|_| needs_own);
+    refused.map_or(Gate::Open, |why| Gate::Shut(Reason::BudgetRefused { why: why.clone() }))
 }
 
 /// What is next until no OSD but this one, which is about to be stopped, may be evicted.

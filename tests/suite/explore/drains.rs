@@ -58,6 +58,14 @@ fn the_same_where_rook_has_made_no_budget() {
 }
 
 #[test]
+fn a_budget_of_ours_that_is_refused_from_some_moment_on() {
+    let refused = |world: &World| {
+        if world.refuses_budgets { Vec::new() } else { vec![Happening::BudgetsRefused] }
+    };
+    explored(&Search::new("budgets refused, a freeze", without_rooks, refused, (1, 1, 0)));
+}
+
+#[test]
 fn what_holds_an_osd_up_before_its_stop_and_a_leap_in_time() {
     explored(&Search::new("held up, a leap", example::replicated, holds_up, (1, 0, 1)));
 }

@@ -120,6 +120,22 @@ fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_ou
     }
 }
 
+/// A missing right, a quota, a policy.
+#[test]
+fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
+    let refused = |w: &mut World| w.seen.kube.budget_refused = Some("by a policy".to_owned());
+    check!(
+        World::intended(OSD).with(none_of_rooks).with(refused).plan(),
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::BudgetRefused { why } }) if why == "by a policy"
+    );
+    assert!(is_stop(&World::intended(OSD).with(budget(0, 4)).with(refused).plan()));
+    for world in past_stop() {
+        let limited = limited(world);
+        let undisturbed = limited.plan();
+        assert_eq!(limited.with(none_of_rooks).with(refused).plan(), undisturbed);
+    }
+}
+
 #[test]
 fn our_own_goes_before_rooks_is_put_back_and_the_next_stop_begins() {
     let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));

@@ -327,6 +327,7 @@ pub(crate) fn observation() -> Observation {
                 resource_version: "v1".to_owned(),
             }),
             own_budget: None,
+            budget_refused: None,
             skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),
             oddities: Vec::new(),

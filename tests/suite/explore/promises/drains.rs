@@ -23,6 +23,11 @@ pub(super) fn limited(before: &State, osd: OsdId) -> Option<Broken> {
     allows.then(|| format!("P1: {osd} is stopped, and a drain may take another one meanwhile"))
 }
 
+/// One that is stopped goes on where nobody lets us keep drains off.
+pub(super) fn still_limited(before: &State, osd: OsdId) -> Option<Broken> {
+    if before.world.refuses_budgets { None } else { limited(before, osd) }
+}
+
 /// P9: it is known how it was before it is written. P6: nobody's but our own 0 is taken back.
 pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
     let run = &before.ledger.run;

@@ -75,7 +75,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
     match effect {
         Effect::Stopped(osd) => in_place::stopped(before, *osd, after),
         Effect::Destroyed(osd, fsid) => {
-            in_place::destroyed(before, *osd, *fsid).or_else(|| drains::limited(before, *osd))
+            in_place::destroyed(before, *osd, *fsid).or_else(|| drains::still_limited(before, *osd))
         }
         Effect::Wiped { disk, was, osd, record } => {
             let of_directory = directories::record_of(before, record);
@@ -113,7 +113,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             };
             (record.new != Some(*fsid))
                 .then(|| format!("P5: {osd} was deployed with {fsid}, which is not in the ledger"))
-                .or_else(|| drains::limited(before, *osd))
+                .or_else(|| drains::still_limited(before, *osd))
         }
         Effect::Fence => {
             let fence = after.world.kube.fence.as_ref();
