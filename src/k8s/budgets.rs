@@ -69,15 +69,16 @@ fn own() -> PodDisruptionBudget {
 fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
     let spec = found.spec?;
     let IntOrString::Int(max_unavailable) = spec.max_unavailable? else { return None };
-    let (generation, resource_version) = (found.metadata.generation?, found.metadata.resource_version?);
+    let ObjectMeta { uid, generation, resource_version, .. } = found.metadata;
     let but = |rule: &LabelSelectorRequirement| rule.key == "osd" && rule.operator == "NotIn";
     let rules = spec.selector.and_then(|selector| selector.match_expressions).unwrap_or_default();
     let left_out = rules.into_iter().filter(but).flat_map(|rule| rule.values.unwrap_or_default());
     Some(OsdBudget {
         max_unavailable: u32::try_from(max_unavailable).ok()?,
         left_out: left_out.filter_map(|id| id.parse().ok().map(OsdId)).collect(),
-        generation,
-        resource_version,
+        uid: uid?,
+        generation: generation?,
+        resource_version: resource_version?,
     })
 }
 
@@ -91,7 +92,7 @@ mod tests {
     #[tokio::test]
     async fn the_budget_is_read_and_limited_on_the_very_version_that_was_looked_at() {
         let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
-        let found = |limit: Value| json!({"metadata": {"generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
+        let found = |limit: Value| json!({"metadata": {"uid": "u", "generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
         let but = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]},
             {"key": "osd", "operator": "NotIn", "values": ["0", "7"]}]});
         let mut leaves_out = found(json!(1));

@@ -65,6 +65,7 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
         image,
         replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
         pods,
+        uid: metadata.uid.unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),
     }

@@ -37,7 +37,10 @@ impl World {
         self.budgets += 1;
         let resource_version = self.budgets.to_string();
         let left_out = BTreeSet::new();
-        self.kube.osd_budget = Some(OsdBudget { max_unavailable, left_out, generation, resource_version });
+        // Here it is known by its generation alone: who makes one anew begins at another.
+        let uid = "rooks".to_owned();
+        self.kube.osd_budget =
+            Some(OsdBudget { max_unavailable, left_out, uid, generation, resource_version });
     }
 
     pub(super) fn limit_drains(&mut self, version: &str, max_unavailable: u32) -> Done {

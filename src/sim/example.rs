@@ -397,6 +397,7 @@ fn kube() -> Kube {
         operator: Some(Operator {
             name: "rook-ceph/rook-ceph-operator".to_owned(),
             image: "rook/ceph:v1.6.11".to_owned(),
+            uid: "operator".to_owned(),
             replicas: 0,
             pods: 0,
             generation: 1,
@@ -407,6 +408,7 @@ fn kube() -> Kube {
         osd_budget: Some(OsdBudget {
             max_unavailable: 1,
             left_out: BTreeSet::new(),
+            uid: "rooks".to_owned(),
             generation: 1,
             resource_version: "0".to_owned(),
         }),

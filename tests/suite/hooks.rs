@@ -86,7 +86,7 @@ fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
         let world = World::new().with(|w| w.ledger.run.operator = operator);
         show::left_without_cluster(&world.ledger, "rook-ceph")
     };
-    let was = ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, generation: 5 };
+    let was = ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5 };
     assert!(
         told(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
     );

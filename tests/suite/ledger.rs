@@ -103,7 +103,7 @@ fn what_the_budget_was_is_read_from_where_format_3_had_it() {
         before.insert("run".to_owned(), run.to_string());
         let found = read(&before).unwrap().run;
         assert_eq!(found.operator.map(|operator| operator.generation), Some(3));
-        let was = budget.map(|max_unavailable| FormerBudget { max_unavailable, generation: None });
+        let was = budget.map(|max_unavailable| FormerBudget { max_unavailable, uid: None, generation: None });
         assert_eq!(found.budget, was);
     }
 }

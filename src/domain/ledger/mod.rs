@@ -145,6 +145,9 @@ pub struct ScaledOperator {
     pub name: String,
     /// Replicas that were wanted.
     pub replicas: u32,
+    /// uid of its Deployment: one that was made anew since is not the one that we scaled. None in what earlier versions left behind.
+    #[serde(default)]
+    pub uid: Option<String>,
     /// Generation of its Deployment then: scaled by us, and touched by nobody since, it is one more.
     pub generation: i64,
 }
@@ -154,6 +157,9 @@ pub struct ScaledOperator {
 pub struct FormerBudget {
     /// Its `maxUnavailable`.
     pub max_unavailable: u32,
+    /// Its uid: one that was made anew since is not ours. None in what earlier versions left behind.
+    #[serde(default)]
+    pub uid: Option<String>,
     /// Its generation then: limited by us, and written by nobody since, it is one more. None in what format 3 left behind.
     pub generation: Option<i64>,
 }

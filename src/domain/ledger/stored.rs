@@ -106,5 +106,5 @@ impl Ledger {
 fn budget_of_operator(run: &str) -> Option<FormerBudget> {
     let run: serde_json::Value = serde_json::from_str(run).ok()?;
     let max_unavailable = u32::try_from(run.pointer("/operator/budget")?.as_u64()?).ok()?;
-    Some(FormerBudget { max_unavailable, generation: None })
+    Some(FormerBudget { max_unavailable, uid: None, generation: None })
 }

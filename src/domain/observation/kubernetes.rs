@@ -81,6 +81,8 @@ pub struct Operator {
     pub name: String,
     /// Image, for its version.
     pub image: String,
+    /// `metadata.uid` of its Deployment; empty where there is none.
+    pub uid: String,
     /// Replicas wanted.
     pub replicas: u32,
     /// Pods that are not gone.
@@ -101,6 +103,8 @@ pub struct OsdBudget {
     /// OSDs that it does not count (`spec.selector`, `osd NotIn ...`), whatever it says: Rook leaves those out whose pod is not ready
     /// while all PGs are clean (1.20.6).
     pub left_out: BTreeSet<OsdId>,
+    /// `metadata.uid`.
+    pub uid: String,
     /// `metadata.generation`: one more with each change of what is wanted, by whomever.
     pub generation: i64,
     /// Its resourceVersion.

@@ -30,7 +30,9 @@ pub(super) fn out_of_the_way(
     match &ledger.run.operator {
         None => Some(begin(operator, ledger)),
         // Scaled up by somebody since it was saved: it is not fought over.
-        Some(was) => (operator.generation == was.generation).then(|| scale(operator, 0)),
+        Some(was) => {
+            (is_it(operator, was) && operator.generation == was.generation).then(|| scale(operator, 0))
+        }
     }
 }
 
@@ -39,7 +41,9 @@ pub(super) fn out_of_the_way(
 pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let (saved, last) = (&ledger.run.operator, &ledger.run.last_operator);
     let was = saved.as_ref().or(last.as_ref())?;
-    let ours = |operator: &&Operator| operator.replicas == 0 && operator.generation == was.generation + 1;
+    let ours = |operator: &&Operator| {
+        operator.replicas == 0 && is_it(operator, was) && operator.generation == was.generation + 1
+    };
     if let Some(operator) = seen.kube.operator.as_ref().filter(ours) {
         return Some(scale(operator, was.replicas));
     }
@@ -49,11 +53,16 @@ pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 /// As it is, saved first.
 fn begin(operator: &Operator, ledger: &Ledger) -> Next {
     if !holds(Guard::OperatorSavedFirst, false) {
-        let Operator { name, replicas, generation, .. } = operator.clone();
-        let was = ScaledOperator { name, replicas, generation };
+        let Operator { name, uid, replicas, generation, .. } = operator.clone();
+        let was = ScaledOperator { name, replicas, uid: Some(uid), generation };
         return save(Some(was), ledger, Saving::OperatorScaled);
     }
     scale(operator, 0)
+}
+
+/// Not another one, that was made anew.
+fn is_it(found: &Operator, was: &ScaledOperator) -> bool {
+    was.uid.as_ref().is_none_or(|uid| *uid == found.uid)
 }
 
 fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next {

@@ -71,8 +71,8 @@ pub(super) fn keep_off(record: &Record, ledger: &Ledger, seen: &Observation) -> 
         return Some(save(Some(late.clone()), ledger, Saving::Budget));
     }
     if !holds(Guard::BudgetSavedFirst, saved.as_ref().is_some_and(|was| is_as_saved(found, was))) {
-        let OsdBudget { max_unavailable, generation, .. } = *found;
-        let now = FormerBudget { max_unavailable, generation: Some(generation) };
+        let OsdBudget { max_unavailable, uid, generation, .. } = found.clone();
+        let now = FormerBudget { max_unavailable, uid: Some(uid), generation: Some(generation) };
         return Some(save(Some(now), ledger, Saving::Budget));
     }
     Some(write(found, 0))
@@ -128,13 +128,20 @@ fn left_out(budget: &OsdBudget, osd: OsdId, seen: &Observation) -> Option<OsdId>
 
 /// Nobody has written it since it was saved, we neither.
 fn is_as_saved(found: &OsdBudget, was: &FormerBudget) -> bool {
-    was.max_unavailable == found.max_unavailable && was.generation == Some(found.generation)
+    is_it(found, was)
+        && was.max_unavailable == found.max_unavailable
+        && was.generation == Some(found.generation)
 }
 
 /// It is at 0 by us, and nobody has written it since.
 fn is_ours(found: &OsdBudget, was: &FormerBudget) -> bool {
     let is_next = was.generation.is_none_or(|generation| found.generation == generation + 1);
-    found.max_unavailable == 0 && was.max_unavailable > 0 && is_next
+    is_it(found, was) && found.max_unavailable == 0 && was.max_unavailable > 0 && is_next
+}
+
+/// Not another one, that was made anew.
+fn is_it(found: &OsdBudget, was: &FormerBudget) -> bool {
+    was.uid.as_ref().is_none_or(|uid| *uid == found.uid)
 }
 
 fn is_past_stop(record: &Record, seen: &Observation) -> bool {

@@ -9,13 +9,14 @@ use super::*;
 fn budget(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
     move |w| {
         let resource_version = format!("v{generation}");
+        let (left_out, uid) = (BTreeSet::new(), "rooks".to_owned());
         w.seen.kube.osd_budget =
-            Some(OsdBudget { max_unavailable, left_out: BTreeSet::new(), generation, resource_version });
+            Some(OsdBudget { max_unavailable, left_out, uid, generation, resource_version });
     }
 }
 
 fn was(max_unavailable: u32, generation: i64) -> Option<FormerBudget> {
-    Some(FormerBudget { max_unavailable, generation: Some(generation) })
+    Some(FormerBudget { max_unavailable, uid: Some("rooks".to_owned()), generation: Some(generation) })
 }
 
 /// Limited by us, on generation 4.
@@ -238,9 +239,12 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
     for change in cases {
         assert!(is_write(&left().with(change).plan(), 1, "v5"));
     }
+    // One that was made anew is not the one that we wrote.
+    let anew = left().with(|w| w.seen.kube.osd_budget.as_mut().unwrap().uid = "another".to_owned());
+    anew.saved("budget-back");
     // From before it had a generation of its own.
     let older = left().with(|w| {
-        w.ledger.run.budget = Some(FormerBudget { max_unavailable: 1, generation: None });
+        w.ledger.run.budget = Some(FormerBudget { max_unavailable: 1, uid: None, generation: None });
     });
     assert!(is_write(&older.plan(), 1, "v5"));
 }

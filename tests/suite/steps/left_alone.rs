@@ -110,7 +110,7 @@ fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_come
             let operator = w.seen.kube.operator.as_mut().unwrap();
             operator.generation = 6;
             let name = operator.name.clone();
-            w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, generation: 5 });
+            w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5 });
         })
     };
     check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
@@ -124,7 +124,7 @@ fn in_a_pause_before_the_stop_an_operator_that_was_set_aside_goes_back_first_its
     };
     let aside = |w: &mut World| {
         let name = w.seen.kube.operator.as_ref().unwrap().name.clone();
-        w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, generation: 0 });
+        w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0 });
     };
     check!(held(World::proven(OSD)).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
     check!(held(World::proven(OSD)).with(aside).plan(), Next::Save { why: Saving::Withdrawn, .. });

@@ -312,6 +312,7 @@ pub(crate) fn observation() -> Observation {
             operator: Some(Operator {
                 name: OPERATOR.to_owned(),
                 image: "rook:v1.16".to_owned(),
+                uid: "operator".to_owned(),
                 replicas: 0,
                 pods: 0,
                 generation: 1,
@@ -323,6 +324,7 @@ pub(crate) fn observation() -> Observation {
             osd_budget: Some(OsdBudget {
                 max_unavailable: 0,
                 left_out: BTreeSet::new(),
+                uid: "rooks".to_owned(),
                 generation: 1,
                 resource_version: "v1".to_owned(),
             }),
