@@ -34,7 +34,7 @@ use crate::domain::provision;
 use crate::domain::step::{self, Step};
 use end::{end, only_quarantined_lack};
 use record::Begun;
-use strays::{calm_quarantined, lost_record, sweep_strays};
+use strays::{calm_quarantined, holds_up_another, lost_record, sweep_strays};
 
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -102,14 +102,22 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     }
     let calm = || calm_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineCalmed));
     let sweep = || sweep_strays(ledger, seen).filter(|_| !is_out(Guard::StraysSwept));
-    if let Some(next) = calm().or_else(|| step::drains::next(ledger, seen)).or_else(sweep) {
-        return next;
-    }
+    let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(sweep);
+    // An agent of a closed record that has not ended is waited for before anything is begun. Its node may be gone for good: an OSD
+    // elsewhere, that is stopped, is not held up by it.
+    let stray = match first {
+        Some(Next::Wait(wait)) if holds_up_another(&wait, ledger, seen) => Some(wait),
+        Some(next) => return next,
+        None => None,
+    };
     if let Some(next) = open_records(policy, ledger, seen) {
         return match next {
-            Next::Wait(_) => nodes::beside(policy, ledger, seen).unwrap_or(next),
-            Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => next,
+            Next::Wait(_) if stray.is_none() => nodes::beside(policy, ledger, seen).unwrap_or(next),
+            Next::Wait(_) | Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => next,
         };
+    }
+    if let Some(wait) = stray {
+        return Next::Wait(wait);
     }
     let quarantined: Vec<_> = ledger
         .quarantined()

@@ -5,8 +5,10 @@ use crate::domain::act::Act;
 use crate::domain::inspection::RecordId;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Wait};
-use crate::domain::observation::{JobState, Observation};
+use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::OsdId;
+use crate::domain::phase::is_past_stop;
+use crate::domain::step::{is_late, is_silent};
 
 /// A mark of ours without a record: the ledger was lost.
 pub(super) fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
@@ -49,8 +51,7 @@ pub(super) fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> 
     let is_stray = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
     let jobs = kube.node_jobs.iter().filter(|job| is_stray(&job.record));
     if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
-        let (osd, task, trouble) = (job.osd, job.task, job.trouble.clone());
-        return Some(Next::Wait(Wait::Agent { osd, task, job: job.name.clone(), trouble }));
+        return Some(unended(job, seen));
     }
     let runs = |osd: &OsdId| {
         kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
@@ -61,4 +62,26 @@ pub(super) fn sweep_strays(ledger: &Ledger, seen: &Observation) -> Option<Next> 
     let mut strays = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_stray(id));
     let (osd, record) = strays.find(|(osd, record)| kube.kept.get(osd) != Some(*record) || runs(osd))?;
     Some(Next::Do(Act::Sweep { osd, record: record.clone() }))
+}
+
+/// One of a closed record that has not ended. Where its container never started, nothing is lost with it.
+fn unended(job: &NodeJob, seen: &Observation) -> Next {
+    let (osd, name) = (job.osd, job.name.clone());
+    match job.state {
+        JobState::Waiting if is_late(job, seen) => {
+            Next::Do(Act::DropAgent { job: name, uid: job.uid.clone() })
+        }
+        JobState::Running if is_silent(job, seen) => Next::Wait(Wait::AgentSilent { osd, job: name }),
+        JobState::Waiting | JobState::Running | JobState::Ended => {
+            let (task, trouble) = (job.task, job.trouble.clone());
+            Next::Wait(Wait::Agent { osd, task, job: name, trouble })
+        }
+    }
+}
+
+/// Whether such a wait holds up an OSD that is stopped, and that it is not about. Nothing else goes on meanwhile.
+pub(super) fn holds_up_another(wait: &Wait, ledger: &Ledger, seen: &Observation) -> bool {
+    let (Wait::Agent { osd, .. } | Wait::AgentSilent { osd, .. }) = wait else { return false };
+    let is_open = ledger.in_flight().any(|record| record.osd == *osd);
+    !is_open && ledger.in_flight().any(|record| is_past_stop(record, seen))
 }

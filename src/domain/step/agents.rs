@@ -8,7 +8,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::ledger::{Attempt, Door, Record};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::observation::{JobState, NodeJob};
+use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::phase::{self, DiskFact, SlotFact};
 
 /// Attempts of a node agent that may fail one after the other before the OSD is left alone.
@@ -23,13 +23,23 @@ pub(super) const BUSY_MINUTES: i64 = 1;
 /// A heartbeat is written every 15 s; ten minutes without one is more than a slow API server.
 pub const SILENT_MINUTES: i64 = 10;
 
+/// Its container has not started in time, where it has not at all.
+pub fn is_late(job: &NodeJob, seen: &Observation) -> bool {
+    (seen.at - job.created_at).num_minutes() >= START_MINUTES
+}
+
+/// Its agent has not said in time that it lives.
+pub fn is_silent(job: &NodeJob, seen: &Observation) -> bool {
+    (seen.at - job.heartbeat_at.unwrap_or(job.created_at)).num_minutes() >= SILENT_MINUTES
+}
+
 impl<'a> Step<'a> {
     pub(super) fn busy(&self) -> Next {
         let job = |job: &&NodeJob| job.record == self.record.id && job.state != JobState::Ended;
         let Some(job) = self.seen.kube.node_jobs.iter().find(job) else {
             return Next::Wait(Wait::FreshView);
         };
-        let is_late = (self.seen.at - job.created_at).num_minutes() >= START_MINUTES;
+        let is_late = is_late(job, self.seen);
         match job.state {
             // The next attempt is saved first, so that this one counts as failed also where its Job is gone.
             JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
@@ -38,7 +48,7 @@ impl<'a> Step<'a> {
             JobState::Waiting if is_late => {
                 Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
             }
-            JobState::Running if self.is_silent(job) => {
+            JobState::Running if is_silent(job, self.seen) => {
                 Next::Wait(Wait::AgentSilent { osd: self.record.osd, job: job.name.clone() })
             }
             JobState::Waiting | JobState::Running | JobState::Ended => Next::Wait(Wait::Agent {
@@ -55,10 +65,6 @@ impl<'a> Step<'a> {
         let node = &self.record.node;
         let is_ready = self.seen.kube.nodes.get(node).is_some_and(|node| node.ready);
         (!is_ready).then(|| gate::Reason::NodeNotReady { node: node.clone() }.to_string())
-    }
-
-    pub(super) fn is_silent(&self, job: &NodeJob) -> bool {
-        (self.seen.at - job.heartbeat_at.unwrap_or(job.created_at)).num_minutes() >= SILENT_MINUTES
     }
 
     pub(super) fn report(&self) -> Option<&'a NodeReport> {

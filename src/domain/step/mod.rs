@@ -14,7 +14,7 @@ mod hand_back;
 mod up;
 mod upmaps;
 
-pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;

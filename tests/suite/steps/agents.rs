@@ -282,6 +282,30 @@ fn an_agent_that_is_silent_for_ten_minutes_is_reported_and_not_killed() {
     check!(beating.plan(), Next::Wait(Wait::Agent { .. }));
 }
 
+/// By a runner that was frozen before it made its Job, and its record was closed meanwhile.
+#[test]
+fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_holds_up_nothing_that_is_stopped()
+ {
+    let stray = |world: World, state: JobState| {
+        world.job(OSD, state).with(|w| {
+            let job = w.seen.kube.node_jobs.last_mut().unwrap();
+            (job.osd, job.record) =
+                (OsdId(6), osd_migrate::domain::inspection::RecordId("closed".to_owned()));
+        })
+    };
+    let early = stray(World::recorded(OSD), JobState::Running);
+    check!(early.plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
+    check!(early.minutes_later(10).plan(), Next::Wait(Wait::AgentSilent { osd: OsdId(6), .. }));
+    let waiting = stray(World::recorded(OSD), JobState::Waiting);
+    check!(waiting.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
+    check!(waiting.minutes_later(10).plan(), Next::Do(Act::DropAgent { .. }));
+    let stopped = World::stopped(OSD);
+    assert_eq!(stray(stopped.clone(), JobState::Running).plan(), stopped.plan());
+    // One of the same OSD's is waited for in any case.
+    let own = stray(stopped, JobState::Running).with(|w| w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD);
+    check!(own.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
+}
+
 #[test]
 fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped() {
     let world = World::recorded(OSD).job(OSD, JobState::Waiting);
