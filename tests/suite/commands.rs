@@ -13,14 +13,7 @@ use crate::purity::sources;
 use crate::runbook::{literals, read, root};
 
 /// What follows our name where it is the name of a release, of a container or of the program, and no command.
-const NO_COMMAND: [&str; 6] = [
-    "in",
-    "knows",
-    "needs",
-    "stands",
-    "that",
-    "tomb",
-];
+const NO_COMMAND: [&str; 6] = ["in", "knows", "needs", "stands", "that", "tomb"];
 
 /// Options of kubectl, Helm, Ceph and others that stand in sentences and in the documents, beside ours.
 const OF_OTHERS: [&str; 19] = [
