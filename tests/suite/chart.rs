@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
@@ -13,18 +12,20 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{HandBack, Policy};
 use osd_migrate::k8s::CRON_JOB;
 
+use crate::runbook::{read, root};
+
 /// Each set of values, and each CronJob and Job that is rendered with it.
 fn rendered() -> Vec<(String, Vec<Value>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chart");
     let names = |folder: &str, ending: &str| -> BTreeSet<String> {
-        let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chart").join(folder));
+        let files = fs::read_dir(root().join("tests/chart").join(folder)).unwrap();
         let name = |file: std::io::Result<fs::DirEntry>| file.unwrap().file_name().into_string().unwrap();
-        files.unwrap().map(|file| name(file).strip_suffix(ending).unwrap().to_owned()).collect()
+        files.map(|file| name(file).strip_suffix(ending).unwrap().to_owned()).collect()
     };
     let sets = names("rendered", ".json");
     assert_eq!(sets, names("values", ".yaml"), "build/chart --write; delete what is no more");
-    let read = |name: &String| fs::read_to_string(folder.join(format!("rendered/{name}.json"))).unwrap();
-    sets.iter().map(|name| (name.clone(), serde_json::from_str(&read(name)).unwrap())).collect()
+    let of =
+        |name: &String| serde_json::from_str(&read(&format!("tests/chart/rendered/{name}.json"))).unwrap();
+    sets.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
 fn of_set(set: &str) -> Vec<Value> {
@@ -119,14 +120,7 @@ fn each_option_of_a_run_is_a_value() {
     let options: BTreeSet<String> = options.map(|long| format!("--{long}")).collect();
     let given: BTreeSet<String> = args.iter().filter(|word| word.starts_with("--")).cloned().collect();
     let left: Vec<_> = options.difference(&given).map(String::as_str).collect();
-    assert_eq!(
-        left,
-        ["--help", "--namespace", "--version"]
-            .iter()
-            .copied()
-            .filter(|o| options.contains(*o))
-            .collect::<Vec<_>>()
-    );
+    assert_eq!(left, ["--namespace"]);
 }
 
 #[test]
@@ -177,6 +171,18 @@ fn runner_and_hooks_meet_the_restricted_profile() {
             assert_eq!(pod.get("dnsPolicy"), dns.as_ref(), "{what}");
         }
     }
+}
+
+#[test]
+fn the_oldest_kubernetes_is_the_same_in_chart_document_and_check() {
+    let between = |path: &str, before: &str, after: &str| {
+        let text = read(path);
+        let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{path}: no `{before}`"));
+        rest.split_once(after).unwrap().0.to_owned()
+    };
+    let oldest = between("build/chart", "\nOLDEST=", " ");
+    assert_eq!(between("charts/osd-migrate/Chart.yaml", "kubeVersion: \">=", ".0-0\""), oldest);
+    assert_eq!(between("docs/install.md", "Kubernetes ", " or later"), oldest);
 }
 
 #[test]
