@@ -151,7 +151,7 @@ mod tests {
         for (status, answer) in [(201, made), (409, refusal(409, "AlreadyExists"))] {
             let script = vec![on(post, status, answer).with(check.clone())];
             play(script, async |k8s| {
-                k8s.warn_once(&about(), "DeviceProblemFound", sentence, DateTime::UNIX_EPOCH).await
+                k8s.warn_once(&about(), "DeviceProblemFound", sentence, DateTime::UNIX_EPOCH).await;
             })
             .await;
         }
