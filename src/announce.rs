@@ -20,7 +20,7 @@ pub struct Announcement {
 }
 
 /// Every reason that there is.
-pub const REASONS: [&str; 9] = [
+pub const REASONS: [&str; 10] = [
     OSD_RECORDED,
     OSD_STOPPED,
     OSD_DESTROYED,
@@ -30,6 +30,7 @@ pub const REASONS: [&str; 9] = [
     MIGRATION_PROGRESSED,
     MIGRATION_HALTED,
     MIGRATION_FINISHED,
+    DEVICE_PROBLEM_FOUND,
 ];
 
 const OSD_RECORDED: &str = "OsdRecorded";
@@ -41,6 +42,8 @@ const OSD_QUARANTINED: &str = "OsdQuarantined";
 const MIGRATION_PROGRESSED: &str = "MigrationProgressed";
 const MIGRATION_HALTED: &str = "MigrationHalted";
 const MIGRATION_FINISHED: &str = "MigrationFinished";
+/// A disk is declared and can't be used, or is not as its settings want it.
+pub const DEVICE_PROBLEM_FOUND: &str = "DeviceProblemFound";
 
 /// What an event of a run is told as; none for what is only logged.
 pub fn announced(event: &Event<'_>) -> Option<Announcement> {
@@ -152,8 +155,22 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(sorted.len(), REASONS.len());
+        let past = [
+            "Recorded",
+            "Stopped",
+            "Destroyed",
+            "Prepared",
+            "Migrated",
+            "Quarantined",
+            "Progressed",
+            "Halted",
+            "Finished",
+            "Found",
+        ];
         for reason in REASONS {
-            assert!(reason.ends_with("ed") && reason.chars().all(|c| c.is_ascii_alphabetic()), "{reason}");
+            assert!(past.iter().any(|verb| reason.ends_with(verb)), "{reason}");
+            let is_pascal = reason.starts_with(|c: char| c.is_ascii_uppercase());
+            assert!(is_pascal && reason.chars().all(|c| c.is_ascii_alphabetic()), "{reason}");
         }
     }
 

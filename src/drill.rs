@@ -80,6 +80,7 @@ pub fn own() -> Option<Own> {
         scheduled: false,
         image,
         pull_secrets: Vec::new(),
+        more: crate::k8s::More::default(),
     })
 }
 

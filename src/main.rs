@@ -296,12 +296,12 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
         Ok(order) => order,
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
-    let drains_wait = match k8s.own_budget().await {
-        Ok(own) => ledger.run.budget.is_some() || own.is_some(),
+    let own_budget = match k8s.own_budget().await {
+        Ok(own) => own.is_some(),
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
     let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let status = Status { ledger: &ledger, order: order.as_ref(), drains_wait, said: said.as_ref() };
+    let status = Status { ledger: &ledger, order: order.as_ref(), own_budget, said: said.as_ref() };
     match output {
         Output::Table => print(&show::status_text(&status)),
         Output::Json => print(&format!("{:#}", show::status_json(&status))),

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::announce::{Announcement, announced, standing};
+use crate::announce::{Announcement, DEVICE_PROBLEM_FOUND, announced, standing};
 use crate::domain::ledger::NodeStatus;
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
@@ -168,7 +168,7 @@ impl Audience for Teller {
                 let text = format!("node {node}: {problem}");
                 tracing::warn!("{text}");
                 if let Some(about) = &self.about {
-                    self.k8s.device_problem(about, &text, now).await;
+                    self.k8s.warn_once(about, DEVICE_PROBLEM_FOUND, &text, now).await;
                 }
             }
         }

@@ -66,20 +66,25 @@ pub(super) fn job(
     annotations: &Value,
     owner_uid: &str,
 ) -> Value {
+    // What is ours goes before what the owner wants besides: by it we find them again.
+    let with = |more: &BTreeMap<String, String>| {
+        more.clone().into_iter().chain(labels.clone()).collect::<BTreeMap<_, _>>()
+    };
+    let mut pod_labels = with(&pod.own.more.pod_labels);
+    let mut pod_annotations = json!(pod.own.more.pod_annotations);
     // A side-car would keep the Job from ending; an autoscaler would end it in the middle.
-    let mut pod_labels = labels.clone();
     pod_labels.insert("sidecar.istio.io/inject".to_owned(), "false".to_owned());
-    let mut pod_annotations = annotations.clone();
-    if let Some(annotations) = pod_annotations.as_object_mut() {
-        annotations.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), json!("false"));
-        annotations.insert("linkerd.io/inject".to_owned(), json!("disabled"));
+    if let Some(all) = pod_annotations.as_object_mut() {
+        all.extend(annotations.as_object().cloned().unwrap_or_default());
+        all.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), json!("false"));
+        all.insert("linkerd.io/inject".to_owned(), json!("disabled"));
     }
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": pod.report,
-            "labels": labels,
+            "labels": with(&pod.own.more.labels),
             "annotations": annotations,
             "ownerReferences": owner(pod.report, owner_uid),
         },

@@ -13,9 +13,6 @@ use super::{K8s, K8sError, to_jiff};
 /// The API server's limit for the text of an event.
 const NOTE_LIMIT: usize = 1024;
 
-/// Reason of an event about a disk that is declared and can't be used.
-const DEVICE_PROBLEM: &str = "DeviceProblem";
-
 /// Reason of Rook's event about a CephCluster with the label `do-not-reconcile` (Rook >= 1.20).
 const SKIPPED: &str = "ReconcileSkipped";
 
@@ -72,10 +69,9 @@ impl K8s {
         }
     }
 
-    /// Publishes that something is wrong with a disk that the owner declares: once for as long as the API server keeps
-    /// events (an hour), however often it is told.
-    pub async fn device_problem(&self, about: &About, sentence: &str, at: DateTime<Utc>) {
-        let mut event = event(self.namespace(), about, EventType::Warning, DEVICE_PROBLEM, sentence, at);
+    /// Publishes a warning once for as long as the API server keeps events (an hour), however often it is told.
+    pub async fn warn_once(&self, about: &About, reason: &str, sentence: &str, at: DateTime<Utc>) {
+        let mut event = event(self.namespace(), about, EventType::Warning, reason, sentence, at);
         let name = format!("{}.{:x}", about.name, hash(&format!("{} {sentence}", about.uid)));
         event.metadata.name = Some(name.clone());
         match self.kind::<Event>().create(&name, &event).await {
@@ -148,14 +144,16 @@ mod tests {
         let sentence = "node h1: /dev/sdx is declared and not there";
         let name = format!("m.{:x}", hash(&format!("u {sentence}")));
         let check = move |body: serde_json::Value| {
-            assert_eq!((&body["type"], &body["reason"]), (&json!("Warning"), &json!("DeviceProblem")));
+            assert_eq!((&body["type"], &body["reason"]), (&json!("Warning"), &json!("DeviceProblemFound")));
             assert_eq!((&body["message"], &body["metadata"]["name"]), (&json!(sentence), &json!(name)));
         };
         let made = json!({"metadata": {}, "involvedObject": {}});
         for (status, answer) in [(201, made), (409, refusal(409, "AlreadyExists"))] {
             let script = vec![on(post, status, answer).with(check.clone())];
-            play(script, async |k8s| k8s.device_problem(&about(), sentence, DateTime::UNIX_EPOCH).await)
-                .await;
+            play(script, async |k8s| {
+                k8s.warn_once(&about(), "DeviceProblemFound", sentence, DateTime::UNIX_EPOCH).await;
+            })
+            .await;
         }
     }
 

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::super::node_job::tests::{declaration, own};
+use super::super::node_job::tests::{assert_adorned, declaration, own};
 use super::*;
 
 pub(crate) fn request() -> LookRequest {
@@ -32,6 +32,8 @@ fn a_look_holds_no_key_starts_once_and_on_any_taint() {
     assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]));
     assert_eq!(pod["containers"][0]["command"], json!(["/opt/osd-migrate/osd-migrate", "node", "look"]));
     assert_eq!(pod["containers"][0]["securityContext"]["privileged"], true);
+    assert_adorned(&job);
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "pull"}]));
     let text = job.to_string();
     assert!(
         !text.contains("bootstrap") && !text.contains("secretName") && !text.contains("hostPID"),

@@ -59,7 +59,7 @@ pub use look_report::{LOOK, LOOK_GZ, Stored, fit, unpack};
 pub use mon_access::{Key, MonAccess};
 pub use names::{OURS, STOPPED, job_name, kept_name, look_name, short};
 pub use run_job::{CRON_JOB, Started};
-pub use whoami::{Own, PodEnv};
+pub use whoami::{More, Own, PodEnv};
 
 /// Name of our writes in `managedFields`.
 const FIELD_MANAGER: &str = "osd-migrate";

@@ -12,6 +12,8 @@ pub const OURS: &str = "osd-migrate";
 /// Annotation on an OSD's Deployment: stopped by us, for this record.
 pub const STOPPED: &str = "osd-migrate.io/stopped";
 
+/// What all keys of our labels and annotations begin with, those of Kubernetes' own apart.
+pub(super) const PREFIX: &str = "osd-migrate.io/";
 pub(super) const NAME: &str = "app.kubernetes.io/name";
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// What a thing of ours is: see [`Part`].

@@ -3,6 +3,7 @@ use serde_json::json;
 use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
 use crate::domain::storage::Resources;
 
+use super::super::whoami::More;
 use super::*;
 
 pub(crate) fn request() -> NodeRequest {
@@ -34,6 +35,17 @@ pub(crate) fn own() -> Own {
         scheduled: false,
         image: "osd-migrate:dev".to_owned(),
         pull_secrets: vec!["pull".to_owned()],
+        more: more(),
+    }
+}
+
+/// What the owner wants on every pod; one key of it is ours.
+fn more() -> More {
+    let pairs = |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    More {
+        labels: pairs(&[("team", "storage")]),
+        pod_labels: pairs(&[("team", "storage"), ("cost-centre", "1"), ("sidecar.istio.io/inject", "true")]),
+        pod_annotations: pairs(&[("example.org/logs", "true"), (RECORD, "theirs")]),
     }
 }
 
@@ -102,6 +114,40 @@ fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
     assert!(!job.to_string().contains("mountPropagation"));
     assert!(job.to_string().contains(r#"{"name":"DM_DISABLE_UDEV","value":"1"}"#));
     assert!(job.to_string().contains("/var/lib/rook/osd-migrate"));
+}
+
+/// Values `labels`, `podLabels`, `podAnnotations` of the chart: on what is privileged they are asked for first.
+pub(crate) fn assert_adorned(job: &Value) {
+    let (labels, pod) = (&job["metadata"]["labels"], &job["spec"]["template"]["metadata"]);
+    assert_eq!((&labels["team"], labels.get("cost-centre")), (&json!("storage"), None));
+    assert_eq!((&pod["labels"]["team"], &pod["labels"]["cost-centre"]), (&json!("storage"), &json!("1")));
+    assert_eq!(pod["annotations"]["example.org/logs"], "true");
+    assert_eq!(pod["labels"]["sidecar.istio.io/inject"], "false");
+    assert_eq!(pod["annotations"]["linkerd.io/inject"], "disabled");
+    for ours in labels.as_object().unwrap().iter().filter(|(key, _)| *key != "team") {
+        assert_eq!(&pod["labels"][ours.0], ours.1, "by it the pod is found");
+    }
+}
+
+#[test]
+fn what_its_owner_wants_on_every_pod_is_on_it_and_nothing_of_ours_is_replaced() {
+    let job = built();
+    assert_adorned(&job);
+    assert_eq!(job["spec"]["template"]["metadata"]["annotations"][RECORD], "r12-a7");
+}
+
+/// Runner and hooks have no such right (`tests/suite/chart.rs`); here one container has it, and the one that needs none is
+/// restricted.
+#[test]
+fn the_agent_alone_is_privileged() {
+    let job = built();
+    let pod = &job["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"].as_array().unwrap().len(), 1);
+    assert_eq!(pod["containers"][0]["securityContext"], json!({"privileged": true, "runAsUser": 0}));
+    let [install] = pod["initContainers"].as_array().unwrap().as_slice() else { panic!("several") };
+    let expected = json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}});
+    assert_eq!(install["securityContext"], expected);
 }
 
 #[test]

@@ -24,6 +24,10 @@ use super::{CONTROL, K8s, K8sError, control_map, daemon, job_state, pods};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
+/// Where Rook remembers which OSD it migrates itself: from 1.16 on, and from 1.13 to 1.15.
+const MIGRATION: &str = "osd-migration-config";
+const REPLACEMENT: &str = "osd-replace-config";
+
 impl K8s {
     /// One look at everything that a turn decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
@@ -35,7 +39,20 @@ impl K8s {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         let (pods, jobs, maps) = (self.kind::<ApiPod>(), self.kind::<Job>(), self.kind::<ConfigMap>());
         let machines = self.cluster_kind::<ApiNode>();
-        let (cluster, daemons, osd_pods, nodes, job_list, job_pods, map_list, prepares, pdb, control) = tokio::try_join!(
+        let (
+            cluster,
+            daemons,
+            osd_pods,
+            nodes,
+            job_list,
+            job_pods,
+            map_list,
+            prepares,
+            migration,
+            replacement,
+            pdb,
+            control,
+        ) = tokio::try_join!(
             self.ceph_cluster(),
             deployments.list("app=rook-ceph-osd", |d| Some(parse_daemon(d))),
             pods.list("app=rook-ceph-osd", |pod| osd_pod(&pod)),
@@ -44,6 +61,8 @@ impl K8s {
             pods.list(OF_AGENTS, |pod| our_pod(&pod)),
             maps.list(OF_AGENTS, |map| Some(owned_map(map))),
             jobs.list("app=rook-ceph-osd-prepare", |job| running_prepare(&job)),
+            maps.get_opt(MIGRATION),
+            maps.get_opt(REPLACEMENT),
             maps.get_opt("rook-ceph-pdbstatemap"),
             maps.get_opt(CONTROL),
         )?;
@@ -66,6 +85,8 @@ impl K8s {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
         kube.rook_prepares = prepares;
+        kube.rook_migrated =
+            [migration, replacement].into_iter().flatten().filter_map(migrated_by_rook).collect();
         kube.draining_failure_domain = pdb.and_then(draining);
         kube.order = control.and_then(control_map::order);
         for note in oddities {
@@ -209,6 +230,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         kept,
         leftovers,
         rook_prepares: Vec::new(),
+        rook_migrated: BTreeSet::new(),
         draining_failure_domain: None,
         order: None,
     };
@@ -289,6 +311,15 @@ fn draining(map: ConfigMap) -> Option<String> {
     let mut data = map.data?;
     let is_only_down = data.get("set-no-out").is_some_and(|word| word != "true");
     data.remove("draining-failure-domain").filter(|domain| !domain.is_empty() && !is_only_down)
+}
+
+/// The OSD that Rook's own migration took last: a number, or JSON with more (`pkg/operator/ceph/cluster/osd/migrate.go`,
+/// `replace.go`).
+fn migrated_by_rook(map: ConfigMap) -> Option<OsdId> {
+    let data = map.data?;
+    let of_config = || serde_json::from_str::<Value>(data.get("config")?).ok()?.get("id")?.as_u64();
+    let id = data.get("osdID").and_then(|id| id.trim().parse().ok()).or_else(of_config)?;
+    u32::try_from(id).ok().map(OsdId)
 }
 
 /// A ConfigMap that belongs to a record or a look.

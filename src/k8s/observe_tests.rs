@@ -141,3 +141,20 @@ fn an_osd_that_is_down_is_no_drain_whatever_rook_calls_it() {
     // Rook 1.6 has only the one.
     assert_eq!(seen(json!({"draining-failure-domain": "h1"})).as_deref(), Some("h1"));
 }
+
+#[test]
+fn the_osd_of_rooks_own_migration_is_read_as_each_of_its_versions_writes_it() {
+    let of = |data: Value| migrated_by_rook(serde_json::from_value(json!({"data": data})).unwrap());
+    assert_eq!(of(json!({"osdID": "5"})), Some(OsdId(5)));
+    let config = json!({"id": 5, "path": "/dev/sdb", "node": "h1"}).to_string();
+    assert_eq!(of(json!({"config": config})), Some(OsdId(5)));
+    for none in [
+        json!({}),
+        json!({"osdID": ""}),
+        json!({"osdID": "-1"}),
+        json!({"config": "null"}),
+        json!({"config": "{}"}),
+    ] {
+        assert_eq!(of(none.clone()), None, "{none}");
+    }
+}

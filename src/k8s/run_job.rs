@@ -50,12 +50,15 @@ impl K8s {
         }
     }
 
-    /// Whether the schedule made a Job, and not a person.
-    pub(super) async fn is_scheduled(&self, job: &str) -> Result<bool, K8sError> {
-        let there = self.kind::<Job>().get_opt(job).await?;
-        let annotations = there.and_then(|job| job.metadata.annotations).unwrap_or_default();
-        Ok(annotations.contains_key(SCHEDULED))
+    /// The Job of a run, where it is there.
+    pub(super) async fn run_job(&self, job: &str) -> Result<Option<Job>, K8sError> {
+        self.kind::<Job>().get_opt(job).await
     }
+}
+
+/// Whether the schedule made a Job, and not a person.
+pub(super) fn is_scheduled(job: &Job) -> bool {
+    job.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SCHEDULED))
 }
 
 fn from_template(cron_job: &DynamicObject, name: &str) -> Value {
@@ -143,8 +146,8 @@ mod tests {
             (json!({"cronjob.kubernetes.io/instantiate": "manual"}), false),
         ] {
             let script = vec![on(JOB, 200, with(annotations))];
-            let found = play(script, async |k8s| k8s.is_scheduled("osd-migrate-r7").await).await;
-            assert_eq!(found.unwrap(), scheduled);
+            let found = play(script, async |k8s| k8s.run_job("osd-migrate-r7").await).await;
+            assert_eq!(found.unwrap().as_ref().map(is_scheduled), Some(scheduled));
         }
     }
 }

@@ -1,7 +1,13 @@
 //! Our own pod: which image holds the agent, which Job we are.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::names::{MANAGED_BY, NAME, PREFIX};
+
+use super::run_job::is_scheduled;
 use super::{K8s, K8sError};
 
 /// What the downward API tells a pod of itself, by environment variable.
@@ -49,6 +55,40 @@ pub struct Own {
     pub image: String,
     /// Names of the Secrets that it is pulled with.
     pub pull_secrets: Vec<String>,
+    /// What its owner put on the Job besides, and wants on those that it makes.
+    pub more: More,
+}
+
+/// What an owner puts on Jobs and their pods besides ours: for bills, for policies of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct More {
+    /// Labels of the Job.
+    pub labels: BTreeMap<String, String>,
+    /// Labels of its pods.
+    pub pod_labels: BTreeMap<String, String>,
+    /// Annotations of its pods.
+    pub pod_annotations: BTreeMap<String, String>,
+}
+
+impl More {
+    /// By the template of a run's Job, not by its pod: to that whoever admits pods adds what is that pod's own.
+    pub(super) fn of(job: &Job) -> Self {
+        let template = job.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
+        Self {
+            labels: not_ours(job.metadata.labels.as_ref()),
+            pod_labels: not_ours(template.and_then(|meta| meta.labels.as_ref())),
+            pod_annotations: not_ours(template.and_then(|meta| meta.annotations.as_ref())),
+        }
+    }
+}
+
+/// Without what is ours and what the Job controller adds.
+fn not_ours(all: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let is_ours = |key: &str| [NAME, MANAGED_BY].contains(&key) || key.starts_with(PREFIX);
+    let is_of_job =
+        |key: &str| ["controller-uid", "job-name"].contains(&key) || key.starts_with("batch.kubernetes.io/");
+    let kept = all.into_iter().flatten().filter(|(key, _)| !is_ours(key) && !is_of_job(key));
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 impl K8s {
@@ -63,8 +103,15 @@ impl K8s {
             what: format!("pod/{}", env.name),
             why: "no container".to_owned(),
         })?;
-        let scheduled = own.job_uid != own.pod_uid && self.is_scheduled(&own.job).await?;
-        Ok(Own { scheduled, ..own })
+        if own.job_uid == own.pod_uid {
+            return Ok(own);
+        }
+        let job = self.run_job(&own.job).await?;
+        Ok(Own {
+            scheduled: job.as_ref().is_some_and(is_scheduled),
+            more: job.as_ref().map(More::of).unwrap_or_default(),
+            ..own
+        })
     }
 }
 
@@ -83,6 +130,7 @@ fn own(pod: &Pod) -> Option<Own> {
         scheduled: false,
         image: ours.image.clone()?,
         pull_secrets: spec.image_pull_secrets.iter().flatten().map(|s| s.name.clone()).collect(),
+        more: More::default(),
     })
 }
 
@@ -106,6 +154,27 @@ mod tests {
             ("m", "j", "osd-migrate:1")
         );
         assert_eq!(seen.pull_secrets, ["s"]);
+    }
+
+    #[test]
+    fn what_its_owner_put_on_the_job_is_told_from_what_is_ours_and_the_controllers() {
+        let job = json!({
+            "metadata": {"name": "m", "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run",
+                "team": "storage"}},
+            "spec": {"template": {"spec": {"containers": []}, "metadata": {
+                "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run", "job-name": "m",
+                    "controller-uid": "j", "batch.kubernetes.io/job-name": "m", "team": "storage", "cost-centre": "1"},
+                "annotations": {"example.org/logs": "true"}}}},
+        });
+        let more = More::of(&serde_json::from_value(job).unwrap());
+        let pairs =
+            |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let expected = More {
+            labels: pairs(&[("team", "storage")]),
+            pod_labels: pairs(&[("team", "storage"), ("cost-centre", "1")]),
+            pod_annotations: pairs(&[("example.org/logs", "true")]),
+        };
+        assert_eq!(more, expected);
     }
 
     #[test]

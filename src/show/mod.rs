@@ -152,10 +152,18 @@ pub struct Status<'a> {
     pub ledger: &'a Ledger,
     /// What a person ordered.
     pub order: Option<&'a Order>,
-    /// No OSD may be evicted, by us.
-    pub drains_wait: bool,
+    /// Our own PodDisruptionBudget is there.
+    pub own_budget: bool,
     /// The last thing that a run said.
     pub said: Option<&'a Said>,
+}
+
+impl Status<'_> {
+    /// PodDisruptionBudgets by which no OSD may be evicted, because of us.
+    fn drains_limited_by(&self) -> Vec<&'static str> {
+        let rooks = self.ledger.run.budget.is_some().then_some("rook-ceph-osd");
+        rooks.into_iter().chain(self.own_budget.then_some("osd-migrate-drains")).collect()
+    }
 }
 
 /// The status in words.
@@ -180,9 +188,10 @@ pub fn status_text(status: &Status<'_>) -> String {
             "Rook's operator {name} is kept at 0; in the end it gets its {replicas} replicas back"
         ));
     }
-    if status.drains_wait {
-        let budgets = "PodDisruptionBudget rook-ceph-osd or osd-migrate-drains";
-        parts.push(format!("Drains of nodes wait: no OSD may be evicted ({budgets})"));
+    let budgets = status.drains_limited_by();
+    if !budgets.is_empty() {
+        let budgets = budgets.join(", ");
+        parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {budgets})"));
     }
     parts.extend(disks::nodes_text(ledger));
     parts.extend(status.order.map(standing));
@@ -268,10 +277,15 @@ pub fn status_json(status: &Status<'_>) -> Value {
         };
         json!({ "kind": kind, "since": order.since })
     });
+    let operator = status.ledger.run.operator.as_ref();
+    let operator = operator.map(|was| json!({ "name": was.name, "replicas": was.replicas }));
+    let budgets = status.drains_limited_by();
     json!({
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
         "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,
+        "operator": operator,
+        "drains": { "wait": !budgets.is_empty(), "limitedBy": budgets },
         "order": order,
         "last": status.said,
     })

@@ -425,6 +425,7 @@ fn kube() -> Kube {
         order: None,
         leftovers: BTreeMap::new(),
         rook_prepares: Vec::new(),
+        rook_migrated: BTreeSet::new(),
         draining_failure_domain: None,
     }
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::gate::{self, Gate, Reason};
-use osd_migrate::domain::next::{Halt, Next, Wait};
+use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{JobState, Order, OrderKind};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{BadWindow, Policy, Window};
@@ -14,6 +14,9 @@ use crate::support::build::{BY_HAND, FILESTORE, POOL, World, noon, word};
 use crate::support::check;
 
 const OSD: OsdId = BY_HAND;
+
+/// A third OSD, as wanted.
+const RAW: OsdId = OsdId(5);
 
 fn ordered(kind: OrderKind) -> impl FnOnce(&mut World) {
     move |w| w.seen.kube.order = Some(Order { kind, since: Some(noon()) })
@@ -70,6 +73,52 @@ fn each_of_them_closes_the_gate_and_without_it_the_gate_is_open() {
     let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
     assert_eq!(begin(&unconfirmed), Gate::Shut(Reason::NotConfirmed));
     assert_eq!(begin(&unconfirmed.with(|w| w.policy.confirmed = true)), Gate::Open);
+}
+
+/// Rook runs, honours a fence, and took an OSD for its own migration that has no Deployment.
+fn rook_migrates(world: World) -> World {
+    world.with(|w| {
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
+        w.seen.kube.rook_migrated = [RAW].into();
+        w.seen.kube.daemons.remove(&RAW);
+    })
+}
+
+#[test]
+fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() {
+    check!(
+        rook_migrates(World::new()).plan(),
+        Next::Wait(Wait::Gate { reason: Reason::RookMigrates { osd: RAW, name }, .. }) if name.ends_with("operator")
+    );
+    let begin = |world: &World| gate::begin(&world.policy, &world.ledger, &world.seen);
+    let is_shut = |world: World| matches!(begin(&world), Gate::Shut(Reason::RookMigrates { .. }));
+    assert!(is_shut(rook_migrates(World::new())), "new OSDs ask it, too");
+    // An older one is not scaled to 0 in the middle of it.
+    let older = rook_migrates(World::new()).with(|w| {
+        w.seen.kube.operator.as_mut().unwrap().honours_fence = false;
+        w.policy.scales_operator = true;
+    });
+    check!(older.clone().plan(), Next::Wait(Wait::Gate { reason: Reason::RookMigrates { .. }, .. }));
+    let done = older.with(|w| drop(w.seen.kube.daemons.insert(RAW, World::new().daemon(RAW).clone())));
+    check!(done.plan(), Next::Save { why: Saving::OperatorScaled, .. });
+    // At 0 nobody goes on with it; what was removed is nobody's; what we work on has no Deployment for a while.
+    let away = |w: &mut World| {
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        (operator.replicas, operator.pods) = (0, 0);
+    };
+    assert!(!is_shut(rook_migrates(World::new()).with(away)));
+    assert!(!is_shut(rook_migrates(World::new()).with(|w| drop(w.seen.ceph.slots.remove(&RAW)))));
+    let ours = rook_migrates(World::stopped(OSD)).with(|w| {
+        w.seen.kube.rook_migrated = [OSD].into();
+        w.seen.kube.daemons.remove(&OSD);
+    });
+    assert!(!is_shut(ours));
+    // And what was begun is finished.
+    let migrated = |w: &mut World| w.seen.kube.rook_migrated = [RAW].into();
+    for world in past_stop() {
+        assert_eq!(world.clone().with(migrated).plan(), world.plan());
+    }
 }
 
 #[test]

@@ -11,7 +11,9 @@
 )]
 
 mod begin;
+mod chart;
 mod classify;
+mod commands;
 mod drift;
 mod drill;
 mod explore;

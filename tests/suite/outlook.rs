@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::ledger::{FormerBudget, Ledger, ScaledOperator};
 use osd_migrate::domain::next::Wait;
 use osd_migrate::domain::observation::{OkToStop, Order, OrderKind, Releases};
 use osd_migrate::domain::osd::{OsdId, PgId};
@@ -11,7 +14,7 @@ use osd_migrate::domain::plan::Disks;
 use osd_migrate::report::{Event, Said};
 use osd_migrate::show::{self, Status};
 
-use crate::support::build::{BY_HAND, FILESTORE, POOL, World, noon, pg_id, states};
+use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, POOL, World, noon, pg_id, states};
 use crate::support::check;
 
 fn now(world: &World, osd: OsdId) -> Now {
@@ -179,7 +182,7 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
     let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
     let said = Said::of(&event, noon(), noon() + chrono::TimeDelta::minutes(3));
     let order = Order { kind: OrderKind::Pause, since: Some(noon()) };
-    let status = Status { ledger: &world.ledger, order: Some(&order), drains_wait: true, said: Some(&said) };
+    let status = Status { ledger: &world.ledger, order: Some(&order), own_budget: true, said: Some(&said) };
     let text = show::status_text(&status);
     assert!(
         text.contains("Waits since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
@@ -193,14 +196,41 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
     let json = show::status_json(&status);
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
     assert_eq!(json["order"]["kind"], "pause");
-    let quiet = Status { ledger: &World::new().ledger, order: None, drains_wait: false, said: None };
+    let quiet = Status { ledger: &World::new().ledger, order: None, own_budget: false, said: None };
     assert_eq!(show::status_text(&quiet), "No OSD is being migrated or made.");
+}
+
+#[test]
+fn status_says_what_is_kept_from_others_in_both_forms() {
+    let mut ledger = World::new().ledger;
+    let of = |ledger: &Ledger, own_budget: bool| {
+        let status = Status { ledger, order: None, own_budget, said: None };
+        (show::status_text(&status), show::status_json(&status))
+    };
+    let (_, json) = of(&ledger, false);
+    assert_eq!(
+        (&json["operator"], &json["drains"]),
+        (&json!(null), &json!({"wait": false, "limitedBy": []}))
+    );
+    let (_, json) = of(&ledger, true);
+    assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["osd-migrate-drains"]}));
+    ledger.run.operator =
+        Some(ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5 });
+    ledger.run.budget = Some(FormerBudget { max_unavailable: 1, uid: None, generation: Some(1) });
+    let (text, json) = of(&ledger, true);
+    assert_eq!(json["operator"], json!({"name": OPERATOR, "replicas": 2}));
+    assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["rook-ceph-osd", "osd-migrate-drains"]}));
+    assert!(text.contains("(PodDisruptionBudget rook-ceph-osd, osd-migrate-drains)"), "{text}");
+    assert!(
+        text.contains(&format!("{OPERATOR} is kept at 0")) && text.contains("its 2 replicas back"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_status_that_an_older_run_wrote_is_read() {
     let said: Said = serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 fills"}"#).unwrap();
-    let status = Status { ledger: &World::new().ledger, order: None, drains_wait: true, said: Some(&said) };
+    let status = Status { ledger: &World::new().ledger, order: None, own_budget: true, said: Some(&said) };
     assert!(show::status_text(&status).ends_with("Last, at 2026-03-01 00:00:00Z: osd.0 fills"));
 }
 

@@ -9,11 +9,11 @@ app.kubernetes.io/name: osd-migrate
 {{/* Metadata of a pod. dict: root, part */}}
 {{- define "osd-migrate.podMetadata" -}}
 labels:
-  {{- include "osd-migrate.labels" .root | nindent 2 }}
+  app.kubernetes.io/name: osd-migrate
   osd-migrate.io/part: {{ .part }}
   sidecar.istio.io/inject: "false" # a side-car would keep the Job from ending
   linkerd.io/inject: disabled
-  {{- with .root.Values.podLabels }}
+  {{- with merge (dict) (.root.Values.podLabels | default dict) (.root.Values.labels | default dict) }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 annotations:

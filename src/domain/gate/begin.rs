@@ -1,6 +1,6 @@
 //! Gates before an OSD is begun, whichever it is: what people said, the time of day, and what failed already.
 
-use super::{Gate, Reason, first_not_open, shut_if};
+use super::{Gate, Reason, first_not_open, rook, shut_if};
 use crate::domain::ledger::Ledger;
 use crate::domain::observation::{Observation, Order, OrderKind};
 use crate::domain::policy::Policy;
@@ -10,7 +10,12 @@ pub const FAILURE_BUDGET: usize = 1;
 
 /// Gate before an OSD is begun.
 pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
-    first_not_open([held(policy, seen), budget(ledger), confirmed(policy, seen)])
+    first_not_open([
+        held(policy, seen),
+        budget(ledger),
+        rook::migrates_none(ledger, seen),
+        confirmed(policy, seen),
+    ])
 }
 
 /// What holds an OSD that was recorded and is not past Stop: a word of a person, or the time of day. Past Stop none of it is

@@ -90,6 +90,13 @@ pub enum Reason {
         /// the Job
         job: String,
     },
+    /// Rook is in the middle of its own migration of an OSD.
+    RookMigrates {
+        /// the OSD
+        osd: OsdId,
+        /// namespace/name of the operator's Deployment
+        name: String,
+    },
     /// Rook's operator runs and would start the OSD again in the middle of the work.
     OperatorRuns {
         /// namespace/name of its Deployment
@@ -242,6 +249,7 @@ impl Reason {
             | Self::Flag { .. }
             | Self::Upgrading
             | Self::RookPrepares { .. }
+            | Self::RookMigrates { .. }
             | Self::OperatorRuns { .. }
             | Self::OperatorNotFound { .. }
             | Self::FenceNotHeard { .. }
@@ -294,7 +302,7 @@ impl Reason {
             Self::Flag { .. } => Guard::NoFlag,
             Self::TooSmall { .. } | Self::RoomUnknown => Guard::EnoughRoom,
             Self::Upgrading => Guard::NoUpgrade,
-            Self::RookPrepares { .. } => Guard::RookPreparesNone,
+            Self::RookPrepares { .. } | Self::RookMigrates { .. } => Guard::RookPreparesNone,
             Self::OperatorRuns { .. } | Self::OperatorNotFound { .. } => Guard::OperatorAway,
             Self::FenceNotHeard { .. } => Guard::FenceHeard,
             Self::FencedByOthers { .. } => Guard::NotFencedByOthers,

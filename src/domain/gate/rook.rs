@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::ledger::Run;
+use crate::domain::ledger::{Ledger, Run};
 use crate::domain::observation::{Observation, Operator, Slot};
 use crate::domain::osd::{Kind, OsdId};
 
@@ -30,6 +30,19 @@ pub(super) fn is_away(seen: &Observation) -> Gate {
 /// Open where no operator runs, or one that the fence keeps off.
 pub(super) fn can_be_kept_off(seen: &Observation) -> Gate {
     if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
+}
+
+/// Open where Rook is not in the middle of its own migration of an OSD. To Rook it is done when the OSD has a Deployment again; at
+/// 0 nobody goes on with it. An OSD in our work may have none for a while, and one that was removed is nobody's.
+pub(super) fn migrates_none(ledger: &Ledger, seen: &Observation) -> Gate {
+    let (slots, daemons) = (&seen.ceph.slots, &seen.kube.daemons);
+    let lacks = |osd: &&OsdId| {
+        slots.contains_key(osd) && !daemons.contains_key(osd) && !ledger.records.contains_key(osd)
+    };
+    let under_way = seen.kube.running_operator().zip(seen.kube.rook_migrated.iter().find(lacks));
+    under_way.map_or(Gate::Open, |(operator, osd)| {
+        Gate::Shut(Reason::RookMigrates { osd: *osd, name: operator.name.clone() })
+    })
 }
 
 /// The CephCluster lets Rook, which runs, migrate OSDs itself: between two of ours it would begin. So the fence stays until

@@ -30,6 +30,7 @@ impl Reason {
             Self::RoomUnknown => "room-unknown",
             Self::Upgrading => "upgrading",
             Self::RookPrepares { .. } => "rook-prepares",
+            Self::RookMigrates { .. } => "rook-migrates",
             Self::OperatorRuns { .. } => "operator-runs",
             Self::OperatorNotFound { .. } => "operator-not-found",
             Self::FenceNotHeard { .. } => "fence-not-heard",
@@ -110,6 +111,12 @@ impl fmt::Display for Reason {
             Self::RoomUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
             Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
+            Self::RookMigrates { osd, name } => write!(
+                f,
+                "Rook's operator {name} is in the middle of migrating {osd} itself: it has no Deployment yet; see \
+                 `kubectl get jobs -l app=rook-ceph-osd-prepare`. Where it never gets one: {}",
+                scale_operator(name, 0)
+            ),
             Self::OperatorRuns { name, ends: true } => write!(
                 f,
                 "Rook's operator {name} is at 0, and its pod has not ended: kubectl -n {} get pods -l app=rook-ceph-operator",

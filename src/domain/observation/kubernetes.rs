@@ -50,6 +50,9 @@ pub struct Kube {
     pub leftovers: BTreeMap<RecordId, BTreeSet<String>>,
     /// Jobs that prepare OSDs for Rook and are running now (`app=rook-ceph-osd-prepare`).
     pub rook_prepares: Vec<String>,
+    /// OSDs that Rook's own migration took last (ConfigMaps `osd-migration-config`, Rook 1.16 to 1.20, and `osd-replace-config`, 1.13
+    /// to 1.15). They stay there when it is done.
+    pub rook_migrated: BTreeSet<OsdId>,
     /// PodDisruptionBudgets of Rook that name a failure domain as draining (ConfigMap `rook-ceph-pdbstatemap`).
     pub draining_failure_domain: Option<String>,
     /// What a person told the runs to do, by `pause` or `cancel`; none where nothing stands.

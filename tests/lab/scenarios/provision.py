@@ -230,7 +230,7 @@ def by_name(world, places, untouched):
 def reported(world, log, node, devices):
     """Each device that can't be taken: a warning in the log, an Event, and in the node's status."""
     warnings = [line for line in log.splitlines() if " WARN " in line]
-    events = [e["message"] for e in world.get("events")["items"] if e["reason"] == "DeviceProblem" and e["type"] == "Warning"]
+    events = [e["message"] for e in world.get("events")["items"] if e["reason"] == "DeviceProblemFound" and e["type"] == "Warning"]
     told = "; ".join(world.nodes()[node]["problems"])
     for device in devices:
         for where, texts in [("log", warnings), ("Events", events)]:

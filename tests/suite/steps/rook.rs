@@ -247,6 +247,8 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
         })
     };
     check!(ended(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    let without_the_word = ended(6).with(|w| w.policy.scales_operator = false);
+    check!(without_the_word.plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
     check!(ended(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
     let anew = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().uid = "another".to_owned();
     check!(ended(6).with(anew).plan(), Next::Save { why: Saving::OperatorBack, .. });

@@ -340,6 +340,7 @@ pub(crate) fn observation() -> Observation {
             kept: BTreeMap::new(),
             leftovers: BTreeMap::new(),
             rook_prepares: Vec::new(),
+            rook_migrated: BTreeSet::new(),
             draining_failure_domain: None,
             order: None,
         },

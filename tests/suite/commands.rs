@@ -1,0 +1,239 @@
+//! Each command of ours that people are told to type, by the documents, by the chart or by the program itself, is one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser};
+
+use osd_migrate::cli::Cli;
+use osd_migrate::k8s::CRON_JOB;
+
+use crate::purity::sources;
+use crate::runbook::{literals, read, root};
+
+/// What follows our name where it is the name of a release, of a container or of the program, and no command.
+const NO_COMMAND: [&str; 6] = ["in", "knows", "needs", "stands", "that", "tomb"];
+
+/// Options of kubectl, Helm, Ceph and others that stand in sentences and in the documents, beside ours.
+const OF_OTHERS: [&str; 19] = [
+    "--all",
+    "--all-containers",
+    "--as",
+    "--crush-location",
+    "--follow",
+    "--force",
+    "--from",
+    "--grace-period",
+    "--ignore-not-found",
+    "--no-hooks",
+    "--one-file-system",
+    "--osd-data",
+    "--osd-id",
+    "--osd-uuid",
+    "--replicas",
+    "--set",
+    "--subresource",
+    "--type",
+    "--yes-i-really-mean-it",
+];
+
+fn documents() -> Vec<(String, String)> {
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|file| file.unwrap().path());
+    let mut paths: Vec<PathBuf> = docs.filter(|path| path.is_file()).collect();
+    paths.extend(["README.md", "charts/osd-migrate/templates/NOTES.txt"].map(|path| root().join(path)));
+    assert!(paths.len() > 8, "{paths:?}");
+    paths.into_iter().map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
+}
+
+/// The code of a document: what stands between backticks, and what is set in by four columns (in the chart's notes: two).
+fn code(document: &str) -> Vec<String> {
+    let indented = document.lines().filter(|line| line.starts_with("  ")).map(str::to_owned);
+    let spans = document
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+    spans.chain(indented).collect()
+}
+
+/// The texts of the program, tests and what only the lab and the rehearsal say apart.
+fn texts() -> Vec<(String, String)> {
+    let is_said = |path: &&PathBuf| {
+        let path = path.to_string_lossy();
+        !path.ends_with("_tests.rs") && !path.contains("/samples") && !path.ends_with("src/drill.rs")
+    };
+    let of = |path: &PathBuf| {
+        let source = fs::read_to_string(path).unwrap();
+        literals(&source).into_iter().map(|text| (path.display().to_string(), text)).collect::<Vec<_>>()
+    };
+    sources(&root().join("src")).iter().filter(is_said).flat_map(of).collect()
+}
+
+/// Everywhere in a text where our name stands as a word and others follow: those, up to the end of the sentence or the span.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    const NAME: &str = "osd-migrate ";
+    let is_word = |at: usize| {
+        text[..at].chars().next_back().is_none_or(|c| !(c.is_alphanumeric() || "/.=-_".contains(c)))
+    };
+    let of_helm = |at: usize| {
+        let before = text[..at].split_whitespace().next_back().unwrap_or_default();
+        ["install", "uninstall", "template", "rollback", "upgrade", "cronjob"].contains(&before)
+    };
+    let starts = text.match_indices(NAME).map(|(at, _)| at).filter(|at| is_word(*at) && !of_helm(*at));
+    starts.map(|at| words(&text[at + NAME.len()..])).filter(|words| !words.is_empty()).collect()
+}
+
+fn words(rest: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for word in rest.lines().next().unwrap_or_default().split_whitespace() {
+        let bare = word.trim_end_matches(['.', ',', ';', ':', ')', '\'', '`', '"', '*', '|', ']']);
+        let ends = bare.len() < word.len() && !word.ends_with("...");
+        let (bare, ends) =
+            bare.split_once('|').map_or((if ends { bare } else { word }, ends), |(bare, _)| (bare, true));
+        if bare.is_empty() {
+            break;
+        }
+        found.push(if word.starts_with("osd.") || bare == "..." {
+            "osd.5".to_owned()
+        } else {
+            bare.to_owned()
+        });
+        if ends {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether a command begins these words, whatever a sentence goes on with: no option of it is left over.
+fn begins_with_a_command(words: &[String]) -> bool {
+    let parses = |upto: &usize| {
+        let parsed = Cli::try_parse_from(
+            std::iter::once("osd-migrate").chain(words[..*upto].iter().map(String::as_str)),
+        );
+        parsed.map_or_else(|error| !error.use_stderr(), |_| true)
+    };
+    (1..=words.len())
+        .rev()
+        .find(parses)
+        .is_some_and(|upto| words.get(upto).is_none_or(|next| !next.starts_with('-')))
+}
+
+#[test]
+fn each_command_of_ours_that_is_told_is_one() {
+    let of_documents = documents().into_iter().flat_map(|(path, text)| {
+        code(&text)
+            .iter()
+            .flat_map(|code| commands(code))
+            .map(|words| (path.clone(), words))
+            .collect::<Vec<_>>()
+    });
+    let of_texts = texts().into_iter().flat_map(|(path, text)| {
+        commands(&text).into_iter().map(|words| (path.clone(), words)).collect::<Vec<_>>()
+    });
+    let all: Vec<_> = of_documents.chain(of_texts).collect();
+    let is_there = |word: &&str| all.iter().any(|(_, words)| words[0] == **word);
+    assert_eq!(NO_COMMAND.iter().find(|word| !is_there(word)), None, "no exception is needed for it");
+    let told: Vec<_> = all.iter().filter(|(_, words)| !NO_COMMAND.contains(&words[0].as_str())).collect();
+    let subcommands: BTreeSet<&str> = told.iter().map(|(_, words)| words[0].as_str()).collect();
+    for word in ["plan", "status", "retry", "cancel", "resume", "preflight"] {
+        assert!(subcommands.contains(word), "none is `{word}`: {subcommands:?}");
+    }
+    let wrong: Vec<_> = told.iter().filter(|(_, words)| !begins_with_a_command(words)).collect();
+    assert!(wrong.is_empty(), "no command of ours: {wrong:#?}");
+}
+
+#[test]
+fn a_command_is_told_from_prose() {
+    let is_one = |text: &str| commands(text).iter().all(|words| begins_with_a_command(words));
+    for text in [
+        "osd-migrate retry osd.N",
+        "mend them: osd-migrate plan --look tells why",
+        "type osd-migrate retry osd.5.",
+    ] {
+        assert!(!commands(text).is_empty() && is_one(text), "{text}");
+    }
+    for text in
+        ["osd-migrate again osd.5", "osd-migrate plan --watch", "osd-migrate retry", "osd-migrate -n x"]
+    {
+        assert!(!is_one(text), "{text}");
+    }
+    for text in
+        ["cronjob/osd-migrate look", "helm uninstall osd-migrate -n rook-ceph", "client.osd-migrate may not"]
+    {
+        assert!(commands(text).is_empty(), "{text}");
+    }
+}
+
+/// As the shell function `osd_migrate` of the README takes them.
+#[test]
+fn each_list_of_arguments_that_is_told_is_one() {
+    let mut told = 0;
+    for (path, text) in documents() {
+        for (at, _) in text.match_indices("[\"").filter(|(at, _)| text[..*at].ends_with(['\'', '`'])) {
+            let (list, _) = text[at..].split_once(']').unwrap();
+            if list.contains("...") {
+                continue;
+            }
+            let args: Vec<String> = serde_json::from_str(&format!("{list}]")).unwrap();
+            let parsed =
+                Cli::try_parse_from(std::iter::once("osd-migrate").chain(args.iter().map(String::as_str)));
+            assert!(parsed.is_ok(), "{path}: {args:?}: {}", parsed.err().unwrap());
+            told += 1;
+        }
+    }
+    assert!(told > 12, "{told}");
+}
+
+#[test]
+fn each_option_that_is_told_is_one() {
+    let command = Cli::command();
+    let all =
+        std::iter::once(&command).chain(command.get_subcommands()).flat_map(clap::Command::get_arguments);
+    let ours: BTreeSet<String> =
+        all.filter_map(clap::Arg::get_long).chain(["help"]).map(|long| format!("--{long}")).collect();
+    let option = |word: &str| {
+        let word: String = word.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+        (word.starts_with("--") && word.len() > 2).then_some(word)
+    };
+    let spans = documents().into_iter().flat_map(|(path, text)| {
+        let spans: Vec<_> = text.split('`').skip(1).step_by(2).filter_map(option).collect();
+        spans.into_iter().map(move |word| (path.clone(), word)).collect::<Vec<_>>()
+    });
+    // Where sentences for people are made; elsewhere options are those of the tools that are called.
+    let is_for_people = |path: &str| {
+        ["/domain/", "/show/", "/gate/", "src/main.rs", "src/report.rs", "k8s/error.rs", "k8s/lease.rs"]
+            .iter()
+            .any(|part| path.contains(part))
+    };
+    let sentences = texts().into_iter().filter(|(path, _)| is_for_people(path)).flat_map(|(path, text)| {
+        let words: Vec<_> = text.split([' ', '(', '`']).filter_map(option).collect();
+        words.into_iter().map(move |word| (path.clone(), word)).collect::<Vec<_>>()
+    });
+    let told: BTreeSet<_> = spans.chain(sentences).collect();
+    let unknown: Vec<_> =
+        told.iter().filter(|(_, word)| !ours.contains(word) && !OF_OTHERS.contains(&word.as_str())).collect();
+    assert!(unknown.is_empty(), "neither ours nor of others: {unknown:#?}");
+    let is_there = |word: &&str| told.iter().any(|(_, told)| told == *word);
+    assert_eq!(OF_OTHERS.iter().find(|word| !is_there(word)), None, "no exception is needed for it");
+    assert!(["--scale-operator", "--operator-namespace", "--at-once"].iter().all(is_there));
+}
+
+#[test]
+fn runs_are_made_from_the_cron_job_that_is_there() {
+    let mut told = 0;
+    let of_chart = read("charts/osd-migrate/templates/cronjob.yaml");
+    let texts = texts().into_iter().chain(documents()).chain([("cronjob.yaml".to_owned(), of_chart.clone())]);
+    for (path, text) in texts {
+        for (_, rest) in
+            text.match_indices("--from=cronjob/").map(|(at, from)| (at, &text[at + from.len()..]))
+        {
+            let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+            assert_eq!(name, CRON_JOB, "{path}");
+            told += 1;
+        }
+    }
+    assert!(told > 10, "{told}");
+    assert!(of_chart.contains(&format!("\n  name: {CRON_JOB}\n")));
+}
