@@ -60,7 +60,13 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
         return failed(&why, Exit::Refused);
     }
     // With it went its fence, and with Ceph the flags: there is nothing to restore, and nobody to ask.
-    if let Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) = k8s.about_cluster().await {
+    let is_gone = match k8s.about_cluster().await {
+        Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) => true,
+        // Gone, or its name was mistyped: then what is to be restored would be forgotten.
+        Err(K8sError::NoCephCluster { name: Some(_), .. }) => !ledger.run.restores(),
+        Ok(_) | Err(_) => false,
+    };
+    if is_gone {
         tracing::info!("{}", show::left_without_cluster(&ledger, k8s.namespace()));
         return Exit::Finished;
     }
@@ -81,6 +87,9 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
         Ok(End::LeftToOther) => {
             failed("not uninstalled: a run is at work; let it end: osd-migrate cancel", Exit::Refused)
         }
-        end @ (Ok(End::Halted(_)) | Err(_)) => ended(end),
+        end @ (Ok(End::Halted(_)) | Err(_)) => {
+            tracing::info!("{}", show::UNINSTALL_ALL_THE_SAME);
+            ended(end)
+        }
     }
 }

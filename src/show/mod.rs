@@ -5,7 +5,9 @@ mod drift;
 mod preflight;
 
 pub use drift::{drift_json, drift_text};
-pub use preflight::{left_behind, left_without_cluster, not_looked, preflight, still_open};
+pub use preflight::{
+    UNINSTALL_ALL_THE_SAME, left_behind, left_without_cluster, not_looked, preflight, still_open,
+};
 
 use std::collections::BTreeMap;
 

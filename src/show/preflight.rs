@@ -6,6 +6,9 @@ use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
 
+/// The way past the hook of an uninstall.
+pub const UNINSTALL_ALL_THE_SAME: &str = "To uninstall all the same: helm uninstall --no-hooks";
+
 /// What `preflight` found, and what to do. Plain lines: it is read in the log of a Job.
 pub fn preflight(found: &Preflight, namespace: &str) -> String {
     let mut lines = Vec::new();
@@ -67,7 +70,7 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
             format!("  osd-migrate -n {namespace} status"),
         ]);
     }
-    lines.push("To uninstall all the same: helm uninstall --no-hooks".to_owned());
+    lines.push(UNINSTALL_ALL_THE_SAME.to_owned());
     Some(lines.join("\n"))
 }
 

@@ -94,6 +94,22 @@ fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
 }
 
 #[test]
+fn what_an_uninstall_would_have_to_restore_is_known_without_a_cluster() {
+    assert!(!World::new().ledger.run.restores());
+    let changes: [fn(&mut World); 3] = [
+        |w| w.ledger.run.fence = Some("osd-migrate-x".to_owned()),
+        |w| w.ledger.run.bootstrap = true,
+        |w| {
+            let (name, uid) = (OPERATOR.to_owned(), None);
+            w.ledger.run.operator = Some(ScaledOperator { name, replicas: 2, uid, generation: 5 });
+        },
+    ];
+    for change in changes {
+        assert!(World::new().with(change).ledger.run.restores());
+    }
+}
+
+#[test]
 fn an_uninstall_begins_nothing_hands_back_what_is_not_stopped_and_takes_the_fence_down() {
     let leaves = |w: &mut World| w.policy.leaves = true;
     let fence = |w: &mut World| {

@@ -138,6 +138,13 @@ pub struct Run {
     pub bootstrap: bool,
 }
 
+impl Run {
+    /// Whether something in the cluster is not as it was, by us.
+    pub fn restores(&self) -> bool {
+        self.fence.is_some() || self.operator.is_some() || self.budget.is_some() || self.bootstrap
+    }
+}
+
 /// Rook's operator as it was before we scaled it to 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScaledOperator {
