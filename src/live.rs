@@ -1,6 +1,7 @@
 //! The real world: joins Ceph and Kubernetes into one observation, and hands each act to the one it belongs to.
 //! No rule about OSDs is here, and no retry: an act that failed is decided anew by the next turn.
 
+mod acts;
 mod lease;
 mod ledgers;
 mod session;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::ceph::{Ceph, CephError};
+use crate::ceph::CephError;
 use crate::domain::act::{Act, Deploy, Spare};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
@@ -25,6 +26,7 @@ use crate::domain::storage::Toleration;
 use crate::k8s::{Agent, K8s, K8sError, Key, LookJob, Own};
 use crate::ports::{Clock, Cluster, Failure, Severity};
 
+use acts::{act_on_ceph, act_on_kube};
 pub use lease::PodLease;
 pub use ledgers::Ledgers;
 use session::Session;
@@ -313,70 +315,6 @@ impl Cluster for Live {
                 self.reopen(done)
             }
         }
-    }
-}
-
-/// The acts that only Kubernetes is asked for.
-#[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
-async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
-    match act {
-        Act::Keep { osd, record, deployment, resource_version } => {
-            k8s.keep(*osd, record, deployment, resource_version).await
-        }
-        Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await,
-        Act::Fence { osd, record, value, resource_version } => {
-            k8s.expect_open(*osd, record).await?;
-            k8s.fence(value, resource_version).await
-        }
-        Act::Unfence { value } => k8s.unfence(value).await,
-        Act::ScaleOperator { name, resource_version, replicas } => {
-            k8s.scale_operator(name, resource_version, *replicas).await
-        }
-        Act::LimitDrains { resource_version, max_unavailable } => {
-            k8s.limit_drains(resource_version, *max_unavailable).await
-        }
-        Act::DropBudget { uid } => k8s.drop_budget(uid).await,
-        Act::Restart { osd, record } => k8s.restart(*osd, record).await,
-        Act::DropDeployment { osd, record, deployment, resource_version } => {
-            k8s.drop_deployment(*osd, record, deployment, resource_version).await
-        }
-        Act::Sweep { osd, record } => k8s.sweep(*osd, record).await,
-        Act::SweepLook { name, uid } => k8s.sweep_look(name, uid).await,
-        _ => Ok(()),
-    }
-}
-
-/// The acts that are one command to Ceph.
-async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
-    match act {
-        Act::Hush { osd, fsid, up, noout, noin, .. } => ceph.hush(*osd, (*fsid, *up), *noout, *noin).await,
-        Act::Bootstrap { there } => ceph.set_bootstrap(*there).await,
-        Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
-        Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
-        Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,
-        Act::PurgeStray { stray, fsid } => ceph.purge_stray(*stray, *fsid).await,
-        Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
-            ceph.restore_crush(*osd, item, *former, *reweight, *primary_affinity).await
-        }
-        Act::RestoreUpmaps { osd, fsid, upmaps } => ceph.restore_upmaps(*osd, *fsid, upmaps).await,
-        Act::Keep { .. }
-        | Act::Agent { .. }
-        | Act::DropAgent { .. }
-        | Act::Fence { .. }
-        | Act::Unfence { .. }
-        | Act::ScaleOperator { .. }
-        | Act::LimitDrains { .. }
-        | Act::MakeBudget { .. }
-        | Act::DropBudget { .. }
-        | Act::Stop { .. }
-        | Act::Restart { .. }
-        | Act::DropDeployment { .. }
-        | Act::Deploy(_)
-        | Act::Look { .. }
-        | Act::SweepLook { .. }
-        | Act::Adopt(_)
-        | Act::Tolerate { .. }
-        | Act::Sweep { .. } => Ok(()),
     }
 }
 
