@@ -22,16 +22,22 @@ pub struct Cli {
     #[arg(short, long, global = true, env = "POD_NAMESPACE", default_value = "rook-ceph")]
     pub namespace: String,
     /// Name of the CephCluster, where the namespace holds several.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, env = "OSD_MIGRATE_CLUSTER")]
     pub cluster: Option<String>,
     /// Namespace of Rook's operator, where it is another one.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, env = "OSD_MIGRATE_OPERATOR_NAMESPACE")]
     pub operator_namespace: Option<String>,
     /// Secret with the user for Ceph (userID, userKey, fsid), where Rook's own is not to be read (docs/install.md).
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, env = "OSD_MIGRATE_CEPH_SECRET", value_name = "NAME")]
     pub ceph_secret: Option<String>,
     /// Seconds that Ceph may take to answer a command.
-    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    #[arg(
+        long,
+        global = true,
+        env = "OSD_MIGRATE_CEPH_TIMEOUT",
+        default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(1..=600)
+    )]
     pub ceph_timeout: u64,
     /// What to do.
     #[command(subcommand)]

@@ -53,10 +53,22 @@ fn container_of(workload: &Value) -> &Value {
     container
 }
 
+/// Its arguments, and those that it gets by the environment.
 fn args_of(workload: &Value) -> Vec<String> {
     let container = container_of(workload);
     assert_eq!(container["command"], json!(["/usr/local/bin/osd-migrate"]));
-    serde_json::from_value(container["args"].clone()).unwrap()
+    let args: Vec<String> = serde_json::from_value(container["args"].clone()).unwrap();
+    let vars = container["env"].as_array().unwrap().iter();
+    let ours = vars.filter(|var| var["name"].as_str().unwrap().starts_with("OSD_MIGRATE_"));
+    args.into_iter().chain(ours.flat_map(by_option)).collect()
+}
+
+fn by_option(var: &Value) -> [String; 2] {
+    let name = var["name"].as_str().unwrap();
+    let cli = Cli::command();
+    let option = cli.get_arguments().find(|option| option.get_env().is_some_and(|env| env == name));
+    let long = option.and_then(clap::Arg::get_long).unwrap_or_else(|| panic!("nobody reads {name}"));
+    [format!("--{long}"), var["value"].as_str().unwrap().to_owned()]
 }
 
 fn parsed(workload: &Value) -> Cli {

@@ -65,6 +65,9 @@ containers:
   - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
   - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
   - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+  {{- with include "osd-migrate.place" .root | trim }}
+  {{- nindent 2 . }}
+  {{- end }}
   {{- with $values.log }}
   - {name: RUST_LOG, value: {{ quote . }}}
   {{- end }}
@@ -80,14 +83,20 @@ volumes:
   emptyDir: {medium: Memory, sizeLimit: 16Mi}
 {{- end }}
 
-{{/* Arguments that say where: every command has them. */}}
+{{/* What says where, for every command: whoever gives a Job other arguments, or types in its pod, has it too. */}}
 {{- define "osd-migrate.place" -}}
-{{- $args := list -}}
-{{- with .Values.cluster }}{{ $args = concat $args (list "--cluster" .) }}{{ end -}}
-{{- with .Values.operatorNamespace }}{{ $args = concat $args (list "--operator-namespace" .) }}{{ end -}}
-{{- with .Values.ceph.secretName }}{{ $args = concat $args (list "--ceph-secret" .) }}{{ end -}}
-{{- if ne (int .Values.run.cephTimeout) 30 }}{{ $args = concat $args (list "--ceph-timeout" (.Values.run.cephTimeout | toString)) }}{{ end -}}
-{{ toJson $args }}
+{{- with .Values.cluster }}
+- {name: OSD_MIGRATE_CLUSTER, value: {{ quote . }}}
+{{- end }}
+{{- with .Values.operatorNamespace }}
+- {name: OSD_MIGRATE_OPERATOR_NAMESPACE, value: {{ quote . }}}
+{{- end }}
+{{- with .Values.ceph.secretName }}
+- {name: OSD_MIGRATE_CEPH_SECRET, value: {{ quote . }}}
+{{- end }}
+{{- if ne (int .Values.run.cephTimeout) 30 }}
+- {name: OSD_MIGRATE_CEPH_TIMEOUT, value: {{ .Values.run.cephTimeout | toString | quote }}}
+{{- end }}
 {{- end }}
 
 {{/* The Secret that says how to talk to Ceph: the only one that may be read. */}}
@@ -97,7 +106,7 @@ volumes:
 
 {{/* Arguments of a run. */}}
 {{- define "osd-migrate.run" -}}
-{{- $args := concat (list "run") (fromJsonArray (include "osd-migrate.place" .)) -}}
+{{- $args := list "run" -}}
 {{- with .Values.run -}}
 {{- with .confirmation }}{{ $args = concat $args (list "--confirm" .) }}{{ end -}}
 {{- with .select }}{{ $args = concat $args (list "--select" (join "," .)) }}{{ end -}}
@@ -153,6 +162,5 @@ podFailurePolicy: {{- include "osd-migrate.podFailurePolicy" . | nindent 2 }}
 template:
   metadata: {{- include "osd-migrate.podMetadata" (dict "root" .root "part" .part) | nindent 4 }}
   spec:
-    {{- $args := concat .args (fromJsonArray (include "osd-migrate.place" .root)) }}
-    {{- include "osd-migrate.podSpec" (dict "root" .root "account" .account "args" $args) | nindent 4 }}
+    {{- include "osd-migrate.podSpec" (dict "root" .root "account" .account "args" .args) | nindent 4 }}
 {{- end }}
