@@ -14,6 +14,8 @@ OF_THE_LAB = ["image.repository=lab.local/osd-migrate", "image.tag=dev", "hostNe
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 UNCHECKED = "preflight.enabled=false"
 SECRET = "ceph-of-the-owner"
+ELSEWHERE = "rook-operator"  # namespace of Rook's operator, where it is not the cluster's
+BESIDE_OLD = [f"operatorNamespace={ELSEWHERE}", "run.scaleOperator=true"]
 BOOTSTRAP = "client.bootstrap-osd"
 
 
@@ -103,14 +105,22 @@ def can_i(world):
         ("create", "clusterrolebindings.rbac.authorization.k8s.io", "no"),
         ("delete", "persistentvolumeclaims", "no"),
         ("delete", "namespaces", "no"),
+        ("deletecollection", "configmaps", "no"),
+        ("patch", "deployments.apps/rook-ceph-operator --subresource=scale", "no"),
+        ("escalate", "roles.rbac.authorization.k8s.io", "no"),
+        ("impersonate", "serviceaccounts", "no"),
     ]
+    of_agents = [("get", "configmaps"), ("get", "secrets/rook-ceph-mon"), ("list", "pods"), ("create", "jobs.batch")]
+    may(world, "", table)
+    may(world, "-node", [(*what, "no") for what in of_agents])
+
+
+def may(world, account, table):
     for verb, what, expected in table:
-        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={rights.PREFIX}", check=False).stdout.strip()
-        assert said == expected, f"{verb} {what}: {said}"
-    for verb, what in [("get", "configmaps"), ("get", "secrets/rook-ceph-mon"), ("list", "pods"), ("create", "jobs.batch")]:
-        said = world.lab("kubectl", "-n", NAMESPACE, "auth", "can-i", verb, what, f"--as={rights.PREFIX}-node", check=False).stdout.strip()
-        assert said == "no", f"the agents may {verb} {what}"
-    world.say(f"rights: {len(table)} of the runner, 4 of the agents, as the table says")
+        question = ["auth", "can-i", verb, *what.split(), f"--as={rights.PREFIX}{account}"]
+        said = world.lab("kubectl", "-n", NAMESPACE, *question, check=False).stdout.strip()
+        assert said == expected, f"osd-migrate{account}: {verb} {what}: {said}"
+    world.say(f"rights of osd-migrate{account}: {len(table)}, as the table says")
 
 
 def restricted(world):
@@ -141,6 +151,11 @@ def preflight_refuses(world):
     left = [kind for kind in ("serviceaccount", "role", "rolebinding") if world.get(kind, "osd-migrate-preflight")]
     assert helm_revision(world) == revision + 1 and not world.closed()
     world.delete("osd-migrate-preflight")
+    # What Helm has deleted of it, made once more.
+    hooks = [text for text in run_helm(world, "get", "hooks", "osd-migrate").split("\n---\n") if "kind: Job" not in text]
+    world.lab("kubectl", "apply", "-f", "-", stdin="\n---\n".join(hooks))
+    writes = [("create", "jobs.batch"), ("patch", "cephclusters.ceph.rook.io"), ("update", "configmaps"), ("delete", "pods"), ("list", "secrets")]
+    may(world, "-preflight", [("get", "configmaps", "yes"), ("get", "secrets/rook-ceph-mon", "yes"), *((*what, "no") for what in writes)])
     world.say(f"preflight: refused, and names all three; of its account is left: {left}")
 
 
@@ -161,6 +176,9 @@ def started_again(world, job):
     assert world.wait_for("osd-migrate-start", 60) == ("Complete", 0), world.log("osd-migrate-start")
     assert f"job {job} of this revision is there already" in world.log("osd-migrate-start")
     world.delete("osd-migrate-start")
+    no = [("delete", "jobs.batch"), ("get", "secrets/rook-ceph-mon"), ("get", "configmaps"), ("list", "pods"), ("update", "cronjobs.batch/osd-migrate")]
+    yes = [("create", "jobs.batch"), ("get", "cronjobs.batch/osd-migrate")]
+    may(world, "-start", [(*what, "yes") for what in yes] + [(*what, "no") for what in no])
 
 
 def by_upgrade(world):
@@ -225,25 +243,45 @@ def scheduled(world):
     return [job["metadata"]["name"] for job in sorted(of, key=lambda job: job["metadata"]["creationTimestamp"])]
 
 
+def operator_elsewhere(world):
+    """Rook's operator is in a namespace where the run does not look: that it works for this cluster is seen all the same."""
+    world.lab("kubectl", "create", "namespace", ELSEWHERE)
+    operator = rook.Rook(world, "1.14.3", namespace=ELSEWHERE)
+    operator.appear()
+    operator.check()
+    helm(world, "upgrade", values=[CONFIRMED, UNCHECKED])
+    job = world.start("looks-here")
+    world.until("it to be missed", 60, lambda: "(value operatorNamespace)" in world.log(job))
+    assert world.result(job) is None and not world.records(), world.log(job)
+    world.delete(job)
+    world.until("its pods to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
+    world.say(f"an operator in {ELSEWHERE}, and no word of that: nothing is begun")
+    return operator
+
+
 def by_schedule(world):
-    """Door: the schedule. Not confirmed it reports, and ends well; confirmed it mends."""
+    """Door: the schedule. Not confirmed it reports, and ends well; confirmed it mends, Rook's operator set aside in its namespace."""
+    operator = operator_elsewhere(world)
     helm(world, "upgrade", values=["schedule=* * * * *", UNCHECKED])
     report = world.until("the schedule to start a run", 90, lambda: scheduled(world))[-1]
     assert world.wait_for(report, 60) == ("Complete", 0), world.log(report)
     log = world.log(report)
     assert "not confirmed" in log and "osd.5" in log and len(world.closed()) == 2, log
-    helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED])
+    helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED, *BESIDE_OLD])
     known = scheduled(world)
     world.lab("on", "adm", "ceph", "auth", "rm", BOOTSTRAP)  # as Rook 1.19 and later does
     mend = world.until("the schedule to start a confirmed run", 90, lambda: [name for name in scheduled(world) if name not in known])[0]
     world.until("osd.5 to be stopped", 120, lambda: stopped(world, 5))
-    helm(world, "upgrade", values=[UNCHECKED])  # no second tick while this is looked at
+    assert operator.replicas() == 0, "the operator runs beside it"
+    helm(world, "upgrade", values=[UNCHECKED, *BESIDE_OLD])  # no second tick while this is looked at
     assert world.wait_for(mend, 300) == ("Complete", 0), world.log(mend)
     assert [record["osd"] for record in world.closed()] == [0, 1, 5], world.closed()
     assert f"made {BOOTSTRAP}" in world.log(mend) and not own_user.is_there(world, BOOTSTRAP), world.log(mend)
     for job in scheduled(world):
         world.delete(job)
-    world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated")
+    assert operator.replicas() == 1, "the operator was not put back"
+    operator.vanish()
+    world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated, the operator at 0 meanwhile")
 
 
 def events(world, kind, name, times):
@@ -261,10 +299,10 @@ def events(world, kind, name, times):
 
 def preflight_passes(world):
     """Beside a Rook that runs and that somebody keeps off its CephCluster: it asks about Rook what a run would ask."""
-    operator = rook.Rook(world, "1.20.1")
+    operator = rook.Rook(world, "1.20.1", namespace=ELSEWHERE)
     operator.appear()
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}=by-its-owner")
-    helm(world, "upgrade")
+    helm(world, "upgrade", values=BESIDE_OLD)
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
     operator.vanish()
     assert not world.get("job", "osd-migrate-preflight"), "a hook that succeeded is still there"
@@ -300,8 +338,11 @@ def once_more(world):
 def forbidden(world):
     """Nothing that an account of ours asked for was refused: the Roles are large enough. That they are not too large is seen
     after all scenarios."""
-    manifests = run_helm(world, "template", "osd-migrate", CHART, "--kube-version", "1.34.0", "--is-upgrade", "--set", "start.enabled=true")
-    type(world).granted |= rights.granted(world, manifests)
+    # An operator in the cluster's own namespace is scaled by the scenario beside.
+    for values in ([], BESIDE_OLD, *([BESIDE_OLD[1:]] if world.full else [])):
+        given = [word for value in ("start.enabled=true", *values) for word in ("--set", value)]
+        manifests = run_helm(world, "template", "osd-migrate", CHART, "--kube-version", "1.34.0", "--is-upgrade", *given)
+        type(world).granted |= rights.granted(world, manifests)
     done, refused = rights.asked(world)
     needless = rights.unused(type(world).granted, done, world.full)
     assert not [right for right in needless if right[0] in ("osd-migrate-preflight", "osd-migrate-start")], needless

@@ -16,16 +16,22 @@ ONLY_FULL = {
 
 
 def granted(world, manifests):
-    """{(account, verb, group, resource, name or None)} of the Roles in what the chart renders."""
-    as_json = world.lab("kubectl", "-n", NAMESPACE, "create", "--dry-run=client", "-o", "json", "-f", "-", stdin=manifests).stdout
+    """{(account, verb, group, resource, name or None)} of the Roles in what the chart renders; `namespace/resource` where it is
+    another one than Rook's cluster is in."""
+    as_json = world.lab("kubectl", "create", "--dry-run=client", "-o", "json", "-f", "-", stdin=manifests).stdout
     found = set()
     for role in filter(lambda document: document["kind"].endswith("Role"), documents(as_json)):
-        account = role["metadata"]["name"].replace(f"-{NAMESPACE}", "")
+        account, namespace = role["metadata"]["name"].replace(f"-{NAMESPACE}", ""), role["metadata"].get("namespace")
         for rule in role["rules"]:
             for verb in rule["verbs"]:
                 for resource in rule["resources"]:
-                    found |= {(account, verb, rule["apiGroups"][0], resource, only) for only in rule.get("resourceNames", [None])}
+                    what = (account, verb, rule["apiGroups"][0], placed(namespace, resource))
+                    found |= {(*what, only) for only in rule.get("resourceNames", [None])}
     return found
+
+
+def placed(namespace, resource):
+    return resource if namespace in (None, NAMESPACE) else f"{namespace}/{resource}"
 
 
 def documents(text):
@@ -51,7 +57,7 @@ def asked(world):
             assert entry["userAgent"].startswith("osd-migrate/"), entry["userAgent"]
             ref = entry.get("objectRef", {})
             resource = ref.get("resource", "") + (f"/{ref['subresource']}" if "subresource" in ref else "")
-            what = (user.split(":")[-1], entry["verb"], ref.get("apiGroup", ""), resource, ref.get("name"))
+            what = (user.split(":")[-1], entry["verb"], ref.get("apiGroup", ""), placed(ref.get("namespace"), resource), ref.get("name"))
             (refused if entry.get("responseStatus", {}).get("code") == 403 else done).add(what)
     return done, refused
 

@@ -30,12 +30,13 @@ class Failed(Exception):
 class Rook:
     """Reconciles one after the other: at each change of the label, every `period` seconds, and again soon after a failure."""
 
-    def __init__(self, world, version, period=20):
+    def __init__(self, world, version, period=20, namespace=NAMESPACE):
         self.world, self.version, self.period = world, version, period
+        self.there, self.checked = ("-n", namespace), 0
         numbers = tuple(int(number) for number in version.split("."))
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
-        self.hydrated = []
+        self.hydrated, self.rendered_anew = [], []
         self.draining, self.drained, self.fences = "", [], set()
         self.looked, self.look_again = None, 0
         self.ends = threading.Event()
@@ -50,9 +51,9 @@ class Rook:
         container = {"name": "rook-ceph-operator", "image": f"rook/ceph:v{self.version}", "imagePullPolicy": "Never"}
         template = {"metadata": {"labels": APP}, "spec": {"containers": [container]}}
         spec = {"replicas": 1, "selector": {"matchLabels": APP}, "template": template}
-        meta = {"name": "rook-ceph-operator", "namespace": NAMESPACE, "labels": LABELS}
+        meta = {"name": "rook-ceph-operator", "namespace": self.there[1], "labels": LABELS}
         operator = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-        self.world.kubectl("apply", "-f", "-", stdin=json.dumps(operator))
+        self.world.kubectl("apply", *self.there, "-f", "-", stdin=json.dumps(operator))
         self.world.until("the operator's pod", 60, self.runs)
 
     def end(self):
@@ -61,12 +62,23 @@ class Rook:
         self.vanish()
 
     def vanish(self):
-        self.world.kubectl("delete", "deployment", "rook-ceph-operator", "--wait=true")
+        self.world.kubectl("delete", "deployment", "rook-ceph-operator", *self.there, "--wait=true")
         self.world.kubectl("delete", "jobs", "-l", "app=rook-ceph-osd-prepare", "--wait=true")
         self.world.kubectl("delete", "configmap", "rook-ceph-pdbstatemap", "--ignore-not-found")
 
     def runs(self):
-        return bool(self.world.get("pods", "-l", "app=rook-ceph-operator"))
+        return bool(self.world.get("pods", "-l", "app=rook-ceph-operator", *self.there))
+
+    def replicas(self):
+        return self.world.get("deployment", "rook-ceph-operator", *self.there)["spec"]["replicas"]
+
+    def check(self):
+        """How Ceph is, as it says it each minute, whether fenced or not."""
+        if time.monotonic() - self.checked > 60:
+            self.checked = time.monotonic()
+            status = {"ceph": {"lastChecked": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}
+            patch = json.dumps({"status": status})
+            self.world.kubectl("patch", "cephcluster", "rook-ceph", "--subresource=status", "--type", "merge", "-p", patch)
 
     def work(self):
         label, last, wait, row = None, 0, 0, 0
@@ -75,6 +87,7 @@ class Rook:
                 if not self.runs():
                     label, last = None, 0
                     continue
+                self.check()
                 self.look_for_drains()
                 cluster = self.world.get("cephcluster", "rook-ceph")
                 seen = cluster["metadata"].get("labels", {}).get(FENCE)
@@ -235,26 +248,33 @@ class Rook:
 
     def deploy(self, osd, label, facts):
         """In the shape that the lab's own OSDs have, which is Rook's."""
+        version = label["ceph_version_when_created"].split()[2] if "ceph_version_when_created" in label else "16.2.15"
+        values = {"ID": str(osd), "HOST": facts["host"], "UUID": label["osd_uuid"], "BLOCK": facts["disk"]}
+        made = self.rendered({**values, "FSID": label["ceph_fsid"], "VERSION": version})
+        made["spec"]["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
+        self.world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+
+    def rendered(self, values):
         cluster = self.world.get("cephcluster", "rook-ceph")
-        values = {
-            "ID": str(osd),
-            "HOST": facts["host"],
-            "UUID": label["osd_uuid"],
-            "FSID": label["ceph_fsid"],
-            "IMAGE": cluster["spec"]["cephVersion"]["image"],
-            "VERSION": label["ceph_version_when_created"].split()[2] if "ceph_version_when_created" in label else "16.2.15",
-            "OWNER": cluster["metadata"]["uid"],
-            "BLOCK": facts["disk"],
-            "DB_ENV": "",
-            "ACTIVATE_DB": "",
-        }
+        image, owner = cluster["spec"]["cephVersion"]["image"], cluster["metadata"]["uid"]
+        values = {**values, "IMAGE": image, "OWNER": owner, "DB_ENV": "", "ACTIVATE_DB": ""}
         with open(SHAPE, encoding="utf-8") as file:
             text = file.read()
         for name, value in values.items():
             text = text.replace(f"@{name}@", value)
-        made = json.loads(self.world.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=text))
-        made["spec"]["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
-        self.world.kubectl("create", "-f", "-", stdin=json.dumps(made))
+        return json.loads(self.world.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=text))
+
+    def anew(self, deployment):
+        """Its spec, rendered from what Rook reads back of it: nothing else of it counts. One in an older shape stays as it is."""
+        pod, labels = deployment["spec"]["template"]["spec"], deployment["metadata"]["labels"]
+        if not any(container["name"] == "activate" for container in pod.get("initContainers", [])):
+            return deployment["spec"]
+        values = read_back(pod, labels)
+        made = self.rendered({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
+        made["selector"] = deployment["spec"]["selector"]  # which nobody can change
+        made["template"]["metadata"]["labels"].update(made["selector"]["matchLabels"])
+        self.rendered_anew.append(int(values["ID"]))
+        return made
 
     def update(self, names):
         """All of one host at a time, whatever may be down together by `ok-to-stop`. What it could not do."""
@@ -286,19 +306,35 @@ class Rook:
     def put(self, name, deployment):
         """The whole of it, in its own words, over whatever version is there: no annotation of others stays, and it is to run."""
         meta, spec = deployment["metadata"], deployment["spec"]
-        words = spec["template"]["metadata"].setdefault("annotations", {})
+        words = spec["template"]["metadata"].get("annotations", {})
         if words.get("rook.io/written") == self.version and spec["replicas"] == 1:
             return False
         if spec["replicas"] == 0:
             self.started.append((name, meta.get("annotations", {})))
             # By its pod, before it starts.
             self.world.lab("ceph", "auth", "get-or-create", f"osd.{name.rsplit('-', 1)[1]}", *CAPS, check=False)
-        words["rook.io/written"] = self.version
+        spec = self.anew(deployment)
+        spec["template"]["metadata"].setdefault("annotations", {})["rook.io/written"] = self.version
         kept = {key: meta[key] for key in ("name", "namespace", "labels", "ownerReferences") if key in meta}
         whole = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**kept, "annotations": {PUT_BY_US: self.version}}}
         whole["spec"] = {**spec, "replicas": 1}
         self.world.kubectl("replace", "-f", "-", stdin=json.dumps(whole))
         return True
+
+
+def read_back(pod, labels):
+    """What Rook knows of an OSD by its Deployment (`getOSDInfo`, 1.20.6); what is missing is an error of the reconcile. The lab's
+    OSDs are raw, of one class, below a host of the root."""
+    [osd] = [container for container in pod["containers"] if container["name"] == "osd"]
+    env = {one["name"]: one.get("value", "") for one in osd["env"]}
+    host = pod["nodeSelector"]["kubernetes.io/hostname"]
+    location = f"--crush-location=root=default host={host}"
+    found = (env["ROOK_CV_MODE"], env["ROOK_OSD_DEVICE_CLASS"], labels["osd-store"], labels["encrypted"], env["ROOK_NODE_NAME"])
+    assert found == ("raw", "hdd", "bluestore", "false", host) and location in osd["args"], (found, osd["args"])
+    assert "ROOK_PVC_BACKED_OSD" not in env and not env.get("ROOK_METADATA_DEVICE"), env
+    assert labels[HOST] == host and env["ROOK_BLOCK_PATH"] and env["ROOK_OSD_UUID"], (labels, env)
+    cluster = osd["args"][osd["args"].index("--fsid") + 1]
+    return {"ID": labels["ceph-osd-id"], "HOST": host, "UUID": env["ROOK_OSD_UUID"], "FSID": cluster, "BLOCK": env["ROOK_BLOCK_PATH"]}
 
 
 def is_legacy(deployment):

@@ -28,7 +28,7 @@ class CannotRun(Exception):
 
 class World:
     # Of all scenarios: what our accounts asked the API server for, and what the chart grants them.
-    asked, granted = set(), set()
+    asked, granted, refused = set(), set(), set()
 
     def __init__(self, binary, seed, full=False):
         self.binary, self.seed, self.full = os.path.abspath(binary), seed, full
@@ -37,6 +37,7 @@ class World:
         self.jobs = []
         self.beside = []  # processes that run beside the scenario, and end with it
         self.hosts = ["h1", "h2", "h3"]
+        self.may_be_refused = set()  # (account, verb, group, resource) that this scenario wants the API server to refuse
         self.patience = 1  # by how much longer everything may take
 
     # ---- words for people
@@ -89,7 +90,9 @@ class World:
     def down(self):
         """Takes the lab down; what it left behind, as text."""
         if os.path.exists(os.path.join(self.folder(), "audit.log")):
-            World.asked |= rights.asked(self)[0]
+            done, refused = rights.asked(self)
+            World.asked |= done
+            World.refused |= {what for what in refused if what[:4] not in self.may_be_refused}
         for process in self.beside:
             process.kill()
             process.wait()
