@@ -1,12 +1,15 @@
 """Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
 over what was made; the runner is killed in between. Legacy OSDs make its reconciles fail, which it tries again at once, and
 an OSD that is down counts as a drain for it. Asked to, the Job leaves Rook the Deployment to make. Where the CephCluster
-confirms to both, the fence stays for the whole run. An older one: it is scaled to 0, and back in the end."""
+confirms to both, the fence stays for the whole run. An older one: it is scaled to 0, and back in the end; also by an uninstall
+that finds a run that was deleted. Where the API server refuses a budget of ours, nothing is stopped, and what is stopped goes on."""
 import json
 
 from . import chart, rook
 
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
+VALUES = ["run.scaleOperator=true", CONFIRMED]
+MAKES_BUDGETS = {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create"]}
 # Of Rook's Jobs that prepare OSDs: more than any node has. Ours have its limits, and reserve nothing.
 PREPARE = {"requests": {"cpu": "100"}, "limits": {"memory": "1Gi"}}
 OURS = {"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "1Gi"}}
@@ -16,7 +19,7 @@ def run(world):
     world.up(layout="0=bluestore-dev,1=filestore-part,3=bluestore-dev,4=bluestore-dev,5=bluestore-dev", manifests=False)
     world.lab("write", "100")
     world.adorn()
-    chart.helm(world, "install", values=["run.scaleOperator=true", CONFIRMED])
+    chart.helm(world, "install", values=VALUES)
     for osd in [0, 1, 3, 4, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
         world.kubectl("label", "deployment", f"rook-ceph-osd-{osd}", f"{rook.HOST}=h{osd % 3 + 1}")
     patch = {"spec": {"resources": {"prepareosd": PREPARE}}}
@@ -46,6 +49,8 @@ def ended(world, operator, made):
     assert not operator.trouble, operator.trouble
     assert not operator.started, f"Rook found stopped and started: {operator.started}"
     assert not operator.refilled, f"Rook found slots destroyed: {operator.refilled}"
+    handed = set(operator.hydrated)
+    assert {*made} - handed <= {*operator.rendered_anew}, f"of {made} Rook rendered {operator.rendered_anew} anew"
     restarts(world, made)
 
 
@@ -109,15 +114,52 @@ def handed(world, before, fsids):
     world.say("handed back: Rook made the Deployment, and never had to change it")
 
 
+def refuse_budgets(world):
+    """Takes the right from the run's Role; an upgrade gives it back."""
+    world.may_be_refused.add(("osd-migrate", "create", "policy", "poddisruptionbudgets"))
+    rules = [rule for rule in world.get("role", "osd-migrate")["rules"] if rule != MAKES_BUDGETS]
+    patch = json.dumps({"rules": rules})
+    assert "poddisruptionbudgets" in patch
+    world.kubectl("patch", "role", "osd-migrate", "--type", "merge", "-p", patch)
+    world.kubectl("delete", "pdb", rook.BUDGET, "--ignore-not-found")
+
+
+def restored(world, operator):
+    """A run that is held up right before a stop, by a budget that is refused: fence and flags are set, the operator is at 0. Its Job is
+    deleted, and an uninstall finds all that."""
+    job = world.start("held")
+    world.until("the operator to be at 0", 120, lambda: operator.replicas() == 0)
+    refuse_budgets(world)
+    world.until("it to be told", 120, lambda: "osd-migrate-drains against it is refused" in world.log(job))
+    cluster = world.get("cephcluster", "rook-ceph")
+    assert cluster["metadata"]["labels"].get(rook.FENCE) and "noout" in world.ceph("osd", "dump")["osds"][5]["state"], world.log(job)
+    assert world.is_ready(5) and "can-i create poddisruptionbudgets" in world.log(job), world.log(job)
+    world.delete(job)
+    began = world.epoch()
+    chart.helm(world, "uninstall")
+    assert operator.replicas() == 1 and not world.records(), world.records()
+    cluster = world.get("cephcluster", "rook-ceph")
+    assert rook.FENCE not in cluster["metadata"].get("labels", {}), cluster["metadata"]["labels"]
+    flags = world.ceph("osd", "dump").get("crush_node_flags", {}), world.ceph("osd", "dump")["osds"][5]["state"]
+    assert not flags[0] and not {"noout", "noin"} & set(flags[1]), flags
+    world.say(f"uninstalled with a run that was deleted before a stop: fence, flags, operator as before (epochs {began} to {world.epoch()})")
+    chart.helm(world, "install", values=VALUES)
+
+
 def scaled(world, before, fsids):
     operator = taken_over(world, "1.14.3")
-    replicas = lambda: world.get("deployment", "rook-ceph-operator")["spec"]["replicas"]  # noqa: E731
+    restored(world, operator)
+    world.until("Rook's budget", 120, lambda: world.get("pdb", rook.BUDGET))
     job = world.start("scaled")
     world.until("osd.5 to be stopped", 120, lambda: "rebuild" in milestones(world, 5))
-    assert (replicas(), world.drain_limit()) == (0, 0), (replicas(), world.drain_limit())
+    assert (operator.replicas(), world.drain_limit()) == (0, 0), (operator.replicas(), world.drain_limit())
     assert "is kept at 0" in world.command("status"), world.command("status")
+    refuse_budgets(world)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
-    assert (replicas(), world.drain_limit()) == (1, 1), (replicas(), world.drain_limit())
+    assert "can-i create poddisruptionbudgets" in world.log(job) and not world.own_budget(), world.log(job)
+    chart.helm(world, "upgrade", values=[*VALUES, chart.UNCHECKED])
+    world.until("Rook's budget", 120, lambda: world.get("pdb", rook.BUDGET))
+    assert (operator.replicas(), world.drain_limit()) == (1, 1), (operator.replicas(), world.drain_limit())
     ended(world, operator, [5])
     world.expect_migrated(before, fsids, [0, 1, 3, 4, 5])
     world.say(f"scaled to 0 and back: {operator.done} reconciles done; nothing of ours was disturbed")
