@@ -1,11 +1,11 @@
 """Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
 over what was made; the runner is killed in between. Legacy OSDs make its reconciles fail, which it tries again at once, and
 an OSD that is down counts as a drain for it. Asked to, the Job leaves Rook the Deployment to make. Where the CephCluster
-confirms to both, the fence stays for the whole run. An older one: it is scaled to 0, and back in the end; also by an uninstall
-that finds a run that was deleted. Where the API server refuses a budget of ours, nothing is stopped, and what is stopped goes on."""
+confirms to both, the fence stays for the whole run. An older one: it is scaled to 0, and back in the end; also by a cancel
+and by an uninstall that find what a dead run left. Where the API server refuses a budget of ours, nothing is stopped, and what is stopped goes on."""
 import json
 
-from . import chart, rook
+from . import chart, frozen, rook
 
 CONFIRMED = "run.confirmation=yes-really-migrate-osds"
 VALUES = ["run.scaleOperator=true", CONFIRMED]
@@ -125,25 +125,41 @@ def refuse_budgets(world):
 
 
 def restored(world, operator):
-    """A run that is held up right before a stop, by a budget that is refused: fence and flags are set, the operator is at 0. Its Job is
-    deleted, and an uninstall finds all that."""
+    """What a run that was deleted or killed has left is as it was after a run that is cancelled, and after an uninstall."""
     job = world.start("held")
     world.until("the operator to be at 0", 120, lambda: operator.replicas() == 0)
     refuse_budgets(world)
     world.until("it to be told", 120, lambda: "osd-migrate-drains against it is refused" in world.log(job))
-    cluster = world.get("cephcluster", "rook-ceph")
-    assert cluster["metadata"]["labels"].get(rook.FENCE) and "noout" in world.ceph("osd", "dump")["osds"][5]["state"], world.log(job)
+    assert fence(world) and "noout" in world.ceph("osd", "dump")["osds"][5]["state"], world.log(job)
     assert world.is_ready(5) and "can-i create poddisruptionbudgets" in world.log(job), world.log(job)
     world.delete(job)
-    began = world.epoch()
+    chart.helm(world, "upgrade", values=[*VALUES, chart.UNCHECKED])
+    world.command("cancel")
+    job = world.start("cancelled")
+    assert world.wait_for(job, 300) == ("Failed", 3), world.log(job)
+    as_before(world, operator)
+    world.command("resume")
+
+    sleeper = frozen.Sleeper(world, "save-record", 5, ["--scale-operator"])
+    try:
+        world.until("it to have the operator set aside", 120, sleeper.sleeps)
+    finally:
+        sleeper.kill()
+    assert operator.replicas() == 0 and not world.records(), world.records()
     chart.helm(world, "uninstall")
-    assert operator.replicas() == 1 and not world.records(), world.records()
-    cluster = world.get("cephcluster", "rook-ceph")
-    assert rook.FENCE not in cluster["metadata"].get("labels", {}), cluster["metadata"]["labels"]
-    flags = world.ceph("osd", "dump").get("crush_node_flags", {}), world.ceph("osd", "dump")["osds"][5]["state"]
-    assert not flags[0] and not {"noout", "noin"} & set(flags[1]), flags
-    world.say(f"uninstalled with a run that was deleted before a stop: fence, flags, operator as before (epochs {began} to {world.epoch()})")
+    as_before(world, operator)
+    world.say("deleted before a stop, then cancelled; killed before an OSD was recorded, then uninstalled: all is as before")
     chart.helm(world, "install", values=VALUES)
+
+
+def fence(world):
+    return world.get("cephcluster", "rook-ceph")["metadata"].get("labels", {}).get(rook.FENCE)
+
+
+def as_before(world, operator):
+    assert operator.replicas() == 1 and not world.records() and not fence(world), (operator.replicas(), world.records(), fence(world))
+    dump = world.ceph("osd", "dump")
+    assert not dump.get("crush_node_flags") and not {"noout", "noin"} & set(dump["osds"][5]["state"]), dump["osds"][5]
 
 
 def scaled(world, before, fsids):

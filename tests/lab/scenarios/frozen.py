@@ -168,7 +168,7 @@ class HeldAgent:
 class Sleeper:
     """A runner outside Kubernetes that stops itself at a place. Its pod does not exist, so its Lease can be taken over."""
 
-    def __init__(self, world, place, osd):
+    def __init__(self, world, place, osd, more=()):
         self.world, self.place = world, place
         name = f"asleep-{place}-{osd}"
         env = {
@@ -176,7 +176,7 @@ class Sleeper:
             "OSD_MIGRATE_OWN_IMAGE": "lab.local/osd-migrate:dev", "OSD_MIGRATE_HOLD": place,
         }  # fmt: skip
         self.output = tempfile.TemporaryFile(mode="w+")
-        args = [LAB, "net", world.binary, *RUN, f"osd.{osd}"]
+        args = [LAB, "net", world.binary, *RUN, f"osd.{osd}", *more]
         self.process = subprocess.Popen(args, env=env, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = None
 
