@@ -320,8 +320,8 @@ class World:
         text = self.lab("on", "adm", "cat", "/var/log/ceph/ceph.audit.log").stdout
         lines = [line for line in text.splitlines() if "[INF]" in line and "cmd=" in line]
         ours = [line for line in lines if re.search("entity='client.(admin|osd-migrate)'", line) and line.rstrip().endswith("dispatch")]
-        # Questions too, but such as need more than reading: so the mon logs them as acts. (`auth ls` is the lab's own.)
-        return [line for line in ours if not re.search(r'"prefix": ?"auth (get|ls)"', line)]
+        # Questions too, but such as need more than reading: so the mon logs them as acts. (`auth ls`, `auth get-key` are the lab's own.)
+        return [line for line in ours if not re.search(r'"prefix": ?"auth (get|get-key|ls)"', line)]
 
     def epoch(self):
         return int(self.lab("epochs", "--now").stdout.split()[-1])
