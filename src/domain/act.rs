@@ -116,7 +116,8 @@ pub enum Act {
         /// flag `noin` of this OSD
         noin: bool,
     },
-    /// One PUT: replicas 0 and the annotation `osd-migrate.io/stopped=<record>`; `ok-to-stop` is asked just before.
+    /// One PUT: replicas 0 and the annotation `osd-migrate.io/stopped=<record>`; just before it `ok-to-stop` is asked, and whether the
+    /// record is still open.
     Stop {
         /// The OSD.
         osd: OsdId,

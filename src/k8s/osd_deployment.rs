@@ -106,8 +106,8 @@ impl K8s {
             .unexpected(format!("it is not stopped for record `{record}` any more, or its pod is there")))
     }
 
-    /// Stops an OSD: one PUT with replicas 0 and our annotation, of the very object that was looked at. Stopped for this
-    /// record already is success.
+    /// Stops an OSD: one PUT with replicas 0 and our annotation, of the very object that was looked at, while the record is open.
+    /// Stopped for this record already is success.
     pub async fn stop(
         &self,
         osd: OsdId,
@@ -123,6 +123,7 @@ impl K8s {
             Some(_) | None => {}
         }
         found.expect_version(version)?;
+        self.expect_open(osd, record).await?;
         self.put(&found.name, stopped(found.object, record)).await
     }
 

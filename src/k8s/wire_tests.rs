@@ -76,6 +76,11 @@ pub(super) fn stopped_deployment() -> Value {
     object
 }
 
+/// The copy that is kept of it while record `record` is open.
+fn kept(record: &str) -> Exchange {
+    on(KEPT, 200, json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {names::RECORD: record}}}))
+}
+
 fn record() -> RecordId {
     RecordId("r1".to_owned())
 }
@@ -89,6 +94,7 @@ pub(super) const KEPT: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-m
 async fn stop_is_one_put_of_the_object_that_was_seen() {
     let script = vec![
         on(FIND, 200, list(&[deployment()])),
+        kept("r1"),
         on(PUT, 200, stopped_deployment()).with(|body| {
             assert_eq!(body["metadata"]["uid"], "d-uid");
             assert_eq!(body["metadata"]["resourceVersion"], "77");
@@ -112,11 +118,26 @@ async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
 }
 
+/// Its runner slept while another one gave the OSD up, or closed that record and began it anew.
+#[tokio::test]
+async fn nothing_is_stopped_for_a_record_that_is_closed() {
+    for copy in [on(KEPT, 404, refusal(404, "NotFound")), kept("r2")] {
+        let seen = || on(FIND, 200, list(&[deployment()]));
+        let script = vec![seen(), copy, seen()];
+        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
+        assert!(
+            matches!(&result, Err(K8sError::Unexpected { what, .. }) if what.contains("osd-3")),
+            "{result:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn stop_again_is_done_already_and_a_conflict_is_told() {
     let script = vec![on(FIND, 200, list(&[stopped_deployment()]))];
     play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "1").await).await.unwrap();
-    let script = vec![on(FIND, 200, list(&[deployment()])), on(PUT, 409, refusal(409, "Conflict"))];
+    let script =
+        vec![on(FIND, 200, list(&[deployment()])), kept("r1"), on(PUT, 409, refusal(409, "Conflict"))];
     let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
 }

@@ -256,6 +256,7 @@ impl World {
         if !expect::unchanged_deployment(&daemon.resource_version, version.1) {
             return refuse("the Deployment changed since it was looked at");
         }
+        self.expect_open(osd, record)?;
         self.scale(osd, 0, Some(record.clone()));
         Ok(vec![Effect::Stopped(osd)])
     }

@@ -185,13 +185,12 @@ fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its
         // A Stop may have been sent just now, and its answer lost.
         let mut world = hold(World::intended(OSD));
         check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason));
-        world = world.minutes_later(1).saved("withdrawn");
+        world = world.minutes_later(1).saved("withdrawn").swept(OSD);
         check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
         (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
         check!(world.plan(), Next::Do(Act::Unfence { .. }));
         world.seen.kube.fence = None;
-        world = world.saved("unfenced");
-        check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));
+        world.saved("unfenced").saved("closed");
     }
 }
 

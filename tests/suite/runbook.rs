@@ -659,7 +659,7 @@ fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
     let left_alone = world.plan();
     assert!(!matches!(left_alone, Next::Save { .. }), "not while it is left alone: {left_alone:?}");
     let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND).unwrap());
-    let world = world.saved("withdrawn");
+    let world = world.saved("withdrawn").swept(BY_HAND);
     assert!(
         matches!(world.plan(), Next::Do(Act::Unhush { osd: BY_HAND, noout: true, noin: true })),
         "{:?}",

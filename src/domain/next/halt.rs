@@ -134,8 +134,10 @@ fn left_alone(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fm
 
 /// How our mark is taken off a Deployment, which is to start its OSD again, or off the CephCluster.
 fn mark_off(place: &str) -> String {
-    place.strip_prefix("Deployment ").map_or_else(
-        || "kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-".to_owned(),
-        |name| format!("kubectl annotate deployment {name} osd-migrate.io/stopped- and scale it to 1"),
+    let Some(name) = place.strip_prefix("Deployment ") else {
+        return "kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-".to_owned();
+    };
+    format!(
+        "kubectl annotate deployment {name} osd-migrate.io/stopped- && kubectl scale deployment {name} --replicas=1"
     )
 }

@@ -204,8 +204,13 @@ impl Step<'_> {
     pub(super) fn close(&self) -> Next {
         let record = self.record;
         // A Stop that arrived after the record was given up: the OSD serves again first.
-        if self.facts.slot == SlotFact::Old && self.facts.stopped {
+        let is_old = self.facts.slot == SlotFact::Old;
+        if is_old && self.facts.stopped {
             return self.restart();
+        }
+        // Without the kept copy none can arrive any more, so that goes before the flags.
+        if let Some(next) = self.sweep().filter(|_| is_old) {
+            return next;
         }
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
@@ -219,15 +224,19 @@ impl Step<'_> {
         if drains::is_waited_for(record, self.ledger, self.seen) {
             return Next::Wait(Wait::Up { osd: record.osd, trouble: None });
         }
-        let kube = &self.seen.kube;
+        let closed = || Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed };
+        self.sweep().unwrap_or_else(closed)
+    }
+
+    /// What is next while something that was made for the record is there.
+    fn sweep(&self) -> Option<Next> {
+        let (record, kube) = (self.record, &self.seen.kube);
         let made = kube.leftovers.contains_key(&record.id)
             || kube.kept.get(&record.osd) == Some(&record.id)
             || kube.node_jobs.iter().any(|job| job.record == record.id)
             || kube.reports.values().any(|report| report.record == record.id);
-        if !holds(Guard::SweptFirst, !made) {
-            return Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() });
-        }
-        Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed }
+        (!holds(Guard::SweptFirst, !made))
+            .then(|| Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() }))
     }
 }
 

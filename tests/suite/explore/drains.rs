@@ -5,7 +5,7 @@ use osd_migrate::domain::guard::Guard;
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::Search;
-use super::{OURS, explored, has_time, needs};
+use super::{explored, has_time, needs};
 
 /// What gives an OSD up, or holds it, before its stop.
 fn holds_up(_: &World) -> Vec<Happening> {
@@ -14,18 +14,6 @@ fn holds_up(_: &World) -> Vec<Happening> {
         .into();
     menu.push(Happening::Unconfirmed);
     menu
-}
-
-/// The same, when all but that is done for the stop. (A Stop that comes late after its record was given up is undone, and no matter of
-/// drains.)
-fn holds_up_last(world: &World) -> Vec<Happening> {
-    let is_hushed = world.ceph.slots.get(&OURS).is_some_and(|slot| slot.up && slot.noout && slot.noin);
-    let rooks = world.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
-    if is_hushed && rooks != Some(0) && world.kube.own_budget.is_none() {
-        holds_up(world)
-    } else {
-        Vec::new()
-    }
 }
 
 /// Rook has made no budget: some Deployment lacks a label of its (ADR 0021).
@@ -40,7 +28,7 @@ fn frozen(example: fn() -> World) -> Search {
 }
 
 fn frozen_late(example: fn() -> World) -> Search {
-    let late = Search::new("held up, a late freeze", example, holds_up_last, (1, 1, 0));
+    let late = Search::new("held up, a late freeze", example, holds_up, (1, 1, 0));
     Search { freezes_late: true, ..late }
 }
 
@@ -81,7 +69,7 @@ fn drains_wider_where_there_is_time() {
     if has_time() {
         explored(&Search {
             freezes_late: true,
-            ..Search::new("held up", example::replicated, holds_up_last, (1, 1, 1))
+            ..Search::new("held up", example::replicated, holds_up, (1, 1, 1))
         });
     }
 }

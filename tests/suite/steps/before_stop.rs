@@ -41,19 +41,14 @@ fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
 }
 
 #[test]
-fn withdrawn_it_lifts_its_own_flags_and_fence_sweeps_and_is_gone() {
-    let mut world =
-        World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false).saved("withdrawn");
+fn withdrawn_it_sweeps_lifts_its_own_flags_and_fence_and_is_gone() {
+    let unconfirmed = World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false);
+    let mut world = unconfirmed.saved("withdrawn").swept(OSD);
     check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     check!(world.plan(), Next::Do(Act::Unfence { .. }));
     world.seen.kube.fence = None;
-    world = world.saved("unfenced");
-    check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));
-    world.seen.kube.kept.clear();
-    world.seen.kube.reports.clear();
-    world.seen.kube.node_jobs.clear();
-    world = world.saved("closed");
+    world = world.saved("unfenced").saved("closed");
     assert!(world.ledger.records.is_empty() && world.ledger.run.fence.is_none());
     check!(world.plan(), Next::Finished(s) if s.unconfirmed == [OSD].into());
 }
@@ -68,9 +63,12 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
     });
     let had =
         had.saved("record").report(OSD, Some(old_content(OSD)), None).saved("proof").keep(OSD).saved("stop");
-    check!(withdraw(had.hushed(OSD)).plan(), Next::Do(Act::Unhush { noout: false, noin: true, .. }));
+    check!(
+        withdraw(had.hushed(OSD)).swept(OSD).plan(),
+        Next::Do(Act::Unhush { noout: false, noin: true, .. })
+    );
     // Somebody set flags before we ever meant to.
-    check!(withdraw(World::proven(OSD).hushed(OSD)).plan(), Next::Do(Act::Sweep { .. }));
+    withdraw(World::proven(OSD).hushed(OSD)).swept(OSD).saved("closed");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
+use osd_migrate::domain::act::Act;
 use osd_migrate::domain::inspection::{
     Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeTask, Proof, RecordId,
 };
@@ -538,6 +539,16 @@ impl World {
     pub(crate) fn keep(mut self, osd: OsdId) -> Self {
         let id = self.record(osd).id.clone();
         self.seen.kube.kept.insert(osd, id);
+        self
+    }
+
+    /// The program must want to sweep what was made for its record just now: it is gone.
+    pub(crate) fn swept(mut self, osd: OsdId) -> Self {
+        let plan = self.plan();
+        assert!(matches!(plan, Next::Do(Act::Sweep { osd: of, .. }) if of == osd), "{plan:?}");
+        self.seen.kube.kept.remove(&osd);
+        self.seen.kube.reports.retain(|_, report| report.osd != osd);
+        self.seen.kube.node_jobs.retain(|job| job.osd != osd);
         self
     }
 
