@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::ceph::CephError;
 use crate::domain::act::{Act, Deploy, Spare};
@@ -31,8 +31,11 @@ pub use lease::PodLease;
 pub use ledgers::Ledgers;
 use session::Session;
 
-/// Minutes until a budget that was refused is tried again: its owner may have mended it, and each try is a line of the log.
-const REFUSED_MINUTES: i64 = 5;
+/// Until a budget that was refused is tried again: its owner may have mended it, and each try is a line of the log.
+const REFUSED: TimeDelta = TimeDelta::minutes(5);
+
+/// Until one is tried again that failed in any other way. A call may take 10 s: an OSD that is stopped goes on between two tries.
+const FAILED: TimeDelta = TimeDelta::seconds(15);
 
 /// Ceph and Kubernetes.
 pub struct Live {
@@ -45,7 +48,7 @@ pub struct Live {
     commands_before: u64,
     /// What the look said that an act was decided on: what is rendered is what was decided.
     declared: Option<(ClusterFsid, Declaration)>,
-    /// Since when, and why, a budget of our own is refused.
+    /// Until when a budget of our own is not tried again, and why.
     budget_refused: Option<(DateTime<Utc>, String)>,
 }
 
@@ -223,22 +226,17 @@ impl Live {
         self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
     }
 
-    /// What is refused is seen by the looks of the next minutes, and then tried again: the plan decides what it means.
+    /// What fails is seen by the looks of the next time, and then tried again: the plan decides what it means.
     async fn make_budget(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
-        let made = match self.k8s.expect_open(osd, record).await {
-            Ok(()) => self.k8s.make_budget().await,
-            closed => closed,
-        };
-        self.budget_refused = match &made {
-            Ok(()) | Err(K8sError::Timeout { .. } | K8sError::Unreachable { .. }) => None,
-            Err(refused) => Some((now(), refused.to_string())),
-        };
+        self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
+        let made = self.k8s.make_budget().await;
+        self.budget_refused =
+            made.as_ref().err().map(|error| (now() + until_tried_again(error), error.to_string()));
         made.map_err(|error| passing(error.to_string()))
     }
 
     fn budget_refused(&self) -> Option<String> {
-        let is_recent = |at: &DateTime<Utc>| (now() - *at).num_minutes() < REFUSED_MINUTES;
-        self.budget_refused.as_ref().filter(|(at, _)| is_recent(at)).map(|(_, why)| why.clone())
+        self.budget_refused.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
     }
 
     fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
@@ -318,6 +316,10 @@ impl Cluster for Live {
     }
 }
 
+fn until_tried_again(error: &K8sError) -> TimeDelta {
+    if error.is_transient() { FAILED } else { REFUSED }
+}
+
 fn passing(message: String) -> Failure {
     Failure { severity: Severity::Passing, message }
 }
@@ -375,4 +377,29 @@ pub(crate) async fn pause(time: Duration) {
 #[expect(clippy::disallowed_methods, reason = "the one clock")]
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::Call;
+
+    #[test]
+    fn what_the_api_server_refuses_is_tried_again_later_than_what_it_did_not_answer() {
+        let call = || Call {
+            verb: "create",
+            resource: "poddisruptionbudgets.policy".to_owned(),
+            name: None,
+            namespace: Some("rook-ceph".to_owned()),
+        };
+        let refused = K8sError::Forbidden { call: call(), message: "no".to_owned() };
+        assert_eq!(until_tried_again(&refused), REFUSED);
+        // Also a webhook that fails: code 500.
+        let failed =
+            K8sError::Other { call: call(), code: 500, message: "failed calling webhook".to_owned() };
+        let unanswered = K8sError::Timeout { call: call(), limit: Duration::from_secs(10) };
+        for error in [failed, unanswered] {
+            assert_eq!(until_tried_again(&error), FAILED, "{error}");
+        }
+    }
 }

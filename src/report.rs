@@ -119,11 +119,15 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     if !summary.unconfirmed.is_empty() {
         let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
-        return write!(
+        write!(
             f,
             "not confirmed: {} would be migrated, nothing was changed. To confirm: {HOW_TO_CONFIRM}",
             names.join(", ")
-        );
+        )?;
+        left_alone(summary, f)?;
+        half_way(summary, f)?;
+        kept_from_rook(summary, f)?;
+        return operator_at_0(summary, f);
     }
     f.write_str("finished: nothing is left to do")?;
     left_alone(summary, f)?;

@@ -96,8 +96,10 @@ impl fmt::Display for Finding {
             ),
             Self::UpInDestroyedSlot { osd } => write!(
                 f,
-                "{osd} is up though its slot is destroyed: somebody gave it a new key and started it; if it is to stay: mark it out, \
-                 wait until its PGs are clean elsewhere, and make it anew; see `ceph osd tree`"
+                "{osd} is up though its slot is destroyed: somebody gave it a new key and started it; if it is to stay: ceph osd \
+                 out {0}; wait until all PGs are clean; kubectl scale deployment rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; \
+                 its disk blank, a run fills the slot",
+                osd.0
             ),
             Self::OsdWithoutDeployment { osd } => {
                 write!(

@@ -1,4 +1,4 @@
-//! Acts that are one call to Kubernetes, or one command to Ceph, with nothing asked before.
+//! Acts that are one call to Kubernetes, or one command to Ceph.
 
 use crate::ceph::{Ceph, CephError};
 use crate::domain::act::Act;

@@ -122,6 +122,21 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
 }
 
 #[test]
+fn the_fence_is_not_put_up_in_the_middle_of_rooks_own_migration() {
+    let is_waited_for = |world: &World| {
+        matches!(
+            world.plan(),
+            Next::Wait(Wait::Gate { osd: OSD, reason: Reason::RookMigrates { osd: RAW, .. } })
+        )
+    };
+    let meant = rook_migrates(World::proven(OSD).keep(OSD));
+    assert!(is_waited_for(&meant), "{:?}", meant.plan());
+    // Behind our fence it could not end.
+    let fenced = meant.fenced(OSD);
+    assert!(!is_waited_for(&fenced), "{:?}", fenced.plan());
+}
+
+#[test]
 fn the_budget_is_one_osd_left_alone() {
     let left_alone = |osds: &[OsdId]| {
         let mut world = World::new();

@@ -232,7 +232,13 @@ fn what_its_owner_says_of_pods_is_said_of_each() {
         assert_eq!(pod["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
         assert!(pod["affinity"]["nodeAffinity"].is_object());
         assert_eq!(pod["priorityClassName"], "storage-migration");
-        assert_eq!(container["image"], "example/osd-migrate:0.1.0-ceph18");
+        assert_eq!(
+            container["image"],
+            concat!(
+                "example/osd-migrate:0.1.0-ceph18@sha256:",
+                "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+            )
+        );
         assert_eq!(container["imagePullPolicy"], "Always");
         assert_eq!(container["resources"]["requests"], json!({"cpu": "100m", "memory": "128Mi"}));
         let env = container["env"].as_array().unwrap();

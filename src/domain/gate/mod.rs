@@ -12,7 +12,7 @@ pub use data::{
     thin,
 };
 pub use reason::Reason;
-pub use rook::{Fenced, fenced, left_to_rooks_migration, stays_fenced};
+pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
 pub use words::{HOW_TO_CONFIRM, scale_operator};
 
 use std::collections::BTreeSet;

@@ -34,7 +34,7 @@ pub(super) fn can_be_kept_off(seen: &Observation) -> Gate {
 
 /// Open where Rook is not in the middle of its own migration of an OSD. To Rook it is done when the OSD has a Deployment again; at
 /// 0 nobody goes on with it. An OSD in our work may have none for a while, and one that was removed is nobody's.
-pub(super) fn migrates_none(ledger: &Ledger, seen: &Observation) -> Gate {
+pub fn migrates_none(ledger: &Ledger, seen: &Observation) -> Gate {
     let (slots, daemons) = (&seen.ceph.slots, &seen.kube.daemons);
     let lacks = |osd: &&OsdId| {
         slots.contains_key(osd) && !daemons.contains_key(osd) && !ledger.records.contains_key(osd)

@@ -94,7 +94,10 @@ impl Step<'_> {
             ));
         }
         let (record, seen) = (self.record, self.seen);
-        let gates: [&dyn Fn() -> Gate; 4] = [
+        // Behind our fence Rook could not end what it has begun.
+        let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
+        let gates: [&dyn Fn() -> Gate; 5] = [
+            &rook,
             &|| gate::before_stop(record.osd, &record.node, self.our_fence(), seen),
             &|| gate::enough_room(record, seen),
             &|| drains::counted(record, seen),

@@ -3,6 +3,7 @@
 use super::stopped::stopped_in_vain;
 use super::*;
 use osd_migrate::domain::ledger::ScaledOperator;
+use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::{Order, OrderKind};
 use osd_migrate::domain::outlook::{self, Now};
 
@@ -139,11 +140,12 @@ fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() 
     });
     let done = fenced.plan();
     let Next::Finished(summary) = &done else { panic!("{done:#?}") };
-    let said = osd_migrate::report::Event::Finished(summary).to_string();
-    assert!(
-        said.contains("Rook is kept off until what is half-way is mended: osd-migrate retry osd.0"),
-        "{said}"
-    );
+    let unconfirmed = Summary { unconfirmed: [FILESTORE].into(), ..Summary::clone(summary) };
+    for summary in [summary, &unconfirmed] {
+        let said = osd_migrate::report::Event::Finished(summary).to_string();
+        let expected = "Rook is kept off until what is half-way is mended: osd-migrate retry osd.0";
+        assert!(said.contains(expected), "{said}");
+    }
     // Without anything that keeps it off there is nothing to say.
     let unfenced = fenced.with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (None, None));
     check!(unfenced.plan(), Next::Finished(summary) if summary.half_way.is_empty());
