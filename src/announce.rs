@@ -86,6 +86,7 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
             | Saving::UpmapsLost
             | Saving::Upmaps
             | Saving::UpmapsDone { .. }
+            | Saving::Progress
             | Saving::Closed
             | Saving::Node { .. } => None,
         },

@@ -78,6 +78,7 @@ pub fn own() -> Option<Own> {
         job,
         job_uid,
         scheduled: false,
+        failed_pods: 0,
         image,
         pull_secrets: Vec::new(),
         more: crate::k8s::More::default(),

@@ -244,7 +244,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
         Err(failure) => return not_seen(&failure),
     };
     let only_new = policy.only_new;
-    let policy = Policy { run: own.job_uid.clone(), ..policy };
+    let policy = Policy { run: own.job_uid.clone(), failed_pods: own.failed_pods, ..policy };
     let mut ports = Ports {
         cluster: live.acting_as(Arc::clone(&own)),
         store: Ledgers(Arc::clone(&k8s)),

@@ -105,6 +105,10 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
             }
         }
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
+        if let Some(halt) = plan::in_vain(policy, &ledger) {
+            self.audience.tell(Event::Halted(&halt)).await;
+            return Ok(Turn::End(End::Halted(halt)));
+        }
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let seen = self.cluster.observe(ask).await.map_err(RunError::Observe)?;
         match plan::plan(policy, &ledger, &seen) {

@@ -73,6 +73,9 @@ pub struct Policy {
     pub leaves: bool,
     /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.
     pub run: String,
+    /// Pods of its Job that failed before this one (`status.failed` of the Job: those that its `podFailurePolicy` ignores, drained
+    /// ones above all, are not counted).
+    pub failed_pods: u32,
     /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is not empty: each node gets one OSD on a file, disks are not looked at.
     pub store_on_file: bool,
     /// `--at-once`: new OSDs of one host that may be made side by side; at least one.

@@ -33,6 +33,7 @@ pub(crate) fn own() -> Own {
         job: "m".to_owned(),
         job_uid: "j".to_owned(),
         scheduled: false,
+        failed_pods: 0,
         image: "osd-migrate:dev".to_owned(),
         pull_secrets: vec!["pull".to_owned()],
         more: more(),

@@ -51,6 +51,8 @@ pub struct Own {
     pub job_uid: String,
     /// The schedule made the Job, and no person.
     pub scheduled: bool,
+    /// Pods of the Job that failed before us.
+    pub failed_pods: u32,
     /// Our image.
     pub image: String,
     /// Names of the Secrets that it is pulled with.
@@ -109,10 +111,17 @@ impl K8s {
         let job = self.run_job(&own.job).await?;
         Ok(Own {
             scheduled: job.as_ref().is_some_and(is_scheduled),
+            failed_pods: job.as_ref().map_or(0, failed_pods),
             more: job.as_ref().map(More::of).unwrap_or_default(),
             ..own
         })
     }
+}
+
+/// As its controller counts them: a pod that its `podFailurePolicy` ignores is none.
+fn failed_pods(job: &Job) -> u32 {
+    let failed = job.status.as_ref().and_then(|status| status.failed).unwrap_or_default();
+    u32::try_from(failed).unwrap_or_default()
 }
 
 fn own(pod: &Pod) -> Option<Own> {
@@ -128,6 +137,7 @@ fn own(pod: &Pod) -> Option<Own> {
         job,
         job_uid,
         scheduled: false,
+        failed_pods: 0,
         image: ours.image.clone()?,
         pull_secrets: spec.image_pull_secrets.iter().flatten().map(|s| s.name.clone()).collect(),
         more: More::default(),

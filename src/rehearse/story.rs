@@ -177,6 +177,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Budget
             | Saving::BudgetBack
             | Saving::Handed
+            | Saving::Progress
             | Saving::Closing,
             _,
         ) => return None,

@@ -130,6 +130,7 @@ fn halts() -> Vec<Halt> {
         },
         Halt::StrayInUse { osd, stray: OsdId(6) },
         Halt::Quarantined { quarantined: left_alone.clone() },
+        Halt::StartsInVain { job: text("55ebe299-1c2d-4f6a-9d6e-0c5a1b7e9f00"), starts: 10 },
         Halt::FailureBudget { quarantined: left_alone },
     ]
 }

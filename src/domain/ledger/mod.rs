@@ -136,6 +136,20 @@ pub struct Run {
     /// client.bootstrap-osd was not there: ours, from before it is made until after it is removed.
     #[serde(default)]
     pub bootstrap: bool,
+    /// How far the Job got whose pods failed. None where the last save was by a Job's first pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// When a run got anywhere last, counted in pods of its Job that had failed by then.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Progress {
+    /// uid of the Job.
+    pub job: String,
+    /// Its pods that had failed.
+    pub failed_pods: u32,
+    /// What was still to come back to an OSD that fills, where a pod waits for that and nothing was saved since.
+    pub left_bytes: Option<u64>,
 }
 
 impl Run {

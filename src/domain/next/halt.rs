@@ -65,6 +65,13 @@ pub enum Halt {
         /// which, with the reason
         quarantined: Vec<(OsdId, String)>,
     },
+    /// The pods of this run's Job ended again and again, and nothing came of it.
+    StartsInVain {
+        /// uid of the Job
+        job: String,
+        /// how often since it got anywhere
+        starts: u32,
+    },
     /// More OSDs failed than the budget allows.
     FailureBudget {
         /// which, with the reason
@@ -108,6 +115,12 @@ impl fmt::Display for Halt {
                 f.write_str("the rest can't go on before the PGs of OSDs that were left alone are clean:")?;
                 left_alone(quarantined, f)
             }
+            Self::StartsInVain { job, starts } => write!(
+                f,
+                "the last {starts} pods of this Job failed, and nothing came of them. See why: kubectl get pods -l \
+                 batch.kubernetes.io/controller-uid={job}; kubectl logs POD. Mend it, and run again: kubectl create job \
+                 --from=cronjob/osd-migrate NAME"
+            ),
             Self::FailureBudget { quarantined } => {
                 f.write_str("too many OSDs failed:")?;
                 left_alone(quarantined, f)

@@ -102,6 +102,8 @@ pub enum Saving {
         /// those that the mons do not take any more
         left: Vec<Upmap>,
     },
+    /// There is less to come back than an earlier pod of the run saw; or how much there is, by a pod that had predecessors.
+    Progress,
     /// Only cleaning up is left.
     Closing,
     /// Only cleaning up is left, and an old directory that could not be removed.
@@ -164,6 +166,7 @@ impl Saving {
             Self::UpmapsLost => "upmaps-lost",
             Self::Upmaps => "upmaps",
             Self::UpmapsDone { .. } => "upmaps-done",
+            Self::Progress => "progress",
             Self::Closing => "closing",
             Self::Uncleared { .. } => "uncleared",
             Self::Closed => "closed",
@@ -213,6 +216,7 @@ impl fmt::Display for Saving {
             | Self::UpmapsLost
             | Self::Upmaps
             | Self::UpmapsDone { .. }
+            | Self::Progress
             | Self::Closing
             | Self::Closed => Ok(()),
         }

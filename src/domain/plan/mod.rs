@@ -9,6 +9,7 @@ mod free;
 mod nodes;
 mod operator;
 mod record;
+mod starts;
 mod strays;
 mod tolerate;
 mod vacant;
@@ -17,6 +18,7 @@ pub use database::of_each as databases;
 pub use directory::{Onto, looked_at, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
 pub use nodes::{OF_PLAN, look};
+pub use starts::{STARTS_IN_VAIN, in_vain};
 
 use std::collections::BTreeSet;
 
@@ -93,7 +95,8 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
 
 /// The one thing the run does next.
 pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    step::bootstrap::put_away(decide(policy, ledger, seen), ledger, seen)
+    let next = step::bootstrap::put_away(decide(policy, ledger, seen), ledger, seen);
+    starts::noted(next, policy, ledger)
 }
 
 fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {

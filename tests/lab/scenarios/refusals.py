@@ -19,6 +19,7 @@ def on_running_lab(world):
     no_mon(world)
     role_too_small(world)
     ledger_unusable(world)
+    starts_in_vain(world)
     device_missing(world)
     image_without_tools(world)
     # The first act, a node Job that looks at a disk, makes the user that runs act as.
@@ -75,6 +76,24 @@ def role_too_small(world):
     world.kubectl("replace", "-f", "-", stdin=json.dumps({k: role[k] for k in ("apiVersion", "kind", "rules")} | {"metadata": {"name": "osd-migrate"}}))
     expect(world, "role-too-small", SELECT, 10, "lacks the verb `list` on `deployments.apps`", "kubectl auth can-i list deployments.apps")
     world.lab("job")
+
+
+def starts_in_vain(world):
+    """A Job of which ten pods have failed, by its controller's own count: the next one says so, and ends the Job."""
+    job = json.loads(world.kubectl("create", "job", "--from=cronjob/osd-migrate", "in-vain", "--dry-run=client", "-o", "json"))
+    job["spec"]["suspend"] = True
+    job["spec"]["template"]["spec"]["containers"][0]["args"] = SELECT
+    world.jobs.append("in-vain")
+    world.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    world.until("it to be suspended", 30, lambda: "conditions" in world.get("job", "in-vain")["status"])
+    world.kubectl("patch", "job", "in-vain", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"failed": 10}}))
+    world.kubectl("patch", "job", "in-vain", "--type=merge", "-p", json.dumps({"spec": {"suspend": False}}))
+    assert world.wait_for("in-vain", 60) == ("Failed", 10), world.log("in-vain")
+    uid = world.get("job", "in-vain")["metadata"]["uid"]
+    for words in ("the last 10 pods of this Job failed", f"batch.kubernetes.io/controller-uid={uid}"):
+        assert words in world.log("in-vain"), world.log("in-vain")
+    assert world.kubectl("get", "pods", "--selector", f"batch.kubernetes.io/controller-uid={uid}", "-o", "name"), "its command shows no pod"
+    world.say("starts-in-vain: exit 10, and says so")
 
 
 def ledger_unusable(world):

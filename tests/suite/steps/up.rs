@@ -83,6 +83,29 @@ fn while_data_comes_back_rook_has_its_cluster_back_and_the_wait_has_numbers() {
 }
 
 #[test]
+fn less_to_come_back_than_an_earlier_pod_of_the_run_saw_is_progress_and_is_noted_once() {
+    let of_job = |failed_pods, left_bytes| Some(Progress { job: "job".to_owned(), failed_pods, left_bytes });
+    let left = |world: World, mib: u64| world.with(|w| w.pg(0).degraded = mib);
+    let world = unfenced(noin_lifted(World::booted(OSD))).with(|w| w.policy.run = "job".to_owned());
+    let world = left(world, 100);
+    check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
+    let world = world.with(|w| w.policy.failed_pods = 9).saved("progress");
+    assert_eq!(world.ledger.run.progress, of_job(0, Some(400 << 20)));
+    check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
+    assert_eq!(plan::in_vain(&world.policy, &world.ledger), None);
+    let more = left(world, 200);
+    check!(more.plan(), Next::Wait(Wait::ActiveClean { .. }));
+    let world = left(more, 50).saved("progress");
+    assert_eq!(world.ledger.run.progress, of_job(9, Some(350 << 20)));
+    check!(left(world.clone(), 10).plan(), Next::Wait(Wait::ActiveClean { .. }));
+    let stuck = world.clone().with(|w| w.policy.failed_pods = 19);
+    let halt = plan::in_vain(&stuck.policy, &stuck.ledger);
+    assert_eq!(halt, Some(Halt::StartsInVain { job: "job".to_owned(), starts: 10 }));
+    let world = left(world.with(|w| w.policy.failed_pods = 18), 10).saved("progress");
+    assert_eq!(world.ledger.run.progress, of_job(18, Some(310 << 20)));
+}
+
+#[test]
 fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
     // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs is unclean.
     let world = World::deployed(OSD).up(OSD).with(|w| {

@@ -9,6 +9,7 @@ mod freeze;
 mod new_osds;
 mod play;
 mod rook;
+mod starts;
 
 use std::collections::BTreeMap;
 

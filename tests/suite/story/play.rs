@@ -49,7 +49,7 @@ pub(crate) fn six() -> World {
 pub(crate) type Ended = Option<Result<End, RunError>>;
 
 pub(crate) struct Play {
-    policy: Policy,
+    pub(crate) policy: Policy,
     pub(crate) sim: Rc<RefCell<Sim>>,
     /// What the audience was told.
     pub(crate) log: Rc<RefCell<Vec<String>>>,
