@@ -3,7 +3,7 @@
 
 use crate::domain::act::Act;
 use crate::domain::ledger::{Door, Ledger, Record};
-use crate::domain::next::Saving;
+use crate::domain::next::{Saving, Summary};
 use crate::domain::osd::OsdId;
 use crate::k8s::EventType;
 use crate::report::Event;
@@ -20,7 +20,7 @@ pub struct Announcement {
 }
 
 /// Every reason that there is.
-pub const REASONS: [&str; 10] = [
+pub const REASONS: [&str; 13] = [
     OSD_RECORDED,
     OSD_STOPPED,
     OSD_DESTROYED,
@@ -31,6 +31,9 @@ pub const REASONS: [&str; 10] = [
     MIGRATION_HALTED,
     MIGRATION_FINISHED,
     DEVICE_PROBLEM_FOUND,
+    DRIFT_FOUND,
+    OSD_TURNED_BACK,
+    OPERATOR_SCALED,
 ];
 
 const OSD_RECORDED: &str = "OsdRecorded";
@@ -39,11 +42,15 @@ const OSD_DESTROYED: &str = "OsdDestroyed";
 const OSD_PREPARED: &str = "OsdPrepared";
 const OSD_MIGRATED: &str = "OsdMigrated";
 const OSD_QUARANTINED: &str = "OsdQuarantined";
+const OSD_TURNED_BACK: &str = "OsdTurnedBack";
+const OPERATOR_SCALED: &str = "OperatorScaled";
 const MIGRATION_PROGRESSED: &str = "MigrationProgressed";
 const MIGRATION_HALTED: &str = "MigrationHalted";
 const MIGRATION_FINISHED: &str = "MigrationFinished";
 /// A disk is declared and can't be used, or is not as its settings want it.
 pub const DEVICE_PROBLEM_FOUND: &str = "DeviceProblemFound";
+/// Something does not fit together that no run mends by itself, or not without a confirmation.
+pub const DRIFT_FOUND: &str = "DriftFound";
 
 /// What an event of a run is told as; none for what is only logged.
 pub fn announced(event: &Event<'_>) -> Option<Announcement> {
@@ -65,13 +72,16 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
                 ),
             ),
             Saving::Quarantine { why } => warning(OSD_QUARANTINED, left_alone(*osd, why)),
+            Saving::TurnBack { why } => warning(
+                OSD_TURNED_BACK,
+                format!("{osd} is started again as it was, nothing of it is lost: {why}"),
+            ),
             Saving::Withdrawn
             | Saving::Purged
             | Saving::Attempt { .. }
             | Saving::Proof
             | Saving::Stop
             | Saving::PgsGone { .. }
-            | Saving::TurnBack { .. }
             | Saving::Barred
             | Saving::Bootstrap { .. }
             | Saving::Fence
@@ -96,9 +106,17 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
         Event::Done(Act::Destroy { osd, fsid, .. }) => {
             normal(OSD_DESTROYED, format!("{osd}: the old OSD {fsid} was destroyed; its id and place stay"))
         }
+        Event::Done(Act::ScaleOperator { name, replicas: 0, .. }) => normal(
+            OPERATOR_SCALED,
+            format!(
+                "Rook's operator {name} was scaled to 0 while OSDs are migrated: nothing of Rook's is reconciled until it is back"
+            ),
+        ),
+        Event::Done(Act::ScaleOperator { name, replicas, .. }) => {
+            normal(OPERATOR_SCALED, format!("Rook's operator {name} was scaled back to {replicas}"))
+        }
         Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
-        // Rook's cluster waits for a person.
-        Event::Finished(summary) if !(summary.kept_from_rook.is_empty() && summary.half_way.is_empty()) => {
+        Event::Finished(summary) if waits_for_a_person(summary) => {
             warning(MIGRATION_FINISHED, event.to_string())
         }
         Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),
@@ -110,6 +128,11 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
         | Event::Waiting { .. }
         | Event::Lease(_) => None,
     }
+}
+
+/// Rook's cluster does, or what would be done but for its owner's word: who made the schedule reads no logs.
+fn waits_for_a_person(summary: &Summary) -> bool {
+    !summary.unconfirmed.is_empty() || !(summary.kept_from_rook.is_empty() && summary.half_way.is_empty())
 }
 
 /// What is told again and again while a run lasts, for events are kept for an hour only: where it stands, and what is wrong.
@@ -148,7 +171,6 @@ fn left_alone(osd: OsdId, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::next::Summary;
 
     #[test]
     fn reasons_are_words_in_past_tense_and_no_two_are_the_same() {
@@ -167,6 +189,8 @@ mod tests {
             "Halted",
             "Finished",
             "Found",
+            "TurnedBack",
+            "Scaled",
         ];
         for reason in REASONS {
             assert!(past.iter().any(|verb| reason.ends_with(verb)), "{reason}");
@@ -185,7 +209,10 @@ mod tests {
         let end = announced(&Event::Finished(&Summary::default())).unwrap();
         assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
         let fenced = Summary { kept_from_rook: [OsdId(3)].into(), ..Summary::default() };
-        assert_eq!(announced(&Event::Finished(&fenced)).unwrap().kind, EventType::Warning);
+        let unconfirmed = Summary { unconfirmed: [OsdId(3)].into(), ..Summary::default() };
+        for summary in [fenced, unconfirmed] {
+            assert_eq!(announced(&Event::Finished(&summary)).unwrap().kind, EventType::Warning);
+        }
         assert_eq!(announced(&Event::Blind("no mon")), None);
         let said = |why| announced(&Event::Saved { osd: Some(OsdId(3)), why, ledger: &Ledger::default() });
         assert_eq!(said(&Saving::Closing).unwrap().reason, "OsdMigrated");

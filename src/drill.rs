@@ -80,6 +80,7 @@ pub fn own() -> Option<Own> {
         scheduled: false,
         failed_pods: 0,
         image,
+        pull_policy: None,
         pull_secrets: Vec::new(),
         more: crate::k8s::More::default(),
     })

@@ -24,6 +24,10 @@ pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -
     let seen = match live.observe(|_| Questions::default()).await {
         Ok(seen) => seen,
         Err(failure) => {
+            if ledger.records.is_empty() && is_without_cluster(&k8s, false).await {
+                print(&show::no_cluster(k8s.namespace()));
+                return Exit::Finished;
+            }
             print(&show::not_looked());
             return not_seen(&failure);
         }
@@ -48,6 +52,15 @@ pub async fn start(k8s: &K8s, revision: u32) -> Exit {
     }
 }
 
+/// No CephCluster is there: not yet, or not any more. One that is asked for by name may be mistyped.
+async fn is_without_cluster(k8s: &K8s, also_by_name: bool) -> bool {
+    match k8s.about_cluster().await {
+        Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) => true,
+        Err(K8sError::NoCephCluster { name: Some(_), .. }) => also_by_name,
+        Ok(_) | Err(_) => false,
+    }
+}
+
 /// Before an uninstall: refuses while a record is open; then nothing is begun, and what was changed for the duration is
 /// restored by the same loop that would have done so in a run.
 pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
@@ -59,14 +72,9 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
     if let Some(why) = show::still_open(&ledger, k8s.namespace()) {
         return failed(&why, Exit::Refused);
     }
-    // With it went its fence, and with Ceph the flags: there is nothing to restore, and nobody to ask.
-    let is_gone = match k8s.about_cluster().await {
-        Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) => true,
-        // Gone, or its name was mistyped: then what is to be restored would be forgotten.
-        Err(K8sError::NoCephCluster { name: Some(_), .. }) => !ledger.run.restores(),
-        Ok(_) | Err(_) => false,
-    };
-    if is_gone {
+    // With it went its fence, and with Ceph the flags: there is nothing to restore, and nobody to ask. Where its name was mistyped,
+    // what is to be restored would be forgotten.
+    if is_without_cluster(&k8s, !ledger.run.restores()).await {
         tracing::info!("{}", show::left_without_cluster(&ledger, k8s.namespace()));
         return Exit::Finished;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use osd_migrate::cli::{Cli, Command, NodeCommand, Output, PlanArgs, RehearseArgs};
-use osd_migrate::domain::drift;
+use osd_migrate::domain::drift::{self, Finding};
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::OrderKind;
 use osd_migrate::domain::osd::OsdId;
@@ -161,7 +161,8 @@ fn print(text: &str) {
 }
 
 async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
-    print_plan(&mut live, k8s, &of_environment(args.run.policy()), args.output).await
+    let policy = of_environment(args.run.policy());
+    print_plan(&mut live, k8s, &policy, args.output).await.map_or_else(|exit| exit, |_| Exit::Finished)
 }
 
 /// The same after a look at the disks of all nodes at once; what was made for it is swept.
@@ -175,7 +176,10 @@ async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let mut live = live.acting_as(own);
     let mut looks = Looks { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
     let exit = match looks.ask().await {
-        Ok(()) => print_plan(looks.live, Arc::clone(&k8s), &policy, args.output).await,
+        Ok(()) => {
+            let printed = print_plan(looks.live, Arc::clone(&k8s), &policy, args.output).await;
+            printed.map_or_else(|exit| exit, |_| Exit::Finished)
+        }
         Err(failure) => not_seen(&failure),
     };
     match looks.sweep().await {
@@ -190,22 +194,21 @@ fn of_environment(policy: Policy) -> Policy {
     Policy { store_on_file: is_set("TEST_ENVIRONMENT_OSD_STORE_ON_FILE"), ..policy }
 }
 
-async fn print_plan(live: &mut Live, k8s: Arc<K8s>, policy: &Policy, output: Output) -> Exit {
-    let ledger = match Ledgers(k8s).load().await {
-        Ok((ledger, _)) => ledger,
-        Err(error) => return not_loaded(&error),
-    };
-    let seen = match live.observe(|seen| plan::questions(policy, &ledger, seen)).await {
-        Ok(seen) => seen,
-        Err(failure) => return not_seen(&failure),
-    };
+/// Prints what would be done; what does not fit together besides, for those who want to tell it elsewhere too.
+async fn print_plan(
+    live: &mut Live,
+    k8s: Arc<K8s>,
+    policy: &Policy,
+    output: Output,
+) -> Result<Vec<Finding>, Exit> {
+    let (ledger, _) = Ledgers(k8s).load().await.map_err(|error| not_loaded(&error))?;
+    let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
+    let seen = observed.map_err(|failure| not_seen(&failure))?;
     let lines = if policy.only_new { Vec::new() } else { outlook::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
     let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
-    let drift = match live.keys().await {
-        Ok(keys) => drift::find(&ledger, &seen, &keys),
-        Err(failure) => return not_seen(&failure),
-    };
+    let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
+    let drift = drift::find(&ledger, &seen, &keys);
     match output {
         Output::Table => {
             print(&show::plan_table(&lines, &devices, &disks));
@@ -221,7 +224,7 @@ async fn print_plan(live: &mut Live, k8s: Arc<K8s>, policy: &Policy, output: Out
             print(&format!("{plan:#}"));
         }
     }
-    Exit::Finished
+    Ok(drift)
 }
 
 /// Stable names of devices that an inspection has proven.
@@ -235,10 +238,12 @@ fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
 async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     let policy = of_environment(policy);
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    let plan = print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await;
-    if matches!(plan, Exit::Halted) {
-        return plan;
-    }
+    let drift = match print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await {
+        Ok(drift) => drift,
+        Err(Exit::Halted) => return Exit::Halted,
+        // Perhaps it passes: the run looks again and again.
+        Err(_) => Vec::new(),
+    };
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
@@ -252,8 +257,10 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
         clock: WallClock,
         audience: Teller::new(Arc::clone(&k8s), Some(&own)),
     };
+    ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;
-    tracing::info!(
+    // Not for everybody: the last line is to be what the run came to.
+    tracing::debug!(
         "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most",
         ports.cluster.commands_sent(),
         k8s.requests(),

@@ -1,5 +1,6 @@
 //! What happened, as data; told in words elsewhere.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
@@ -118,11 +119,10 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         return operator_at_0(summary, f);
     }
     if !summary.unconfirmed.is_empty() {
-        let names: Vec<_> = summary.unconfirmed.iter().map(ToString::to_string).collect();
         write!(
             f,
             "not confirmed: {} would be migrated, nothing was changed. To confirm: {HOW_TO_CONFIRM}",
-            names.join(", ")
+            joined(&summary.unconfirmed)
         )?;
         left_alone(summary, f)?;
         half_way(summary, f)?;
@@ -145,11 +145,14 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         )?;
     }
     if !summary.unconfirmed_nodes.is_empty() {
-        let names: Vec<_> = summary.unconfirmed_nodes.iter().map(ToString::to_string).collect();
-        let names = names.join(", ");
+        let names = joined(&summary.unconfirmed_nodes);
         write!(f, "; not confirmed: the disks of {names} are not made OSDs. To confirm: {HOW_TO_CONFIRM}")?;
     }
     Ok(())
+}
+
+fn joined<T: fmt::Display>(names: &BTreeSet<T>) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn half_way(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,23 +167,27 @@ fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if summary.kept_from_rook.is_empty() {
         return Ok(());
     }
-    let names: Vec<_> = summary.kept_from_rook.iter().map(ToString::to_string).collect();
     write!(
         f,
         "; Rook is still kept off the CephCluster: it would begin to migrate {} itself. Take \
          spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then run once more \
          (kubectl create job --from=cronjob/osd-migrate NAME): Rook goes on",
-        names.join(", ")
+        joined(&summary.kept_from_rook)
     )
 }
 
 fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Some(name) = &summary.operator_at_0 else { return Ok(()) };
-    write!(
-        f,
-        "; Rook's operator {name} is at 0, which osd-migrate needs no longer: {}",
-        scale_operator(name, 1)
-    )
+    write!(f, "; Rook's operator {name} is at 0, which osd-migrate needs no longer: ")?;
+    if !summary.left_to_rook_at_0.is_empty() {
+        write!(
+            f,
+            "first take the confirmation out of the CephCluster, or Rook begins to migrate {} itself: kubectl patch cephcluster NAME \
+             --type merge -p '{{\"spec\":{{\"storage\":{{\"migration\":null,\"store\":{{\"updateStore\":null}}}}}}}}'; then ",
+            joined(&summary.left_to_rook_at_0)
+        )?;
+    }
+    f.write_str(&scale_operator(name, 1))
 }
 
 fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,6 +25,15 @@ pub enum ServeError {
     /// Made by another version.
     #[error("the request can't be read: {0}")]
     Request(#[from] serde_json::Error),
+    /// The node had another image under the same name.
+    #[error(
+        "the runner has version {runner}, this agent {}: the node has an older image of that name; give each version a tag of its \
+         own, or set the value image.pullPolicy to Always", env!("CARGO_PKG_VERSION")
+    )]
+    OtherVersion {
+        /// the runner's
+        runner: String,
+    },
     /// Kubernetes.
     #[error(transparent)]
     Kubernetes(#[from] crate::k8s::K8sError),
@@ -66,9 +75,16 @@ fn given(
     move |key| lookup(key).filter(|value| !value.is_empty()).ok_or(ServeError::NotSet(key))
 }
 
+/// What is asked is of the version that wrote it: an older agent would leave out what it does not know.
+fn of_our_version(get: impl Fn(&'static str) -> Result<String, ServeError>) -> Result<(), ServeError> {
+    let runner = get("OSD_MIGRATE_RUNNER")?;
+    if runner == env!("CARGO_PKG_VERSION") { Ok(()) } else { Err(ServeError::OtherVersion { runner }) }
+}
+
 /// Does what `OSD_MIGRATE_REQUEST` asks; the report says how it went, also where it failed.
 pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
+    of_our_version(&get)?;
     let request: NodeRequest = serde_json::from_str(&get("OSD_MIGRATE_REQUEST")?)?;
     let post = Post::taken(get).await?;
     tracing::info!(
@@ -91,6 +107,7 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
 /// Looks at the node's disks as `OSD_MIGRATE_LOOK` asks; the report says what was seen, also where nothing could be.
 pub async fn look(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
+    of_our_version(&get)?;
     let request: LookRequest = serde_json::from_str(&get("OSD_MIGRATE_LOOK")?)?;
     let post = Post::taken(get).await?;
     tracing::info!("look {} at the disks of {}", request.number, request.node);
@@ -153,6 +170,17 @@ mod tests {
         let done = expected(&k8s, "osd-migrate-rebuild-3-r1-1").await;
         server.await.unwrap();
         done
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_another_version_does_nothing() {
+        let made_by = |version: &'static str| {
+            move |key: &str| if key == "OSD_MIGRATE_RUNNER" { Some(version.to_owned()) } else { None }
+        };
+        let why = serve(made_by("0.0.9")).await.unwrap_err().to_string();
+        assert!(why.contains("the runner has version 0.0.9") && why.contains("image.pullPolicy"), "{why}");
+        let same = serve(made_by(env!("CARGO_PKG_VERSION"))).await;
+        assert!(matches!(same, Err(ServeError::NotSet("OSD_MIGRATE_REQUEST"))), "{same:?}");
     }
 
     #[tokio::test]

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::announce::{Announcement, DEVICE_PROBLEM_FOUND, announced, standing};
+use crate::announce::{Announcement, DEVICE_PROBLEM_FOUND, DRIFT_FOUND, announced, standing};
+use crate::domain::drift::Finding;
 use crate::domain::ledger::NodeStatus;
 use crate::domain::next::Saving;
 use crate::k8s::{About, EventType, K8s, Own};
@@ -15,6 +16,9 @@ const STATUS_SECONDS: i64 = 10;
 
 /// What stands is published again so often: an API server keeps events for an hour (`--event-ttl`).
 const REPEAT_MINUTES: i64 = 50;
+
+/// A wait before anything is begun is told to Kubernetes when it has stood so long: most pass within a few looks.
+const STANDS_MINUTES: i64 = 5;
 
 /// A wait that goes on is said again so often.
 const REMIND_SECONDS: i64 = 60;
@@ -94,7 +98,7 @@ impl Teller {
             self.publish(&announcement, now).await;
         }
         if let Event::Waiting { ledger, .. } = event
-            && (self.has_acted || ledger.in_flight().next().is_some())
+            && (self.has_acted || ledger.in_flight().next().is_some() || self.stands(now))
             && self.repeats.is_due(self.has_acted, now)
         {
             // Their names are made of the time.
@@ -105,13 +109,33 @@ impl Teller {
         }
     }
 
-    async fn publish(&mut self, announcement: &Announcement, at: DateTime<Utc>) {
+    /// The same is waited for so long that it is no matter of a few looks.
+    fn stands(&self, now: DateTime<Utc>) -> bool {
+        (now - self.since).num_minutes() >= STANDS_MINUTES
+    }
+
+    /// Tells Kubernetes what does not fit together: nobody reads the logs of a run by schedule. Each once, for as long as it keeps events.
+    pub async fn drift(&mut self, findings: &[Finding]) {
+        let now = now();
+        for finding in findings {
+            for about in self.abouts().await {
+                self.k8s.warn_once(&about, DRIFT_FOUND, &finding.to_string(), now).await;
+            }
+        }
+    }
+
+    /// Our Job and the CephCluster.
+    async fn abouts(&mut self) -> Vec<About> {
         if self.cluster.is_none() {
             self.cluster = self.k8s.about_cluster().await.ok();
         }
+        self.about.iter().chain(&self.cluster).cloned().collect()
+    }
+
+    async fn publish(&mut self, announcement: &Announcement, at: DateTime<Utc>) {
         let Announcement { kind, reason, note } = announcement;
-        for about in self.about.iter().chain(&self.cluster) {
-            self.k8s.publish(about, *kind, reason, note, at).await;
+        for about in self.abouts().await {
+            self.k8s.publish(&about, *kind, reason, note, at).await;
         }
     }
 

@@ -149,6 +149,9 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
             SlotState::Destroyed if slot.up => {
                 found.insert(Finding::UpInDestroyedSlot { osd: *osd });
             }
+            // Rook replaces it, or a person keeps it from Rook: neither to be filled by us, nor to be purged.
+            SlotState::Destroyed
+                if daemons.get(osd).is_some_and(|daemon| daemon.held_by_others.is_some()) => {}
             SlotState::Destroyed => {
                 found.insert(Finding::SlotWithoutOsd { osd: *osd });
             }

@@ -32,6 +32,8 @@ pub struct Declaration {
     pub removes_out_osds: bool,
     /// `spec.network.provider` is `host`
     pub host_network: bool,
+    /// Whether daemons bind to IPv4, and to IPv6, by `spec.network.ipFamily` and `dualStack`; none where neither says it.
+    pub binds: Option<(bool, bool)>,
     /// `spec.resources.prepareosd`: what Rook gives each container of its Jobs that prepare OSDs.
     pub prepare_resources: Resources,
     /// What `spec.storage` and `spec.placement` say of new OSDs.

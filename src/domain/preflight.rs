@@ -12,20 +12,26 @@ pub struct Preflight {
     pub legacy: Vec<(OsdId, String, Kind)>,
     /// OSDs of which can't be told how they were made, and why.
     pub unknown: Vec<(OsdId, Refusal)>,
-    /// OSDs that are being migrated, or were left alone half-way.
-    pub open: Vec<OsdId>,
+    /// OSDs that are being migrated.
+    pub in_flight: Vec<OsdId>,
+    /// OSDs that were left alone half-way.
+    pub left_alone: Vec<OsdId>,
 }
 
 impl Preflight {
     /// Whether the upgrade may go on. What is not known says nothing: the upgrade's own checks see that such an OSD is down.
     pub fn passes(&self) -> bool {
-        self.legacy.is_empty() && self.open.is_empty()
+        self.legacy.is_empty() && self.in_flight.is_empty() && self.left_alone.is_empty()
     }
 }
 
 /// Looks at every OSD: also at those that this version does not migrate.
 pub fn preflight(ledger: &Ledger, seen: &Observation) -> Preflight {
-    let mut found = Preflight { open: ledger.records.keys().copied().collect(), ..Preflight::default() };
+    let mut found = Preflight {
+        in_flight: ledger.in_flight().map(|record| record.osd).collect(),
+        left_alone: ledger.quarantined().map(|record| record.osd).collect(),
+        ..Preflight::default()
+    };
     for (osd, slot) in seen.ceph.slots.iter().filter(|(osd, _)| !ledger.records.contains_key(osd)) {
         match classify::made(*osd, slot, seen) {
             Ok(Some(kind)) if kind.is_legacy() => {

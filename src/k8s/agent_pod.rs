@@ -122,7 +122,7 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
         "hostNetwork": host_network,
         "dnsPolicy": if host_network { "ClusterFirstWithHostNet" } else { "ClusterFirst" },
         "imagePullSecrets": secrets.into_iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
-        "initContainers": [install(&pod.own.image, &resources)],
+        "initContainers": [install(pod.own, &resources)],
         "containers": [agent(pod, &resources)],
         "volumes": volumes(pod),
     });
@@ -145,10 +145,10 @@ fn resources(declared: &Resources) -> Value {
 }
 
 /// Copies our binary to where the container of Ceph's image finds it.
-fn install(image: &str, resources: &Value) -> Value {
-    json!({
+fn install(own: &Own, resources: &Value) -> Value {
+    let mut container = json!({
         "name": "install",
-        "image": image,
+        "image": own.image,
         "command": ["/usr/local/bin/osd-migrate", "node", "install", "/opt/osd-migrate"],
         "resources": resources,
         "volumeMounts": [{"name": "program", "mountPath": "/opt/osd-migrate"}],
@@ -158,7 +158,11 @@ fn install(image: &str, resources: &Value) -> Value {
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-    })
+    });
+    if let (Some(policy), Some(container)) = (&own.pull_policy, container.as_object_mut()) {
+        container.insert("imagePullPolicy".to_owned(), json!(policy));
+    }
+    container
 }
 
 fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
@@ -189,6 +193,7 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
         "env": [
             {"name": variable, "value": ask.replace("$(", "$$(")},
             {"name": "OSD_MIGRATE_REPORT", "value": pod.report},
+            {"name": "OSD_MIGRATE_RUNNER", "value": env!("CARGO_PKG_VERSION")},
             {"name": "OSD_MIGRATE_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             // LVM and cryptsetup would wait for ever for the host's udevd, whose semaphores a pod does not share.

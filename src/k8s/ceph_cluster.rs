@@ -116,6 +116,13 @@ pub(super) fn checked_by_rook(cluster: &DynamicObject) -> Option<DateTime<Utc>> 
     DateTime::parse_from_rfc3339(at).ok().map(|at| at.to_utc())
 }
 
+/// The image whose release Rook has found out: that of `spec.cephVersion`, once it has reconciled it (pkg/operator/ceph/cluster/version.go,
+/// `updateClusterCephVersion`, v1.20.6; older ones alike).
+pub(super) fn image_of_rook(cluster: &DynamicObject) -> Option<String> {
+    let image = cluster.data.pointer("/status/version/image")?.as_str()?;
+    Some(image.to_owned()).filter(|image| !image.is_empty())
+}
+
 /// A JSON patch can't test that a key is absent, so this one tests that nothing at all changed since we saw it absent.
 fn fence_patch(cluster: &DynamicObject, value: &str) -> Value {
     let mut operations = vec![
@@ -168,6 +175,12 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         removes_out_osds: yes("/removeOSDsIfOutAndSafeToRemove"),
         // Before Rook 1.1 `hostNetwork: true` said it.
         host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
+        binds: match (yes("/network/dualStack"), text("/network/ipFamily").as_str()) {
+            (true, _) => Some((true, true)),
+            (false, "IPv4") => Some((true, false)),
+            (false, "IPv6") => Some((false, true)),
+            (false, _) => None,
+        },
         prepare_resources: storage::resources(spec.pointer("/resources/prepareosd")),
         storage: storage::declared(&spec),
         pg_healthy_regex: (!regex.is_empty()).then_some(regex),
@@ -228,6 +241,27 @@ mod tests {
             |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         assert_eq!(found.requests, text(&[("cpu", "500m")]));
         assert_eq!(found.limits, text(&[("cpu", "2"), ("memory", "1Gi")]));
+    }
+
+    #[test]
+    fn the_network_says_to_what_daemons_bind() {
+        let binds = |network: Value| declared(&json!({"dataDirHostPath": "/r", "network": network})).binds;
+        assert_eq!(binds(json!({"provider": "host"})), None);
+        assert_eq!(binds(json!({"ipFamily": "IPv4"})), Some((true, false)));
+        assert_eq!(binds(json!({"ipFamily": "IPv6", "dualStack": false})), Some((false, true)));
+        assert_eq!(binds(json!({"ipFamily": "IPv6", "dualStack": true})), Some((true, true)));
+    }
+
+    #[test]
+    fn the_image_that_rook_took_up_is_read_from_its_status() {
+        let known = |status: Value| {
+            let mut cluster = cluster(&json!({}));
+            cluster.data["status"] = status;
+            image_of_rook(&cluster)
+        };
+        let version = json!({"image": "quay.io/ceph/ceph:v18.2.7", "version": "18.2.7-0"});
+        assert_eq!(known(json!({"version": version})).as_deref(), Some("quay.io/ceph/ceph:v18.2.7"));
+        assert_eq!((known(json!({})), known(json!({"version": {"image": ""}}))), (None, None));
     }
 
     #[test]

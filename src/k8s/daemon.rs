@@ -54,6 +54,7 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         data_dir: daemon_data::data_dir(deployment).filter(|_| !activates),
         pvc_backed: label("ceph.rook.io/pvc").is_some()
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
+        encrypted_to_rook: label("encrypted") == Some("true"),
         held_by_others: held_by_others(deployment),
         tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
         rolled_out: rolled_out(deployment),

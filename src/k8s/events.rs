@@ -10,7 +10,7 @@ use super::names::{OURS, hash};
 use super::whoami::Own;
 use super::{K8s, K8sError, to_jiff};
 
-/// The API server's limit for the text of an event.
+/// The API server's limit for the text of an event, in bytes (`ValidateEventCreate`, `NoteLengthLimit`).
 const NOTE_LIMIT: usize = 1024;
 
 /// Reason of Rook's event about a CephCluster with the label `do-not-reconcile` (Rook >= 1.20).
@@ -118,7 +118,7 @@ fn event(
         involved_object: serde_json::from_value::<ObjectReference>(regarding).unwrap_or_default(),
         action: Some(reason.to_owned()),
         reason: Some(reason.to_owned()),
-        message: Some(note.chars().take(NOTE_LIMIT - 1).collect()),
+        message: Some(note[..note.floor_char_boundary(NOTE_LIMIT)].to_owned()),
         type_: Some(format!("{kind:?}")),
         reporting_component: Some("osd-migrate.io/runner".to_owned()),
         reporting_instance: Some(OURS.to_owned()),
@@ -182,6 +182,6 @@ mod tests {
         assert_eq!(event.metadata.name.as_deref(), Some("m.60a24181e4005"));
         assert_eq!(event.type_.as_deref(), Some("Warning"));
         assert_eq!(event.involved_object.uid.as_deref(), Some("u"));
-        assert!(event.message.unwrap().chars().count() < NOTE_LIMIT);
+        assert_eq!(event.message.unwrap().len(), NOTE_LIMIT, "two bytes each");
     }
 }

@@ -35,6 +35,7 @@ pub(crate) fn own() -> Own {
         scheduled: false,
         failed_pods: 0,
         image: "osd-migrate:dev".to_owned(),
+        pull_policy: Some("Always".to_owned()),
         pull_secrets: vec!["pull".to_owned()],
         more: more(),
     }
@@ -149,6 +150,11 @@ fn the_agent_alone_is_privileged() {
     let expected = json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
         "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}});
     assert_eq!(install["securityContext"], expected);
+    assert_eq!(
+        (&install["image"], &install["imagePullPolicy"]),
+        (&json!("osd-migrate:dev"), &json!("Always")),
+        "as the runner's"
+    );
 }
 
 #[test]

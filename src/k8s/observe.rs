@@ -14,7 +14,7 @@ use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{Daemon, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
-use super::ceph_cluster::{checked_by_rook, declaration, fence_of, version_of};
+use super::ceph_cluster::{checked_by_rook, declaration, fence_of, image_of_rook, version_of};
 use super::job_state::{JobFacts, PodFacts};
 use super::look_job::{self, LookSeen};
 use super::names::{OF_AGENTS, OSD, PART, Part, RECORD};
@@ -80,7 +80,7 @@ impl K8s {
         let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
         (kube.operator, kube.osd_budget, kube.own_budget) = (operator, budget, own_budget);
-        kube.rook_checked = checked_by_rook(&cluster);
+        (kube.rook_checked, kube.rook_image) = (checked_by_rook(&cluster), image_of_rook(&cluster));
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
@@ -217,6 +217,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         cluster_version: String::new(),
         operator: None,
         rook_checked: None,
+        rook_image: None,
         osd_budget: None,
         own_budget: None,
         budget_refused: None,

@@ -113,6 +113,11 @@ impl Osd<'_> {
             "--default-log-to-file=false",
             "--default-mon-cluster-log-to-file=false",
         ];
+        // Rook says it nowhere but here (pkg/operator/ceph/controller/spec.go, `NetworkBindingFlags`, v1.20.6).
+        if let Some((ipv4, ipv6)) = self.frame.declaration.binds {
+            args.push(if ipv4 { "--ms-bind-ipv4=true" } else { "--ms-bind-ipv4=false" });
+            args.push(if ipv6 { "--ms-bind-ipv6=true" } else { "--ms-bind-ipv6=false" });
+        }
         if !host_network {
             args.push("--ms-learn-addr-from-peer=false");
         }

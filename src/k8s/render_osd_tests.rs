@@ -40,6 +40,7 @@ pub(crate) fn declaration() -> Declaration {
         external: false,
         removes_out_osds: false,
         host_network: false,
+        binds: None,
         prepare_resources: Resources::default(),
         storage: Storage::default(),
         pg_healthy_regex: None,
@@ -107,6 +108,22 @@ fn what_rook_reads_back_stands_where_it_looks() {
     assert!(paths.contains(
         "/var/lib/rook/rook-ceph/6a1b2c3d-0000-4000-8000-000000000001_2b0c3b5e-8a52-4a7e-9d2f-3a1f5d0e7b22"
     ));
+}
+
+#[test]
+fn it_binds_to_what_the_cephcluster_says_of_its_network() {
+    let bound = |binds: Option<(bool, bool)>| {
+        let declared = Declaration { binds, ..declaration() };
+        let new = render(&deploy(), &old(), &frame(&declared));
+        let args =
+            new.pointer("/spec/template/spec/containers/0/args").and_then(Value::as_array).unwrap().clone();
+        let is_one = |arg: &Value| arg.as_str().is_some_and(|arg| arg.starts_with("--ms-bind-ipv"));
+        args.into_iter().filter(is_one).map(|arg| arg.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(bound(None), Vec::<String>::new());
+    assert_eq!(bound(Some((true, false))), ["--ms-bind-ipv4=true", "--ms-bind-ipv6=false"]);
+    assert_eq!(bound(Some((false, true))), ["--ms-bind-ipv4=false", "--ms-bind-ipv6=true"]);
+    assert_eq!(bound(Some((true, true))), ["--ms-bind-ipv4=true", "--ms-bind-ipv6=true"]);
 }
 
 #[test]

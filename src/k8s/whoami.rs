@@ -55,6 +55,8 @@ pub struct Own {
     pub failed_pods: u32,
     /// Our image.
     pub image: String,
+    /// `imagePullPolicy` of it: agents on the nodes come out of the same image in the same way.
+    pub pull_policy: Option<String>,
     /// Names of the Secrets that it is pulled with.
     pub pull_secrets: Vec<String>,
     /// What its owner put on the Job besides, and wants on those that it makes.
@@ -139,6 +141,7 @@ fn own(pod: &Pod) -> Option<Own> {
         scheduled: false,
         failed_pods: 0,
         image: ours.image.clone()?,
+        pull_policy: ours.image_pull_policy.clone(),
         pull_secrets: spec.image_pull_secrets.iter().flatten().map(|s| s.name.clone()).collect(),
         more: More::default(),
     })
@@ -156,14 +159,15 @@ mod tests {
             "metadata": {"name": "m-x", "uid": "p", "ownerReferences": [
                 {"apiVersion": "batch/v1", "kind": "Job", "name": "m", "uid": "j", "controller": true}]},
             "spec": {"nodeName": "h1", "imagePullSecrets": [{"name": "s"}], "containers": [
-                {"name": "side", "image": "x"}, {"name": "osd-migrate", "image": "osd-migrate:1"}]},
+                {"name": "side", "image": "x"},
+                {"name": "osd-migrate", "image": "osd-migrate:1", "imagePullPolicy": "Always"}]},
         });
         let seen = own(&serde_json::from_value(pod).unwrap()).unwrap();
         assert_eq!(
             (seen.job.as_str(), seen.job_uid.as_str(), seen.image.as_str()),
             ("m", "j", "osd-migrate:1")
         );
-        assert_eq!(seen.pull_secrets, ["s"]);
+        assert_eq!((seen.pull_policy.as_deref(), seen.pull_secrets), (Some("Always"), vec!["s".to_owned()]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod preflight;
 
 pub use drift::{drift_json, drift_text};
 pub use preflight::{
-    UNINSTALL_ALL_THE_SAME, left_behind, left_without_cluster, not_looked, preflight, still_open,
+    UNINSTALL_ALL_THE_SAME, left_behind, left_without_cluster, no_cluster, not_looked, preflight, still_open,
 };
 
 use std::collections::BTreeMap;

@@ -22,26 +22,54 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
         ));
         lines.extend(found.legacy.iter().map(|(osd, host, kind)| format!("  {osd} on {host}: {kind}")));
     }
-    if !found.open.is_empty() {
-        lines.push(format!("being migrated, or left alone half-way: {}", joined(&found.open)));
-    }
+    lines.extend(unfinished(&found.in_flight, &found.left_alone, namespace));
     if !found.unknown.is_empty() {
         lines.push("how these were made is not known; look before you upgrade:".to_owned());
         lines.extend(found.unknown.iter().map(|(osd, why)| format!("  {osd}: {why}")));
     }
-    if !found.passes() {
+    if !found.legacy.is_empty() {
         lines.extend([
             "Bring them to the declared storage first, then upgrade:".to_owned(),
-            format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate osd-migrate-1"),
-            format!("  kubectl -n {namespace} logs --follow job/osd-migrate-1"),
-            UPGRADE_ALL_THE_SAME.to_owned(),
+            format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate NAME"),
+            format!("  kubectl -n {namespace} logs --follow job/NAME"),
         ]);
+    }
+    if !found.passes() {
+        lines.push(UPGRADE_ALL_THE_SAME.to_owned());
     }
     lines.join("\n")
 }
 
+/// What to do about OSDs with an open record.
+fn unfinished(in_flight: &[OsdId], left_alone: &[OsdId], namespace: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !in_flight.is_empty() {
+        lines.extend([
+            format!("being migrated: {}. Let the run finish them, begin no others, and end:", joined(in_flight)),
+            format!("  kubectl -n {namespace} exec job/NAME -- osd-migrate cancel    (the Job of the run)"),
+            format!("or, where no run is at work: kubectl -n {namespace} create job --from=cronjob/osd-migrate NAME"),
+            "Afterwards: osd-migrate resume".to_owned(),
+        ]);
+    }
+    if !left_alone.is_empty() {
+        lines.extend([
+            format!("left alone after a failure: {}. The reasons, and what to do:", joined(left_alone)),
+            format!("  osd-migrate -n {namespace} status"),
+        ]);
+    }
+    lines
+}
+
 const UPGRADE_ALL_THE_SAME: &str = "To upgrade all the same: helm upgrade ... --set preflight.enabled=false
 (in an umbrella chart: --set osd-migrate.preflight.enabled=false)";
+
+/// Where there are no OSDs at all, or they are where nobody looked.
+pub fn no_cluster(namespace: &str) -> String {
+    format!(
+        "no CephCluster is in namespace {namespace}, so nothing stands in the way of an upgrade. (Where one is in another \
+         namespace, its OSDs were not looked at: it wants a release of its own.)"
+    )
+}
 
 /// What an upgrade is told where the OSDs could not be looked at; why stands below.
 pub fn not_looked() -> String {
@@ -57,19 +85,7 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
     }
     let mut lines =
         vec!["not uninstalled: OSDs are not finished, and what is known of them would be lost".to_owned()];
-    if !in_flight.is_empty() {
-        lines.extend([
-            format!("being migrated: {}. Let the run finish them, begin no others, and end:", joined(&in_flight)),
-            format!("  kubectl -n {namespace} exec job/NAME -- osd-migrate cancel    (the Job of the run)"),
-            format!("or, where no run is at work: kubectl -n {namespace} create job --from=cronjob/osd-migrate osd-migrate-1"),
-        ]);
-    }
-    if !left_alone.is_empty() {
-        lines.extend([
-            format!("left alone after a failure: {}. The reasons, and what to do:", joined(&left_alone)),
-            format!("  osd-migrate -n {namespace} status"),
-        ]);
-    }
+    lines.extend(unfinished(&in_flight, &left_alone, namespace));
     lines.push(UNINSTALL_ALL_THE_SAME.to_owned());
     Some(lines.join("\n"))
 }
@@ -96,7 +112,7 @@ pub fn left_without_cluster(ledger: &Ledger, namespace: &str) -> String {
 }
 
 fn delete_history(namespace: &str) -> String {
-    format!("kubectl -n {namespace} delete configmap,lease -l app.kubernetes.io/name=osd-migrate")
+    format!("kubectl -n {namespace} delete configmap,lease,job -l app.kubernetes.io/name=osd-migrate")
 }
 
 fn count<T>(things: &[T], name: &str) -> String {

@@ -364,6 +364,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
+        encrypted_to_rook: false,
         rolled_out: true,
         pods: vec![Pod {
             name: format!("rook-ceph-osd-{}-a", osd.0),
@@ -388,6 +389,7 @@ fn kube() -> Kube {
             external: false,
             removes_out_osds: false,
             host_network: false,
+            binds: None,
             prepare_resources: Resources::default(),
             storage: Storage::default(),
             pg_healthy_regex: None,
@@ -405,6 +407,7 @@ fn kube() -> Kube {
             honours_fence: false,
         }),
         rook_checked: None,
+        rook_image: None,
         osd_budget: Some(OsdBudget {
             max_unavailable: 1,
             left_out: BTreeSet::new(),

@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use clap::{CommandFactory, Parser};
+use regex::Regex;
 use serde_json::{Value, json};
 
 use osd_migrate::cli::{CONFIRMATION, Cli, Command};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::{HandBack, Policy};
+use osd_migrate::domain::policy::{BadWindow, HandBack, Policy, Window};
 use osd_migrate::k8s::CRON_JOB;
 
 use crate::runbook::{read, root};
 
-/// Each set of values, and each CronJob and Job that is rendered with it.
-fn rendered() -> Vec<(String, Vec<Value>)> {
+/// Each set of values, and what is kept of what is rendered with it: CronJob and Jobs, Roles and ClusterRoles.
+fn documents() -> Vec<(String, Vec<Value>)> {
     let names = |folder: &str, ending: &str| -> BTreeSet<String> {
         let files = fs::read_dir(root().join("tests/chart").join(folder)).unwrap();
         let name = |file: std::io::Result<fs::DirEntry>| file.unwrap().file_name().into_string().unwrap();
@@ -26,6 +27,12 @@ fn rendered() -> Vec<(String, Vec<Value>)> {
     let of =
         |name: &String| serde_json::from_str(&read(&format!("tests/chart/rendered/{name}.json"))).unwrap();
     sets.iter().map(|name| (name.clone(), of(name))).collect()
+}
+
+/// Each set of values, and each CronJob and Job that is rendered with it.
+fn rendered() -> Vec<(String, Vec<Value>)> {
+    let workloads = |all: Vec<Value>| all.into_iter().filter(|it| it["spec"].is_object()).collect();
+    documents().into_iter().map(|(set, all)| (set, workloads(all))).collect()
 }
 
 fn of_set(set: &str) -> Vec<Value> {
@@ -151,6 +158,8 @@ fn a_pod_is_told_who_it_is_by_the_names_that_are_read() {
         for (name, field) in paths {
             assert_eq!(path(name), field);
         }
+        let of_itself = env.iter().filter(|var| var.get("valueFrom").is_some());
+        assert_eq!(of_itself.count(), paths.len(), "it is told more than it reads: {env:?}");
         let read = |key: &str| paths.iter().any(|(name, _)| *name == key).then(|| "x".to_owned());
         assert!(osd_migrate::k8s::PodEnv::read(read).is_ok(), "it reads more than it is told");
     }
@@ -229,7 +238,8 @@ fn what_its_owner_says_of_pods_is_said_of_each() {
         assert_eq!(metadata["annotations"]["example.org/logs"], "true");
         assert_eq!(pod["imagePullSecrets"], json!([{"name": "registry"}]));
         assert_eq!(pod["tolerations"], json!([{"key": "storage", "operator": "Exists"}]));
-        assert_eq!(pod["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+        let node = json!({"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"});
+        assert_eq!(pod["nodeSelector"], node);
         assert!(pod["affinity"]["nodeAffinity"].is_object());
         assert_eq!(pod["priorityClassName"], "storage-migration");
         assert_eq!(
@@ -244,4 +254,62 @@ fn what_its_owner_says_of_pods_is_said_of_each() {
         let env = container["env"].as_array().unwrap();
         assert!(env.contains(&json!({"name": "RUST_LOG", "value": "osd_migrate=debug,warn"})));
     }
+}
+
+/// A wrong window is refused by the schema, or where the schema can't see it by the template, and not by the run that it was for.
+#[test]
+fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
+    let schema: Value = serde_json::from_str(&read("charts/osd-migrate/values.schema.json")).unwrap();
+    let pattern = schema["properties"]["run"]["properties"]["windows"]["items"]["pattern"].as_str().unwrap();
+    let pattern = Regex::new(pattern).unwrap();
+    let of_a_day = (0..=25).flat_map(|hour| [0, 30, 59, 60].map(|minute| format!("{hour:02}:{minute:02}")));
+    let ends: Vec<String> =
+        of_a_day.chain(["9:00", "09:0", "+9:00", "0900", "", "٠٩:00"].map(str::to_owned)).collect();
+    let pairs = ends.iter().flat_map(|from| ends.iter().map(move |to| format!("{from}-{to}")));
+    let odd =
+        ["22:00", "22:00-05:00 ", " 22:00-05:00", "22:00 - 05:00", "22:00-05:00-06:00", "22:00-05:00\n"];
+    let mut empty = 0;
+    for text in pairs.chain(odd.map(str::to_owned)) {
+        let parsed = text.parse::<Window>();
+        assert_eq!(pattern.is_match(&text), parsed != Err(BadWindow::Form), "{text:?}: {parsed:?}");
+        empty += usize::from(parsed == Err(BadWindow::Empty));
+    }
+    assert_eq!(empty, 24 * 3 + 1, "each time of the table, and 00:00-24:00");
+    // Those that only the template sees are refused by a real Helm, as the table for it says.
+    let refused = read("tests/chart/refused.tsv");
+    let window = |line: &str| Some(line.strip_prefix("run.windows={")?.split_once('}')?.0.to_owned());
+    let refused: Vec<_> =
+        refused.lines().filter_map(window).map(|text| (text.parse::<Window>(), text)).collect();
+    assert!(refused.iter().all(|(parsed, _)| parsed.is_err()), "{refused:?}");
+    for text in ["22:00-22:00", "00:00-24:00"] {
+        assert!(refused.contains(&(Err(BadWindow::Empty), text.to_owned())), "{text}: {refused:?}");
+    }
+}
+
+/// What is kept of the Roles shows each change of them; this, what none of them may come to.
+#[test]
+fn no_role_has_a_wildcard_and_secrets_are_read_by_name() {
+    let mut seen = BTreeSet::new();
+    for (set, documents) in documents() {
+        for role in documents.iter().filter(|document| document["rules"].is_array()) {
+            let name = role["metadata"]["name"].as_str().unwrap();
+            for rule in role["rules"].as_array().unwrap() {
+                let what = format!("{set}: {name}: {rule}");
+                assert!(!rule.to_string().contains('*'), "{what}");
+                let has = |field: &str, word: &str| rule[field].as_array().unwrap().contains(&json!(word));
+                let reads = ["get", "list", "watch"].iter().any(|verb| has("verbs", verb));
+                assert!(
+                    !has("resources", "secrets") || !reads || rule.get("resourceNames").is_some(),
+                    "{what}"
+                );
+                if role["kind"] == "ClusterRole" {
+                    assert_eq!(rule["resources"], json!(["nodes"]), "{what}");
+                }
+            }
+            seen.insert(name.to_owned());
+        }
+    }
+    let ours = ["osd-migrate", "osd-migrate-node", "osd-migrate-preflight", "osd-migrate-start"];
+    let theirs = ["osd-migrate-rook-ceph", "osd-migrate-rook-ceph-preflight"];
+    assert_eq!(seen, ours.into_iter().chain(theirs).map(str::to_owned).collect());
 }

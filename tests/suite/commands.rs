@@ -16,11 +16,13 @@ use crate::runbook::{literals, read, root};
 const NO_COMMAND: [&str; 6] = ["in", "knows", "needs", "stands", "that", "tomb"];
 
 /// Options of kubectl, Helm, Ceph and others that stand in sentences and in the documents, beside ours.
-const OF_OTHERS: [&str; 19] = [
+const OF_OTHERS: [&str; 21] = [
     "--all",
     "--all-containers",
     "--as",
+    "--block",
     "--crush-location",
+    "--dmcrypt",
     "--follow",
     "--force",
     "--from",
@@ -184,6 +186,25 @@ fn each_list_of_arguments_that_is_told_is_one() {
         }
     }
     assert!(told > 12, "{told}");
+}
+
+/// Two Jobs of one name can't be there: who types what is told one after the other must not be refused.
+#[test]
+fn no_two_examples_make_a_job_of_the_same_name() {
+    let texts = ["README.md", "docs/runbook.md"].map(read).join("\n");
+    let mut names = Vec::new();
+    for begins in ["osd_migrate ", "create job --from=cronjob/osd-migrate "] {
+        for (at, _) in texts.match_indices(begins) {
+            let (name, rest) = texts[at + begins.len()..].split_once([' ', '\n', ';', '`', ')']).unwrap();
+            if begins.starts_with("create") || rest.starts_with("'[") {
+                names.push(name);
+            }
+        }
+    }
+    assert!(names.contains(&"look") && names.contains(&"NAME") && names.contains(&"migrate"), "{names:?}");
+    names.retain(|name| *name != "NAME" && *name != "JOBNAME");
+    let once: BTreeSet<_> = names.iter().collect();
+    assert_eq!(once.len(), names.len(), "{names:?}");
 }
 
 #[test]

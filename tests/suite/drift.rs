@@ -37,6 +37,13 @@ fn slots_osds_and_deployments_that_lack_each_other_are_told() {
     let destroyed = |up: bool| found(|w| (w.slot(RAW).state, w.slot(RAW).up) = (SlotState::Destroyed, up));
     assert_eq!(destroyed(false), [Finding::SlotWithoutOsd { osd: RAW }]);
     assert_eq!(destroyed(true), [Finding::UpInDestroyedSlot { osd: RAW }]);
+    // Rook is replacing it: to purge it would end that.
+    let replaced = found(|w| {
+        w.slot(RAW).state = SlotState::Destroyed;
+        w.slot(RAW).up = false;
+        w.daemon(RAW).held_by_others = Some("annotation osd.rook.io/replace=true".to_owned());
+    });
+    assert_eq!(replaced, []);
     assert_eq!(
         found(|w| drop(w.seen.kube.daemons.remove(&RAW))),
         [Finding::OsdWithoutDeployment { osd: RAW }]

@@ -44,9 +44,18 @@ fn both_gates_are_open_in_the_small_world() {
 // ---- around the PGs: the same reasons close both gates
 
 #[test]
+fn the_image_that_rook_took_up_or_none_that_it_speaks_of_closes_no_gate() {
+    let taken_up =
+        World::new().with(|w| w.seen.kube.rook_image = Some(w.seen.kube.declaration.image.clone()));
+    for world in [World::new(), taken_up] {
+        assert_eq!(before(&world), Gate::Open);
+    }
+}
+
+#[test]
 fn what_is_around_the_pgs_closes_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
-    let cases: [Case; 15] = [
+    let cases: [Case; 16] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
         (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
         (
@@ -79,6 +88,10 @@ fn what_is_around_the_pgs_closes_both_gates() {
             |g| matches!(g, Gate::Shut(Reason::Draining { domain }) if domain == "h3"),
         ),
         (|w| w.seen.ceph.releases = Releases::Several, |g| *g == Gate::Shut(Reason::Upgrading)),
+        (
+            |w| w.seen.kube.rook_image = Some("ceph:before".to_owned()),
+            |g| matches!(g, Gate::Shut(Reason::ImageChanged { known, .. }) if known == "ceph:before"),
+        ),
         (
             |w| health(w, "OSD_NEARFULL"),
             |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "OSD_NEARFULL"),

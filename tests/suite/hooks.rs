@@ -2,13 +2,13 @@
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::Refusal;
-use osd_migrate::domain::ledger::ScaledOperator;
+use osd_migrate::domain::ledger::{Quarantine, ScaledOperator};
 use osd_migrate::domain::next::{Next, Summary};
 use osd_migrate::domain::osd::{Kind, NodeName, OsdId};
 use osd_migrate::domain::preflight::{Preflight, preflight};
 use osd_migrate::show;
 
-use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, World, encrypted};
+use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, World, encrypted, noon};
 use crate::support::check;
 
 /// A third OSD, as wanted.
@@ -60,8 +60,16 @@ fn one_that_is_made_as_today_and_not_as_declared_does_not() {
 #[test]
 fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() {
     let world = World::recorded(BY_HAND).with(|w| drop(w.seen.ceph.slots.remove(&FILESTORE)));
-    assert_eq!((of(&world).open, of(&world).legacy), (vec![BY_HAND], Vec::new()));
+    assert_eq!((of(&world).in_flight, of(&world).legacy), (vec![BY_HAND], Vec::new()));
     assert!(!of(&world).passes());
+    let said = show::preflight(&of(&world), "rook-ceph");
+    assert!(said.contains("being migrated: osd.0") && !said.contains("logs --follow"), "{said}");
+    let failed = world.with(|w| {
+        w.record(BY_HAND).quarantine = Some(Quarantine { why: "WHY".to_owned(), since: noon() });
+    });
+    assert_eq!((of(&failed).in_flight, of(&failed).left_alone), (Vec::new(), vec![BY_HAND]));
+    assert!(!of(&failed).passes());
+    assert!(show::preflight(&of(&failed), "rook-ceph").contains("left alone after a failure: osd.0"));
     let down = World::new().with(|w| {
         w.seen.ceph.slots.retain(|osd, _| ![BY_HAND, FILESTORE].contains(osd));
         w.seen.kube.nodes.remove(&NodeName("h3".to_owned()));

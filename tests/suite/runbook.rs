@@ -14,6 +14,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use osd_migrate::announce::REASONS;
+use osd_migrate::ceph::CephError;
 use osd_migrate::cli::Cli;
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::Refusal;
@@ -22,10 +23,12 @@ use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{NodeTask, RecordId};
 use osd_migrate::domain::inventory::Rejection;
 use osd_migrate::domain::ledger::{Ledger, Quarantine, Unreadable};
-use osd_migrate::domain::next::{Halt, Next, Wait};
+use osd_migrate::domain::next::{Halt, Next, Summary, Wait};
 use osd_migrate::domain::observation::{Order, OrderKind, SlotState};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId, PgId, Weight};
 use osd_migrate::domain::phase::ROWS;
+use osd_migrate::k8s::{Call, K8sError};
+use osd_migrate::report::Event;
 
 use crate::purity::sources;
 use crate::support::build::{BY_HAND, FILESTORE, World, cluster, noon, old};
@@ -75,6 +78,7 @@ fn reasons() -> Vec<Reason> {
         Reason::TooSmall { usable: 400, needed: 500 },
         Reason::RoomUnknown,
         Reason::Upgrading,
+        Reason::ImageChanged { declared: text("ceph:v20"), known: text("ceph:v18") },
         Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1") },
         Reason::RookMigrates { osd, name: text("rook-ceph/rook-ceph-operator") },
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), ends: false },
@@ -82,6 +86,7 @@ fn reasons() -> Vec<Reason> {
         Reason::OperatorNotFound { checked: noon() },
         Reason::FenceNotHeard { name: text("rook-ceph/rook-ceph-operator") },
         Reason::FencedByOthers { value: text("true") },
+        Reason::FencedByOthers { value: text("osd-migrate-3-a7") },
         Reason::NotCounted { osd: OsdId(3) },
         Reason::Draining { domain: text("h1") },
         Reason::BudgetRefused { why: text("WHY") },
@@ -113,6 +118,7 @@ fn halts() -> Vec<Halt> {
     let left_alone = vec![(OsdId(3), text("WHY")), (osd, text("WHY"))];
     vec![
         Halt::LedgerLost { place: text("Deployment rook-ceph-osd-5"), record: RecordId(text("55ebe299-7")) },
+        Halt::LedgerLost { place: text("the CephCluster"), record: RecordId(text("55ebe299-7")) },
         Halt::PurgedByOthers { osd, old },
         Halt::UnsafeToWipe {
             osd,
@@ -213,6 +219,51 @@ fn unreadable() -> Vec<Unreadable> {
     ]
 }
 
+/// Summaries that say something of their own, each by the field that says it.
+fn summaries() -> Vec<(&'static str, Summary)> {
+    let osds = || BTreeSet::from([OsdId(3), OSD]);
+    let nodes = || BTreeSet::from(["h1", "h2"].map(|name| NodeName(text(name))));
+    let why = || vec![(OSD, text("WHY"))];
+    let operator_at_0 = || Some(text("rook-ceph/rook-ceph-operator"));
+    let plain = Summary::default;
+    vec![
+        ("cancelled", Summary { cancelled: true, ..plain() }),
+        ("unconfirmed", Summary { unconfirmed: osds(), ..plain() }),
+        ("quarantined", Summary { quarantined: why(), ..plain() }),
+        ("refused", Summary { refused: why(), ..plain() }),
+        ("unconfirmed_nodes", Summary { unconfirmed_nodes: nodes(), ..plain() }),
+        ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
+        ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
+        ("kept_from_rook", Summary { kept_from_rook: osds(), ..plain() }),
+        ("half_way", Summary { half_way: osds(), ..plain() }),
+        ("operator_at_0", Summary { operator_at_0: operator_at_0(), ..plain() }),
+        (
+            "left_to_rook_at_0",
+            Summary { operator_at_0: operator_at_0(), left_to_rook_at_0: osds(), ..plain() },
+        ),
+    ]
+}
+
+/// Errors that end with a command which is put together elsewhere.
+fn errors_with_a_command() -> Vec<(String, String)> {
+    let call = Call {
+        verb: "list",
+        resource: text("deployments.apps"),
+        name: None,
+        namespace: Some(text("rook-ceph")),
+    };
+    let refused = |user: &str| CephError::NotAllowed {
+        user: text(user),
+        command: "osd destroy-actual",
+        osd: Some(OSD),
+        said: text("access denied"),
+    };
+    let forbidden = K8sError::Forbidden { call, message: text("MESSAGE") };
+    let users = ["client.osd-migrate", "client.mine"].map(|user| refused(user).to_string());
+    let of_ceph = users.map(|said| (text("NotAllowed"), said));
+    of_ceph.into_iter().chain([(text("Forbidden"), forbidden.to_string())]).collect()
+}
+
 /// The variant of a value.
 fn name(value: &impl Debug) -> String {
     let text = format!("{value:?}");
@@ -269,6 +320,7 @@ fn literal(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
         match c {
             '\\' => match chars.next().unwrap() {
                 '\n' => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                'n' => text.push('\n'),
                 escaped => text.push(escaped),
             },
             '{' if chars.next_if_eq(&'{').is_some() => text.push('{'),
@@ -294,8 +346,20 @@ fn plain(text: &str) -> String {
 
 /// Three words at least, what is filled in apart.
 fn is_sentence(text: &str) -> bool {
+    words(text) >= 3
+}
+
+fn words(text: &str) -> usize {
     let is_word = |word: &&str| word.contains(|c: char| c.is_ascii_alphabetic());
-    text.split_whitespace().filter(is_word).count() >= 3
+    text.split_whitespace().filter(is_word).count()
+}
+
+/// Lines of four words at least that are said to people. What is set in, or begins with a command, is what they type.
+fn said_lines(path: &str) -> BTreeSet<String> {
+    let is_said =
+        |line: &&str| !line.starts_with([' ', '/']) && !line.starts_with("kubectl ") && words(line) >= 4;
+    let lines = |text: &String| text.lines().filter(is_said).map(str::to_owned).collect::<Vec<_>>();
+    literals(&read(path)).iter().flat_map(lines).collect()
 }
 
 fn sentences(path: &str) -> BTreeSet<String> {
@@ -357,11 +421,17 @@ fn entry(item: &str) -> Entry {
         Some((key, rest)) => (Some(key.to_owned()), rest.trim()),
         None => (None, item),
     };
-    let (said, rest) = match rest.strip_prefix('*').and_then(|rest| rest.split_once('*')) {
-        Some((said, rest)) => (Some(said.replace("\\<", "<")), rest.trim()),
+    let (said, rest) = match rest.strip_prefix('*').and_then(italics) {
+        Some((said, rest)) => (Some(said.replace("\\<", "<").replace("\\*", "*")), rest.trim()),
         None => (None, rest),
     };
     Entry { key, said, rest: rest.to_owned() }
+}
+
+/// Up to the asterisk that ends them; one that is meant as such has a backslash.
+fn italics(rest: &str) -> Option<(&str, &str)> {
+    let (end, _) = rest.match_indices('*').find(|(at, _)| !rest[..*at].ends_with('\\'))?;
+    Some((&rest[..end], &rest[end + 1..]))
 }
 
 fn keys(entries: &[Entry]) -> BTreeSet<String> {
@@ -527,8 +597,61 @@ fn each_end_without_a_halt_is_quoted() {
         (v, text)
     }));
     assert!(rest.contains("Self::Read { .. } | Self::Act { .. } => self.is_permission()"), "{rest}");
-    there.push((text("Permission"), error_text(ceph, "Act")));
-    assert_told("## Ends without a halt", &there, &entries("## Ends without a halt"));
+    there.extend(["Act", "Read"].map(|variant| (text("Permission"), error_text(ceph, variant))));
+    let with_a_command = errors_with_a_command();
+    there.retain(|(key, _)| !with_a_command.iter().any(|(other, _)| other == key));
+    there.extend(with_a_command);
+    let told = entries("## Ends without a halt");
+    assert_told("## Ends without a halt", &there, &told);
+    for key in ["NotAllowed", "KeyRefused", "NotAKey", "NoLibrados", "Forbidden"] {
+        for entry in told.iter().filter(|entry| entry.key.as_deref() == Some(key)) {
+            let (_, typed) = entry.said.as_ref().and_then(|said| said.rsplit_once(": ")).unwrap();
+            assert!(
+                ["kubectl ", "ceph "].iter().any(|tool| typed.starts_with(tool)),
+                "{key}: what is typed? {typed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_end_of_a_run_is_quoted() {
+    /// Told by the problem of the node.
+    const OTHERWISE: &str = "unseen_nodes";
+    let source = read("src/domain/next/mod.rs");
+    let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
+    let fields = block(&source, "pub struct Summary {").lines().filter_map(field).collect();
+    let made = summaries().iter().map(|(field, _)| text(field)).chain([text(OTHERWISE)]).collect();
+    assert_same("what a summary tells that is made here", &fields, &made);
+
+    let of = |summary: &Summary| Event::Finished(summary).to_string();
+    let finished = of(&Summary::default());
+    let added = |text: String| text.strip_prefix(&finished).map_or_else(|| text.clone(), str::to_owned);
+    let there: Vec<String> =
+        summaries().iter().map(|(_, summary)| added(of(summary))).chain([finished.clone()]).collect();
+    let told = said(&entries("## How a run ends"));
+    let untold: Vec<_> =
+        there.iter().filter(|text| !told.iter().any(|quote| is_quoted(quote, text))).collect();
+    let unknown: Vec<_> =
+        told.iter().filter(|quote| !there.iter().any(|text| is_quoted(quote, text))).collect();
+    assert!(
+        untold.is_empty() && unknown.is_empty(),
+        "not in docs/runbook.md: {untold:#?}; not said: {unknown:#?}"
+    );
+
+    // None of its sentences is one that no summary here brings about.
+    let source = read("src/report.rs");
+    for function in ["finished", "half_way", "kept_from_rook", "operator_at_0", "left_alone"] {
+        for sentence in
+            literals(block(&source, &format!("fn {function}("))).iter().filter(|text| is_sentence(text))
+        {
+            let part = plain(&format!("...{sentence}..."));
+            assert!(
+                there.iter().any(|text| is_quoted(&part, text)),
+                "{function}: which summary says {sentence}?"
+            );
+        }
+    }
 }
 
 /// The sentence of a variant of an error.
@@ -590,11 +713,47 @@ fn argument(rest: &str) -> &str {
 #[test]
 fn what_agents_say_and_what_is_told_in_passing_is_said() {
     let there = all_texts();
-    for heading in ["### What an agent says", "### Told in passing", "## Hooks of Helm"] {
+    for heading in ["### What an agent says", "### Told in passing"] {
         let unknown: Vec<_> =
             said(&entries(heading)).into_iter().filter(|text| !there.contains(text)).collect();
         assert!(unknown.is_empty(), "{heading}: in docs/runbook.md and not in the code: {unknown:#?}");
     }
+}
+
+/// Of one that failed again and again; what it says itself is among these, or in its log.
+#[test]
+fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
+    let agents = "src/domain/step/agents.rs";
+    let source = read(agents);
+    let mut there: BTreeSet<String> =
+        literals(block(&source, "fn last_trouble(")).into_iter().filter(|text| is_sentence(text)).collect();
+    there.insert(longest(agents, "key_trouble"));
+    assert!(there.len() >= 3, "they moved: {there:?}");
+    let told = said(&entries("### What an agent says"));
+    let untold: Vec<_> = there.difference(&told).collect();
+    assert!(untold.is_empty(), "not in docs/runbook.md: {untold:#?}");
+}
+
+#[test]
+fn what_the_hooks_of_helm_say_is_quoted() {
+    let files = ["src/show/preflight.rs", "src/hooks.rs", "src/k8s/run_job.rs"];
+    let there = files.iter().flat_map(|path| said_lines(path)).collect();
+    assert_same("hooks", &there, &said(&entries("## Hooks of Helm")));
+}
+
+/// A sentence that is only repeated helps nobody.
+#[test]
+fn each_entry_says_more_than_the_sentence() {
+    let document = runbook();
+    let headings = document.lines().filter(|line| line.starts_with("## "));
+    let with_entries = headings.filter(|heading| {
+        let (_, below) = document.split_once(&format!("{heading}\n")).unwrap();
+        below.split("\n## ").next().unwrap_or_default().contains("\n- ")
+    });
+    let all: Vec<Entry> = with_entries.flat_map(entries).collect();
+    assert!(all.len() > 200, "they moved: {}", all.len());
+    let bare: Vec<_> = all.iter().filter(|entry| entry.rest.is_empty()).collect();
+    assert!(bare.is_empty(), "no remedy: {bare:#?}");
 }
 
 #[test]

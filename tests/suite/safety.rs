@@ -158,6 +158,44 @@ fn each_promise_has_a_test_and_each_guard_a_promise() {
     }
 }
 
+/// The accounts that the chart names: where they are made, and where pods are given one.
+fn accounts() -> BTreeSet<String> {
+    let folders =
+        ["charts/osd-migrate/templates", "job", "tests/chart/rendered"].map(|folder| root().join(folder));
+    let files =
+        folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path());
+    let texts: Vec<String> = files.map(|path| fs::read_to_string(path).unwrap()).collect();
+    let beginnings = [
+        "kind: ServiceAccount\nmetadata:\n  name: ",
+        "{kind: ServiceAccount, name: ",
+        "\"ServiceAccount\" \"name\" \"",
+        "\"account\" \"",
+        "serviceAccountName: ",
+        "\"serviceAccountName\": \"",
+    ];
+    let mut found = BTreeSet::new();
+    for (text, begins) in texts.iter().flat_map(|text| beginnings.map(|begins| (text, begins))) {
+        for (at, _) in text.match_indices(begins) {
+            let rest = &text[at + begins.len()..];
+            let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+            found.extend(Some(name).filter(|name| !name.is_empty()));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_each_account_amounts_to_is_told() {
+    let document = read("docs/safety.md");
+    let (_, section) = document.split_once("\n## What its rights amount to\n").unwrap();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let accounts = accounts();
+    assert!(accounts.len() >= 4, "they moved: {accounts:?}");
+    let told: Vec<&str> = quoted(section).collect();
+    let untold: Vec<_> = accounts.iter().filter(|name| !told.contains(&name.as_str())).collect();
+    assert!(untold.is_empty(), "not in docs/safety.md: {untold:?}");
+}
+
 #[test]
 fn its_lines_fit() {
     let document = read("docs/safety.md");

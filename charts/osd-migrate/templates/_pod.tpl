@@ -33,7 +33,7 @@ enableServiceLinks: false
 imagePullSecrets: {{- toYaml . | nindent 0 }}
 {{- end }}
 {{- with $values.priorityClass.name }}
-priorityClassName: {{ . }}
+priorityClassName: {{ quote . }}
 {{- end }}
 # true where the CephCluster has network.provider host and pods of the pod network can't reach the mons
 hostNetwork: {{ $values.hostNetwork }}
@@ -64,7 +64,6 @@ containers:
   - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
   - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
   - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
-  - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
   {{- with include "osd-migrate.place" .root | trim }}
   {{- nindent 2 . }}
   {{- end }}
@@ -76,6 +75,7 @@ containers:
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
     capabilities: {drop: [ALL]}
+  terminationMessagePolicy: FallbackToLogsOnError # the last lines, for whoever describes the pod
   volumeMounts:
   - {name: tmp, mountPath: /tmp} # librados is told mons and key by call and writes no file; a library below it may want one
 volumes:
@@ -111,6 +111,12 @@ volumes:
 {{- with .confirmation }}{{ $args = concat $args (list "--confirm" .) }}{{ end -}}
 {{- with .select }}{{ $args = concat $args (list "--select" (join "," .)) }}{{ end -}}
 {{- with .skip }}{{ $args = concat $args (list "--skip" (join "," .)) }}{{ end -}}
+{{- range .windows -}}
+{{- $ends := splitList "-" . -}}
+{{- if eq (first $ends) (last $ends | replace "24:00" "00:00") -}}
+{{- fail (printf "run.windows: %s can't end when it begins; leave run.windows empty for the whole day" .) -}}
+{{- end -}}
+{{- end -}}
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
 {{- if ne .handBack "render" }}{{ $args = concat $args (list "--hand-back" .handBack) }}{{ end -}}
@@ -153,10 +159,11 @@ osd-migrate-{{ .Release.Namespace }}
 {{- end }}
 {{- end }}
 
-{{/* A Job that Helm waits for (5 minutes by default). dict: root, part, account, args */}}
+{{/* A Job that Helm waits for. dict: root, part, account, args */}}
 {{- define "osd-migrate.hookJob" -}}
 backoffLimit: 6
-activeDeadlineSeconds: 270 # before Helm gives up, so that its sentence names the Job
+activeDeadlineSeconds: {{ int .root.Values.job.hookDeadlineSeconds }} # before Helm gives up, so that its sentence names the Job
+ttlSecondsAfterFinished: 86400 # one that failed is kept for its log, and does not outlive the release for ever
 podReplacementPolicy: Failed
 podFailurePolicy: {{- include "osd-migrate.podFailurePolicy" . | nindent 2 }}
 template:

@@ -212,6 +212,7 @@ fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
             .as_ref()
             .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
         shut_if(is_upgrading(seen), || Reason::Upgrading),
+        image_as_known(seen),
     ])
 }
 
@@ -223,6 +224,18 @@ fn is_upgrading(seen: &Observation) -> bool {
         Releases::One => false,
         Releases::OthersBehind => !seen.ceph.slots.values().any(metadata),
         Releases::Several => true,
+    }
+}
+
+/// New OSDs come out of the image that the CephCluster names, at once; the others only when Rook, which may be kept away for long, has
+/// upgraded them.
+fn image_as_known(seen: &Observation) -> Gate {
+    let declared = &seen.kube.declaration.image;
+    match &seen.kube.rook_image {
+        Some(known) if known != declared && !declared.is_empty() => {
+            Gate::Shut(Reason::ImageChanged { declared: declared.clone(), known: known.clone() })
+        }
+        Some(_) | None => Gate::Open,
     }
 }
 

@@ -85,6 +85,13 @@ pub enum Reason {
     RoomUnknown,
     /// Daemons of several releases run: an upgrade is going on.
     Upgrading,
+    /// The CephCluster names an image that Rook has not taken up: an upgrade that was asked for, and has not begun.
+    ImageChanged {
+        /// as declared
+        declared: String,
+        /// what Rook has looked at
+        known: String,
+    },
     /// Rook prepares OSDs.
     RookPrepares {
         /// the Job
@@ -248,6 +255,7 @@ impl Reason {
             | Self::NotAsked
             | Self::Flag { .. }
             | Self::Upgrading
+            | Self::ImageChanged { .. }
             | Self::RookPrepares { .. }
             | Self::RookMigrates { .. }
             | Self::OperatorRuns { .. }
@@ -301,7 +309,7 @@ impl Reason {
             Self::Full { .. } => Guard::NotFull,
             Self::Flag { .. } => Guard::NoFlag,
             Self::TooSmall { .. } | Self::RoomUnknown => Guard::EnoughRoom,
-            Self::Upgrading => Guard::NoUpgrade,
+            Self::Upgrading | Self::ImageChanged { .. } => Guard::NoUpgrade,
             Self::RookPrepares { .. } | Self::RookMigrates { .. } => Guard::RookPreparesNone,
             Self::OperatorRuns { .. } | Self::OperatorNotFound { .. } => Guard::OperatorAway,
             Self::FenceNotHeard { .. } => Guard::FenceHeard,

@@ -54,7 +54,7 @@ pub fn stays_fenced(seen: &Observation) -> bool {
 
 /// OSDs that Rook would migrate as soon as nothing keeps it off, as the CephCluster confirms it: those that differ in store or
 /// encryption, and every encrypted one, which to Rook is to be plain: it asks the device sets of PVCs alone what is to be
-/// encrypted (1.20.6, `migrateForEncryption`).
+/// encrypted, and the Deployment's label what is (1.20.6, `migrateForEncryption`).
 pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     if !seen.kube.declaration.confirmed {
         return BTreeSet::new();
@@ -62,7 +62,8 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     let differs = |osd: OsdId, slot: &Slot| match classify::class_of(osd, slot, seen) {
         Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack) => true,
         Class::Conforming | Class::Legacy(_) | Class::Vacant | Class::Refused(_) => {
-            classify::made(osd, slot, seen).is_ok_and(|made| made.is_some_and(Kind::is_encrypted))
+            let to_rook = seen.kube.daemons.get(&osd).is_some_and(|daemon| daemon.encrypted_to_rook);
+            to_rook || classify::made(osd, slot, seen).is_ok_and(|made| made.is_some_and(Kind::is_encrypted))
         }
     };
     seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()

@@ -29,6 +29,7 @@ impl Reason {
             Self::TooSmall { .. } => "too-small",
             Self::RoomUnknown => "room-unknown",
             Self::Upgrading => "upgrading",
+            Self::ImageChanged { .. } => "image-changed",
             Self::RookPrepares { .. } => "rook-prepares",
             Self::RookMigrates { .. } => "rook-migrates",
             Self::OperatorRuns { .. } => "operator-runs",
@@ -110,6 +111,12 @@ impl fmt::Display for Reason {
             }
             Self::RoomUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
             Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
+            Self::ImageChanged { declared, known } => write!(
+                f,
+                "the CephCluster names the image {declared}, and Ceph runs what Rook took up before, {known}: an OSD would be made by \
+                 another release. Let Rook upgrade Ceph, or name the image as it was: kubectl patch cephcluster NAME --type merge -p \
+                 '{{\"spec\":{{\"cephVersion\":{{\"image\":\"{known}\"}}}}}}'"
+            ),
             Self::RookPrepares { job } => write!(f, "Rook prepares OSDs: Job {job}"),
             Self::RookMigrates { osd, name } => write!(
                 f,

@@ -253,6 +253,8 @@ pub struct Summary {
     pub half_way: BTreeSet<OsdId>,
     /// `namespace/name` of Rook's operator where it is at 0 in the end: others scaled it, and it is needed so no longer.
     pub operator_at_0: Option<String>,
+    /// OSDs that it would begin to migrate itself once it is scaled up, as the CephCluster confirms it still.
+    pub left_to_rook_at_0: BTreeSet<OsdId>,
     /// Nodes whose disks could not be looked at again and again.
     pub unseen_nodes: BTreeSet<NodeName>,
 }

@@ -23,6 +23,8 @@ pub struct Kube {
     pub operator: Option<Operator>,
     /// When Rook last said how Ceph is (`status.ceph.lastChecked` of the CephCluster), by its own clock.
     pub rook_checked: Option<DateTime<Utc>>,
+    /// The image that Rook has looked at last (`status.version.image` of the CephCluster): with it it upgrades Ceph.
+    pub rook_image: Option<String>,
     /// PodDisruptionBudget `rook-ceph-osd`, which lets nodes be drained while all is well, where it is there.
     pub osd_budget: Option<OsdBudget>,
     /// uid of our own PodDisruptionBudget `osd-migrate-drains`, which lets no OSD's pod be evicted, where it is there.
@@ -169,6 +171,8 @@ pub struct Daemon {
     pub data_dir: Option<String>,
     /// It is backed by a PersistentVolumeClaim (label `ceph.rook.io/pvc`, env `ROOK_PVC_BACKED_OSD`).
     pub pvc_backed: bool,
+    /// Label `encrypted=true`: Rook's own word for how it made the OSD, true of the node's settings and not always of the disk.
+    pub encrypted_to_rook: bool,
     /// Label `ceph.rook.io/do-not-reconcile` or a replacement annotation of Rook's is on it: text for people.
     pub held_by_others: Option<String>,
     /// Tolerations of its pods.

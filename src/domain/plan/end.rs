@@ -61,7 +61,9 @@ fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> N
 fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
     let Next::Finished(summary) = last else { return last };
     let at_0 = seen.kube.operator.as_ref().filter(|operator| operator.replicas == 0);
-    Next::Finished(Summary { operator_at_0: at_0.map(|operator| operator.name.clone()), ..summary })
+    let left_to_rook_at_0 = at_0.map(|_| gate::left_to_rooks_migration(seen)).unwrap_or_default();
+    let operator_at_0 = at_0.map(|operator| operator.name.clone());
+    Next::Finished(Summary { operator_at_0, left_to_rook_at_0, ..summary })
 }
 
 /// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)

@@ -96,7 +96,7 @@ pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> O
 pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = Walk { policy, ledger, seen };
     let Some((node, work)) = walk.at_work() else { return walk.sweep() };
-    let problem = format!("node {node}: Rook's operator runs, and its free disks are left to it");
+    let problem = "Rook's operator runs, and its free disks are left to it".to_owned();
     Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
 }
 
@@ -352,9 +352,10 @@ fn waits(node: &NodeName, reason: Reason) -> Next {
 }
 
 fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
-    let left = work.left.iter().map(|(disk, found)| {
-        format!("node {node}: {disk} was not free after all, and is left as it is: {found}")
-    });
+    let left = work
+        .left
+        .iter()
+        .map(|(disk, found)| format!("{disk} was not free after all, and is left as it is: {found}"));
     let directories = work.directories.iter().map(|(path, why)| uncleared(path, node, why));
     let short = |text: String| text.chars().take(PROBLEM_CHARS).collect();
     directories.chain(problems.iter().cloned()).chain(left).take(PROBLEMS).map(short).collect()

@@ -149,5 +149,5 @@ pub fn process(
     seen: &Observation,
     on_file: bool,
 ) -> Processed {
-    if on_file { vacant::file(node, inventory) } else { vacant::disks(node, inventory, asked, seen) }
+    if on_file { vacant::file(inventory) } else { vacant::disks(node, inventory, asked, seen) }
 }

@@ -17,7 +17,7 @@ use crate::domain::storage::{DeviceConfig, NamedDevice};
 const CLASS_LABEL: &str = "osd.rook.io/device-class";
 
 /// Store on file: the one file, if it is free.
-pub(super) fn file(node: &NodeName, inventory: &NodeInventory) -> Processed {
+pub(super) fn file(inventory: &NodeInventory) -> Processed {
     let layout = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false };
     let mut processed = Processed::default();
     for disk in &inventory.disks {
@@ -28,7 +28,7 @@ pub(super) fn file(node: &NodeName, inventory: &NodeInventory) -> Processed {
             }
             DiskState::Ours { fsid, osd } => Verdict::Ours { fsid: *fsid, osd: *osd },
             DiskState::Rejected { why } => {
-                processed.problems.push(format!("node {node}: the file for its OSD can't be taken: {why}"));
+                processed.problems.push(format!("the file for its OSD can't be taken: {why}"));
                 Verdict::Rejected(why.to_string())
             }
         };
@@ -69,7 +69,6 @@ pub(super) fn disks(
     let databases = walk.share_databases(&mut disks, asked);
     problems.extend(walk.missing());
     problems.extend(walk.sentences());
-    let problems = problems.into_iter().map(|problem| format!("node {node}: {problem}")).collect();
     Processed { disks, databases, problems }
 }
 

@@ -1,7 +1,8 @@
 """Beside a Rook that runs. One that knows the fence: the Job puts it up OSD by OSD, begins when Rook was heard, and Rook takes
 over what was made; the runner is killed in between. Legacy OSDs make its reconciles fail, which it tries again at once, and
 an OSD that is down counts as a drain for it. Asked to, the Job leaves Rook the Deployment to make. Where the CephCluster
-confirms to both, the fence stays for the whole run. An older one: it is scaled to 0, and back in the end; also by a cancel
+confirms to both, the fence stays for the whole run. Where somebody takes the fence off in the middle, Rook meets a slot that
+we destroyed, and the Job finishes it all the same. An older one: it is scaled to 0, and back in the end; also by a cancel
 and by an uninstall that find what a dead run left. Where the API server refuses a budget of ours, nothing is stopped, and what is stopped goes on."""
 import json
 
@@ -16,17 +17,18 @@ OURS = {"requests": {"cpu": "0", "memory": "0"}, "limits": {"memory": "1Gi"}}
 
 
 def run(world):
-    world.up(layout="0=bluestore-dev,1=filestore-part,3=bluestore-dev,4=bluestore-dev,5=bluestore-dev", manifests=False)
+    world.up(layout="0=bluestore-dev,1=filestore-part,2=bluestore-dev,3=bluestore-dev,4=bluestore-dev,5=bluestore-dev", manifests=False)
     world.lab("write", "100")
     world.adorn()
     chart.helm(world, "install", values=VALUES)
-    for osd in [0, 1, 3, 4, 5]:  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
+    for osd in range(6):  # as Rook from 1.6 on has it, and without it on all of them does not look for drains
         world.kubectl("label", "deployment", f"rook-ceph-osd-{osd}", f"{rook.HOST}=h{osd % 3 + 1}")
     patch = {"spec": {"resources": {"prepareosd": PREPARE}}}
     world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", json.dumps(patch))
     before, fsids = world.shape(), world.fsids()
     fenced(world, before, fsids)
     handed(world, before, fsids)
+    broken(world, before, fsids)
     both(world, before, fsids)
     scaled(world, before, fsids)
 
@@ -74,7 +76,7 @@ def fenced(world, before, fsids):
     ended(world, operator, [0])
     assert operator.drained, "Rook did not take the OSD that is down for a drain"
     assert operator.failures and "activate init container" in operator.failures[-1], operator.failures[-1:]
-    world.expect_migrated(before, fsids, [0], {osd: world.stores()[osd] for osd in (1, 3, 4, 5)})
+    world.expect_migrated(before, fsids, [0], {osd: world.stores()[osd] for osd in (1, 2, 3, 4, 5)})
     reconciles = f"{operator.skipped} reconciles skipped, {operator.done} done, {len(operator.failures)} of them failed"
     world.say(f"fenced: {reconciles}; nothing of ours was disturbed")
 
@@ -110,8 +112,26 @@ def handed(world, before, fsids):
     assert operator.hydrated == [3], operator.hydrated
     revision = world.get("deployment", "rook-ceph-osd-3")["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
     assert revision == "1", f"it was restarted: revision {revision}"
-    world.expect_migrated(before, fsids, [0, 3], {osd: world.stores()[osd] for osd in (1, 4, 5)})
+    world.expect_migrated(before, fsids, [0, 3], {osd: world.stores()[osd] for osd in (1, 2, 4, 5)})
     world.say("handed back: Rook made the Deployment, and never had to change it")
+
+
+def broken(world, before, fsids):
+    """In the middle of a rebuild the runner is killed and the fence taken off: Rook reconciles, and meets the slot that we destroyed.
+    The next runner puts its fence up again, and the OSD is finished once, under its id, on its disk."""
+    operator = taken_over(world, "1.20.1")
+    job = world.start("broken", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.2"])
+    world.until("osd.2 to be rebuilt", 300, lambda: "rebuild" in milestones(world, 2), pause=0.1)
+    end_runner(world, job)
+    world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
+    world.until("Rook to meet it, or the next fence", 120, lambda: operator.refilled or len(operator.fences) > 1)
+    assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
+    operator.end()
+    assert not operator.trouble and not fence(world), (operator.trouble, fence(world))
+    world.expect_migrated(before, fsids, [0, 2, 3], {osd: world.stores()[osd] for osd in (1, 4, 5)})
+    restarts(world, [2])
+    met = f"Rook met osd.{operator.refilled[0]} destroyed" if operator.refilled else "the next fence came first"
+    world.say(f"unfenced in the middle: {met}; finished once, under the same id, on the same disk")
 
 
 def refuse_budgets(world):
@@ -177,7 +197,7 @@ def scaled(world, before, fsids):
     world.until("Rook's budget", 120, lambda: world.get("pdb", rook.BUDGET))
     assert (operator.replicas(), world.drain_limit()) == (1, 1), (operator.replicas(), world.drain_limit())
     ended(world, operator, [5])
-    world.expect_migrated(before, fsids, [0, 1, 3, 4, 5])
+    world.expect_migrated(before, fsids, range(6))
     world.say(f"scaled to 0 and back: {operator.done} reconciles done; nothing of ours was disturbed")
 
 
@@ -195,7 +215,7 @@ def both(world, before, fsids):
     patch = '{"spec": {"storage": {"migration": null, "store": {"updateStore": null}}}}'
     world.kubectl("patch", "cephcluster", "rook-ceph", "--type", "merge", "-p", patch)
     ended(world, operator, [1, 4])
-    world.expect_migrated(before, fsids, [0, 1, 3, 4], {5: world.stores()[5]})
+    world.expect_migrated(before, fsids, [0, 1, 2, 3, 4], {5: world.stores()[5]})
     world.say(f"confirmed to both: one fence for two OSDs, {operator.done} reconciles done; nothing of ours was disturbed")
 
 

@@ -67,7 +67,7 @@ def two_jobs_and_a_stopped_osd(world):
     # An OSD whose Deployment is at 0 is none that is missing: a drain may have another host's.
     world.until("an eviction beside osd.4", 60, lambda: not world.eviction(3))
     world.confirm()
-    first = world.start("first")
+    first = world.start("first", env={"RUST_LOG": "osd_migrate=debug,warn"})  # which says what it cost
     world.until("the first runner to name osd.4", 60, lambda: "osd.4" in world.log(first))
     second = world.start("second")
     assert world.wait_for(second, 60) == ("Complete", 0), world.log(second)
@@ -128,6 +128,6 @@ def nothing_to_do(world):
 
 
 def report(world):
-    world.say(next(line for line in reversed(world.log("first").splitlines()) if " commands to Ceph and " in line).split("INFO ")[-1])
+    world.say(next(line for line in reversed(world.log("first").splitlines()) if " commands to Ceph and " in line).split("DEBUG ")[-1])
     for record in world.closed():
         world.say(f"osd.{record['osd']}: " + " ".join(f"{word}@{at[11:19]}" for word, at in record["milestones"]))

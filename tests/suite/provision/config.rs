@@ -118,7 +118,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
     for (change, why) in changes {
         let case = Case::of(all(), &disks).with(change);
         assert_eq!(case.made(), Vec::<String>::new(), "{why}");
-        let expected = format!("node h1: sdb, sdc can't be made an OSD: {why}");
+        let expected = format!("sdb, sdc can't be made an OSD: {why}");
         check!(&case.problems()[..], [only] if only.starts_with(&expected));
         check!(case.verdict("sdb"), Verdict::Rejected(_));
         // Nobody is told of it where no disk would become one.
@@ -134,7 +134,7 @@ fn what_can_not_be_read_counts_on_every_level() {
         levels(none(), unreadable(), none()),
         levels(none(), none(), unreadable()),
     ] {
-        assert_eq!(case.problems(), ["node h1: sdb can't be made an OSD: x is `y`"]);
+        assert_eq!(case.problems(), ["sdb can't be made an OSD: x is `y`"]);
     }
 }
 
@@ -147,11 +147,11 @@ fn a_partition_is_plain_or_nothing() {
     assert_eq!(part(none()).only().layout.mode, Mode::Raw);
     assert_eq!(
         part(encrypted(true)).problems(),
-        ["node h1: sda1 can't be made an OSD: a partition can't be encrypted (encryptedDevice)"]
+        ["sda1 can't be made an OSD: a partition can't be encrypted (encryptedDevice)"]
     );
     assert_eq!(
         part(metadata("nvme0n1")).problems(),
-        ["node h1: sda1 can't be made an OSD: a partition can't have a metadataDevice"]
+        ["sda1 can't be made an OSD: a partition can't have a metadataDevice"]
     );
 }
 
@@ -179,10 +179,10 @@ fn sizes_without_effect_are_said_where_an_osd_is_made() {
     let case = levels(none(), none(), wal.clone());
     assert_eq!(case.made(), ["sdb"]);
     check!(&case.problems()[..], [first, second]
-        if first.starts_with("node h1: databaseSizeMB 1024 has no effect without a metadataDevice")
-            && second.starts_with("node h1: walSizeMB 576 has no effect"));
+        if first.starts_with("databaseSizeMB 1024 has no effect without a metadataDevice")
+            && second.starts_with("walSizeMB 576 has no effect"));
     let with_db = levels(metadata("nvme0n1"), none(), wal.clone());
-    check!(&with_db.problems()[..], [only] if only.starts_with("node h1: walSizeMB 576"));
+    check!(&with_db.problems()[..], [only] if only.starts_with("walSizeMB 576"));
     let nothing_new =
         levels(wal, none(), none()).with(|case| case.inventory.disks = vec![ours("sdb", OsdId(1))]);
     assert_eq!(nothing_new.problems(), Vec::<String>::new());

@@ -92,7 +92,7 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
     assert_eq!(of_a_device.made(), ["sdb"]);
     // Asked for by name as well: the owner contradicts himself.
-    check!(&of_a_device.problems()[..], [only] if only.starts_with("node h1: nvme0n1 can't be made an OSD: it is kept"));
+    check!(&of_a_device.problems()[..], [only] if only.starts_with("nvme0n1 can't be made an OSD: it is kept"));
     // Of another level that is not in effect it is none.
     let taken_back =
         Case::named(all(), DeviceSelection::default(), &[free("sdb"), free("nvme0n1")]).with(|case| {
@@ -139,7 +139,7 @@ fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_mad
     for (change, why) in cases {
         let case = shared(&["sdb", "sdc"], 10_000).with(change);
         assert_eq!(case.made(), Vec::<String>::new(), "{why}");
-        assert_eq!(case.problems(), [format!("node h1: sdb, sdc can't be made an OSD: {why}")]);
+        assert_eq!(case.problems(), [format!("sdb, sdc can't be made an OSD: {why}")]);
     }
 }
 
@@ -203,7 +203,7 @@ fn declared_sizes_are_given_while_there_is_room() {
     assert_eq!(sizes(&too_much), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(4000))));
     assert_eq!(
         too_much.problems(),
-        ["node h1: sdd can't be made an OSD: there is no room for its database on nvme0n1"]
+        ["sdd can't be made an OSD: there is no room for its database on nvme0n1"]
     );
     // How much is left beside databases that are there is not known here.
     assert_eq!(sizes(&declared(4000).with(with_databases)).len(), 3);
@@ -222,5 +222,5 @@ fn those_without_a_size_share_what_the_others_leave() {
     assert_eq!(sizes(&case), expected.map(|(name, size)| (name.to_owned(), Some(size))));
     let full = case.with(|case| case.storage().selection.devices[1].config.database_size_mb = Some(10_000));
     assert_eq!(full.made(), ["sdc"]);
-    check!(&full.problems()[..], [only] if only.starts_with("node h1: sdb, sdd can't be made an OSD: there is no room"));
+    check!(&full.problems()[..], [only] if only.starts_with("sdb, sdd can't be made an OSD: there is no room"));
 }

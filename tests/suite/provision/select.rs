@@ -106,15 +106,13 @@ fn what_a_node_asks_for_in_vain_is_said() {
     let case = Case::named(filter("sdb"), devices(&["sdc"]), &shelf());
     assert_eq!(
         case.problems(),
-        [
-            "node h1: spec.storage.nodes[h1].deviceFilter has no effect beside devices: Rook takes devices first"
-        ]
+        ["spec.storage.nodes[h1].deviceFilter has no effect beside devices: Rook takes devices first"]
     );
     let all_beside_filter = Case::named(all(), filter("sdc"), &shelf());
     assert_eq!(
         all_beside_filter.problems(),
         [
-            "node h1: spec.storage.nodes[h1].useAllDevices has no effect beside deviceFilter: Rook takes deviceFilter first"
+            "spec.storage.nodes[h1].useAllDevices has no effect beside deviceFilter: Rook takes deviceFilter first"
         ]
     );
     assert_eq!(Case::named(filter("sdb"), all(), &shelf()).problems(), Vec::<String>::new());
@@ -126,7 +124,7 @@ fn with_all_nodes_the_named_ones_are_void() {
         case.storage().nodes = vec![entry("h1", devices(&["sdc"])), entry("h2", devices(&["sdd"]))];
     });
     assert_eq!(case.made(), ["sdb"]);
-    check!(&case.problems()[..], [only] if only.starts_with("node h1: spec.storage.nodes[h1] has no effect: useAllNodes is true"));
+    check!(&case.problems()[..], [only] if only.starts_with("spec.storage.nodes[h1] has no effect: useAllNodes is true"));
     // Only a name says nothing that could be lost.
     let bare = case.with(|case| case.storage().nodes = vec![entry("h1", DeviceSelection::default())]);
     assert_eq!(bare.problems(), Vec::<String>::new());
@@ -161,7 +159,7 @@ fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
     {
         let case = Case::of(selection, &shelf());
         assert_eq!(case.made(), Vec::<String>::new());
-        check!(&case.problems()[..], [only] if only.starts_with(&format!("node h1: {what} is no regular expression")));
+        check!(&case.problems()[..], [only] if only.starts_with(&format!("{what} is no regular expression")));
     }
 }
 
@@ -173,19 +171,16 @@ fn a_named_device_that_is_missing_or_in_use_is_a_problem_and_the_rest_goes_on() 
     assert_eq!(
         case.problems(),
         [
-            "node h1: sdx is named in devices and is not there",
-            "node h1: /dev/disk/by-id/ata-sdy is named in devices and is not there",
-            "node h1: sdc can't be made an OSD: mounted at /srv",
+            "sdx is named in devices and is not there",
+            "/dev/disk/by-id/ata-sdy is named in devices and is not there",
+            "sdc can't be made an OSD: mounted at /srv",
         ]
     );
     check!(case.verdict("sdc"), Verdict::Rejected(why) if why == "mounted at /srv");
     let by_link = Case::of(devices(&["/dev/disk/by-id/ata-sdc"]), &disks);
-    assert_eq!(
-        by_link.problems(),
-        ["node h1: /dev/disk/by-id/ata-sdc (sdc) can't be made an OSD: mounted at /srv"]
-    );
+    assert_eq!(by_link.problems(), ["/dev/disk/by-id/ata-sdc (sdc) can't be made an OSD: mounted at /srv"]);
     let nameless = Case::of(devices(&[""]), &disks);
-    assert_eq!(nameless.problems(), ["node h1: an entry of devices has neither name nor fullpath"]);
+    assert_eq!(nameless.problems(), ["an entry of devices has neither name nor fullpath"]);
 }
 
 #[test]
@@ -254,7 +249,7 @@ fn a_disk_seen_twice_is_taken_by_neither_name() {
     for other in [same_wwn, same_name] {
         let case = Case::of(all(), &[free("sdb"), other, free("sdd")]);
         assert_eq!(case.made(), ["sdd"]);
-        check!(&case.problems()[..], [only] if only.starts_with("node h1: sdb, sdc can't be made an OSD: several disks are"));
+        check!(&case.problems()[..], [only] if only.starts_with("sdb, sdc can't be made an OSD: several disks are"));
     }
 }
 
@@ -287,7 +282,7 @@ fn on_file_everything_else_is_ignored() {
     case.inventory.disks = vec![rejected(FILE, Rejection::Data { what: "first MiB".to_owned() })];
     let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);
     check!(&processed.disks[0].1, Verdict::Rejected(_));
-    check!(&processed.problems[..], [only] if only.starts_with("node h1: the file for its OSD can't be taken"));
+    check!(&processed.problems[..], [only] if only.starts_with("the file for its OSD can't be taken"));
 }
 
 #[test]

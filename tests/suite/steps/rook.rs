@@ -116,6 +116,38 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     };
     let only_that = ended(World::new()).with(encrypted_one).plan();
     check!(only_that, Next::Finished(summary) if summary.kept_from_rook == [ON_RAW].into());
+    // By its label it is encrypted to Rook, though its disk is plain as declared.
+    let by_label = ended(World::new()).with(|w| {
+        w.seen.kube.declaration.storage = Storage::default();
+        w.daemon(ON_RAW).encrypted_to_rook = true;
+    });
+    check!(by_label.plan(), Next::Finished(summary) if summary.kept_from_rook == [ON_RAW].into());
+}
+
+#[test]
+fn who_is_to_scale_rook_up_is_told_to_take_the_confirmation_out_first_where_rook_would_act_on_it() {
+    let said = |change: fn(&mut World)| {
+        let world = World::new().with(|w| {
+            w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
+            w.seen.kube.declaration.confirmed = true;
+            w.daemon(ON_RAW).encrypted_to_rook = true;
+        });
+        let end = world.with(change).plan();
+        let Next::Finished(summary) = &end else { panic!("{end:?}") };
+        Event::Finished(summary).to_string()
+    };
+    let end = "kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1";
+    let told = said(|_| {});
+    let (first, then) = (told.find("first take the confirmation out"), told.find(end));
+    assert!(first.is_some() && first < then && told.contains("osd.5"), "{told}");
+    let harmless: [fn(&mut World); 2] = [
+        |w| (w.seen.kube.declaration.confirmed, w.policy.confirmed) = (false, true),
+        |w| w.daemon(ON_RAW).encrypted_to_rook = false,
+    ];
+    for change in harmless {
+        let told = said(change);
+        assert!(told.contains(end) && !told.contains("confirmation"), "{told}");
+    }
 }
 
 #[test]

@@ -227,6 +227,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
+        encrypted_to_rook: false,
         rolled_out: true,
         pods: vec![pod(osd)],
     }
@@ -258,6 +259,7 @@ pub(crate) fn declaration() -> Declaration {
         external: false,
         removes_out_osds: false,
         host_network: false,
+        binds: None,
         prepare_resources: Resources::default(),
         storage: Storage { all_nodes: true, ..Storage::default() },
         pg_healthy_regex: None,
@@ -321,6 +323,7 @@ pub(crate) fn observation() -> Observation {
                 honours_fence: false,
             }),
             rook_checked: Some(noon()),
+            rook_image: None,
             // Somebody lets none be evicted: drains are a subject of `steps/drains.rs` alone.
             osd_budget: Some(OsdBudget {
                 max_unavailable: 0,
