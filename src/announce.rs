@@ -54,67 +54,9 @@ pub const DRIFT_FOUND: &str = "DriftFound";
 
 /// What an event of a run is told as; none for what is only logged.
 pub fn announced(event: &Event<'_>) -> Option<Announcement> {
-    let normal = |reason, note: String| Some(Announcement { kind: EventType::Normal, reason, note });
-    let warning = |reason, note: String| Some(Announcement { kind: EventType::Warning, reason, note });
-    match event {
-        Event::Saved { osd: Some(osd), why, ledger } => match why {
-            Saving::Record => ledger.records.get(osd).and_then(|record| normal(OSD_RECORDED, begun(record))),
-            Saving::New => {
-                normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is to be started"))
-            }
-            // Records that are given up are closed, too: this is said of those whose OSD is done.
-            Saving::Closing => normal(OSD_MIGRATED, done(*osd)),
-            Saving::Uncleared { path, node, why } => warning(
-                OSD_MIGRATED,
-                format!(
-                    "{}; its old directory {path} on node {node} could not be removed: {why}",
-                    done(*osd)
-                ),
-            ),
-            Saving::Quarantine { why } => warning(OSD_QUARANTINED, left_alone(*osd, why)),
-            Saving::TurnBack { why } => warning(
-                OSD_TURNED_BACK,
-                format!("{osd} is started again as it was, nothing of it is lost: {why}"),
-            ),
-            Saving::Withdrawn
-            | Saving::Purged
-            | Saving::Attempt { .. }
-            | Saving::Proof
-            | Saving::Stop
-            | Saving::PgsGone { .. }
-            | Saving::Barred
-            | Saving::Bootstrap { .. }
-            | Saving::Fence
-            | Saving::FenceHeard
-            | Saving::OperatorScaled
-            | Saving::OperatorBack
-            | Saving::Budget
-            | Saving::BudgetBack
-            | Saving::Unfenced
-            | Saving::Handed
-            | Saving::Up
-            | Saving::UpmapsLost
-            | Saving::Upmaps
-            | Saving::UpmapsDone { .. }
-            | Saving::Progress
-            | Saving::Closed
-            | Saving::Node { .. } => None,
-        },
-        Event::Done(Act::Stop { osd, .. }) => {
-            normal(OSD_STOPPED, format!("{osd} was stopped: its data lacks a copy until it is filled again"))
-        }
-        Event::Done(Act::Destroy { osd, fsid, .. }) => {
-            normal(OSD_DESTROYED, format!("{osd}: the old OSD {fsid} was destroyed; its id and place stay"))
-        }
-        Event::Done(Act::ScaleOperator { name, replicas: 0, .. }) => normal(
-            OPERATOR_SCALED,
-            format!(
-                "Rook's operator {name} was scaled to 0 while OSDs are migrated: nothing of Rook's is reconciled until it is back"
-            ),
-        ),
-        Event::Done(Act::ScaleOperator { name, replicas, .. }) => {
-            normal(OPERATOR_SCALED, format!("Rook's operator {name} was scaled back to {replicas}"))
-        }
+    Some(match event {
+        Event::Saved { osd: Some(osd), why, ledger } => return saved(*osd, why, ledger),
+        Event::Done(act) => return done_act(act),
         Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
         Event::Finished(summary) if waits_for_a_person(summary) => {
             warning(MIGRATION_FINISHED, event.to_string())
@@ -122,17 +64,84 @@ pub fn announced(event: &Event<'_>) -> Option<Announcement> {
         Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),
         Event::Saved { .. }
         | Event::Conflict
-        | Event::Done(_)
         | Event::NotDone { .. }
         | Event::Blind(_)
         | Event::Waiting { .. }
-        | Event::Lease(_) => None,
+        | Event::Lease(_) => return None,
+    })
+}
+
+fn normal(reason: &'static str, note: String) -> Announcement {
+    Announcement { kind: EventType::Normal, reason, note }
+}
+
+fn warning(reason: &'static str, note: String) -> Announcement {
+    Announcement { kind: EventType::Warning, reason, note }
+}
+
+fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<Announcement> {
+    Some(match why {
+        Saving::Record => normal(OSD_RECORDED, begun(ledger.records.get(&osd)?)),
+        Saving::New => normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is to be started")),
+        // Records that are given up are closed, too: this is said of those whose OSD is done.
+        Saving::Closing => normal(OSD_MIGRATED, done(osd)),
+        Saving::Uncleared { path, node, why } => warning(
+            OSD_MIGRATED,
+            format!("{}; its old directory {path} on node {node} could not be removed: {why}", done(osd)),
+        ),
+        Saving::Quarantine { why } => warning(OSD_QUARANTINED, left_alone(osd, why)),
+        Saving::TurnBack { why } => warning(
+            OSD_TURNED_BACK,
+            format!("{osd} is started again as it was, nothing of it is lost: {why}"),
+        ),
+        Saving::Withdrawn
+        | Saving::Purged
+        | Saving::Attempt { .. }
+        | Saving::Proof
+        | Saving::Stop
+        | Saving::PgsGone { .. }
+        | Saving::Barred
+        | Saving::Bootstrap { .. }
+        | Saving::Fence
+        | Saving::FenceHeard
+        | Saving::OperatorScaled
+        | Saving::OperatorBack
+        | Saving::Budget
+        | Saving::BudgetBack
+        | Saving::Unfenced
+        | Saving::Handed
+        | Saving::Up
+        | Saving::UpmapsLost
+        | Saving::Upmaps
+        | Saving::UpmapsDone { .. }
+        | Saving::Progress
+        | Saving::Closed
+        | Saving::Node { .. } => return None,
+    })
+}
+
+fn done_act(act: &Act) -> Option<Announcement> {
+    if let Act::Stop { osd, .. } = act {
+        return Some(normal(
+            OSD_STOPPED,
+            format!("{osd} was stopped: its data lacks a copy until it is filled again"),
+        ));
     }
+    if let Act::Destroy { osd, fsid, .. } = act {
+        return Some(normal(OSD_DESTROYED, format!("{osd}, {fsid}, was destroyed; its id and place stay")));
+    }
+    let Act::ScaleOperator { name, replicas, .. } = act else { return None };
+    let until = if *replicas == 0 {
+        ", while OSDs are migrated: Rook reconciles nothing until it is back"
+    } else {
+        " again"
+    };
+    Some(normal(OPERATOR_SCALED, format!("Rook's operator {name} was scaled to {replicas}{until}")))
 }
 
 /// Rook's cluster does, or what would be done but for its owner's word: who made the schedule reads no logs.
 fn waits_for_a_person(summary: &Summary) -> bool {
-    !summary.unconfirmed.is_empty() || !(summary.kept_from_rook.is_empty() && summary.half_way.is_empty())
+    !(summary.unconfirmed.is_empty() && summary.kept_from_rook.is_empty() && summary.half_way.is_empty())
 }
 
 /// What is told again and again while a run lasts, for events are kept for an hour only: where it stands, and what is wrong.

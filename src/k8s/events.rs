@@ -118,7 +118,7 @@ fn event(
         involved_object: serde_json::from_value::<ObjectReference>(regarding).unwrap_or_default(),
         action: Some(reason.to_owned()),
         reason: Some(reason.to_owned()),
-        message: Some(note[..note.floor_char_boundary(NOTE_LIMIT)].to_owned()),
+        message: Some(within_limit(note)),
         type_: Some(format!("{kind:?}")),
         reporting_component: Some("osd-migrate.io/runner".to_owned()),
         reporting_instance: Some(OURS.to_owned()),
@@ -129,6 +129,12 @@ fn event(
     event.metadata.name = Some(format!("{}.{:x}", about.name, at.timestamp_micros()));
     event.metadata.namespace = Some(namespace.to_owned());
     event
+}
+
+/// As many whole characters as may stand in an event.
+fn within_limit(note: &str) -> String {
+    let ends = note.char_indices().map(|(at, c)| at + c.len_utf8());
+    note[..ends.take_while(|end| *end <= NOTE_LIMIT).last().unwrap_or_default()].to_owned()
 }
 
 #[cfg(test)]

@@ -73,10 +73,11 @@ class Rook:
         return self.world.get("deployment", "rook-ceph-operator", *self.there)["spec"]["replicas"]
 
     def check(self):
-        """How Ceph is, as it says it each minute, whether fenced or not."""
+        """How Ceph is, as it says it each minute, whether fenced or not; and which image it has taken up."""
         if time.monotonic() - self.checked > 60:
             self.checked = time.monotonic()
-            status = {"ceph": {"lastChecked": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}
+            image = self.world.get("cephcluster", "rook-ceph")["spec"]["cephVersion"]["image"]
+            status = {"ceph": {"lastChecked": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}, "version": {"image": image}}
             patch = json.dumps({"status": status})
             self.world.kubectl("patch", "cephcluster", "rook-ceph", "--subresource=status", "--type", "merge", "-p", patch)
 
