@@ -20,6 +20,9 @@ const REPEAT_MINUTES: i64 = 50;
 /// A wait before anything is begun is told to Kubernetes when it has stood so long: most pass within a few looks.
 const STANDS_MINUTES: i64 = 5;
 
+/// Findings of drift that Kubernetes is told of: many have one cause, and `plan` names all.
+const FINDINGS: usize = 10;
+
 /// A wait that goes on is said again so often.
 const REMIND_SECONDS: i64 = 60;
 
@@ -117,7 +120,7 @@ impl Teller {
     /// Tells Kubernetes what does not fit together: nobody reads the logs of a run by schedule. Each once, for as long as it keeps events.
     pub async fn drift(&mut self, findings: &[Finding]) {
         let now = now();
-        for finding in findings {
+        for finding in findings.iter().take(FINDINGS) {
             for about in self.abouts().await {
                 self.k8s.warn_once(&about, DRIFT_FOUND, &finding.to_string(), now).await;
             }
@@ -202,13 +205,30 @@ impl Audience for Teller {
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
+
     use super::*;
+    use crate::k8s::Place;
 
     /// The minutes, of this many, at which what stands is told.
     fn told(has_acted: bool, minutes: i64) -> Vec<i64> {
         let mut repeats = Repeats::default();
         let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
         (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
+    }
+
+    #[tokio::test] // kube's client wants a runtime; nothing is sent
+    async fn a_wait_stands_when_the_same_figures_apart_has_been_waited_for_five_minutes() {
+        let (service, _handle) = tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let k8s = K8s::with_client(kube::Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+        let mut teller = Teller::new(std::sync::Arc::new(k8s), None);
+        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
+        teller.is_news("3 PGs are not clean", at(60));
+        assert!(!teller.stands(at(64)));
+        teller.is_news("2 PGs are not clean", at(64));
+        assert!(teller.stands(at(65)));
+        teller.is_news("node h1 is cordoned", at(66));
+        assert!(!teller.stands(at(70)) && teller.stands(at(71)));
     }
 
     #[test]

@@ -25,6 +25,10 @@ def told(world):
         assert found.keys() == FOUND.keys(), found
         assert all(name in found[what] for what, name in FOUND.items()), found
         assert sorted(said) == sorted(f"drift: {message}" for message in found.values()), said
+        events = [event for event in world.get("events")["items"] if event["reason"] == "DriftFound"]
+        for kind in ("Job", "CephCluster"):
+            of_kind = [event["message"] for event in events if event["involvedObject"]["kind"] == kind]
+            assert sorted(of_kind) == sorted(found.values()), (kind, of_kind)
         assert world.written() == written, "something was changed"
         assert world.get("deployment", FOUND["deployment-without-osd"]), "what is not ours is gone"
     finally:
