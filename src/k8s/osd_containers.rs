@@ -6,7 +6,19 @@ use super::daemon::osd_container;
 use super::osd_env::decimal;
 use super::render_osd::Osd;
 
+/// Rook's ConfigMap with the owner's settings of Ceph, and the volume of it.
+const CONFIG: &str = "rook-config-override";
+
 impl Osd<'_> {
+    /// A node may have one of its own, `rook-config-override-NODE` (pkg/operator/ceph/cluster/osd/spec.go, `updateCephConfigVolume`,
+    /// v1.18 and later): what the old one mounted.
+    fn config_map(&self) -> &str {
+        let volumes = self.old.pointer("/spec/template/spec/volumes").and_then(Value::as_array);
+        let of_old = volumes.into_iter().flatten().find(|volume| volume["name"] == CONFIG);
+        let name = of_old.and_then(|volume| volume.pointer("/projected/sources/0/configMap/name"));
+        name.and_then(Value::as_str).unwrap_or(CONFIG)
+    }
+
     pub(super) fn volumes(&self) -> Value {
         let data_dir = &self.frame.declaration.data_dir;
         let namespace = self.frame.namespace;
@@ -15,8 +27,8 @@ impl Osd<'_> {
         json!([
             folder("rook-data", data_dir),
             // Optional: a cluster that is not (or no longer) looked after by Rook may lack it.
-            {"name": "rook-config-override", "projected": {"defaultMode": 420, "sources": [{"configMap": {
-                "name": "rook-config-override", "optional": true,
+            {"name": CONFIG, "projected": {"defaultMode": 420, "sources": [{"configMap": {
+                "name": self.config_map(), "optional": true,
                 "items": [{"key": "config", "path": "ceph.conf", "mode": 292}]}}]}},
             folder("rook-ceph-log", &format!("{data_dir}/{namespace}/log")),
             folder("rook-ceph-crash", &format!("{data_dir}/{namespace}/crash")),
@@ -31,7 +43,7 @@ impl Osd<'_> {
         let data = self.data_dir();
         let all = [
             ("rook-data", "/var/lib/rook", false),
-            ("rook-config-override", "/etc/ceph", true),
+            (CONFIG, "/etc/ceph", true),
             ("rook-ceph-log", "/var/log/ceph", false),
             ("rook-ceph-crash", "/var/lib/ceph/crash", false),
             ("ceph-daemons-sock-dir", "/run/ceph", false),

@@ -127,6 +127,22 @@ fn it_binds_to_what_the_cephcluster_says_of_its_network() {
 }
 
 #[test]
+fn the_settings_of_its_node_are_mounted_as_before() {
+    let mounted = |old: &Value| {
+        let volumes =
+            rendered(old).pointer("/spec/template/spec/volumes").and_then(Value::as_array).unwrap().clone();
+        let config = volumes.into_iter().find(|volume| volume["name"] == "rook-config-override").unwrap();
+        config.pointer("/projected/sources/0/configMap/name").and_then(Value::as_str).unwrap().to_owned()
+    };
+    assert_eq!(mounted(&old()), "rook-config-override");
+    let mut of_node = old();
+    let source = json!({"configMap": {"name": "rook-config-override-h1-example"}});
+    of_node["spec"]["template"]["spec"]["volumes"] =
+        json!([{"name": "rook-config-override", "projected": {"sources": [source]}}]);
+    assert_eq!(mounted(&of_node), "rook-config-override-h1-example");
+}
+
+#[test]
 fn labels_tell_the_place_of_today_and_keep_what_others_put() {
     let new = rendered(&old());
     let labels = new.pointer("/metadata/labels").unwrap();
