@@ -117,21 +117,28 @@ def handed(world, before, fsids):
 
 
 def broken(world, before, fsids):
-    """In the middle of a rebuild the runner is killed and the fence taken off: Rook reconciles, and meets the slot that we destroyed.
-    The next runner puts its fence up again, and the OSD is finished once, under its id, on its disk."""
+    """In the middle of a rebuild the runner is killed and the fence taken off: Rook reconciles, and waits for an `ok-to-stop` that the
+    OSD in work keeps it from. The next runner puts its fence up again, and is not heard: what it says then is typed, and the OSD is
+    finished once, under its id, on its disk."""
     operator = taken_over(world, "1.20.1")
     job = world.start("broken", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.2"])
     world.until("osd.2 to be rebuilt", 300, lambda: "rebuild" in milestones(world, 2), pause=0.1)
     end_runner(world, job)
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
-    world.until("Rook to meet it, or the next fence", 120, lambda: operator.refilled or len(operator.fences) > 1)
+    unfence = "kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=0"
+    world.until("the run to say how Rook is ended", 120, lambda: f"Where it never does: {unfence}" in world.log(job))
+    world.lab(*unfence.split())
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
+    assert unfence.replace("=0", "=1") in world.log(job), world.log(job)
+    world.lab(*unfence.replace("=0", "=1").split())
+    met, done = [*operator.refilled], operator.done
+    world.until("Rook to reconcile what was made", 300, lambda: operator.done >= done + 2)
+    world.until("Rook's budget, which it took down for a drain", 120, lambda: world.get("pdb", rook.BUDGET))
     operator.end()
-    assert not operator.trouble and not fence(world), (operator.trouble, fence(world))
     world.expect_migrated(before, fsids, [0, 2, 3], {osd: world.stores()[osd] for osd in (1, 4, 5)})
+    assert not operator.trouble and not operator.started and operator.refilled == met, (operator.trouble, operator.started, operator.refilled)
     restarts(world, [2])
-    met = f"Rook met osd.{operator.refilled[0]} destroyed" if operator.refilled else "the next fence came first"
-    world.say(f"unfenced in the middle: {met}; finished once, under the same id, on the same disk")
+    world.say(f"unfenced in the middle: Rook met slots {met}, and was ended as the run says; finished once, under the same id")
 
 
 def refuse_budgets(world):
