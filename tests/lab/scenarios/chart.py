@@ -216,12 +216,25 @@ def by_kubectl(world):
         assert said.stdout.strip() == expected, (secret, said)
     written = world.written()
     job = world.start("by-hand")
+    drained(world, job)
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
+    assert not world.get("job", job)["status"].get("failed"), "a pod that was drained counts as failed"
     own_user.expect_acts(world, world.written()[len(written) :], made=0)
     events(world, "Job", job, 1)  # the CronJob keeps its last three only
     not_allowed(world)
     assert [record["osd"] for record in world.closed()] == [0, 1], world.closed()
     world.say("door 2, kubectl create job: osd.1 is migrated")
+
+
+def drained(world, job):
+    """The runner's node is drained with an OSD stopped: the Job makes the next pod, and does not count the one that went."""
+    world.until("osd.1 to be stopped", 120, lambda: stopped(world, 1))
+    pods = lambda: (world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}") or {"items": []})["items"]
+    [first] = [pod["metadata"]["name"] for pod in pods()]
+    said = world.evict(first)
+    assert not said, said
+    world.until("the next pod", 60, lambda: [pod for pod in pods() if pod["metadata"]["name"] != first])
+    world.say("drained with osd.1 stopped: the next pod goes on")
 
 
 def not_allowed(world):
@@ -253,6 +266,10 @@ def operator_elsewhere(world):
     job = world.start("looks-here")
     world.until("it to be missed", 60, lambda: "(value operatorNamespace)" in world.log(job))
     assert world.result(job) is None and not world.records(), world.log(job)
+    refused = helm(world, "uninstall", code=1)
+    assert "a run is at work; let it end" in refused, refused
+    world.delete("osd-migrate-uninstall")
+    run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
     world.delete(job)
     world.until("its pods to be gone", 60, lambda: not world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}"))
     world.say(f"an operator in {ELSEWHERE}, and no word of that: nothing is begun")
@@ -267,6 +284,8 @@ def by_schedule(world):
     assert world.wait_for(report, 60) == ("Complete", 0), world.log(report)
     log = world.log(report)
     assert "not confirmed" in log and "osd.5" in log and len(world.closed()) == 2, log
+    told = [(e["type"], e["reason"]) for e in ours(world, "Job", report)]
+    assert told == [("Warning", "MigrationFinished")], told  # who made the schedule reads no logs
     helm(world, "upgrade", values=["schedule=* * * * *", CONFIRMED, UNCHECKED, *BESIDE_OLD])
     known = scheduled(world)
     world.lab("on", "adm", "ceph", "auth", "rm", BOOTSTRAP)  # as Rook 1.19 and later does
@@ -284,16 +303,22 @@ def by_schedule(world):
     world.say("door 3, the schedule: reported while not confirmed, exit 0; then osd.5 is migrated, the operator at 0 meanwhile")
 
 
+def ours(world, kind, name):
+    """The events that we published about something, the oldest first."""
+    about = lambda e: (e["involvedObject"].get("kind"), e["involvedObject"]["name"], e.get("reportingComponent"))  # noqa: E731
+    found = [e for e in world.get("events")["items"] if about(e) == (kind, name, "osd-migrate.io/runner")]
+    return sorted(found, key=lambda e: e["eventTime"])
+
+
 def events(world, kind, name, times):
     """`kubectl describe` tells what became of each OSD. (A run that finds nothing to do finishes, too.)"""
     story = ["OsdRecorded", "OsdStopped", "OsdDestroyed", "OsdPrepared", "OsdMigrated"]
-    found = [e for e in world.get("events")["items"] if e["involvedObject"].get("kind") == kind and e["involvedObject"]["name"] == name]
-    ours = sorted((e for e in found if e.get("reportingComponent") == "osd-migrate.io/runner"), key=lambda e: e["eventTime"])
-    reasons = [e["reason"] for e in ours]
+    found = ours(world, kind, name)
+    reasons = [e["reason"] for e in found if e["reason"] != "MigrationProgressed"]  # told by a runner that goes on with what stands
     assert all(reasons.count(reason) == times for reason in story), (kind, reasons)
     assert reasons[: len(story) + 1] == [*story, "MigrationFinished"], (kind, reasons)
     told = world.kubectl("describe", kind.lower(), name)
-    assert all(f" {e['message'][:40]}" in told for e in ours), told
+    assert all(f" {e['message'][:40]}" in told for e in found), told
     world.say(f"events of the {kind}: {' '.join(story)} {times} times, and MigrationFinished")
 
 
@@ -332,7 +357,10 @@ def once_more(world):
     job = f"osd-migrate-r{helm_revision(world)}"
     started_again(world, job)  # of revision 1, as the Role is that `forbidden` renders
     assert world.wait_for(job, 60) == ("Complete", 0), world.log(job)
+    assert not ours(world, "Job", job), "a run that found nothing to do is not quiet"
     world.kubectl("delete", "cephcluster", "rook-ceph")
+    said = helm(world, "upgrade")
+    assert f"no CephCluster is in namespace {NAMESPACE}" in said, said
     helm(world, "uninstall")
     world.say(f"installed anew: {job} found nothing to do; uninstalled after the CephCluster")
 

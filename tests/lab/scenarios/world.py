@@ -299,10 +299,14 @@ class World:
 
     def eviction(self, osd):
         """What the API server says to whoever wants to evict an OSD's pod; nothing is evicted. Empty where it would be."""
-        name = self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"]
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE}}
-        body["deleteOptions"] = {"dryRun": ["All"]}
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction?dryRun=All"
+        return self.evict(self.get("pods", "-l", f"ceph-osd-id={osd}")["items"][0]["metadata"]["name"], dry_run=True)
+
+    def evict(self, pod, dry_run=False):
+        """As a drain does. What the API server says, empty where it is done."""
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
+        if dry_run:
+            body["deleteOptions"] = {"dryRun": ["All"]}
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction{'?dryRun=All' if dry_run else ''}"
         done = self.lab("kubectl", "create", "--raw", path, "-f", "-", stdin=json.dumps(body), check=False)
         return done.stderr.strip() if done.returncode else ""
 
