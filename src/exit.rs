@@ -56,10 +56,7 @@ pub fn not_seen(failure: &Failure) -> Exit {
 
 /// A ledger that could not be loaded.
 pub fn not_loaded(error: &LoadError) -> Exit {
-    match error {
-        LoadError::Unreadable(why) => failed(&why.to_string(), Exit::Halted),
-        LoadError::Failed(failure) => not_seen(failure),
-    }
+    not_seen(&error.clone().into())
 }
 
 /// The same for a run and for a rehearsal of one.

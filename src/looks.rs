@@ -10,7 +10,7 @@ use crate::domain::plan::{self, Questions};
 use crate::domain::policy::Policy;
 use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, pause};
-use crate::ports::{Cluster, Failure, LedgerStore, LoadError, Severity};
+use crate::ports::{Cluster, Failure, LedgerStore, Severity};
 
 /// A look takes seconds; a node that pulls the image first, minutes.
 const PATIENCE_SECONDS: u32 = 300;
@@ -70,12 +70,7 @@ impl Looks<'_> {
 
     async fn observe(&mut self) -> Result<Observation, Failure> {
         // Read for its version, which every act compares with what is there.
-        Ledgers(Arc::clone(&self.k8s)).load().await.map_err(|error| match error {
-            LoadError::Failed(failure) => failure,
-            LoadError::Unreadable(why) => {
-                Failure { severity: Severity::NeedsPerson, message: why.to_string() }
-            }
-        })?;
+        Ledgers(Arc::clone(&self.k8s)).load().await?;
         self.live.observe(|_| Questions::default()).await
     }
 }

@@ -59,6 +59,16 @@ pub enum LoadError {
     Failed(#[from] Failure),
 }
 
+impl From<LoadError> for Failure {
+    /// What can't be used stays so until a person has looked at it.
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Failed(failure) => failure,
+            LoadError::Unreadable(why) => Self { severity: Severity::NeedsPerson, message: why.to_string() },
+        }
+    }
+}
+
 /// Where the ledger is kept.
 pub trait LedgerStore {
     /// Which stored version was loaded: the precondition of the next save.

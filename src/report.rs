@@ -1,13 +1,12 @@
 //! What happened, as data; told in words elsewhere.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::act::Act;
-use crate::domain::gate::{HOW_TO_CONFIRM, scale_operator};
+use crate::domain::gate::{HOW_TO_CONFIRM, names, scale_operator};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
@@ -122,7 +121,7 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "not confirmed: {} would be migrated, nothing was changed. To confirm: {HOW_TO_CONFIRM}",
-            joined(&summary.unconfirmed)
+            names(&summary.unconfirmed)
         )?;
         left_alone(summary, f)?;
         half_way(summary, f)?;
@@ -145,14 +144,10 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         )?;
     }
     if !summary.unconfirmed_nodes.is_empty() {
-        let names = joined(&summary.unconfirmed_nodes);
-        write!(f, "; not confirmed: the disks of {names} are not made OSDs. To confirm: {HOW_TO_CONFIRM}")?;
+        let nodes = names(&summary.unconfirmed_nodes);
+        write!(f, "; not confirmed: the disks of {nodes} are not made OSDs. To confirm: {HOW_TO_CONFIRM}")?;
     }
     Ok(())
-}
-
-fn joined<T: fmt::Display>(names: &BTreeSet<T>) -> String {
-    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn half_way(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,7 +167,7 @@ fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result 
         "; Rook is still kept off the CephCluster: it would begin to migrate {} itself. Take \
          spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then run once more \
          (kubectl create job --from=cronjob/osd-migrate NAME): Rook goes on",
-        joined(&summary.kept_from_rook)
+        names(&summary.kept_from_rook)
     )
 }
 
@@ -184,7 +179,7 @@ fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f,
             "first take the confirmation out of the CephCluster, or Rook begins to migrate {} itself: kubectl patch cephcluster NAME \
              --type merge -p '{{\"spec\":{{\"storage\":{{\"migration\":null,\"store\":{{\"updateStore\":null}}}}}}}}'; then ",
-            joined(&summary.left_to_rook_at_0)
+            names(&summary.left_to_rook_at_0)
         )?;
     }
     f.write_str(&scale_operator(name, 1))

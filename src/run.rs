@@ -106,8 +106,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
         }
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         if let Some(halt) = plan::in_vain(policy, &ledger) {
-            self.audience.tell(Event::Halted(&halt)).await;
-            return Ok(Turn::End(End::Halted(halt)));
+            return Ok(self.halted(halt).await);
         }
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
         let seen = self.cluster.observe(ask).await.map_err(RunError::Observe)?;
@@ -139,11 +138,13 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 self.audience.tell(Event::Finished(&summary)).await;
                 Ok(Turn::End(End::Finished(summary)))
             }
-            Next::Halt(halt) => {
-                self.audience.tell(Event::Halted(&halt)).await;
-                Ok(Turn::End(End::Halted(halt)))
-            }
+            Next::Halt(halt) => Ok(self.halted(halt).await),
         }
+    }
+
+    async fn halted(&mut self, halt: Halt) -> Turn {
+        self.audience.tell(Event::Halted(&halt)).await;
+        Turn::End(End::Halted(halt))
     }
 
     async fn act(&mut self, act: Act) -> Result<Turn, RunError> {

@@ -1,7 +1,7 @@
 //! What the hooks of an upgrade and of an uninstall say: which OSDs stand in the way, and the way out.
 
 use crate::ceph::USER;
-use crate::domain::gate::scale_operator;
+use crate::domain::gate::{names, scale_operator};
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
@@ -45,7 +45,7 @@ fn unfinished(in_flight: &[OsdId], left_alone: &[OsdId], namespace: &str) -> Vec
     let mut lines = Vec::new();
     if !in_flight.is_empty() {
         lines.extend([
-            format!("being migrated: {}. Let the run finish them, begin no others, and end:", joined(in_flight)),
+            format!("being migrated: {}. Let the run finish them, begin no others, and end:", names(in_flight)),
             format!("  kubectl -n {namespace} exec job/NAME -- osd-migrate cancel    (the Job of the run)"),
             format!("or, where no run is at work: kubectl -n {namespace} create job --from=cronjob/osd-migrate NAME"),
             "Afterwards: osd-migrate resume".to_owned(),
@@ -53,7 +53,7 @@ fn unfinished(in_flight: &[OsdId], left_alone: &[OsdId], namespace: &str) -> Vec
     }
     if !left_alone.is_empty() {
         lines.extend([
-            format!("left alone after a failure: {}. The reasons, and what to do:", joined(left_alone)),
+            format!("left alone after a failure: {}. The reasons, and what to do:", names(left_alone)),
             format!("  osd-migrate -n {namespace} status"),
         ]);
     }
@@ -117,8 +117,4 @@ fn delete_history(namespace: &str) -> String {
 
 fn count<T>(things: &[T], name: &str) -> String {
     format!("{} {name}{}", things.len(), if things.len() == 1 { "" } else { "s" })
-}
-
-fn joined(osds: &[OsdId]) -> String {
-    osds.iter().map(OsdId::to_string).collect::<Vec<_>>().join(", ")
 }

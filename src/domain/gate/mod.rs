@@ -13,7 +13,7 @@ pub use data::{
 };
 pub use reason::Reason;
 pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
-pub use words::{HOW_TO_CONFIRM, scale_operator};
+pub use words::{HOW_TO_CONFIRM, names, scale_operator};
 
 use std::collections::BTreeSet;
 

@@ -72,7 +72,8 @@ fn gib(bytes: u64) -> String {
     format!("{}.{} GiB", tenths / 10, tenths % 10)
 }
 
-fn names<'a>(things: impl IntoIterator<Item = &'a (impl fmt::Display + 'a)>) -> String {
+/// Things by name, with commas between them.
+pub fn names<'a>(things: impl IntoIterator<Item = &'a (impl fmt::Display + 'a)>) -> String {
     things.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 

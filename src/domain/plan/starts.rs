@@ -12,32 +12,30 @@ pub const STARTS_IN_VAIN: u32 = 10;
 /// Whether the run has been started in vain so often that it is for a person to look. Needs nothing but the ledger: what lets no run get
 /// anywhere may be that nothing else can be looked at.
 pub fn in_vain(policy: &Policy, ledger: &Ledger) -> Option<Halt> {
-    let starts = policy.failed_pods.saturating_sub(of(policy, ledger).failed_pods);
+    let starts = policy.failed_pods.saturating_sub(of(policy, ledger).map_or(0, |known| known.failed_pods));
     (starts >= STARTS_IN_VAIN).then(|| Halt::StartsInVain { job: policy.run.clone(), starts })
 }
 
 /// Each save is progress, and so is less data to come back than an earlier pod saw: that is noted in the ledger, by pods that
 /// had predecessors.
 pub(super) fn noted(next: Next, policy: &Policy, ledger: &Ledger) -> Next {
-    let failed_pods = policy.failed_pods;
-    let known = of(policy, ledger);
+    let progress = |failed_pods, left_bytes| Progress { job: policy.run.clone(), failed_pods, left_bytes };
     match next {
         Next::Save { ledger: mut new, osd, why } => {
-            new.run.progress = (failed_pods > 0).then(|| Progress {
-                job: policy.run.clone(),
-                failed_pods,
-                left_bytes: None,
-            });
+            new.run.progress = (policy.failed_pods > 0).then(|| progress(policy.failed_pods, None));
             Next::Save { ledger: new, osd, why }
         }
-        Next::Wait(Wait::ActiveClean { osd, bytes, .. }) if failed_pods > known.failed_pods => {
-            let noted = match known.left_bytes {
-                None => Progress { left_bytes: Some(bytes), ..known },
-                Some(left) if bytes < left => Progress { failed_pods, left_bytes: Some(bytes), ..known },
+        Next::Wait(Wait::ActiveClean { osd, bytes, .. }) => {
+            let known = of(policy, ledger);
+            let before = known.map_or(0, |known| known.failed_pods);
+            let failed_pods = match known.and_then(|known| known.left_bytes) {
+                _ if policy.failed_pods <= before => return next,
+                None => before,
+                Some(left) if bytes < left => policy.failed_pods,
                 Some(_) => return next,
             };
             let mut ledger = ledger.clone();
-            ledger.run.progress = Some(noted);
+            ledger.run.progress = Some(progress(failed_pods, Some(bytes)));
             Next::Save { ledger, osd: Some(osd), why: Saving::Progress }
         }
         Next::Do(_) | Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => next,
@@ -45,7 +43,6 @@ pub(super) fn noted(next: Next, policy: &Policy, ledger: &Ledger) -> Next {
 }
 
 /// What the ledger knows of this Job. Of another one it says nothing: each begins with a count of its own.
-fn of(policy: &Policy, ledger: &Ledger) -> Progress {
-    let none = || Progress { job: policy.run.clone(), failed_pods: 0, left_bytes: None };
-    ledger.run.progress.clone().filter(|progress| progress.job == policy.run).unwrap_or_else(none)
+fn of<'l>(policy: &Policy, ledger: &'l Ledger) -> Option<&'l Progress> {
+    ledger.run.progress.as_ref().filter(|progress| progress.job == policy.run)
 }
