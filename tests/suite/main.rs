@@ -32,3 +32,7 @@ mod safety;
 mod steps;
 mod story;
 mod support;
+
+/// Allocates for the searches, which clone whole worlds.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
