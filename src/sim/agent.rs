@@ -148,6 +148,9 @@ impl World {
         if !holds(Guard::AgentsInOrder, !is_late) {
             return self.fails(job, NodeProblem::Refused("a later attempt has been here".to_owned()));
         }
+        if self.noise.agents_fail.contains(&request.node) && request.task != NodeTask::Inspect {
+            return self.fails(job, NodeProblem::Failed("the node is cut off from the mons".to_owned()));
+        }
         if request.task == NodeTask::Inspect {
             let problem = self.database_trouble(request).filter(|_| request.evidence.is_none());
             self.advance(job, Stage::Reporting { problem });

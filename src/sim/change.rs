@@ -2,17 +2,11 @@
 
 use chrono::TimeDelta;
 
+use super::faults::foreign_fsid;
 use super::{Around, Effect, Happening, World, fsid_on};
-use crate::domain::inspection::{Content, Proof};
+use crate::domain::inspection::Content;
 use crate::domain::observation::{JobState, Metadata, Order, OrderKind, Releases, SlotState};
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
-
-/// Fsid and cluster of somebody else's OSD.
-const FOREIGN: u128 = 0xf0_4e16_0000_4000_8000_0000_0000_0001;
-
-fn foreign_fsid(n: u128) -> Option<OsdFsid> {
-    OsdFsid::new(uuid::Uuid::from_u128(FOREIGN + n))
-}
 
 impl World {
     /// What can happen by itself now.
@@ -36,6 +30,7 @@ impl World {
             }
         }
         found.extend(self.rook_can().into_iter().map(Happening::Rook));
+        found.extend(self.noise_passes().map(Happening::Noise));
         found.extend(self.broken.iter().map(|osd| Happening::Mends(*osd)));
         // A daemon whose Deployment is gone ends with it.
         let orphans =
@@ -74,7 +69,8 @@ impl World {
             && self.dmcrypt.get(&fsid) != Some(&false)
             && disk.held_by.is_none()
             && self.has_key(osd);
-        (may && !self.broken.contains(&osd) && self.has_power(&disk.node)).then_some(fsid)
+        let is_able = !self.broken.contains(&osd) && !self.noise.keeps_down(osd);
+        (may && is_able && self.has_power(&disk.node)).then_some(fsid)
     }
 
     /// Lets something happen.
@@ -99,6 +95,7 @@ impl World {
             | Happening::Tainted(_) => self.happen_to_new(what),
             Happening::Minutes(minutes) => self.at += TimeDelta::minutes(i64::from(*minutes)),
             Happening::AgentStumbles(job, how) => return self.agent_stumbles(job, *how),
+            Happening::Noise(what) => self.disturb(what),
             Happening::AgentDies(job) => self.agent_dies(job),
             Happening::AgentLost(job) => self.end_job(job),
             Happening::Around(what, on) => self.change_around(*what, *on),
@@ -182,98 +179,6 @@ impl World {
         let metadata = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut());
         if let Some(metadata) = metadata {
             metadata.device_mapper = true;
-        }
-    }
-
-    #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
-    fn break_or_mend(&mut self, what: &Happening) {
-        match what {
-            Happening::Dies(osd) => {
-                self.broken.insert(*osd);
-                self.osd_down(*osd);
-            }
-            Happening::Mends(osd) => {
-                self.broken.remove(osd);
-            }
-            Happening::PowerLost(node) => self.power(node, false),
-            Happening::PowerBack(node) => self.power(node, true),
-            Happening::DiskSwapped(name) => {
-                self.put_foreign(name);
-                if let Some(disk) = self.disks.get_mut(name) {
-                    disk.identity.by_id = [format!("ata-foreign-{name}")].into();
-                    disk.identity.serial = Some(format!("foreign-{name}"));
-                    disk.held_by = None;
-                }
-            }
-            Happening::DiskOverwritten(name) => self.put_foreign(name),
-            Happening::DirectoryReplaced(name) => self.replace_directory(name),
-            Happening::DiskFormatted(name) => {
-                self.put_foreign(name);
-                if let Some(disk) = self.disks.get_mut(name) {
-                    (disk.content, disk.proof) =
-                        (Content::Other { what: "a signature of ext4".to_owned() }, None);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn power(&mut self, node: &NodeName, on: bool) {
-        if let Some(found) = self.kube.nodes.get_mut(node) {
-            found.ready = on;
-        }
-        if on {
-            return;
-        }
-        let here = |daemon: &crate::domain::observation::Daemon| daemon.node.as_ref() == Some(node);
-        let osds: Vec<OsdId> =
-            self.kube.daemons.iter().filter(|(_, daemon)| here(daemon)).map(|(osd, _)| *osd).collect();
-        for osd in osds {
-            self.osd_down(osd);
-        }
-        let jobs = self.agents.iter().filter(|(_, agent)| agent.request.node == *node);
-        for job in jobs.map(|(job, _)| job.clone()).collect::<Vec<_>>() {
-            self.agent_dies(&job);
-        }
-        for look in self.looks_at_work(node) {
-            self.look_dies(&look);
-        }
-    }
-
-    fn put_foreign(&mut self, name: &str) {
-        let Some(disk) = self.disks.get_mut(name) else { return };
-        let lost = fsid_on(&disk.content);
-        let (Some(osd_fsid), Some(cluster)) =
-            (foreign_fsid(1), crate::domain::osd::ClusterFsid::new(uuid::Uuid::from_u128(FOREIGN)))
-        else {
-            return;
-        };
-        let whoami = OsdId(0);
-        disk.content = Content::Bluestore {
-            osd_fsid,
-            whoami: Some(whoami),
-            cluster: Some(cluster),
-            finished: true,
-            activatable: true,
-        };
-        disk.proof = Some(Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: true });
-        let Some(fsid) = lost else { return };
-        let served = self.ceph.slots.iter().find(|(_, slot)| slot.up && slot.fsid == Some(fsid));
-        if let Some(osd) = served.map(|(osd, _)| *osd) {
-            self.osd_down(osd); // its daemon ends with input/output errors
-        }
-        self.forget_store(fsid);
-    }
-
-    /// The same path holds another cluster's OSD now.
-    fn replace_directory(&mut self, name: &str) {
-        let path = self.disks.get(name).and_then(super::Disk::directory).map(str::to_owned);
-        self.put_foreign(name);
-        let Some((path, disk)) = path.zip(self.disks.get_mut(name)) else { return };
-        if let Some((osd_fsid, whoami, cluster)) = disk.proof.as_ref().and_then(Proof::names) {
-            let made = Kind::FilestoreDirectory;
-            disk.content = Content::Osd { made, osd_fsid, whoami, cluster };
-            disk.proof = Some(Proof::Directory { made, path, osd_fsid, whoami, cluster });
         }
     }
 

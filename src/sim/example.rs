@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{Disk, Placement, World};
+use super::{Disk, Noise, Placement, World};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
     Ceph, Daemon, Kube, Metadata, Node, Operator, OsdBudget, Pod, Pool, Releases, Slot, SlotState,
@@ -20,12 +20,17 @@ mod databases;
 mod directories;
 mod kind;
 mod new_osds;
+mod noise;
 mod rook;
 
 pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
 pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
+pub use noise::{
+    a_cordoned_node, a_dead_osd, a_node_that_is_gone, an_osd_that_may_not_stop, beside_the_sick, two_in_line,
+    two_without_a_device,
+};
 pub use rook::{beside_old_rook, beside_rook, beside_rook_that_hydrates, beside_rook_that_migrates};
 
 /// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
@@ -215,6 +220,7 @@ impl Shape {
             drains_due: false,
             budgets: 0,
             refuses_budgets: false,
+            noise: Noise::default(),
         };
         let mut next = 0;
         for (n, kinds) in self.hosts.iter().enumerate() {

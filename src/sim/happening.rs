@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Rook, Stumble};
+use super::{Disturbance, Rook, Stumble};
 use crate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
 /// One thing that happens.
@@ -113,6 +113,8 @@ pub enum Happening {
     MgrForgets(PgId),
     /// Rook, running, does something.
     Rook(Rook),
+    /// Something begins that nobody fixes, or a passing trouble ends.
+    Noise(Disturbance),
 }
 
 /// What may stand in the way around the OSDs; each makes a gate shut.
@@ -163,6 +165,7 @@ impl Around {
 }
 
 impl fmt::Display for Happening {
+    #[expect(clippy::too_many_lines, reason = "one line for each")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hear(pg) => write!(f, "the mgr hears of PG {pg}"),
@@ -204,7 +207,7 @@ impl fmt::Display for Happening {
             Self::PersonIns(osd) => write!(f, "a person marks {osd} in"),
             Self::PersonReweighs(osd) => write!(f, "a person gives {osd} another CRUSH weight"),
             Self::DirectoryReplaced(disk) => {
-                write!(f, "somebody puts another OSD's directory in the place of the one on {disk}")
+                write!(f, "somebody replaces the directory on {disk} by another OSD's")
             }
             Self::Balanced(upmap) => write!(f, "the balancer: osd pg-upmap-items {upmap}"),
             Self::PersonPurges(osd) => write!(f, "a person purges {osd}"),
@@ -223,6 +226,7 @@ impl fmt::Display for Happening {
             Self::BootsOddly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
             Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
             Self::Rook(what) => what.fmt(f),
+            Self::Noise(what) => what.fmt(f),
         }
     }
 }

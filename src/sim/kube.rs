@@ -81,13 +81,14 @@ impl World {
     }
 
     pub(super) fn new_pod(&mut self, osd: OsdId) {
+        let trouble = self.noise.pod_trouble(osd);
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
             daemon.pods.push(Pod {
                 name: format!("rook-ceph-osd-{}-a", osd.0),
                 uid: format!("uid-pod-{}", osd.0),
                 node: daemon.node.clone(),
                 restarts: 0,
-                trouble: None,
+                trouble,
             });
         }
     }

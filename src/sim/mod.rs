@@ -15,7 +15,8 @@
 //! | `stumble` | ceph-volume's ways to fail inside it | 16.2.15 |
 //! | `carried` | what an agent sees of disks and directories | |
 //! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
-//! | `happening`, `change` | time, statistics, daemons, agents; faults, Rook and people: as data, and what they come to | |
+//! | `noise` | what is wrong elsewhere and stays so: dead OSDs, cordoned or lost nodes, odd PGs | |
+//! | `happening`, `change`, `faults` | time, statistics, daemons, agents; faults, Rook and people: as data, and what they come to | |
 //! | `schedule`, `course`, `ports` | virtual time, and the ports of the loop in it | durations: lab, 16.2.15 on Kubernetes 1.34 |
 //! | `new_osds` | looks at a node's disks, tolerations, where data goes when one more OSD is there | 16.2.15 |
 //! | `example` | the worlds that tests and `rehearse` start from | |
@@ -27,10 +28,12 @@ mod change;
 pub mod course;
 mod drains;
 pub mod example;
+mod faults;
 pub mod happening;
 mod kube;
 mod mon;
 mod new_osds;
+mod noise;
 mod pgs;
 pub mod ports;
 mod rook;
@@ -49,6 +52,7 @@ use crate::domain::plan::Questions;
 pub use agent::{Agent, Stage};
 pub use happening::{Around, Happening};
 pub use mon::MonError;
+pub use noise::{Disturbance, Noise, OddPg};
 pub use pgs::Placement;
 pub use rook::Rook;
 pub use stumble::Stumble;
@@ -93,6 +97,8 @@ pub struct World {
     pub budgets: u32,
     /// The API server refuses to make one: a policy, a quota.
     pub refuses_budgets: bool,
+    /// What is wrong elsewhere, and stays so.
+    pub noise: Noise,
 }
 
 /// A disk of a node.

@@ -100,7 +100,7 @@ impl World {
         };
         Some(Pg {
             pool: placement.pool,
-            state: state.split('+').map(str::to_owned).collect(),
+            state: self.noise.state_of(pg, state.split('+').map(str::to_owned).collect()),
             acting: if placement.peered { complete } else { up.clone() },
             up,
             reported_epoch: placement.changed,
@@ -114,7 +114,8 @@ impl World {
     /// PGs of which the mgr knows less than is true: by default it hears once in 5 s (`mgr_stats_period`; up to 7 s seen).
     pub fn lagging(&self) -> Vec<PgId> {
         let is_old = |pg: &&PgId| self.true_pg(pg).as_ref() != self.ceph.pgs.get(*pg);
-        self.placements.keys().filter(is_old).cloned().collect()
+        let is_heard = !self.noise.mgr_away;
+        self.placements.keys().filter(|pg| is_heard && is_old(pg)).cloned().collect()
     }
 
     /// The mgr hears of a PG.

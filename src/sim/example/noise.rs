@@ -1,0 +1,103 @@
+//! Worlds in which something is wrong elsewhere, and stays so: OSD 0, first in line, is the sick one.
+
+use super::{Kind, PoolShape, Shape, World};
+use crate::domain::inspection::Content;
+use crate::domain::osd::{NodeName, OsdId};
+
+/// The first OSD in line, on host `h1`.
+const SICK: OsdId = OsdId(0);
+
+/// Two OSDs to migrate on hosts of their own, `h1` and `h2`, and two that conform. The PG lies on the last three hosts: of the
+/// first OSD all data was moved away.
+pub fn beside_the_sick() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    world(pool, 1)
+}
+
+/// The same with the PG on the first three hosts.
+pub fn two_in_line() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    world(pool, 0)
+}
+
+fn world(pool: PoolShape, shift: u32) -> World {
+    let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    for (n, home) in (0..).zip(world.placements.values_mut().map(|placement| &mut placement.home)) {
+        *home = (0..3).map(|copy| OsdId((n + copy + shift) % 4)).collect();
+    }
+    world.places_hold_all();
+    world
+}
+
+/// The first OSD died long ago: down, out, healed elsewhere.
+pub fn a_dead_osd() -> World {
+    let mut world = beside_the_sick();
+    if let Some(slot) = world.ceph.slots.get_mut(&SICK) {
+        (slot.up, slot.is_in) = (false, false);
+    }
+    world.noise.dead.insert(SICK);
+    if let Some(disk) = world.disks.get_mut("disk-0") {
+        (disk.content, disk.proof) = (Content::Other { what: "input/output errors".to_owned() }, None);
+    }
+    world
+}
+
+/// The first OSD's node is cordoned, and stays so.
+pub fn a_cordoned_node() -> World {
+    let mut world = two_in_line();
+    world.noise.cordoned.insert(NodeName("h1".to_owned()));
+    world.noise_stays();
+    world
+}
+
+/// The first OSD's node is gone, its data healed elsewhere.
+pub fn a_node_that_is_gone() -> World {
+    let mut world = a_dead_osd();
+    world.noise.not_ready.insert(NodeName("h1".to_owned()));
+    world.noise_stays();
+    world
+}
+
+/// A second pool lies on the first OSD, and serves only with all its copies: `ok-to-stop` refuses that OSD, and no other in line.
+pub fn an_osd_that_may_not_stop() -> World {
+    let pool = |min_size| PoolShape { pgs: 1, size: 3, min_size, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool(2), pool(3)], disk_gib: 6 }.world();
+    for (placement, home) in world.placements.values_mut().zip([[1, 2, 3], [0, 2, 3]]) {
+        placement.home = home.map(OsdId).into();
+    }
+    world.places_hold_all();
+    world
+}
+
+/// Two OSDs whose devices nobody finds, before one that is well.
+pub fn two_without_a_device() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let legacy = || vec![Kind::ByHand];
+    let hosts = vec![legacy(), legacy(), legacy(), vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.placements.values_mut().for_each(|placement| placement.home = [2, 3, 4].map(OsdId).into());
+    for disk in ["disk-0", "disk-1"] {
+        // It serves, and what proves it can't be read: another cluster's label lies over its own.
+        if let Some(disk) = world.disks.get_mut(disk) {
+            disk.node = NodeName("elsewhere".to_owned());
+        }
+    }
+    world.places_hold_all();
+    world
+}
+
+impl World {
+    /// Every PG is whole where it lies, and the mgr knows it.
+    fn places_hold_all(&mut self) {
+        for placement in self.placements.values_mut() {
+            placement.complete = placement.home.iter().map(|osd| super::fsid(*osd, 0)).collect();
+        }
+        self.lagging().iter().for_each(|pg| self.report_pg(pg));
+        for (osd, slot) in &mut self.ceph.slots {
+            let held = self.placements.values().filter(|placement| placement.home.contains(osd));
+            slot.used_bytes = Some(held.map(|placement| placement.bytes).sum());
+        }
+    }
+}

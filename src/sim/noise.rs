@@ -1,0 +1,179 @@
+//! What is wrong somewhere in the cluster and stays wrong: nobody fixes it, and the rest must go on beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::World;
+use crate::domain::osd::{NodeName, OsdId, PgId};
+
+/// What is wrong, and stays so.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Noise {
+    /// OSDs whose disks died: they never boot again.
+    pub dead: BTreeSet<OsdId>,
+    /// OSDs whose pods fail in an init container, again and again.
+    pub init_fails: BTreeSet<OsdId>,
+    /// Nodes that are cordoned.
+    pub cordoned: BTreeSet<NodeName>,
+    /// Nodes that are not Ready: lost, or cut off from the API server while their daemons run.
+    pub not_ready: BTreeSet<NodeName>,
+    /// Nodes on which each agent fails.
+    pub agents_fail: BTreeSet<NodeName>,
+    /// Health codes that stay raised.
+    pub health: BTreeSet<String>,
+    /// PGs in an unusual state.
+    pub odd: BTreeMap<PgId, OddPg>,
+    /// The mgr failed over, and its successor knows no statistics yet.
+    pub mgr_away: bool,
+}
+
+/// Unusual states of a PG that lacks no copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OddPg {
+    /// It lies on other OSDs than CRUSH says, for months: `active+clean+remapped`.
+    Remapped,
+    /// A scrub found a copy that differs.
+    Inconsistent,
+    /// `ceph pg repair` runs: a deep scrub with the word `repair`.
+    Repair,
+    /// It waits to be merged, and serves nothing for a moment: `clean+premerge+peered` (measured, 20.2.4).
+    Premerge,
+    /// Writes from before a stop are replayed from its log: `active+recovering` (seen for 1 s, 16.2.15).
+    Recovering,
+}
+
+impl OddPg {
+    /// It passes by itself, within seconds or minutes.
+    pub fn passes(self) -> bool {
+        match self {
+            Self::Remapped | Self::Inconsistent => false,
+            Self::Repair | Self::Premerge | Self::Recovering => true,
+        }
+    }
+
+    /// What it makes of the words of a state.
+    fn words(self, mut state: BTreeSet<String>) -> BTreeSet<String> {
+        let (without, with): (&[&str], &[&str]) = match self {
+            Self::Remapped => (&[], &["remapped"]),
+            Self::Inconsistent => (&[], &["inconsistent"]),
+            Self::Repair => (&[], &["scrubbing", "deep", "repair"]),
+            Self::Premerge => (&["active"], &["premerge", "peered"]),
+            Self::Recovering => (&["clean"], &["recovering"]),
+        };
+        // While it peers, nothing else is said of it.
+        if state.contains("peering") {
+            return state;
+        }
+        state.retain(|word| !without.contains(&word.as_str()));
+        state.extend(with.iter().map(|word| (*word).to_owned()));
+        state
+    }
+}
+
+/// Something of this begins, or a passing trouble ends.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Disturbance {
+    /// A node is lost permanently: its daemons end, its agents and their Jobs never do.
+    NodeLost(NodeName),
+    /// A node is cordoned permanently.
+    Cordons(NodeName),
+    /// The pods of this OSD fail in an init container from now on.
+    InitFails(OsdId),
+    /// Each agent on this node fails from now on.
+    AgentsFail(NodeName),
+    /// A health code is raised permanently.
+    Raised(&'static str),
+    /// A PG takes an unusual state.
+    PgTurns(PgId, OddPg),
+    /// It has passed.
+    PgSettles(PgId),
+    /// The mgr fails over.
+    MgrAway,
+    /// Its successor hears of the PGs.
+    MgrBack,
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeLost(node) => write!(f, "node {node} is lost permanently"),
+            Self::Cordons(node) => write!(f, "node {node} is cordoned permanently"),
+            Self::InitFails(osd) => write!(f, "an init container of {osd} fails from now on"),
+            Self::AgentsFail(node) => write!(f, "agents on node {node} fail from now on"),
+            Self::Raised(code) => write!(f, "the health code {code} is raised permanently"),
+            Self::PgTurns(pg, odd) => write!(f, "PG {pg} turns {odd:?}"),
+            Self::PgSettles(pg) => write!(f, "the state of PG {pg} has passed"),
+            Self::MgrAway => f.write_str("the mgr fails over, and its successor knows no PG yet"),
+            Self::MgrBack => f.write_str("the new mgr hears of the PGs"),
+        }
+    }
+}
+
+impl Noise {
+    /// The OSD can't boot, whatever is done.
+    pub(super) fn keeps_down(&self, osd: OsdId) -> bool {
+        self.dead.contains(&osd) || self.init_fails.contains(&osd)
+    }
+
+    /// Why a pod of the OSD does not run.
+    pub(super) fn pod_trouble(&self, osd: OsdId) -> Option<String> {
+        let fails = self.init_fails.contains(&osd);
+        fails.then(|| "Init:CrashLoopBackOff: init container activate".to_owned())
+    }
+
+    /// A PG's state as its primary reports it.
+    pub(super) fn state_of(&self, pg: &PgId, state: BTreeSet<String>) -> BTreeSet<String> {
+        match self.odd.get(pg) {
+            Some(odd) => odd.words(state),
+            None => state,
+        }
+    }
+}
+
+impl World {
+    /// Passing troubles that may end now.
+    pub(super) fn noise_passes(&self) -> impl Iterator<Item = Disturbance> {
+        let passing = self.noise.odd.iter().filter(|(_, odd)| odd.passes());
+        let settles = passing.map(|(pg, _)| Disturbance::PgSettles(pg.clone()));
+        settles.chain(self.noise.mgr_away.then_some(Disturbance::MgrBack))
+    }
+
+    /// Something of it begins, or passes.
+    pub(super) fn disturb(&mut self, what: &Disturbance) {
+        let noise = &mut self.noise;
+        match what {
+            Disturbance::NodeLost(node) => {
+                noise.not_ready.insert(node.clone());
+                self.daemons_end_on(node);
+            }
+            Disturbance::Cordons(node) => drop(noise.cordoned.insert(node.clone())),
+            Disturbance::InitFails(osd) => drop(noise.init_fails.insert(*osd)),
+            Disturbance::AgentsFail(node) => drop(noise.agents_fail.insert(node.clone())),
+            Disturbance::Raised(code) => drop(noise.health.insert((*code).to_owned())),
+            Disturbance::PgTurns(pg, odd) => drop(noise.odd.insert(pg.clone(), *odd)),
+            Disturbance::PgSettles(pg) => drop(noise.odd.remove(pg)),
+            Disturbance::MgrAway => {
+                noise.mgr_away = true;
+                self.ceph.pgs.clear();
+            }
+            Disturbance::MgrBack => noise.mgr_away = false,
+        }
+        self.noise_stays();
+    }
+
+    /// What is wrong shows; also after everything else was fixed.
+    pub fn noise_stays(&mut self) {
+        let World { noise, kube, ceph, .. } = self;
+        for (name, node) in &mut kube.nodes {
+            node.cordoned |= noise.cordoned.contains(name);
+            node.ready &= !noise.not_ready.contains(name);
+        }
+        ceph.health.extend(noise.health.iter().cloned());
+        for (osd, daemon) in kube.daemons.iter_mut().filter(|(osd, _)| noise.init_fails.contains(*osd)) {
+            let trouble = noise.pod_trouble(*osd);
+            // A daemon that runs is past its init containers.
+            let is_up = ceph.slots.get(osd).is_some_and(|slot| slot.up);
+            daemon.pods.iter_mut().filter(|_| !is_up).for_each(|pod| pod.trouble.clone_from(&trouble));
+        }
+    }
+}
