@@ -16,7 +16,7 @@ demo:
 	@build/demo
 
 test:
-	@build/stages install fmt clippy tests advisories shell chart binary glibc lab
+	@build/stages install fmt test-build // lab // tests clippy advisories shell chart binary glibc
 
 check:
 	@build/stages fmt clippy quick
@@ -31,4 +31,4 @@ lab-down:
 	@tests/lab/lab down
 
 lab-full:
-	@build/stages explore-full binary released glibc-released image demo lab-full
+	@build/stages explore-full test-build released glibc-released image demo lab-full

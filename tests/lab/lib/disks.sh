@@ -10,12 +10,21 @@ new_disk() { # HOST NAME GIB -> /dev/loopN
   truncate -s "${3}G" "$f" || return 1
   exec 8> "$DIR/disks.lock"
   flock 8
-  l=$(for _ in 1 2 3 4 5; do losetup -f --show -P "$f" && break; sleep 0.2; done) # another user may take the free one first
+  l=$(free_loop "$f")
   [ -n "$l" ] && echo "$1 $2 $l" >> "$DIR/disks"
   exec 8>&-
   [ -n "$l" ] || return 1
   sync_dev "$1"
   echo "$l"
+}
+
+# Each lab has a range of numbers to itself: the kernel gives the lowest free one to whoever asks, and that may be the one
+# of a disk that another lab has pulled and is about to plug again.
+free_loop() { # FILE -> /dev/loopN
+  local n first=$((16 + 64 * (0x${LAB_ID: -6} % 1000)))
+  for ((n = first; n < first + 64; n++)); do
+    [ ! -e "/sys/block/loop$n/loop/backing_file" ] && losetup -P "/dev/loop$n" "$1" && echo "/dev/loop$n" && return
+  done
 }
 
 reread() { # /dev/loopN: make the kernel's partitions what the table says. Only what differs is touched: `partx -u` takes
@@ -47,7 +56,9 @@ sync_dev() { # HOST: its /dev, /sys and /run/udev follow its disks
     [ "$on_host" = "$h" ] || continue
     k=${l#/dev/}
     for part in "/sys/block/$k" "/sys/block/$k/$k"p*; do
-      { read -r dev < "$part/dev"; } 2> /dev/null && echo "${part##*/} $k ${dev%:*} ${dev#*:} $name"
+      { read -r dev < "$part/dev"; } 2> /dev/null || continue
+      grep -qxs "$name" "$DIR/no-id" && name=-
+      echo "${part##*/} $k ${dev%:*} ${dev#*:} $name"
     done
   done < <(cat "$DIR/disks"; file_loops "$h" | sed "s,.*,$h on-file /dev/&,") | nsenter -t "$p" -m -p bash "$SRC/lib/sync_dev.sh"
   exec 9>&-
@@ -103,6 +114,15 @@ cmd_disk() { # HOST [GIB] NAME
   [ ! -e "$DIR/img/$2.img" ] || die "there is a disk $2 already"
   if is_uml "$1"; then truncate -s "${gib}G" "$DIR/img/$2.img" && plug_uml "$2" "$2" || die "no disk"; return; fi
   new_disk "$1" "$2" "$gib" || die "no disk"
+}
+
+cmd_no_id() { # NAME: the disk loses its name under /dev/disk/by-id, as a virtio disk that has no serial number
+  local host
+  [ $# = 1 ] || usage "no-id NAME"
+  host=$(awk -v n="$1" '$2 == n {print $1}' "$DIR/disks")
+  [ -n "$host" ] || die "no host has a disk $1"
+  echo "$1" >> "$DIR/no-id"
+  sync_dev "$host"
 }
 
 cmd_settle() { # HOST: what is on its disks now; udevd would have probed each that was written

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs inside a host: gives it the nodes of its disks and their partitions, the links and the data base that udev would
-# have made, and its own view of /sys/block, /sys/class/block, /sys/dev/block. Input: lines NAME DISK MAJOR MINOR LABEL.
+# have made, and its own view of /sys/block, /sys/class/block, /sys/dev/block. Input: lines NAME DISK MAJOR MINOR LABEL; LABEL is
+# "-" if the disk has no name under /dev/disk/by-id.
 # Only what differs is touched: a neighbour may be opening its device by one of these names right now.
 cd /dev || exit 1
 shopt -s nullglob
@@ -26,13 +27,13 @@ while read -r n disk a b label; do
   f=$udev/data/b$a:$b
   keep[$f]=1
   {
-    echo "S:disk/by-id/$id"
+    [ "$label" = - ] || echo "S:disk/by-id/$id"
     echo I:1000000
     [ -n "$info" ] && sed s/^/E:/ <<< "$info"
     printf 'G:systemd\nQ:systemd\nV:1\n'
   } > "$f.new"
   if cmp -s "$f.new" "$f"; then rm "$f.new"; else mv -f "$f.new" "$f"; fi
-  link "../../$n" "disk/by-id/$id"
+  [ "$label" = - ] || link "../../$n" "disk/by-id/$id"
   u=$(sed -n s/^ID_PART_ENTRY_UUID=//p <<< "$info"); [ -n "$u" ] && link "../../$n" "disk/by-partuuid/$u"
   u=$(sed -n s/^ID_PART_ENTRY_NAME=//p <<< "$info"); [ -n "$u" ] && link "../../$n" "disk/by-partlabel/$u"
 done

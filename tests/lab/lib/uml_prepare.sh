@@ -18,6 +18,20 @@ if [ "$kind" = filestore-dir ]; then
   printf '%s\n' "uuid=$uuid" "dir=$d"
   exit
 fi
+map_by_host() { # /dev/mapper/host-ID on $data, as multipathd or crypttab would
+  local size
+  if [ "$kind" = raw-multipath ]; then
+    modprobe -a dm-multipath dm-round-robin
+    size=$(blockdev --getsz "$data")
+    dmsetup create "host-$id" --uuid "mpath-lab-$id" --table "0 $size multipath 0 0 1 1 round-robin 0 1 0 $data"
+  else
+    (umask 077 && head -c 24 /dev/urandom | base64 > "/run/host-$id.key")
+    # a weak key: deriving a strong one takes 21 s here
+    cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file "/run/host-$id.key" "$data"
+    cryptsetup open --key-file "/run/host-$id.key" "$data" "host-$id"
+  fi
+  udevadm settle
+}
 {
   args=(--osd-id "$id")
   case $kind in
@@ -36,6 +50,9 @@ fi
       args=(lvm prepare --filestore --data "$data" --journal "$group/journal-$id" "${args[@]}") ;;
     raw) args=(raw prepare --bluestore --data "$data" "${args[@]}") ;;
     raw-db) args=(raw prepare --bluestore --data "$data" --block.db "$group" "${args[@]}") ;;
+    raw-multipath | raw-host-crypt) # a device that the host maps, not ceph-volume
+      map_by_host
+      args=(raw prepare --bluestore --data "/dev/mapper/host-$id" "${args[@]}") ;;
     raw-crypt)
       CEPH_VOLUME_DMCRYPT_SECRET=$(head -c 24 /dev/urandom | base64)
       export CEPH_VOLUME_DMCRYPT_SECRET

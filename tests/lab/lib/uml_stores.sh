@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # OSDs on logical volumes and under dm-crypt, on u1, which has a kernel for them: made natively by its ceph-volume as people make
 # them, started as pods by Deployments in Rook's shape. $DIR/osd/ID holds the facts of one OSD, as in stores.sh.
-VOLUME_KINDS="lvm lvm-crypt lvm-db lvm-wal lvm-part lvm-filestore raw-crypt raw raw-db filestore-dir"
+VOLUME_KINDS="lvm lvm-crypt lvm-db lvm-wal lvm-part lvm-filestore raw-crypt raw raw-db filestore-dir
+ raw-multipath raw-host-crypt"
 
 cmd_volume_osd() { # ID KIND DATA [GROUP]
   [ $# = 3 ] || [ $# = 4 ] || usage "volume-osd ID KIND DATA [GROUP]"
   [ -n "${UML:-}" ] || usage "volume-osd needs u1 (lab up --uml)"
   [[ $1 =~ ^[0-9]+$ ]] || usage "not an id: '$1'"
-  case " $VOLUME_KINDS " in *" $2 "*) ;; *) usage "not a kind: '$2' ($VOLUME_KINDS)" ;; esac
+  case " ${VOLUME_KINDS//$'\n'/} " in *" $2 "*) ;; *) usage "not a kind: '$2' ($VOLUME_KINDS)" ;; esac
   [ ! -e "$DIR/osd/$1" ] || die "there is an osd.$1 already"
   local id=$1 kind=$2 log="$DIR/log/osd.$1.log" facts
   # shellcheck disable=SC2154
@@ -22,7 +23,7 @@ volume_osd_available() { [ "$(K -n rook-ceph get deployment "rook-ceph-osd-$1" -
 deploy_volume_osd() { # ID: the Deployment of a raw OSD, with what is different; in a directory as on any host
   local id=$1 kind owner mode=lvm store=bluestore encrypted=false
   kind=$(fact "$id" kind)
-  case $kind in raw | raw-db) mode=raw ;; raw-crypt) mode=raw encrypted=true ;; lvm-crypt) encrypted=true ;; lvm-filestore) store=filestore ;; esac
+  case $kind in raw | raw-db | raw-multipath | raw-host-crypt) mode=raw ;; raw-crypt) mode=raw encrypted=true ;; lvm-crypt) encrypted=true ;; lvm-filestore) store=filestore ;; esac
   owner=$(K -n rook-ceph get cephcluster rook-ceph -o 'jsonpath={.metadata.uid}') || die "no CephCluster"
   if [ "$kind" = filestore-dir ]; then render_osd "$id" "$owner" | apply_osd; return; fi
   render_osd "$id" "$owner" |

@@ -34,6 +34,7 @@ cmd_up() {
   if [ -z "$given" ] && [ "$OSDS" -lt 6 ]; then LAYOUT=$(tr , '\n' <<< "$LAYOUT" | awk -F= -v n="$OSDS" '$1 < n' | paste -sd,); fi
   check_layout
   check_machine
+  raise_limits
   already_up
   cmd_install
   cmd_build

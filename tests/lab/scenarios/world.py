@@ -30,7 +30,7 @@ class World:
     # Of all scenarios: what our accounts asked the API server for, and what the chart grants them.
     asked, granted, refused = set(), set(), set()
 
-    def __init__(self, binary, seed, full=False):
+    def __init__(self, binary, seed, full=False, patience=1):
         self.binary, self.seed, self.full = os.path.abspath(binary), seed, full
         self.lab_dir = os.environ.get("LAB_DIR") or os.path.join(HERE, "..", "..", ".lab")
         self.began = time.monotonic()
@@ -38,7 +38,7 @@ class World:
         self.beside = []  # processes that run beside the scenario, and end with it
         self.hosts = ["h1", "h2", "h3"]
         self.may_be_refused = set()  # (account, verb, group, resource) that this scenario wants the API server to refuse
-        self.patience = 1  # by how much longer everything may take
+        self.patience = patience  # by how much longer everything may take
 
     # ---- words for people
 
@@ -78,7 +78,7 @@ class World:
         self.lab("up", *given, *(["--uml"] if uml else []))
         if uml:  # one CPU, and every page fault is dear there: `ceph` alone takes 2 s
             self.hosts.append("u1")
-            self.patience = 4
+            self.patience *= 4
         self.lab("image", self.binary)
         # It makes upmaps of its own whenever the PGs are clean; here they must be the same before and after.
         if release != "18.2":  # Debian's can't load the module

@@ -1,0 +1,207 @@
+"""One sick part never holds up the healthy rest, and no OSD stays down without a way back.
+
+On one cluster: a dead OSD, a cordoned node, a tenant at its quota, a Deployment that is not admitted, a
+disk without a name under /dev/disk/by-id, PGs that merge and are repaired while OSDs are stopped; then a
+new OSD whose init container fails again and again. With --full also ten stops beside merges and repairs
+under `rados bench`, and a node that is lost in the middle of a rebuild."""
+
+import subprocess
+import time
+
+from . import sick
+from .world import LAB
+
+LEGACY = [0, 1, 2, 3, 5]
+LAYOUT = ",".join(f"{osd}=bluestore-dev" for osd in LEGACY)
+DEAD, CORDONED, REFUSED, NAMELESS, WELL = 0, 1, 3, 5, 2
+RUN = ["run", "--confirm", "yes-really-migrate-osds"]
+# Limits of minutes, in seconds.
+SHORT = ["--start-limit", "30s", "--noout-limit", "40s", "--agent-retry-pause", "1s"]
+SOME_NOT_MIGRATED, LEFT_ALONE = 12, 11
+
+
+def run(world):
+    world.up(layout=LAYOUT)
+    world.lab("write", "200")
+    fsids = world.fsids()
+    the_rest_goes_on(world, fsids)
+    init_container_fails(world)
+    expect_end(world, fsids)
+    if world.full:
+        down(world)
+        merges_and_repairs(world)
+        down(world)
+        node_lost(world)
+
+
+def down(world):
+    left = world.down()
+    assert not left, f"the lab left behind: {left}"
+
+
+# ---- one sick part and the rest
+
+
+def the_rest_goes_on(world, fsids):
+    sick.kill_osd(world, DEAD)
+    sick.fill_tenant(world)
+    sick.merging_pool(world, 24)
+    world.lab("no-id", f"osd{NAMELESS}")
+    world.kubectl("cordon", f"h{CORDONED + 1}")
+    sick.refuse_deployment(world, REFUSED)
+    repairs = sick.repair_for_ever(world)
+    job = world.start("rest", [*RUN, *SHORT])
+    for osd in (WELL, NAMELESS):
+        world.until(
+            f"osd.{osd} to be stopped", 200, lambda osd=osd: sick.has_reached(world, osd, "stop"), pause=0.1
+        )
+        sick.set_pg_num(world, 16 if osd == WELL else 8)
+    result = world.wait_for(job, 400)
+    sick.end(world, repairs)
+    log = world.log(job)
+    assert result == ("Failed", SOME_NOT_MIGRATED), (result, log)
+    sick.expect_untouched(world, fsids, DEAD, CORDONED, REFUSED)
+    changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
+    assert changed == {WELL, NAMELESS}, f"rebuilt: {changed}\n{log}"
+    assert not sick.reverted(world), f"stops reverted: {sick.reverted(world)}\n{log}"
+    for osd, word in (
+        (DEAD, "down"),
+        (CORDONED, f"h{CORDONED + 1}"),
+        (REFUSED, "no container named activate"),
+    ):
+        told = [line for line in log.splitlines() if f"osd.{osd}" in line and word in line]
+        assert told, f"nothing says of osd.{osd} `{word}`:\n{log}"
+        world.say(told[-1][:300])
+    world.say(
+        f"osd.{WELL} and osd.{NAMELESS} were migrated beside a dead OSD, a cordoned node, a full tenant"
+    )
+    sick.admit_again(world)
+    sick.drop_tenant(world)
+    world.kubectl("uncordon", f"h{CORDONED + 1}")
+
+
+# ---- a new OSD that does not start
+
+
+def init_container_fails(world):
+    """Its disk dies between the rebuild and the start: it is quarantined, and Ceph may heal."""
+    job = world.start("init-fails", [*RUN, *SHORT, "--select", f"osd.{CORDONED}"])
+    agent = lambda: [
+        one for one in world.get("pods")["items"] if f"-rebuild-{CORDONED}-" in one["metadata"]["name"]
+    ]  # noqa: E731
+    world.until("the agent that rebuilds", 120, agent, pause=0.1)
+    world.kubectl("create", "quota", "lab-hold", "--hard=pods=0")  # the new OSD's pod waits
+    world.until("the new OSD to be made", 120, lambda: sick.has_reached(world, CORDONED, "new"), pause=0.1)
+    world.lab("pull", f"osd{CORDONED}")
+    world.kubectl("delete", "quota", "lab-hold")
+    assert sick.has_noout(world, CORDONED), "noout was not set for the stop"
+    took = sick.seconds_until(world, "noout to be lifted", 150, lambda: not sick.has_noout(world, CORDONED))
+    result = world.wait_for(job, 120)
+    log = world.log(job)
+    assert result == ("Failed", LEFT_ALONE), (result, log)
+    why = world.records()[CORDONED]["quarantine"]["why"]
+    assert not sick.has_noout(world, CORDONED)
+    world.say(
+        f"osd.{CORDONED}: init container fails; noout lifted after {took:.0f} s; quarantined: {why[:300]}"
+    )
+
+
+def expect_end(world, fsids):
+    """The disk is back: what was left is done."""
+    world.lab("plug", f"h{CORDONED + 1}", f"osd{CORDONED}")
+    world.command("retry", f"osd.{CORDONED}")
+    job = world.start("rest-again", [*RUN, *SHORT])
+    result = world.wait_for(job, 300)
+    assert result == ("Failed", SOME_NOT_MIGRATED), (result, world.log(job))
+    changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
+    assert changed == {*LEGACY} - {DEAD}, f"rebuilt: {changed}\n{world.log(job)}"
+    world.until("all PGs to be clean", 120, lambda: sick.pg_states(world) == {"active+clean"})
+    world.lab("verify")
+    world.expect_nothing_left()
+    world.say("all but the dead OSD are migrated; every object equal; nothing left behind")
+
+
+# ---- --full: ten stops beside merges and repairs, under load
+
+
+TEN = 10
+
+
+def merges_and_repairs(world):
+    world.up(layout=",".join(f"{osd}=bluestore-dev" for osd in range(TEN)), osds=TEN)
+    world.lab("write", "200")
+    before, fsids = world.shape(), world.fsids()
+    pg_num, low, high = 0, 16, 48
+    sick.merging_pool(world, high)
+    repairs, bench = sick.repair_for_ever(world), start_bench(world)
+    job, done = world.start("merges", [*RUN, *SHORT]), set()
+    while not world.result(job):
+        for osd, record in world.records().items():
+            if osd not in done and "stop" in sick.milestones(record):
+                done.add(osd)
+                pg_num = low if pg_num != low else high
+                sick.set_pg_num(world, pg_num)
+        time.sleep(0.1)
+    assert world.result(job) == ("Complete", 0), (world.result(job), world.log(job))
+    sick.end(world, repairs)
+    end_bench(world, bench)
+    assert len(done) == TEN and not sick.reverted(world), (
+        f"{done}; reverted: {sick.reverted(world)}\n{world.log(job)}"
+    )
+    world.lab("ceph", "osd", "pool", "rm", "merging", "merging", "--yes-i-really-really-mean-it")
+    world.expect_migrated(before, fsids, range(TEN))
+    world.say(f"{TEN} stops beside merges, repairs and rados bench: none was reverted")
+
+
+def start_bench(world):
+    """Writes of 64 KiB, four at a time, until it is ended."""
+    words = [
+        "rados",
+        "bench",
+        "-p",
+        "labpool",
+        "3600",
+        "write",
+        "-b",
+        "65536",
+        "-t",
+        "4",
+        "--no-cleanup",
+        "--run-name",
+        "lab-bench",
+    ]
+    process = subprocess.Popen(
+        [LAB, "on", "adm", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    world.beside.append(process)
+    return process
+
+
+def end_bench(world, process):
+    assert process.poll() is None, f"rados bench ended by itself: {process.returncode}"
+    world.lab("on", "adm", "pkill", "-f", "rados bench", check=False)
+    world.beside.remove(process)
+    process.wait(60)
+    world.lab("on", "adm", "rados", "-p", "labpool", "cleanup", "--run-name", "lab-bench")
+
+
+# ---- --full: a node that is lost
+
+
+def node_lost(world):
+    """h3 loses power for ever in the middle of a rebuild: noout is lifted, and the run ends."""
+    lost = 5
+    world.up(layout="2=bluestore-dev,5=bluestore-dev")
+    world.lab("write", "100")
+    job = world.start("node-lost", [*RUN, *SHORT, "--select", f"osd.{lost}"], node="h1")
+    world.until(
+        f"osd.{lost} to be rebuilt", 120, lambda: sick.has_reached(world, lost, "rebuild"), pause=0.05
+    )
+    world.lab("power-off", "h3")
+    assert sick.has_noout(world, lost)
+    took = sick.seconds_until(world, "noout to be lifted", 180, lambda: not sick.has_noout(world, lost))
+    world.say(f"h3 is lost in the rebuild of osd.{lost}: noout lifted after {took:.0f} s")
+    result = world.wait_for(job, 300)
+    assert result == ("Failed", LEFT_ALONE), (result, world.log(job))
+    assert not sick.has_noout(world, lost)
+    world.say(f"the run ended: {world.records()[lost]['quarantine']['why'][:300]}")

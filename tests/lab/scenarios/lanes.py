@@ -1,0 +1,156 @@
+"""Several labs in parallel, each with its own LAB_DIR: a lane takes the next scenario from the common list
+until none is left. A scenario runs in its own process, `tests/lab/test NAME --account FILE`, which
+writes its result to FILE."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from . import rights
+from .world import LAB, CannotRun
+
+LANES = 3  # a lab takes half of a core and 2 GiB; this machine's 2 cores also compile and search meanwhile
+SETS = ("asked", "granted", "refused")
+
+
+def default_dir():
+    return os.environ.get("LAB_DIR") or os.path.join(os.path.dirname(LAB), "..", "..", ".lab")
+
+
+class Sum:
+    """What scenarios came to, of one process or of all."""
+
+    def __init__(self):
+        self.passed, self.failed, self.whys = 0, 0, []
+        self.asked, self.granted, self.refused = set(), set(), set()
+
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**vars(self), **{name: sorted(getattr(self, name), key=str) for name in SETS}}, file)
+
+    def add(self, path):
+        with open(path, encoding="utf-8") as file:
+            other = json.load(file)
+        self.passed += other["passed"]
+        self.failed += other["failed"]
+        self.whys += other["whys"]
+        for name in SETS:
+            getattr(self, name).update(tuple(what) for what in other[name])
+
+    def check_rights(self, full):
+        """All scenarios together make use of every right that the chart grants."""
+        assert self.granted, "the scenario chart did not say what is granted"
+        needless = rights.unused(self.granted, self.asked, full)
+        print(f"rights: {len(self.granted)} granted, {len(needless)} of them needless", flush=True)
+        self.passed, self.failed = self.passed + (not needless), self.failed + bool(needless)
+        self.whys += [f"granted, and never made use of: {' '.join(right)}" for right in needless]
+
+    def close(self):
+        """The closing lines; the exit code."""
+        refused = sorted(self.refused, key=str)
+        self.whys += [f"refused by the API server: {' '.join(filter(None, what))}" for what in refused]
+        self.failed += bool(refused)
+        for why in self.whys:  # once more at the end, where a short view of the log ends
+            print(f"FAILED {why}")
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed else 0
+
+
+class Lanes:
+    def __init__(self, rounds, args):
+        """`rounds`: (name, seed) of each scenario, the longest first."""
+        self.args, self.sum, self.lock = args, Sum(), threading.Lock()
+        self.cannot, self.running = None, {}
+        self.rounds = queue.SimpleQueue()
+        for item in rounds:
+            self.rounds.put(item)
+
+    def run(self, number):
+        # What all labs need is made once, before any of them waits for it.
+        done = subprocess.run([LAB, "build"], check=False)
+        if done.returncode == 3:
+            raise CannotRun("this machine can't run a lab")
+        if done.returncode:
+            raise RuntimeError(f"lab build: exit {done.returncode}")
+        lanes = [
+            threading.Thread(target=self.lane, args=(f"{default_dir()}-{lane + 1}",), daemon=True)
+            for lane in range(number)
+        ]
+        for lane in lanes:
+            lane.start()
+        try:
+            for lane in lanes:
+                while lane.is_alive():  # a join without a limit would not be interrupted
+                    lane.join(1)
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+        if self.cannot:
+            raise CannotRun(self.cannot)
+        return self.sum
+
+    def lane(self, folder):
+        while not self.cannot:
+            try:
+                name, seed = self.rounds.get_nowait()
+            except queue.Empty:
+                return
+            if not self.scenario(name, seed, folder) and self.args.keep:
+                print(f"{name}: its lab is kept: LAB_DIR={folder} tests/lab/lab status", flush=True)
+                return
+
+    def scenario(self, name, seed, folder):
+        began = time.monotonic()
+        with tempfile.NamedTemporaryFile() as account:
+            words = [
+                sys.argv[0],
+                name,
+                "--seed",
+                str(seed),
+                "--binary",
+                self.args.binary,
+                "--account",
+                account.name,
+            ]
+            words += ["--full"] * self.args.full + ["--keep"] * self.args.keep
+            child = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env={**os.environ, "LAB_DIR": folder},
+            )
+            with self.lock:
+                self.running[name, seed] = child
+            for line in child.stdout:
+                print(f"{name:>10} | {line}", end="", flush=True)
+            code = child.wait()
+            with self.lock:
+                del self.running[name, seed]
+                if code == 3:
+                    self.cannot = f"{name}: this machine can't run its lab"
+                elif os.path.getsize(account.name):
+                    self.sum.add(account.name)
+                else:  # it ended without a word
+                    self.sum.failed += 1
+                    took = time.monotonic() - began
+                    self.sum.whys.append(
+                        f"{name} (seed {seed}): its process ended with {code} after {took:.0f} s"
+                    )
+        return code == 0
+
+    def interrupt(self):
+        """Each takes its lab down before it ends."""
+        with self.lock:
+            children = list(self.running.values())
+        for child in children:
+            child.terminate()
+        for child in children:
+            child.wait()
