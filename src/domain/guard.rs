@@ -170,6 +170,8 @@ guards! {
     DeviceFreeFirst,
     /// The weight follows the new disk's size before the new OSD is started.
     WeighedFirst,
+    /// An OSD on device-mapper is an encrypted one only if a key, an init container or the name of its mapping says so.
+    OnlyKnownEncryption,
     /// Not past Stop, what is no longer wanted as recorded is given up.
     StillWanted,
     /// A free disk is recorded on a node that still is to get new OSDs.
@@ -178,6 +180,8 @@ guards! {
     DiskOnce,
     /// An OSD that nothing starts is started only where its slot holds its fsid.
     AdoptsItsOwn,
+    /// A disk that is a PersistentVolume, or may be one, becomes no OSD, and an OSD on it is not started as one of the host's.
+    NoPersistentVolume,
     /// A record that was given up is open again where its agent took the id all the same.
     BegunIsFinished,
     /// An OSD is done only when the PGs that it is to hold are clean with it.

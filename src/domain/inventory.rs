@@ -150,6 +150,20 @@ pub enum Rejection {
         /// where
         what: String,
     },
+    /// It is a PersistentVolume.
+    PersistentVolume {
+        /// its name
+        name: String,
+        /// the claim that it is bound to, `namespace/name`
+        claim: Option<String>,
+    },
+    /// It may be a PersistentVolume: the path of one of its node, for a device of that size, leads to no disk that is known.
+    MayBePersistentVolume {
+        /// its name
+        name: String,
+        /// its path on the node
+        path: String,
+    },
     /// Nothing under `/dev/disk/by-id` names it, so it can't be found again after a reboot.
     NoStableName,
     /// It could not be read.
@@ -180,6 +194,14 @@ impl fmt::Display for Rejection {
             Self::Luks => f.write_str("a LUKS header"),
             Self::Signature { kind } => write!(f, "a signature of {kind}"),
             Self::Data { what } => write!(f, "data without a signature: {what}"),
+            Self::PersistentVolume { name, claim: Some(claim) } => {
+                write!(f, "PersistentVolume {name}, bound to PersistentVolumeClaim {claim}")
+            }
+            Self::PersistentVolume { name, claim: None } => write!(f, "PersistentVolume {name}"),
+            Self::MayBePersistentVolume { name, path } => write!(
+                f,
+                "perhaps PersistentVolume {name}: which disk its path {path} leads to can't be seen; see `readlink -f {path}` on its node"
+            ),
             Self::NoStableName => f.write_str("no name under /dev/disk/by-id: it has no serial number"),
             Self::Unreadable { why } => write!(f, "can't be read: {why}"),
             Self::CephVolume { why } => write!(f, "ceph-volume rejects it: {}", why.join(", ")),

@@ -54,6 +54,7 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         data_dir: daemon_data::data_dir(deployment).filter(|_| !activates),
         pvc_backed: label("ceph.rook.io/pvc").is_some()
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
+        opens_encryption: opens_encryption(deployment),
         encrypted_to_rook: label("encrypted") == Some("true"),
         held_by_others: held_by_others(deployment),
         tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
@@ -63,6 +64,19 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
     };
     let operator_namespace = label("rook.io/operator-namespace").map(str::to_owned);
     Ok(Parsed { osd, daemon, hostname, operator_namespace })
+}
+
+/// Whether the Deployment opens its encrypted device itself. Mappings are named by `ceph-volume`
+/// (devices/raw/prepare.py, `prepare_dmcrypt`: `ceph-{fsid}-{kname}-{device_type}-dmcrypt`, main of 2024); init containers by Rook
+/// (pkg/operator/ceph/cluster/osd/spec.go, `encryption-open`, v1.20.6). Any other name is of the host's own (crypttab, clevis).
+fn opens_encryption(deployment: &Value) -> bool {
+    let opens = |c: &Value| field(c, "name").is_some_and(|name| name.starts_with("encryption-open"));
+    let mapping = env(deployment, "ROOK_BLOCK_PATH").and_then(|path| path.strip_prefix("/dev/mapper/"));
+    let is_own = |(name, fsid): (&str, OsdFsid)| {
+        name.strip_prefix(&format!("ceph-{fsid}-")).is_some_and(|rest| rest.ends_with("-dmcrypt"))
+    };
+    containers(deployment, "initContainers").any(opens)
+        || mapping.zip(fsid_of(deployment)).is_some_and(is_own)
 }
 
 /// Its controller has seen its last change, and every replica wanted runs it and is available. One at 0 has come to rest.
@@ -212,6 +226,23 @@ mod tests {
         assert_eq!(daemon.stopped_by, Some(RecordId("r1".to_owned())));
         assert_eq!(daemon.tolerations.iter().map(|t| t.key.as_str()).collect::<Vec<_>>(), ["a"]);
         assert_eq!(daemon.held_by_others.as_deref(), Some("label ceph.rook.io/do-not-reconcile=true"));
+    }
+
+    #[test]
+    fn encryption_of_the_osd_is_told_from_the_hosts() {
+        let with = |path: &str, init: &str| {
+            let osd = json!({"name": "osd", "env": [{"name": "ROOK_OSD_UUID", "value": FSID},
+                {"name": "ROOK_CV_MODE", "value": "raw"}, {"name": "ROOK_BLOCK_PATH", "value": path}]});
+            let mut object =
+                deployment("rook-ceph-osd-3", &json!({"ceph-osd-id": "3", "encrypted": "true"}), &osd);
+            object["spec"]["template"]["spec"]["initContainers"] = json!([{"name": init}]);
+            parse(&object).unwrap().daemon.opens_encryption
+        };
+        assert!(with(&format!("/dev/mapper/ceph-{FSID}-sdb-block-dmcrypt"), "activate"));
+        assert!(with("/dev/mapper/luks-1", "encryption-open-metadata"));
+        for path in ["/dev/mapper/mpatha", "/dev/mapper/data-dmcrypt", "/dev/mapper/ceph-data", "/dev/sdb"] {
+            assert!(!with(path, "activate"), "{path}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod job_state;
 mod kind;
 mod lease;
 mod ledger_map;
+mod local_volumes;
 mod look_job;
 mod look_report;
 mod mon_access;

@@ -84,6 +84,7 @@ impl K8s {
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
+        kube.local_volumes = self.local_volumes(!kube.looks.is_empty()).await?;
         kube.rook_prepares = prepares;
         kube.rook_migrated =
             [migration, replacement].into_iter().flatten().filter_map(migrated_by_rook).collect();
@@ -234,6 +235,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         rook_migrated: BTreeSet::new(),
         draining_failure_domain: None,
         order: None,
+        local_volumes: Vec::new(),
     };
     (kube, notes)
 }

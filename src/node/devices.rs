@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::NodeError;
+use super::kubelet;
 use super::links::Links;
 use crate::domain::osd::DeviceIdentity;
 
@@ -75,6 +76,10 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
         let is_hidden = text(&sys.join("hidden")).is_some_and(|hidden| hidden == "1");
         if size_bytes == 0 || is_hidden {
             continue; // an empty card reader, an unused loop, one of several paths to an NVMe
+        }
+        if let Some(volume) = kubelet::volume_of(&sys) {
+            found.unseen.push(format!("{name} (a kubelet's, for PersistentVolume {volume})"));
+            continue;
         }
         let node = dev.join(name.replace('!', "/"));
         match same_device(&sys, &node) {
@@ -280,11 +285,14 @@ mod tests {
             put(sys.join(name).join("size"), size.as_bytes());
         }
         put(dev.join("sdb"), b"a plain file");
+        put(sys.join("loop1/size"), b"9");
+        put(sys.join("loop1/loop/backing_file"), b"/var/lib/kubelet/x/volumeDevices/pv1/uid\n");
         put(sys.join("nvme0c0n1/size"), b"9");
         put(sys.join("nvme0c0n1/hidden"), b"1\n");
         let found = list(&sys, &dev).unwrap();
         assert!(found.disks.is_empty());
-        assert_eq!(found.unseen.len(), 2, "{:?}", found.unseen);
-        assert!(found.unseen[1].contains("no block device"));
+        assert_eq!(found.unseen.len(), 3, "{:?}", found.unseen);
+        assert_eq!(found.unseen[0], "loop1 (a kubelet's, for PersistentVolume pv1)");
+        assert!(found.unseen[2].contains("no block device"));
     }
 }

@@ -7,7 +7,7 @@
 //! | `look` | all disks of a node and the OSDs on them |
 //! | `rebuild`, `remake` | the tasks: inspect, rebuild, give back |
 //! | `proof` | what may be done with a disk, decided purely |
-//! | `find`, `devices`, `parts`, `links`, `usage`, `file_disk` | which disk, who it is, who uses it |
+//! | `find`, `devices`, `parts`, `links`, `usage`, `kubelet`, `file_disk` | which disk, who it is, who uses it |
 //! | `content`, `marks`, `label`, `table`, `tombstone` | what is on it, one reader each |
 //! | `legacy` | OSDs on partitions, with parts on other devices, in directories |
 //! | `wipe` | the only writes to a disk but those of LVM |
@@ -27,6 +27,7 @@ mod devices;
 mod error;
 mod file_disk;
 mod find;
+mod kubelet;
 mod label;
 mod legacy;
 mod links;

@@ -36,6 +36,8 @@ pub(crate) enum Query<'a> {
     FreeLoop,
     /// Loop devices that lead to a file.
     Loops(&'a Path),
+    /// Inode and file system of what a loop device lies on.
+    LoopBacking(&'a Path),
 }
 
 impl Query<'_> {
@@ -51,12 +53,19 @@ impl Query<'_> {
             Self::Table(_) => ("partx", &["-g", "-r", "-o", "NR,START,SECTORS,TYPE,UUID,NAME"]),
             Self::Label(_) => ("ceph-bluestore-tool", &["show-label", "--dev"]),
             Self::FreeLoop => ("losetup", &["--find"]),
+            Self::LoopBacking(_) => {
+                ("losetup", &["--list", "--noheadings", "--raw", "--output", "BACK-INO,BACK-MAJ:MIN"])
+            }
             Self::Loops(_) => ("losetup", &["--list", "--noheadings", "--output", "NAME", "--associated"]),
         };
         let mut words: Vec<&OsStr> = fixed.iter().map(OsStr::new).collect();
         match self {
             Self::RawList(devices) => words.extend(devices.iter().map(|device| device.as_os_str())),
-            Self::Signatures(path) | Self::Table(path) | Self::Label(path) | Self::Loops(path) => {
+            Self::Signatures(path)
+            | Self::Table(path)
+            | Self::Label(path)
+            | Self::Loops(path)
+            | Self::LoopBacking(path) => {
                 words.push(path.as_os_str());
             }
             Self::Inventory | Self::LvmList | Self::RawPrepareHelp | Self::OsdVersion | Self::FreeLoop => {}
@@ -73,7 +82,8 @@ impl Query<'_> {
             | Self::Table(_)
             | Self::Label(_)
             | Self::FreeLoop
-            | Self::Loops(_) => QUICK,
+            | Self::Loops(_)
+            | Self::LoopBacking(_) => QUICK,
         }
     }
 
@@ -128,6 +138,10 @@ mod tests {
             (Query::Table(disk), "partx -g -r -o NR,START,SECTORS,TYPE,UUID,NAME /dev/sdb"),
             (Query::Label(disk), "ceph-bluestore-tool show-label --dev /dev/sdb"),
             (Query::FreeLoop, "losetup --find"),
+            (
+                Query::LoopBacking(disk),
+                "losetup --list --noheadings --raw --output BACK-INO,BACK-MAJ:MIN /dev/sdb",
+            ),
             (Query::Loops(disk), "losetup --list --noheadings --output NAME --associated /dev/sdb"),
         ] {
             assert_eq!(said(&query), line);

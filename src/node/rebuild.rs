@@ -35,10 +35,16 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         steps.time("look", search(request, host)),
         steps.time("capability", capability::ask(host))
     );
-    let mut inspection = match search {
-        Ok(search) => inspection(request, host, search, &asked),
+    let search = match search {
+        Ok(search) => search,
         Err(error) => return Outcome::failed(error),
     };
+    let layers = foreign_layers(request, host, &search);
+    let mut inspection = inspection(request, host, search, &asked);
+    if let Some(error) = layers {
+        inspection.evidence = None;
+        return Outcome { inspection: Some(inspection), error: Some(error), left: Vec::new() };
+    }
     let error = match &request.directory {
         Some(directory) => {
             let proof = steps.time("directory", directory::prove(request, host)).await;
@@ -51,6 +57,13 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
         error => error,
     };
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Before the OSD is stopped: a layer of the host on its disk, which is never closed nor wiped.
+fn foreign_layers(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
+    let Search::One(found) = search else { return None };
+    let proof = found.look.proof.as_ref().filter(|_| found.look.about == Some(request.old))?;
+    volumes::foreign_layer(host, &found.disk, proof).map(NodeError::Refused)
 }
 
 /// Before the OSD is stopped: its new database can be made where it is to be. Afterwards it may be there already. (An image without

@@ -46,6 +46,9 @@ pub(crate) async fn make(
     }
     if verdict == Verdict::WipeOld {
         proof::pieces_are_recorded(&evidence.beside, &found.look.beside).map_err(NodeError::Refused)?;
+        if let Some(why) = volumes::foreign_layer(host, &found.disk, &evidence.proof) {
+            return Err(NodeError::Refused(why));
+        }
     }
     asked.can_rebuild(host, request.target.mode, volumes::are_touched(evidence))?;
     if let Ok(slots) = &asked.slots {

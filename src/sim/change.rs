@@ -158,7 +158,7 @@ impl World {
             dedicated_db,
             dedicated_wal: false,
             // Such a database is on a volume, and its data then too.
-            device_mapper: encrypted || dedicated_db,
+            device_mapper: encrypted || dedicated_db || disk.mapped_by_host,
             on_file: false,
         };
         let node = disk.node.clone();
@@ -176,9 +176,9 @@ impl World {
 
     fn boot_oddly(&mut self, osd: OsdId) {
         self.boot(osd);
-        let metadata = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut());
-        if let Some(metadata) = metadata {
-            metadata.device_mapper = true;
+        let Some(slot) = self.ceph.slots.get_mut(&osd) else { return };
+        if let Some(metadata) = &mut slot.metadata {
+            (metadata.device_mapper, slot.dmcrypt_key) = (true, true);
         }
     }
 

@@ -26,7 +26,7 @@ mod rook;
 pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
 pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
-pub use new_osds::{adopt, empty, empty_with, one_more, refill, tolerate};
+pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
 pub use noise::{
     a_cordoned_node, a_dead_osd, a_node_that_is_gone, an_osd_that_may_not_stop, beside_the_sick, two_in_line,
     two_without_a_device,
@@ -132,6 +132,14 @@ pub fn to_be_encrypted() -> World {
     let mut world = on_three_hosts([Kind::ByHand, Kind::Encrypted, Kind::Encrypted]);
     let storage = &mut world.kube.declaration.storage;
     (storage.all_nodes, storage.config.encrypted) = (true, Some(true));
+    world
+}
+
+/// As `replicated`, one of the other OSDs on a device-mapper device of its host (multipath, LUKS that crypttab opens): as wanted.
+pub fn on_a_host_mapping() -> World {
+    let mut world = replicated();
+    world.kube.declaration.storage.all_nodes = true;
+    world.map_by_host(OsdId(1));
     world
 }
 
@@ -289,6 +297,16 @@ impl Shape {
 }
 
 impl World {
+    /// Lets the disk of an OSD be a mapping of its host.
+    fn map_by_host(&mut self, osd: OsdId) {
+        if let Some(disk) = self.disks.get_mut(&format!("disk-{}", osd.0)) {
+            disk.mapped_by_host = true;
+        }
+        if let Some(metadata) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut()) {
+            metadata.device_mapper = true;
+        }
+    }
+
     fn add_osd(&mut self, osd: OsdId, host: &str, kind: Kind, size_bytes: u64) {
         let osd_fsid = fsid(osd, 0);
         let (content, proof) = kind.lies(osd, self.ceph.fsid);
@@ -302,8 +320,7 @@ impl World {
         let stable_devices = vec![format!("/dev/disk/by-id/ata-disk-{}", osd.0)];
         let node = NodeName(host.to_owned());
         let name = format!("disk-{}", osd.0);
-        self.disks
-            .insert(name, Disk { node: node.clone(), identity, content, proof: Some(proof), held_by: None });
+        self.disks.insert(name, Disk::new(node.clone(), identity, content, Some(proof)));
         let filestore = matches!(kind, Kind::Filestore | Kind::Directory);
         let encrypted = kind == Kind::Encrypted;
         let metadata = Metadata {
@@ -370,6 +387,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
+        opens_encryption: false,
         encrypted_to_rook: false,
         rolled_out: true,
         pods: vec![Pod {
@@ -432,6 +450,7 @@ fn kube() -> Kube {
         looks: BTreeMap::new(),
         kept: BTreeMap::new(),
         order: None,
+        local_volumes: Vec::new(),
         leftovers: BTreeMap::new(),
         rook_prepares: Vec::new(),
         rook_migrated: BTreeSet::new(),

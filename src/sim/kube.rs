@@ -73,6 +73,7 @@ impl World {
             pvc_backed: false,
             held_by_others: None,
             tolerations: self.kube.declaration.storage.placement.tolerations.clone(),
+            opens_encryption: false,
             encrypted_to_rook: false,
             rolled_out: true,
             pods: old.map(|old| old.pods).unwrap_or_default(),

@@ -114,15 +114,29 @@ pub struct Disk {
     pub proof: Option<Proof>,
     /// The agent's Job that has it open exclusively.
     pub held_by: Option<String>,
+    /// The host has a mapping of its own on it (multipath, LUKS), on which the OSD lies.
+    pub mapped_by_host: bool,
 }
 
 impl Disk {
+    fn new(node: NodeName, identity: DeviceIdentity, content: Content, proof: Option<Proof>) -> Self {
+        Self { node, identity, content, proof, held_by: None, mapped_by_host: false }
+    }
+
     /// The directory of the host that lies on it, where an OSD is in one.
     pub fn directory(&self) -> Option<&str> {
         match &self.proof {
             Some(Proof::Directory { path, .. }) => Some(path),
             Some(_) | None => None,
         }
+    }
+
+    /// It is a PersistentVolume, by its name under `/dev/disk/by-id`.
+    pub fn is_volume(&self, kube: &Kube) -> bool {
+        let is_it = |path: &str| {
+            path.strip_prefix("/dev/disk/by-id/").is_some_and(|name| self.identity.by_id.contains(name))
+        };
+        kube.local_volumes.iter().any(|volume| is_it(&volume.path))
     }
 
     /// Its OSD is on a file system that is mounted.

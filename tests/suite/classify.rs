@@ -167,18 +167,48 @@ fn what_lies_on_volumes_is_known_by_its_deployment_and_its_key() {
         w.daemon(FILESTORE).activates = true;
     });
     assert_eq!(class_of(&filestore, FILESTORE), Class::Legacy(Kind::FilestoreLvm));
-    let world = World::new().with(|w| {
-        on_lvm(w, RAW);
-        w.daemon(RAW).mode = Some(Mode::Raw);
-    });
-    let class = class_of(&world, RAW);
-    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    let raw_crypt = |evidence: fn(&mut World)| {
+        let world = World::new().with(on_host_mapping).with(evidence);
+        let class = class_of(&world, RAW);
+        assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+        world
+    };
+    raw_crypt(|w| w.daemon(RAW).opens_encryption = true);
     // 16.2.15 leaves a key with the mons for it too.
-    let world = world.with(|w| w.slot(RAW).dmcrypt_key = true);
-    let class = class_of(&world, RAW);
-    assert!(matches!(&class, Class::Mismatched(m) if m.made == Kind::RawCrypt), "{class:?}");
+    let world = raw_crypt(|w| w.slot(RAW).dmcrypt_key = true);
     let world = world.with(|w| w.slot(RAW).metadata.as_mut().unwrap().dedicated_db = true);
     assert!(not_built(RAW, |w| *w = world).contains("database or log"));
+}
+
+/// A raw OSD on a device-mapper device, with nothing that shows it to be encrypted by Ceph or Rook.
+fn on_host_mapping(w: &mut World) {
+    w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
+    w.daemon(RAW).mode = Some(Mode::Raw);
+}
+
+/// Multipath, or LUKS that the host opens (crypttab, clevis): conforming OSDs were destroyed for it.
+#[test]
+fn raw_osd_on_a_host_mapping_conforms() {
+    let world = World::new().with(on_host_mapping);
+    assert_eq!(class_of(&world, RAW), Class::Conforming);
+    // Rook labels a Deployment by the node's settings, not by what is on the device.
+    let world = world.with(|w| w.daemon(RAW).encrypted_to_rook = true);
+    assert_eq!(class_of(&world, RAW), Class::Conforming);
+}
+
+#[test]
+fn mismatched_osd_on_a_host_mapping_is_refused() {
+    let changes: [fn(&mut World); 3] = [
+        |w| w.seen.kube.declaration.storage = encrypted(),
+        |w| w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()),
+        |w| database("nvme0n1")(w),
+    ];
+    for change in changes {
+        match refused(RAW, |w| *w = World::new().with(on_host_mapping).with(change)) {
+            why @ Refusal::HostDevice(_) => assert!(why.to_string().contains("multipath"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -173,6 +173,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoNode(text("h1")),
         Refusal::NoCrushItem,
         Refusal::HeldByOthers(text("WHAT")),
+        Refusal::HostDevice(text("WHAT")),
         Refusal::NoWayBack,
     ]
 }
@@ -190,6 +191,9 @@ fn rejections() -> Vec<Rejection> {
         Rejection::Luks,
         Rejection::Signature { kind: text("ext4") },
         Rejection::Data { what: text("WHERE") },
+        Rejection::PersistentVolume { name: text("pv-x"), claim: Some(text("NAMESPACE/NAME")) },
+        Rejection::PersistentVolume { name: text("pv-x"), claim: None },
+        Rejection::MayBePersistentVolume { name: text("pv-x"), path: text("/mnt/disks/a") },
         Rejection::NoStableName,
         Rejection::Unreadable { why: text("WHY") },
         Rejection::CephVolume { why: vec![text("WHY")] },

@@ -1,6 +1,7 @@
 //! In which way an OSD was made, by what it said at its last boot and by how it is started. A hint that chooses what its node is
 //! asked for: what the device says decides (`contradicts`).
 
+use crate::domain::guard::{Guard, holds};
 use crate::domain::observation::{Daemon, Metadata, Slot};
 use crate::domain::osd::{Kind, Mode};
 
@@ -22,13 +23,23 @@ fn filestore(metadata: &Metadata, daemon: &Daemon) -> Kind {
     }
 }
 
+/// A raw OSD on a device-mapper device that nothing shows to be its own encryption: multipath, or LUKS that the host opens (crypttab,
+/// clevis). `ceph-volume raw prepare --dmcrypt` leaves a key with the mons for each OSD that it encrypts (16.2.15; main:
+/// devices/raw/prepare.py, `secrets['dmcrypt_key']`), though it is not the one that opens its device.
+pub(super) fn is_host_device(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> bool {
+    let is_own_encryption = slot.dmcrypt_key || daemon.opens_encryption;
+    metadata.device_mapper
+        && daemon.mode == Some(Mode::Raw)
+        && !holds(Guard::OnlyKnownEncryption, is_own_encryption)
+}
+
 fn bluestore(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> Kind {
     if metadata.on_file && !daemon.activates {
         return Kind::BluestoreDirectory;
     }
     if metadata.device_mapper {
-        // `raw prepare --dmcrypt` too leaves a key with the mons (16.2.15), though it is not the one that opens its device.
         return match (daemon.mode, slot.dmcrypt_key) {
+            (Some(Mode::Raw), _) if is_host_device(slot, metadata, daemon) => Kind::Raw,
             (Some(Mode::Raw), _) => Kind::RawCrypt,
             (Some(Mode::Lvm) | None, true) => Kind::LvmCrypt,
             (Some(Mode::Lvm) | None, false) => Kind::Lvm,

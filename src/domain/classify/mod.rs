@@ -74,6 +74,8 @@ pub enum Refusal {
     NoCrushItem,
     /// Somebody else works on it.
     HeldByOthers(String),
+    /// It lies on a device-mapper device of the host, and differs from what is declared: how.
+    HostDevice(String),
     /// bluestore-rdr does not go back to bluestore (seed 001).
     NoWayBack,
 }
@@ -93,9 +95,12 @@ impl fmt::Display for Difference {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let differs: Vec<String> = self.differs.iter().map(Difference::to_string).collect();
-        write!(f, "{}: {}", self.made, differs.join("; "))
+        write!(f, "{}: {}", self.made, listed(&self.differs))
     }
+}
+
+fn listed(differs: &BTreeSet<Difference>) -> String {
+    differs.iter().map(Difference::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl fmt::Display for Refusal {
@@ -115,6 +120,10 @@ impl fmt::Display for Refusal {
             Self::NoNode(name) => write!(f, "its node {name} is not in the cluster; see `kubectl get nodes`"),
             Self::NoCrushItem => f.write_str("it has no place in CRUSH; see `ceph osd tree`"),
             Self::HeldByOthers(what) => write!(f, "held by others: {what}"),
+            Self::HostDevice(differs) => write!(
+                f,
+                "{differs}; its device is the host's own mapping (multipath, or LUKS that the host opens), which is not rebuilt"
+            ),
             Self::NoWayBack => f.write_str("bluestore-rdr can't be taken back to bluestore"),
         }
     }
@@ -231,6 +240,9 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     if !made.is_legacy() {
         match wanted.as_ref().map(|target| differences(made, metadata, target)) {
             Ok(differs) if differs.is_empty() => return Class::Conforming,
+            Ok(differs) if kind::is_host_device(slot, metadata, daemon) => {
+                return Class::Refused(Refusal::HostDevice(listed(&differs)));
+            }
             Ok(_) | Err(_) => {}
         }
     }

@@ -60,7 +60,7 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
         return BTreeSet::new();
     }
     let differs = |osd: OsdId, slot: &Slot| match classify::class_of(osd, slot, seen) {
-        Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack) => true,
+        Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack | Refusal::HostDevice(_)) => true,
         Class::Conforming | Class::Legacy(_) | Class::Vacant | Class::Refused(_) => {
             let to_rook = seen.kube.daemons.get(&osd).is_some_and(|daemon| daemon.encrypted_to_rook);
             to_rook || classify::made(osd, slot, seen).is_ok_and(|made| made.is_some_and(Kind::is_encrypted))

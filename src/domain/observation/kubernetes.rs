@@ -59,6 +59,25 @@ pub struct Kube {
     pub draining_failure_domain: Option<String>,
     /// What a person told the runs to do, by `pause` or `cancel`; none where nothing stands.
     pub order: Option<Order>,
+    /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node is there.
+    pub local_volumes: Vec<LocalVolume>,
+}
+
+/// A PersistentVolume on a path of a node: a link to a disk, a disk, or a folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalVolume {
+    /// Name.
+    pub name: String,
+    /// `spec.local.path`
+    pub path: String,
+    /// The claim that it is bound to, `namespace/name`.
+    pub claim: Option<String>,
+    /// `volumeMode` is Block: a container gets it as a device.
+    pub is_block: bool,
+    /// Its capacity; none if it can't be read.
+    pub bytes: Option<u64>,
+    /// Nodes that it is on, by name or label `kubernetes.io/hostname`; none if its node affinity names none.
+    pub nodes: Option<BTreeSet<String>>,
 }
 
 /// What a person told the runs to do.
@@ -171,6 +190,9 @@ pub struct Daemon {
     pub data_dir: Option<String>,
     /// It is backed by a PersistentVolumeClaim (label `ceph.rook.io/pvc`, env `ROOK_PVC_BACKED_OSD`).
     pub pvc_backed: bool,
+    /// It opens its encrypted device itself: an init container `encryption-open...` (Rook, OSDs on PVCs), or its block path is the
+    /// mapping that `ceph-volume raw prepare --dmcrypt` makes (`ceph-FSID-...-dmcrypt`).
+    pub opens_encryption: bool,
     /// Label `encrypted=true`: Rook's own word for how it made the OSD, true of the node's settings and not always of the disk.
     pub encrypted_to_rook: bool,
     /// Label `ceph.rook.io/do-not-reconcile` or a replacement annotation of Rook's is on it: text for people.

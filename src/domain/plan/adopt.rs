@@ -20,7 +20,9 @@ pub(super) fn next(
     inventory: &NodeInventory,
     seen: &Observation,
 ) -> Option<Next> {
-    let found = inventory.osds.iter().find(|osd| is_adoptable(osd, ledger, seen))?;
+    let found = inventory.osds.iter().find(|osd| {
+        is_adoptable(osd, ledger, seen) && provision::volumes::of_osd(osd, inventory, node, seen).is_none()
+    })?;
     let slot = seen.ceph.slots.get(&found.osd)?;
     let location = provision::location(seen.kube.nodes.get(node)?, &seen.kube.declaration.storage);
     let place = CrushItem { location, weight: Weight(0), device_class: None };

@@ -6,6 +6,7 @@ mod placement;
 mod select;
 mod taints;
 mod vacant;
+pub mod volumes;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -149,5 +150,11 @@ pub fn process(
     seen: &Observation,
     on_file: bool,
 ) -> Processed {
-    if on_file { vacant::file(inventory) } else { vacant::disks(node, inventory, asked, seen) }
+    if on_file {
+        return vacant::file(inventory);
+    }
+    let available = volumes::without(inventory, node, seen);
+    let mut processed = vacant::disks(node, &available, asked, seen);
+    processed.problems.extend(volumes::problems(inventory, node, seen));
+    processed
 }

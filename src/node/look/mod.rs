@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
+use super::kubelet::Mapped;
 use super::label::Label;
 use super::legacy::{Reading, Sharing};
 use super::marks::{self, Marks};
@@ -56,7 +57,9 @@ async fn see(request: &LookRequest, host: &Host, steps: &Steps) -> Result<NodeIn
     if request.on_file {
         let (capability, facts) = tokio::join!(
             steps.time("capability", capability::of_image(host)),
-            steps.time("file", async { facts_of(file_disk::as_disk(host)?, &Mounts::default(), host).await })
+            steps.time("file", async {
+                facts_of(file_disk::as_disk(host)?, &Mounts::default(), &Mapped::default(), host).await
+            })
         );
         let (facts, known) = (facts?, known(request, host, Vec::new(), &[], &mut notes));
         let disks = vec![seen(&facts, state::judge(&facts, &known))];
@@ -122,16 +125,16 @@ impl Notes {
 async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
     let listed = find::list(host).await?;
     notes.0.extend(listed.unseen.iter().map(|what| format!("could not look at {what}")));
-    let mounts = usage::mounts(host);
+    let (mounts, volumes) = (usage::mounts(host), Mapped::read(host).await?);
     let mut all = Vec::new();
     for disk in listed.disks {
         let found = parts::of(&disk, &host.sys_block, &host.dev).await?;
         notes.0.extend(found.unseen.iter().map(|what| format!("could not look at {what}")));
         let mut parts = Vec::new();
         for part in found.disks {
-            parts.push(facts_of(part, &mounts, host).await?);
+            parts.push(facts_of(part, &mounts, &volumes, host).await?);
         }
-        let mut facts = facts_of(disk, &mounts, host).await?;
+        let mut facts = facts_of(disk, &mounts, &volumes, host).await?;
         // Only where the daemon runs: a mount of ours would be in the way of one that starts just now.
         if parts.iter().any(|part| part.mounted.is_some()) {
             facts.filestore = filestore(&facts.disk, host).await;
@@ -141,14 +144,15 @@ async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
     Ok(all)
 }
 
-async fn facts_of(disk: Disk, mounts: &Mounts, host: &Host) -> Result<Facts, NodeError> {
-    let mounted = mounts.of(&disk, &host.sys_fs);
+async fn facts_of(disk: Disk, mounts: &Mounts, volumes: &Mapped, host: &Host) -> Result<Facts, NodeError> {
+    let (mounted, volume) = (mounts.of(&disk, &host.sys_fs), volumes.of(&disk));
     let marks = marks::of(&disk).await;
     let label = match &marks {
         Ok(Marks::Label) => Some(label::read(&disk.node).await.map_err(|error| error.to_string())),
         Ok(_) | Err(_) => None,
     };
-    Ok(Facts { disk, mounted, marks: marks.map_err(|error| error.to_string()), label, filestore: None })
+    let marks = marks.map_err(|error| error.to_string());
+    Ok(Facts { disk, mounted, volume, marks, label, filestore: None })
 }
 
 async fn filestore(disk: &Disk, host: &Host) -> Option<(OsdFsid, OsdId, ClusterFsid)> {

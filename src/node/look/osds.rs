@@ -60,7 +60,8 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         store: ObjectStore::bluestore(),
         encrypted: false,
         block_path,
-        activatable: label.finished && label.activatable && is_stable && is_listed,
+        // Rook starts an OSD on a PersistentVolume, in a shape of its own.
+        activatable: label.finished && label.activatable && is_stable && is_listed && facts.volume.is_none(),
         db_path: path_of(Role::Db),
         wal_path: path_of(Role::Wal),
         db_disk: of_it(Role::Db).map(|device| device.disk.name.clone()),

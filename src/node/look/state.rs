@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) disk: Disk,
     /// Where it is mounted.
     pub(crate) mounted: Option<String>,
+    /// The PersistentVolume that it is, while a pod has it.
+    pub(crate) volume: Option<String>,
     /// What its bytes say, or why they could not be read.
     pub(crate) marks: Result<Marks, String>,
     /// Its BlueStore label, where it begins with one.
@@ -44,6 +46,9 @@ pub(crate) fn judge(facts: &Facts, known: &Known) -> DiskState {
     }
     let reject = |why| DiskState::Rejected { why };
     let disk = &facts.disk;
+    if let Some(name) = &facts.volume {
+        return reject(Rejection::PersistentVolume { name: name.clone(), claim: None });
+    }
     if disk.read_only {
         return reject(Rejection::ReadOnly);
     }

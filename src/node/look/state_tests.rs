@@ -33,7 +33,7 @@ fn disk() -> Disk {
 }
 
 fn facts(marks: Marks) -> Facts {
-    Facts { disk: disk(), mounted: None, marks: Ok(marks), label: None, filestore: None }
+    Facts { disk: disk(), mounted: None, volume: None, marks: Ok(marks), label: None, filestore: None }
 }
 
 fn part() -> Partition {
@@ -131,6 +131,8 @@ fn each_thing_on_a_disk_is_told_by_its_name() {
         "an OSD of another cluster, 10000000-0000-0000-0000-000000000002"
     );
     assert_eq!(why(&labelled(label(fsid(1), None))), "an OSD of a cluster that is not named");
+    let volume = Facts { volume: Some("pv1".into()), ..facts(Marks::None) };
+    assert_eq!(why(&volume), "PersistentVolume pv1");
     let unreadable = Facts { marks: Err("I/O error".into()), ..facts(Marks::None) };
     assert_eq!(why(&unreadable), "can't be read: I/O error");
     let bad_label = Facts { label: Some(Err("no JSON".into())), ..facts(Marks::Label) };

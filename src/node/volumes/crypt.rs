@@ -7,6 +7,7 @@ use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::label_on;
 use super::mapped::{Mapped, opened};
+use super::stack::is_own_mapping;
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::Kind;
 
@@ -33,6 +34,11 @@ pub(super) async fn look(
             about,
         ));
     };
+    if !is_own_mapping(&open, label.osd_fsid) {
+        let what =
+            format!("LUKS {header}, which the host opens as {}, with OSD {}", open.name, label.osd_fsid);
+        return Ok(Look::other(what, about));
+    }
     let (made, osd_fsid) = (Kind::RawCrypt, label.osd_fsid);
     let proof = label.finished.then(|| Proof::Luks { header: header.to_owned(), osd_fsid, whoami, cluster });
     Ok(Look { proof, ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) })

@@ -20,7 +20,7 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    fn read(host: &Host, kernel: &str) -> Option<Self> {
+    pub(super) fn read(host: &Host, kernel: &str) -> Option<Self> {
         let told = |what: &str| {
             let text = fs::read_to_string(host.sys_block.join(kernel).join("dm").join(what)).ok()?;
             Some(text.trim().to_owned())
@@ -45,6 +45,34 @@ impl Mapped {
     /// Those that lie on this one.
     pub(super) fn above(&self, host: &Host) -> Vec<Self> {
         Self::over(host, &devices::holders(&host.sys_block.join(&self.kernel)))
+    }
+
+    /// It is the logical volume with that uuid, of that group.
+    pub(super) fn is_volume(&self, group: &str, volume: &str) -> bool {
+        self.uuid.strip_prefix("LVM-") == Some(format!("{group}{volume}").replace('-', "").as_str())
+    }
+
+    /// It is a logical volume.
+    pub(super) fn is_any_volume(&self) -> bool {
+        self.uuid.starts_with("LVM-")
+    }
+
+    /// It decrypts the device with that LUKS header: `CRYPT-LUKS2-UUID-NAME`, the uuid without its dashes (cryptsetup, lib/libdevmapper.c,
+    /// `dm_prepare_uuid`).
+    pub(super) fn decrypts(&self, header: &str) -> bool {
+        let rest = self.uuid.strip_prefix("CRYPT-LUKS").and_then(|rest| rest.split_once('-'));
+        rest.is_some_and(|(_, rest)| rest.starts_with(&format!("{}-", header.replace('-', ""))))
+    }
+
+    /// `multipath`, `LUKS`, `LVM`, ...: for people, with its name.
+    pub(super) fn described(&self) -> String {
+        let kind = match self.uuid.split('-').next().unwrap_or_default() {
+            "CRYPT" => "encryption",
+            "LVM" => "a logical volume",
+            "mpath" => "multipath",
+            _ => "a device-mapper device",
+        };
+        format!("{kind} ({}, {})", self.name, self.kernel)
     }
 
     /// It decrypts what it lies on.

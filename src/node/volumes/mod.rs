@@ -26,6 +26,7 @@ mod make;
 mod mapped;
 mod old;
 mod seen;
+mod stack;
 mod stone;
 
 use std::path::Path;
@@ -44,6 +45,7 @@ pub(crate) use databases::prove as prove_database;
 pub(crate) use known::Known;
 pub(crate) use make::{Made, clear_away, make, seal};
 pub(crate) use seen::look;
+pub(crate) use stack::foreign_layer;
 
 /// What a disk carries that hides the OSD on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{GIB, Kind, PoolShape, Shape, fsid, host};
 use crate::domain::inspection::Content;
+use crate::domain::observation::LocalVolume;
 use crate::domain::osd::{DeviceIdentity, NodeName, OsdId};
 use crate::domain::storage::{StorageNode, Taint};
 use crate::sim::{Disk, Happening, World};
@@ -82,6 +83,24 @@ pub fn adopt() -> World {
     world
 }
 
+/// The same OSD on a PersistentVolume, and a blank disk that is one too.
+pub fn on_volumes() -> World {
+    let mut world = adopt();
+    world.add_disk("disk-new", "h1", 6 * GIB);
+    for disk in ["disk-0", "disk-new"] {
+        let name = world.disks.get(disk).and_then(|disk| disk.identity.by_id.first()).cloned();
+        world.kube.local_volumes.push(LocalVolume {
+            name: format!("pv-{disk}"),
+            path: format!("/dev/disk/by-id/{}", name.unwrap_or_default()),
+            claim: None,
+            is_block: true,
+            bytes: Some(6 * GIB),
+            nodes: Some(BTreeSet::from([host(0)])),
+        });
+    }
+    world
+}
+
 /// Two of the nodes got a taint since, that the OSDs there do not tolerate.
 pub fn tolerate() -> World {
     let mut world = three();
@@ -106,8 +125,7 @@ impl World {
             size_bytes,
         };
         let node = NodeName(host.to_owned());
-        let disk = Disk { node, identity, content: Content::Blank, proof: None, held_by: None };
-        self.disks.insert(name.to_owned(), disk);
+        self.disks.insert(name.to_owned(), Disk::new(node, identity, Content::Blank, None));
     }
 
     /// PGs peer, and the mgr knows.

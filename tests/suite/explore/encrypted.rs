@@ -1,10 +1,25 @@
 //! OSDs that are encrypted, or are to be, searched the same way: what opens one goes when its slot is destroyed.
 
 use osd_migrate::domain::classify::Class;
+use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::example;
 
-use super::{everything, explore, has_time, machines, nothing, promises};
+use super::search::Search;
+use super::{everything, explore, explored, has_time, machines, needs, nothing, promises};
+
+pub(super) const ON_A_HOST_MAPPING: &str = "beside an OSD on a mapping of its host";
+
+pub(super) fn on_a_host_mapping() -> Search {
+    Search::new(ON_A_HOST_MAPPING, example::on_a_host_mapping, nothing, (0, 0, 0))
+}
+
+#[test]
+fn osd_on_a_host_mapping_is_not_touched() {
+    assert_eq!(promises::class(&example::on_a_host_mapping(), OsdId(1)), Class::Conforming);
+    explored(&on_a_host_mapping());
+    needs(on_a_host_mapping, &[Guard::OnlyKnownEncryption]);
+}
 
 #[test]
 fn the_worlds_have_one_osd_to_migrate() {

@@ -8,7 +8,9 @@ use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
-use super::{around, databases, directories, everything, keyless, new_osds, nothing, operator, rook, upmaps};
+use super::{
+    around, databases, directories, encrypted, everything, keyless, new_osds, nothing, operator, rook, upmaps,
+};
 
 /// New OSDs that come up, and are not what was wanted.
 fn oddities(world: &World) -> Vec<Happening> {
@@ -49,6 +51,7 @@ fn searches_of_new() -> Vec<Search> {
     let late = |name, world, menu, left| Search { freezes_late: true, ..new(name, world, menu, left) };
     vec![
         new("an OSD that nothing starts", example::adopt, nothing, (0, 0, 0)),
+        new_osds::on_volumes(),
         new("taints that came later", example::tolerate, nothing, (0, 0, 0)),
         new("taints that came later, a freeze and a death", example::tolerate, second_dies, (1, 1, 0)),
         new("one more disk, a fault", example::one_more, new_osds::everything, (1, 0, 0)),
@@ -113,6 +116,7 @@ fn searches() -> Vec<Search> {
     ];
     searches.push(upmaps::searched());
     searches.push(databases::searched());
+    searches.push(encrypted::on_a_host_mapping());
     searches.push(keyless("no bootstrap key", nothing, (0, 0, 0)));
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
@@ -130,6 +134,8 @@ fn nothing_is_found(part: usize) {
         "in a directory, a fault",
         "upmaps, purges and the balancer",
         databases::SEARCHED,
+        encrypted::ON_A_HOST_MAPPING,
+        new_osds::ON_VOLUMES,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
     for search in searches.skip(part).step_by(2) {
@@ -187,6 +193,7 @@ fn first_for(guard: Guard) -> &'static str {
         | Guard::VacantDisk => "one more disk, a fault",
         Guard::AgentExpected | Guard::BegunIsFinished => "one more disk, a late freeze and a fault",
         Guard::DeployReplaces => "a slot is filled again, a late freeze and a fault",
+        Guard::NoPersistentVolume => new_osds::ON_VOLUMES,
         Guard::AdoptsItsOwn => "an OSD that nothing starts",
         Guard::TolerateExpects => "taints that came later, a freeze and a death",
         Guard::RolledOutFirst => "taints that came later",
@@ -201,6 +208,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         Guard::DatabaseFits => databases::SEARCHED,
+        Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
         _ => "two copies",
     }
 }

@@ -1,11 +1,12 @@
 //! The door of new OSDs, searched the same way.
 
+use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::Search;
-use super::{agents, explore, explored, has_time, nothing};
+use super::{agents, explore, explored, has_time, needs, nothing};
 
 /// The disk that becomes an OSD.
 const DISK: &str = "disk-new";
@@ -124,6 +125,19 @@ fn a_slot_is_filled_again() {
 #[test]
 fn an_osd_that_nothing_starts() {
     explore("an OSD that nothing starts", example::adopt, everything, (1, 0, 0));
+}
+
+pub(super) const ON_VOLUMES: &str = "on PersistentVolumes";
+
+/// An OSD that nothing starts, and a blank disk, both PersistentVolumes.
+pub(super) fn on_volumes() -> Search {
+    Search { stays_shut: true, ..Search::new(ON_VOLUMES, example::on_volumes, nothing, (0, 0, 0)) }
+}
+
+#[test]
+fn persistent_volume_becomes_no_osd_of_a_host() {
+    explored(&on_volumes());
+    needs(on_volumes, &[Guard::NoPersistentVolume]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod directories;
 mod ids;
 mod nodes;
 mod taints;
+mod volumes;
 
 use std::collections::BTreeSet;
 

@@ -5,6 +5,7 @@ mod database;
 mod location;
 mod nodes;
 mod select;
+mod volumes;
 
 use std::collections::BTreeSet;
 

@@ -227,6 +227,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         pvc_backed: false,
         held_by_others: None,
         tolerations: Vec::new(),
+        opens_encryption: false,
         encrypted_to_rook: false,
         rolled_out: true,
         pods: vec![pod(osd)],
@@ -347,6 +348,7 @@ pub(crate) fn observation() -> Observation {
             rook_migrated: BTreeSet::new(),
             draining_failure_domain: None,
             order: None,
+            local_volumes: Vec::new(),
         },
     }
 }

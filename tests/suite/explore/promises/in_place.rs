@@ -36,6 +36,9 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
     if !matches!(class(world, osd), Class::Legacy(_) | Class::Mismatched(_)) {
         return Some(format!("{osd} was stopped, which is as wanted"));
     }
+    if world.disk_of(record.old).is_some_and(|(_, disk)| disk.mapped_by_host) {
+        return Some(format!("P3: {osd} was stopped, though its device is a mapping of its host"));
+    }
     if let Some(broken) = super::directories::nowhere_to_go(before, record) {
         return Some(broken);
     }

@@ -38,6 +38,9 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
         Content::Osd { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
     };
     let is_it = evidence.device.is_same_as(&found.identity) && found.node == record.node;
+    if found.is_volume(&world.kube) {
+        return Some(format!("P6: {disk} was made {}, and is a PersistentVolume", record.osd));
+    }
     match (is_fine && is_it, world.is_run(found)) {
         (true, false) => None,
         (false, _) => Some(format!("P3: {disk} was made {}, and carries {was}", record.osd)),
@@ -56,6 +59,8 @@ pub(super) fn adopted(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broke
         "a Deployment was there"
     } else if world.disk_of(fsid).is_none() {
         "no disk carries it"
+    } else if world.disk_of(fsid).is_some_and(|(_, disk)| disk.is_volume(&world.kube)) {
+        "its disk is a PersistentVolume"
     } else {
         return None;
     };

@@ -1,0 +1,112 @@
+//! PersistentVolumes on paths of nodes. Pure but for the list.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
+
+use crate::domain::observation::LocalVolume;
+
+use super::{K8s, K8sError};
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const NODE_NAME: &str = "metadata.name";
+
+/// Suffixes of a quantity (apimachinery, pkg/api/resource/suffix.go), as far as capacities of disks have them.
+const UNITS: [(&str, u64); 10] = [
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("Ti", 1 << 40),
+    ("Pi", 1 << 50),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+    ("P", 1_000_000_000_000_000),
+];
+
+impl K8s {
+    /// Lists the PersistentVolumes that are on paths of nodes, if disks are decided on.
+    pub(super) async fn local_volumes(&self, are_needed: bool) -> Result<Vec<LocalVolume>, K8sError> {
+        if !are_needed {
+            return Ok(Vec::new());
+        }
+        self.cluster_kind::<PersistentVolume>().list("", |volume| local_volume(&volume)).await
+    }
+}
+
+fn local_volume(volume: &PersistentVolume) -> Option<LocalVolume> {
+    let spec = volume.spec.as_ref()?;
+    let path = spec.local.as_ref()?.path.clone();
+    let claim = spec
+        .claim_ref
+        .as_ref()
+        .and_then(|claim| Some(format!("{}/{}", claim.namespace.as_deref()?, claim.name.as_deref()?)));
+    let required = spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
+    Some(LocalVolume {
+        name: volume.metadata.name.clone().unwrap_or_default(),
+        path,
+        claim,
+        is_block: spec.volume_mode.as_deref() == Some("Block"),
+        bytes: spec.capacity.as_ref().and_then(|all| bytes(&all.get("storage")?.0)),
+        nodes: required
+            .and_then(|required| required.node_selector_terms.iter().map(nodes).collect::<Option<Vec<_>>>())
+            .map(|terms| terms.into_iter().flatten().collect()),
+    })
+}
+
+/// The nodes that a term names; none if it names none, so that the volume may be on any.
+fn nodes(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
+    let fields = term.match_fields.iter().flatten().filter(|field| field.key == NODE_NAME);
+    let labels = term.match_expressions.iter().flatten().filter(|label| label.key == HOSTNAME);
+    let named = fields.chain(labels).find(|requirement| requirement.operator == "In")?;
+    Some(named.values.iter().flatten().cloned().collect())
+}
+
+fn bytes(quantity: &str) -> Option<u64> {
+    let unit = UNITS.iter().find_map(|(suffix, factor)| Some((quantity.strip_suffix(suffix)?, *factor)));
+    let (number, factor) = unit.unwrap_or((quantity, 1));
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn local_volume_has_its_path_claim_size_and_nodes() {
+        let terms = json!([{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]},
+            {"key": HOSTNAME, "operator": "In", "values": ["h1"]}]},
+            {"matchFields": [{"key": NODE_NAME, "operator": "In", "values": ["h2"]}]}]);
+        let volume = json!({"metadata": {"name": "pv1"}, "spec": {"local": {"path": "/mnt/disks/a"}, "volumeMode": "Block",
+            "capacity": {"storage": "10Gi"}, "claimRef": {"namespace": "rook-ceph", "name": "set1-data-0x"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}});
+        let found = local_volume(&serde_json::from_value(volume.clone()).unwrap()).unwrap();
+        assert_eq!((found.name.as_str(), found.path.as_str(), found.is_block), ("pv1", "/mnt/disks/a", true));
+        assert_eq!((found.claim.as_deref(), found.bytes), (Some("rook-ceph/set1-data-0x"), Some(10 << 30)));
+        assert_eq!(found.nodes, Some(["h1".to_owned(), "h2".to_owned()].into()));
+        let mut anywhere = volume;
+        anywhere["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][1] =
+            json!({"matchExpressions": []});
+        assert_eq!(local_volume(&serde_json::from_value(anywhere).unwrap()).unwrap().nodes, None);
+        let other =
+            json!({"metadata": {"name": "pv2"}, "spec": {"csi": {"driver": "d", "volumeHandle": "h"}}});
+        assert_eq!(local_volume(&serde_json::from_value(other).unwrap()), None);
+    }
+
+    #[test]
+    fn quantities_are_read_and_what_is_none_is_unknown() {
+        for (text, expected) in [
+            ("5368709120", Some(5 << 30)),
+            ("5Gi", Some(5 << 30)),
+            ("6T", Some(6_000_000_000_000)),
+            ("1.5Ti", None),
+            ("", None),
+            ("x", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+}
