@@ -24,6 +24,7 @@
 //! | `k8s` | one file per Kubernetes kind |
 //! | `sim` | the same ports over a simulated cluster: `rehearse` and the tests |
 //! | `rehearse` | the loop on the simulated cluster in virtual time, told line by line |
+//! | `memory` | the memory that the pod may use, against the size of the cluster |
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
 //! | `drill` | test builds only: stops the process at a named place |
 
@@ -38,6 +39,7 @@ pub mod hooks;
 pub mod k8s;
 pub mod live;
 pub mod looks;
+pub mod memory;
 pub mod node;
 pub mod ports;
 pub mod rehearse;

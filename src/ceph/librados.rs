@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -38,14 +39,48 @@ pub(super) enum Daemon {
 }
 
 /// What came back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Reply {
     /// 0, or a negated errno.
     pub(super) code: i32,
     /// The answer: JSON where it was asked for.
-    pub(super) out: Vec<u8>,
+    pub(super) out: Buffer,
     /// The sentence for people (`outs`).
     pub(super) said: String,
+}
+
+/// Bytes that librados allocated, freed when dropped. The statistics of 100,000 PGs are 250 MB: they are read where they lie.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    start: *mut c_char,
+    len: usize,
+    free: unsafe extern "C" fn(*mut c_char),
+}
+
+// SAFETY: the bytes come from `malloc` (`do_out_buffer` in librados_c.cc, 16-20) and belong to this value alone;
+// `rados_buffer_free` is `free`, which any thread may call.
+unsafe impl Send for Buffer {}
+// SAFETY: shared access only reads the bytes.
+unsafe impl Sync for Buffer {}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        if self.start.is_null() {
+            return &[];
+        }
+        // SAFETY: librados says that `start` holds `len` bytes; nobody writes to them, and they are freed in `drop` only.
+        unsafe { std::slice::from_raw_parts(self.start.cast::<u8>(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if !self.start.is_null() {
+            // SAFETY: librados allocated it, and nothing refers to it any more.
+            unsafe { (self.free)(self.start) };
+        }
+    }
 }
 
 /// Why there is no connected handle.
@@ -253,21 +288,10 @@ impl Handle {
                 &raw mut said_len,
             )
         };
-        let (out, said) = (self.take(out, out_len), self.take(said, said_len));
+        let free = self.functions.buffer_free;
+        let out = Buffer { start: out, len: out_len, free };
+        let said = Buffer { start: said, len: said_len, free };
         Reply { code, out, said: String::from_utf8_lossy(&said).trim().to_owned() }
-    }
-
-    /// Copies a buffer that librados allocated, and frees it.
-    fn take(&self, buffer: *mut c_char, len: usize) -> Vec<u8> {
-        if buffer.is_null() {
-            return Vec::new();
-        }
-        // SAFETY: librados says that `buffer` holds `len` bytes; it is not used after it was freed.
-        unsafe {
-            let bytes = std::slice::from_raw_parts(buffer.cast::<u8>(), len).to_vec();
-            (self.functions.buffer_free)(buffer);
-            bytes
-        }
     }
 }
 

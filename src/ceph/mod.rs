@@ -11,6 +11,8 @@ use rustix::io::Errno;
 
 use crate::domain::osd::{ClusterFsid, OsdId};
 
+#[cfg(feature = "drill")]
+mod answers;
 mod auth;
 mod caps;
 mod command;
@@ -42,6 +44,8 @@ mod versions;
 use command::Command;
 use librados::{Daemon, Lane, NotConnected, Reply};
 
+#[cfg(feature = "drill")]
+pub use answers::Answers;
 pub use caps::{USER, by_hand};
 pub use error::CephError;
 pub use secret::Secret;

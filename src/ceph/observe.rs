@@ -1,14 +1,15 @@
 //! One look at Ceph: everything a turn needs of mons and mgr.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::osd_crush_dump::Crush;
 use super::osd_dump::OsdMap;
 use super::{
     Ceph, CephError, config_key_ls, health, osd_crush_dump, osd_df, osd_metadata, osd_stat, pg_dump, versions,
 };
-use crate::domain::observation::{self, Metadata, Pg, Pool};
-use crate::domain::osd::{OsdId, PgId};
+use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
+use crate::domain::osd::{OsdFsid, OsdId, PgId};
+use crate::memory;
 
 /// Reading both takes milliseconds and the map changes once a second at its busiest: more tries mean that something is wrong.
 const TRIES: u32 = 5;
@@ -18,6 +19,8 @@ impl Ceph {
     /// are asked for the OSDs that it matters for.
     pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
         let (map, crush) = self.osd_map_with_crush().await?;
+        let pgs: u64 = map.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
+        memory::warn_if_short(pgs, &self.namespace);
         let (metadata, health, releases, used, pgs, encrypted) = tokio::try_join!(
             self.read(osd_metadata::command(), osd_metadata::parse),
             self.read(health::command(), health::parse),
@@ -26,11 +29,7 @@ impl Ceph {
             self.read(pg_dump::command(), pg_dump::parse),
             self.read(config_key_ls::command(), config_key_ls::parse),
         )?;
-        let mut seen = join(map, crush, metadata, &used, pgs);
-        for slot in seen.slots.values_mut() {
-            slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
-        }
-        Ok(observation::Ceph { health, releases, ..seen })
+        Ok(join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted }))
     }
 
     /// The CRUSH dump tells no epoch, so the map must be the same before and after it.
@@ -46,20 +45,32 @@ impl Ceph {
     }
 }
 
-fn join(
-    map: OsdMap,
-    mut crush: Crush,
-    mut metadata: BTreeMap<OsdId, Metadata>,
-    used: &BTreeMap<OsdId, u64>,
-    pgs: BTreeMap<PgId, Pg>,
-) -> observation::Ceph {
+/// The answers of one look, parsed.
+pub(super) struct Parsed {
+    pub(super) map: OsdMap,
+    pub(super) crush: Crush,
+    pub(super) metadata: BTreeMap<OsdId, Metadata>,
+    pub(super) health: BTreeSet<String>,
+    pub(super) releases: Releases,
+    pub(super) used: BTreeMap<OsdId, u64>,
+    pub(super) pgs: BTreeMap<PgId, Pg>,
+    /// OSDs for which the mons keep a dm-crypt key.
+    pub(super) encrypted: BTreeSet<OsdFsid>,
+}
+
+/// Puts the answers together. Takes time in proportion to OSDs and PGs.
+pub(super) fn join(parsed: Parsed) -> observation::Ceph {
+    let Parsed { map, mut crush, mut metadata, health, releases, used, pgs, encrypted } = parsed;
     let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, .. } = map;
     for (osd, slot) in &mut slots {
         slot.crush = crush.items.remove(osd);
         slot.metadata = metadata.remove(osd);
         slot.used_bytes = used.get(osd).copied();
-        if slot.metadata.as_ref().is_some_and(|metadata| metadata.store.is_filestore()) {
-            slot.used_bytes = slot.used_bytes.map(|used| used.min(explained(*osd, &pools, &pgs)));
+        slot.dmcrypt_key = slot.fsid.is_some_and(|fsid| encrypted.contains(&fsid));
+    }
+    for (osd, bytes) in stored_on_filestores(&slots, &pools, &pgs) {
+        if let Some(slot) = slots.get_mut(&osd) {
+            slot.used_bytes = slot.used_bytes.map(|used| used.min(explained(bytes)));
         }
     }
     for (id, pool) in &mut pools {
@@ -71,8 +82,8 @@ fn join(
         fsid,
         epoch,
         flags,
-        health: std::collections::BTreeSet::new(),
-        releases: observation::Releases::One,
+        health,
+        releases,
         nearfull_ratio,
         pools,
         slots,
@@ -84,17 +95,35 @@ fn join(
     }
 }
 
-/// What the PGs on an OSD explain of the bytes used there: their objects, a fifth for attributes, omap and what a file wastes of
-/// its last block, and a GiB for maps and logs.
-///
-/// Filestore tells how full its file system is (`statfs`), and a directory's is the host's own: whatever lies there would count.
-fn explained(osd: OsdId, pools: &BTreeMap<u64, Pool>, pgs: &BTreeMap<PgId, Pg>) -> u64 {
-    let share = |pg: &Pg| {
+/// Sums the bytes of the PGs on each Filestore OSD, in one pass over the PGs.
+fn stored_on_filestores(
+    slots: &BTreeMap<OsdId, Slot>,
+    pools: &BTreeMap<u64, Pool>,
+    pgs: &BTreeMap<PgId, Pg>,
+) -> BTreeMap<OsdId, u64> {
+    let is_filestore = |slot: &Slot| slot.metadata.as_ref().is_some_and(|of| of.store.is_filestore());
+    let filestores = slots.iter().filter(|(_, slot)| is_filestore(slot)).map(|(osd, _)| (*osd, 0));
+    let mut stored: BTreeMap<OsdId, u64> = filestores.collect();
+    if stored.is_empty() {
+        return stored;
+    }
+    for pg in pgs.values() {
         let chunks = pools.get(&pg.pool).and_then(|pool| pool.data_chunks).unwrap_or(1);
-        pg.bytes / u64::from(chunks.max(1))
-    };
-    let is_there = |pg: &&Pg| pg.acting.contains(&osd) || pg.up.contains(&osd);
-    let objects: u64 = pgs.values().filter(is_there).map(share).sum();
+        let share = pg.bytes / u64::from(chunks.max(1));
+        for osd in pg.acting.union(&pg.up) {
+            if let Some(sum) = stored.get_mut(osd) {
+                *sum = sum.saturating_add(share);
+            }
+        }
+    }
+    stored
+}
+
+/// Returns what the objects on an OSD explain of the bytes used there: the objects, a fifth for attributes, omap and what a file
+/// wastes of its last block, and a GiB for maps and logs.
+///
+/// Filestore reports how full its file system is (`statfs`), and a directory's is the host's own: whatever lies there would count.
+fn explained(objects: u64) -> u64 {
     objects.saturating_add(objects / 5).saturating_add(1 << 30)
 }
 
@@ -103,12 +132,22 @@ mod tests {
     use super::super::{osd_dump, samples};
     use super::*;
 
+    fn parsed(used: BTreeMap<OsdId, u64>, pgs: BTreeMap<PgId, Pg>) -> Parsed {
+        Parsed {
+            map: osd_dump::tests::fine(),
+            crush: osd_crush_dump::tests::fine(),
+            metadata: osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap(),
+            health: BTreeSet::new(),
+            releases: Releases::One,
+            used,
+            pgs,
+            encrypted: BTreeSet::new(),
+        }
+    }
+
     #[test]
     fn slots_and_pools_are_completed_from_the_other_answers() {
-        let metadata = osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap();
-        let used = BTreeMap::from([(OsdId(1), 4096)]);
-        let (map, crush) = (osd_dump::tests::fine(), osd_crush_dump::tests::fine());
-        let seen = join(map, crush, metadata, &used, BTreeMap::new());
+        let seen = join(parsed(BTreeMap::from([(OsdId(1), 4096)]), BTreeMap::new()));
         let slot = &seen.slots[&OsdId(1)];
         assert_eq!(slot.crush.as_ref().unwrap().location["host"], "h2");
         assert!(slot.metadata.as_ref().unwrap().store.is_filestore());
@@ -124,7 +163,6 @@ mod tests {
         };
         let (filestore, bluestore) = (osd(true), osd(false));
         let used = BTreeMap::from([(filestore, 500 << 30), (bluestore, 500 << 30)]);
-        let (map, crush) = (osd_dump::tests::fine(), osd_crush_dump::tests::fine());
         let mut pgs = pg_dump::parse(&samples::answer("16.2.15", "pg-dump")).unwrap();
         for pg in pgs.values_mut() {
             pg.bytes = 10 << 20;
@@ -132,8 +170,35 @@ mod tests {
         let there = pgs.values().filter(|pg| pg.acting.contains(&filestore)).count() as u64;
         assert!(there > 0);
         let objects = there * (10 << 20);
-        let seen = join(map, crush, metadata, &used, pgs);
+        let seen = join(parsed(used, pgs));
         assert_eq!(seen.slots[&filestore].used_bytes, Some(objects + objects / 5 + (1 << 30)));
         assert_eq!(seen.slots[&bluestore].used_bytes, Some(500 << 30));
+    }
+
+    #[test]
+    fn filestore_backfill_target_counts_the_pg_once_and_a_chunk_of_it() {
+        let chunk = || {
+            let mut map = osd_dump::tests::fine();
+            map.pools.get_mut(&2).unwrap().data_chunks = Some(2);
+            map
+        };
+        let filestore = OsdId(1);
+        let pg = |up: &[u32], acting: &[u32]| Pg {
+            pool: 2,
+            state: BTreeSet::new(),
+            up: up.iter().copied().map(OsdId).collect(),
+            acting: acting.iter().copied().map(OsdId).collect(),
+            reported_epoch: crate::domain::osd::Epoch(1),
+            objects: 1,
+            degraded: 0,
+            misplaced: 0,
+            bytes: 20 << 30,
+        };
+        let pgs = [("2.0", pg(&[1, 2], &[1, 3])), ("2.1", pg(&[1, 2], &[2, 3])), ("2.2", pg(&[2], &[3]))];
+        let pgs = pgs.map(|(id, pg)| (PgId(id.to_owned()), pg)).into();
+        let used = BTreeMap::from([(filestore, 500 << 30)]);
+        let seen = join(Parsed { map: chunk(), ..parsed(used, pgs) });
+        // Two PGs of 20 GiB, half of each in one chunk; a fifth more, and a GiB.
+        assert_eq!(seen.slots[&filestore].used_bytes, Some((20 << 30) + (4 << 30) + (1 << 30)));
     }
 }

@@ -1,9 +1,11 @@
 //! `ceph pg dump pgs`: statistics of the placement groups, asked of the mgr itself (a mon would only pass the question on).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use serde::Deserialize;
-use serde::de::Error;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::command::Command;
 use crate::domain::observation::Pg;
@@ -16,13 +18,42 @@ const ITEM_NONE: u32 = 0x7fff_ffff;
 struct Answer {
     pg_ready: bool,
     #[serde(default)]
-    pg_stats: Vec<Entry>,
+    pg_stats: Stats,
+}
+
+/// The PGs, put into their map one by one: 100,000 of them need no list beside it.
+#[derive(Default)]
+struct Stats(BTreeMap<PgId, Pg>);
+
+impl<'de> Deserialize<'de> for Stats {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Entries)
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Stats;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of PGs")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Stats, A::Error> {
+        let mut pgs = BTreeMap::new();
+        while let Some(entry) = list.next_element::<Entry<'de>>()? {
+            pgs.insert(entry.pgid.clone(), pg(&entry).map_err(A::Error::custom)?);
+        }
+        Ok(Stats(pgs))
+    }
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct Entry<'a> {
     pgid: PgId,
-    state: String,
+    #[serde(borrow)]
+    state: Cow<'a, str>,
     up: Vec<u32>,
     acting: Vec<u32>,
     reported_epoch: Epoch,
@@ -46,21 +77,21 @@ pub(super) fn command() -> Command {
     Command::mgr("pg dump").with("dumpcontents", vec!["pgs"])
 }
 
-/// No PGs at all while the mgr is not ready: the view is not fresh then, and says so by their number.
+/// Returns no PGs at all while the mgr is not ready: the view is not fresh then, and says so by their number.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Pg>> {
     let Answer { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
-    let known = if pg_ready { pg_stats } else { Vec::new() };
-    known.into_iter().map(|entry| Ok((entry.pgid.clone(), pg(entry)?))).collect()
+    Ok(if pg_ready { pg_stats.0 } else { BTreeMap::new() })
 }
 
-fn pg(entry: Entry) -> serde_json::Result<Pg> {
+/// `Err`: its id names no pool.
+fn pg(entry: &Entry<'_>) -> Result<Pg, String> {
     let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
     let count = |number: i64| u64::try_from(number).unwrap_or_default();
     Ok(Pg {
-        pool: pool.ok_or_else(|| serde_json::Error::custom(format!("`{}` is no PG", entry.pgid)))?,
+        pool: pool.ok_or_else(|| format!("`{}` is no PG", entry.pgid))?,
         state: entry.state.split('+').map(str::to_owned).collect(),
-        up: osds(entry.up),
-        acting: osds(entry.acting),
+        up: osds(&entry.up),
+        acting: osds(&entry.acting),
         reported_epoch: entry.reported_epoch,
         objects: count(entry.stat_sum.objects),
         degraded: count(entry.stat_sum.degraded),
@@ -69,8 +100,8 @@ fn pg(entry: Entry) -> serde_json::Result<Pg> {
     })
 }
 
-fn osds(set: Vec<u32>) -> BTreeSet<OsdId> {
-    set.into_iter().filter(|osd| *osd != ITEM_NONE).map(OsdId).collect()
+fn osds(set: &[u32]) -> BTreeSet<OsdId> {
+    set.iter().copied().filter(|osd| *osd != ITEM_NONE).map(OsdId).collect()
 }
 
 #[cfg(test)]
@@ -113,6 +144,14 @@ mod tests {
             let hole = pg(release, ".ec-hole", id);
             assert_eq!((hole.pool, hole.up, hole.acting.len()), (pool, [2, 3].map(OsdId).into(), 2));
         }
+    }
+
+    #[test]
+    fn a_pg_id_without_a_pool_is_an_error() {
+        let answer = br#"{"pg_ready":true,"pg_stats":[{"pgid":"x","state":"active","up":[],"acting":[],"reported_epoch":1,
+            "stat_sum":{"num_bytes":0,"num_objects":0,"num_objects_degraded":0,"num_objects_misplaced":0}}]}"#;
+        let error = parse(answer).unwrap_err().to_string();
+        assert!(error.starts_with("`x` is no PG"), "{error}");
     }
 
     #[test]

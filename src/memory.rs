@@ -1,0 +1,107 @@
+//! How much memory this pod may use, and whether the cluster's size needs more: said before the kernel kills the process.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes for each PG in a look inside an act. The text of `pg dump` is 2.2-2.6 KB for each (16-20), and librados holds it twice
+/// while it hands it over (`do_out_buffer`); 0.7 KB stay of each in the look at hand, and as much in the one before.
+const BYTES_PER_PG: u64 = 7 * 1024;
+
+/// The program, librados with its maps, and a page of each list of Kubernetes.
+const BASE: u64 = 64 << 20;
+
+/// cgroup v2, v1 (<https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files>, cgroup-v1/memory.html).
+const LIMITS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+
+/// Kubernetes has no larger one to offer: cgroup v1 writes a number near 2^63 for "no limit".
+const NO_LIMIT: u64 = 1 << 60;
+
+/// Logs a warning, once, if a look at so many PGs can need more memory than the pod may use.
+pub fn warn_if_short(pgs: u64, namespace: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let Some(limit) = limit() else { return };
+    if let Some(advice) = advice(limit, peak().unwrap_or(0), pgs, namespace)
+        && !SAID.swap(true, Ordering::Relaxed)
+    {
+        tracing::warn!("{advice}");
+    }
+}
+
+fn limit() -> Option<u64> {
+    LIMITS.iter().find_map(|path| parse_limit(&fs::read_to_string(path).ok()?))
+}
+
+/// `max` in v2, a huge number in v1: no limit.
+fn parse_limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|bytes| *bytes < NO_LIMIT)
+}
+
+/// The most that the process had so far (`VmHWM`; proc(5)).
+fn peak() -> Option<u64> {
+    parse_peak(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse_peak(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
+/// Returns what to do if the limit is too low, by the number of PGs or by what was used already.
+fn advice(limit: u64, peak: u64, pgs: u64, namespace: &str) -> Option<String> {
+    let by_size = pgs.saturating_mul(BYTES_PER_PG).saturating_add(BASE);
+    let by_use = peak.saturating_add(peak / 4); // a quarter to spare: the next look may be the one inside an act
+    let needed = by_size.max(by_use);
+    if needed <= limit {
+        return None;
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    let gib = (0..=20).map(|power| 1_u64 << power).find(|gib| needed <= gib << 30)?;
+    Some(format!(
+        "this pod may use {} MiB of memory, and a look at the {pgs} PGs of this cluster can need {} MiB ({} MiB were used so far): \
+         the kernel may kill it in the middle of a look. Raise the limit: helm upgrade with --set resources.limits.memory={gib}Gi, \
+         or without Helm: kubectl -n {namespace} set resources cronjob/osd-migrate --limits=memory={gib}Gi; the next Job has it",
+        mib(limit),
+        mib(needed),
+        mib(peak)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_limit_is_read_from_both_cgroup_versions() {
+        assert_eq!(parse_limit("1073741824\n"), Some(1 << 30));
+        assert_eq!((parse_limit("max\n"), parse_limit("9223372036854771712\n")), (None, None));
+        assert_eq!(parse_peak("VmPeak:\t  900 kB\nVmHWM:\t     512 kB\n"), Some(512 << 10));
+        assert!(peak().is_some_and(|bytes| bytes > 1 << 20), "this process");
+    }
+
+    #[test]
+    fn memory_limit_of_the_chart_bears_2500_osds() {
+        let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/osd-migrate/values.yaml");
+        let values = fs::read_to_string(chart).unwrap();
+        assert!(values.contains("  limits: {memory: 1Gi}\n"));
+        // 33 PGs with 3 copies are 100 on each OSD, which is what the autoscaler aims at.
+        assert_eq!(advice(1 << 30, 0, 2_500 * 100 / 3, "rook-ceph"), None);
+        assert!(advice(512 << 20, 0, 2_500 * 100 / 3, "rook-ceph").is_some());
+    }
+
+    #[test]
+    fn memory_that_is_short_is_said_with_the_value_to_set() {
+        let by_size = advice(1 << 30, 80 << 20, 328_704, "rook-ceph").unwrap();
+        for part in [
+            "may use 1024 MiB",
+            "328704 PGs",
+            "80 MiB were used",
+            "resources.limits.memory=4Gi",
+            "kubectl -n rook-ceph set resources cronjob/osd-migrate --limits=memory=4Gi",
+        ] {
+            assert!(by_size.contains(part), "{part}: {by_size}");
+        }
+        assert_eq!(advice(1 << 30, 700 << 20, 1_000, "rook-ceph"), None);
+        let by_use = advice(1 << 30, 900 << 20, 1_000, "rook-ceph").unwrap();
+        assert!(by_use.contains("memory=2Gi") && by_use.contains("900 MiB were used"), "{by_use}");
+    }
+}
