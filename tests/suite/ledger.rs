@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osd_migrate::domain::ledger::{Door, FORMAT, FormerBudget, Ledger, Quarantine, Unreadable};
-use osd_migrate::domain::osd::{OsdId, PgId, Upmap};
+use osd_migrate::domain::ledger::{
+    Door, FORMAT, FormerBudget, Ledger, NodeStatus, NodeWork, Quarantine, Unreadable,
+};
+use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
 use crate::support::build::{BY_HAND, FILESTORE, World, claim, noon};
 use crate::support::check;
@@ -189,4 +191,75 @@ fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
         (0..6).map(|n| format!("scsi-SATA_ST16000NM001G-2KK103_ZL2A{n:04}")).collect::<BTreeSet<_>>();
     let keys = ledger.to_keys().unwrap();
     assert!(keys["osd-0"].len() < 8 * 1024, "{} bytes", keys["osd-0"].len());
+}
+
+/// What a completed node leaves: 60 disks that became OSDs, and ten problems of the length that is kept.
+fn completed(run: &str, disks: usize) -> NodeWork {
+    NodeWork {
+        status: NodeStatus::Completed,
+        since: noon(),
+        message: format!("{disks} disks were made OSDs"),
+        run: run.to_owned(),
+        look: 1,
+        failures: 0,
+        done: (0..disks)
+            .map(|disk| format!("/dev/disk/by-id/ata-ST18000NM000J-2TV103_ZR5{disk:05}"))
+            .collect(),
+        left: [("/dev/disk/by-id/wwn-0x5000c500".to_owned(), "a file system (xfs)".to_owned())].into(),
+        directories: BTreeMap::new(),
+        databases: BTreeMap::new(),
+        problems: (0..10).map(|number| format!("{number}: {}", "x".repeat(297))).collect(),
+    }
+}
+
+fn with_nodes(number: usize, work: &NodeWork) -> Ledger {
+    let mut ledger = full();
+    let name = |node| NodeName(format!("storage-{node:05}.rack-17.example.org"));
+    ledger.nodes = (0..number).map(|node| (name(node), work.clone())).collect();
+    ledger
+}
+
+fn bytes(ledger: &Ledger) -> usize {
+    ledger.to_keys().unwrap().iter().map(|(key, value)| key.len() + value.len()).sum()
+}
+
+#[test]
+fn ledger_of_300_nodes_with_10_problems_each_can_be_saved() {
+    let work = completed("run-1", 60);
+    let raw = serde_json::to_string(&with_nodes(300, &work).nodes).unwrap().len();
+    assert!(raw > 2 * 900 * 1024, "{raw}");
+    for nodes in [1, 100, 300, 1_000] {
+        let stored = bytes(&with_nodes(nodes, &work));
+        assert!(stored < 400 * 1024, "{nodes} nodes: {stored} bytes");
+    }
+}
+
+#[test]
+fn shortened_ledger_keeps_each_node_and_says_what_was_left_out() {
+    let ledger = with_nodes(300, &completed("run-1", 60));
+    let mut stored = ledger.clone();
+    // Each save shortens what the one before has left, as a run does that walks from node to node.
+    for _ in 0..3 {
+        stored = read(&stored.to_keys().unwrap()).unwrap();
+    }
+    assert!(stored.nodes.keys().eq(ledger.nodes.keys()));
+    assert_eq!(stored.records, ledger.records);
+    for work in stored.nodes.values() {
+        assert_eq!((work.status, work.run.as_str()), (NodeStatus::Completed, "run-1"));
+        // Else a disk could be taken twice: the inventory of before is not the one of this number.
+        assert!(work.done.is_empty() && work.left.is_empty() && work.look == 2, "{work:?}");
+        assert_eq!(work.problems.len(), 4);
+        assert_eq!(work.problems[3], "and 7 more: see the log of the run");
+    }
+}
+
+#[test]
+fn shortened_ledger_keeps_the_disks_of_nodes_at_work() {
+    let at_work = NodeWork { status: NodeStatus::Orchestrating, ..completed("run-1", 24) };
+    let mut ledger = with_nodes(300, &completed("run-1", 60));
+    let node = NodeName("storage-at-work".to_owned());
+    ledger.nodes.insert(node.clone(), at_work.clone());
+    let stored = read(&ledger.to_keys().unwrap()).unwrap();
+    let kept = &stored.nodes[&node];
+    assert_eq!((&kept.done, &kept.left, kept.look), (&at_work.done, &at_work.left, at_work.look));
 }

@@ -1,5 +1,6 @@
 //! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/ledger.md`.
 
+mod bounds;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,13 +58,13 @@ pub struct NodeWork {
     /// Disks that became OSDs in this run, by their stable names: the look was before that.
     pub done: BTreeSet<String>,
     /// Disks that are left as they are in this run, by their stable names: they were not free after all. With what was found.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left: BTreeMap<String, String>,
     /// Directories of OSDs that were made anew elsewhere in this run, and could not be removed: by path, with why.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub directories: BTreeMap<String, String>,
     /// OSDs of the node whose database can't be made on the device that is declared for it: why.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<OsdId, String>,
     /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
     pub problems: Vec<String>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounds::nodes_to_json;
 use super::{FORMAT, FormerBudget, Ledger, Record, Run};
 
 /// What is stored can't be used.
@@ -61,7 +62,7 @@ impl Ledger {
         let mut keys = BTreeMap::from([
             ("format".to_owned(), FORMAT.to_string()),
             ("run".to_owned(), serde_json::to_string(&StoredRun { run: self.run.clone(), open })?),
-            ("nodes".to_owned(), serde_json::to_string(&self.nodes)?),
+            ("nodes".to_owned(), nodes_to_json(&self.nodes)?),
         ]);
         for record in self.records.values() {
             keys.insert(format!("osd-{}", record.osd.0), serde_json::to_string(record)?);
