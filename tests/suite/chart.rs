@@ -187,8 +187,9 @@ fn runner_and_hooks_meet_the_restricted_profile() {
                 assert!(!workload.to_string().contains(of_the_host), "{what}: {of_the_host}");
             }
             // Where it is asked for, and there the profile lets nothing in.
-            assert_eq!(pod["hostNetwork"], json!(set == "all"), "{what}");
-            let dns = (set == "all").then(|| json!("ClusterFirstWithHostNet"));
+            let on_host = ["all", "openshift-host-network"].contains(&set.as_str());
+            assert_eq!(pod["hostNetwork"], json!(on_host), "{what}");
+            let dns = on_host.then(|| json!("ClusterFirstWithHostNet"));
             assert_eq!(pod.get("dnsPolicy"), dns.as_ref(), "{what}");
         }
     }
@@ -313,5 +314,58 @@ fn no_role_has_a_wildcard_and_secrets_are_read_by_name() {
     }
     let ours = ["osd-migrate", "osd-migrate-node", "osd-migrate-preflight", "osd-migrate-start"];
     let theirs = ["osd-migrate-rook-ceph", "osd-migrate-rook-ceph-preflight"];
-    assert_eq!(seen, ours.into_iter().chain(theirs).map(str::to_owned).collect());
+    let openshift =
+        ["osd-migrate-scc", "osd-migrate-node-scc", "osd-migrate-preflight-scc", "osd-migrate-start-scc"];
+    let all = ours.into_iter().chain(theirs).chain(openshift);
+    assert_eq!(seen, all.map(str::to_owned).collect());
+}
+
+/// Returns which security context constraints each ServiceAccount may use, by the RoleBindings of a set of values.
+fn constraints_of(documents: &[Value]) -> BTreeSet<(String, String)> {
+    let of_kind = |kind: &str| documents.iter().filter(move |it| it["kind"] == kind).collect::<Vec<_>>();
+    let roles = of_kind("Role");
+    let mut found = BTreeSet::new();
+    for binding in of_kind("RoleBinding") {
+        let role = roles.iter().find(|role| {
+            role["metadata"]["name"] == binding["roleRef"]["name"]
+                && role["metadata"]["namespace"] == binding["metadata"]["namespace"]
+        });
+        let role = role.unwrap_or_else(|| panic!("no Role for {binding}"));
+        let uses = |rule: &&Value| rule["resources"] == json!(["securitycontextconstraints"]);
+        for rule in role["rules"].as_array().unwrap().iter().filter(uses) {
+            assert_eq!(rule["apiGroups"], json!(["security.openshift.io"]));
+            assert_eq!(rule["verbs"], json!(["use"]));
+            // One that is made for a hook must be there before the hook runs, as its account is.
+            assert_eq!(role["metadata"]["annotations"], binding["metadata"]["annotations"]);
+            let subjects = binding["subjects"].as_array().unwrap().iter();
+            found.extend(subjects.map(|subject| {
+                assert_eq!(subject["kind"], "ServiceAccount");
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                (text(&subject["name"]), text(&rule["resourceNames"][0]))
+            }));
+        }
+    }
+    found
+}
+
+/// restricted-v2, which OpenShift gives to all, refuses user 167 (MustRunAsRange) and privileged pods.
+#[test]
+fn openshift_accounts_may_use_the_constraints_that_their_pods_need() {
+    for (set, documents) in documents() {
+        let found = constraints_of(&documents);
+        let runner = match set.as_str() {
+            "openshift" => "nonroot-v2",
+            // nonroot-v2 has allowHostNetwork: false, hostnetwork-v2 takes no user 167.
+            "openshift-host-network" => "privileged",
+            _ => {
+                assert!(found.is_empty(), "{set}: {found:?}");
+                continue;
+            }
+        };
+        let workloads: Vec<Value> = documents.into_iter().filter(|it| it["spec"].is_object()).collect();
+        let accounts = workloads.iter().map(|it| template_of(it)["spec"]["serviceAccountName"].clone());
+        let of_pods = accounts.map(|name| (name.as_str().unwrap().to_owned(), runner.to_owned()));
+        let of_nodes = [("osd-migrate-node".to_owned(), "privileged".to_owned())];
+        assert_eq!(found, of_pods.chain(of_nodes).collect(), "{set}");
+    }
 }

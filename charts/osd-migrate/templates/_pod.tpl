@@ -171,3 +171,33 @@ template:
   spec:
     {{- include "osd-migrate.podSpec" (dict "root" .root "account" .account "args" .args) | nindent 4 }}
 {{- end }}
+
+{{/* The right to use security context constraints of OpenShift. dict: root, account, constraints, hook */}}
+{{- define "osd-migrate.constraints" -}}
+{{- $name := printf "%s-scc" .account }}
+{{- $hook := dict "helm.sh/hook" "pre-upgrade" "helm.sh/hook-weight" "-10" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded,hook-failed" }}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ $name }}
+  namespace: {{ quote .root.Release.Namespace }}
+  labels: {{- include "osd-migrate.labels" .root | nindent 4 }}
+  {{- if .hook }}
+  annotations: {{- toYaml $hook | nindent 4 }}
+  {{- end }}
+rules:
+- {apiGroups: [security.openshift.io], resources: [securitycontextconstraints], resourceNames: [{{ .constraints }}], verbs: [use]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ $name }}
+  namespace: {{ quote .root.Release.Namespace }}
+  labels: {{- include "osd-migrate.labels" .root | nindent 4 }}
+  {{- if .hook }}
+  annotations: {{- toYaml $hook | nindent 4 }}
+  {{- end }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $name }}}
+subjects:
+- {kind: ServiceAccount, name: {{ .account }}, namespace: {{ quote .root.Release.Namespace }}}
+{{- end }}
