@@ -11,21 +11,32 @@ use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{DbDevice, Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
-use crate::domain::provision::{DatabasesAsked, Processed};
+use crate::domain::provision::{self, DatabaseAsked, DatabasesAsked, Processed};
 
 /// What the OSDs of a node that are there need of its disks, as far as they are migrated at all, whether this run selects them or
 /// not: room is left for each.
 pub(super) fn asked_on(node: &NodeName, seen: &Observation) -> DatabasesAsked {
-    let is_there = |osd: &OsdId| seen.kube.daemons.get(osd).is_some_and(|d| d.node.as_ref() == Some(node));
-    let slots = seen.ceph.slots.iter().filter(|(osd, _)| is_there(osd));
-    slots
-        .filter(|(osd, slot)| {
-            let made = classify::class_of(**osd, slot, seen).migrates();
-            // Of one in a directory the free disk that it goes to asks.
-            made.is_some_and(|made| !made.in_directory())
-        })
-        .filter_map(|(osd, _)| Some((*osd, classify::database_of(*osd, seen)?)))
-        .collect()
+    let daemons = seen.kube.daemons.iter().filter(|(_, daemon)| daemon.node.as_ref() == Some(node));
+    daemons.filter_map(|(osd, _)| Some((*osd, asked_for(*osd, seen)?))).collect()
+}
+
+/// Returns the same for all nodes, in one pass over the OSDs.
+fn asked_by_node(seen: &Observation) -> BTreeMap<&NodeName, DatabasesAsked> {
+    let mut by_node: BTreeMap<&NodeName, DatabasesAsked> = BTreeMap::new();
+    for (osd, daemon) in &seen.kube.daemons {
+        if let (Some(node), Some(asked)) = (&daemon.node, asked_for(*osd, seen)) {
+            by_node.entry(node).or_default().insert(*osd, asked);
+        }
+    }
+    by_node
+}
+
+/// Returns the database that an OSD needs on another device, if it is migrated where it lies: for one in a directory, the free
+/// disk that it goes to asks.
+fn asked_for(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
+    let class = classify::class_of(osd, seen.ceph.slots.get(&osd)?, seen);
+    let asked = classify::database_of(osd, seen)?;
+    (!class.migrates()?.in_directory()).then_some(asked)
 }
 
 /// Begins with such an OSD: a look at its node's disks where this run has none, else its record. `Err`: why not.
@@ -105,11 +116,12 @@ pub fn of_each(
     let candidates: BTreeSet<OsdId> =
         super::candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd).collect();
     let mut found = BTreeMap::new();
-    for node in seen.kube.nodes.keys() {
-        let asked = asked_on(node, seen);
+    let asked_by_node = asked_by_node(seen);
+    for (node, asked) in asked_by_node.iter().filter(|(node, _)| seen.kube.nodes.contains_key(**node)) {
+        let node: &NodeName = node;
         let inventory = looks.get(node).and_then(|look| look.report.as_ref()?.inventory.as_ref());
         let processed: Option<Processed> =
-            inventory.map(|inventory| free::process(policy, node, inventory, seen));
+            inventory.map(|inventory| provision::process(node, inventory, asked, seen, policy.store_on_file));
         for osd in asked.keys().filter(|osd| candidates.contains(osd)) {
             let db = match &processed {
                 None => Err(Reason::NotLookedAt { node: node.clone(), why: None }),
