@@ -1,4 +1,5 @@
 //! The one binary of hermetic tests: no network, no disk but the sources, no sleeping.
+#![recursion_limit = "256"] // whole answers of Ceph are one `json!` each
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,6 +15,7 @@ mod begin;
 mod chart;
 mod classify;
 mod commands;
+mod corpus;
 mod drift;
 mod drill;
 mod explore;

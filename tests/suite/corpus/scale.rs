@@ -1,0 +1,157 @@
+//! Nothing that a look or a decision does grows much faster than the cluster. Measured is the time of this thread on a processor,
+//! once at a size and once at four times that size: on a machine that does other things too, the ratio tells, the seconds don't.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use osd_migrate::domain::ledger::Ledger;
+use osd_migrate::domain::next::{Next, Saving};
+use osd_migrate::domain::observation::{Daemon, Kube, Node, Observation};
+use osd_migrate::domain::osd::{NodeName, OsdId};
+use osd_migrate::domain::{classify, outlook, plan};
+
+use super::answers::answers;
+use super::cluster::{self, Cluster, Host, Made, PACIFIC, Pool, fsid};
+use super::pg::Detail;
+use super::{RBD, ask, kube, policy};
+use crate::support::build::noon;
+
+/// The smaller size, in hosts of 25 OSDs; the other is four times as large.
+const HOSTS: u32 = 20;
+
+/// What four times the cluster may cost, as a multiple: 4 is linear, 5.6 is n^1.25, 16 is quadratic.
+const AT_MOST: f64 = 9.0;
+
+/// Time of this thread on a processor (`/proc/<pid>/schedstat`: nanoseconds on a CPU, then waiting, then slices).
+fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
+}
+
+/// Returns what one call takes: the least of three tries, of as many calls as take long enough to be measured (the kernel counts by
+/// ticks of some milliseconds).
+fn cost<T>(mut work: impl FnMut() -> T) -> f64 {
+    const LONG_ENOUGH: f64 = 0.06;
+    let mut once = || {
+        let before = processor_seconds();
+        let mut calls = 0.0;
+        while processor_seconds() - before < LONG_ENOUGH {
+            drop(std::hint::black_box(work()));
+            calls += 1.0;
+        }
+        (processor_seconds() - before) / calls
+    };
+    (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
+}
+
+fn assert_growth(what: &str, small: f64, large: f64) {
+    let ratio = large / small;
+    assert!(
+        ratio < AT_MOST,
+        "{what}: {small:.4} s, four times the cluster {large:.4} s, {ratio:.1} times as long"
+    );
+}
+
+/// Half legacy, 33 PGs on each OSD.
+fn shape(hosts: u32) -> Cluster {
+    let made =
+        |osd: &cluster::Osd| [Made::Filestore, Made::Raw, Made::ByHand, Made::Raw][osd.id as usize % 4];
+    Cluster::new(PACIFIC, 7, hosts, 25).made(made)
+}
+
+fn with_pool(hosts: u32, pool: &Pool) -> Cluster {
+    shape(hosts).pool(Pool { pgs: hosts * 25 * 33 / pool.size, ..pool.clone() })
+}
+
+/// What a look sees of a cluster that is too large for whole objects: each Deployment and node is one that was read, with other names.
+fn seen(cluster: &Cluster) -> Observation {
+    let ceph = answers(cluster, Detail::Read).seen().unwrap();
+    let kinds = [Made::Filestore, Made::Raw, Made::ByHand];
+    let small = Cluster::new(PACIFIC, 1, 1, 3).made(|osd| kinds[osd.id as usize]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let read: Kube = runtime.block_on(kube::observe(&small));
+    let by_kind: BTreeMap<Made, &Daemon> = kinds.into_iter().zip(read.daemons.values()).collect();
+    let node = read.nodes.values().next().unwrap();
+    let daemons = cluster.osds.iter().map(|osd| {
+        let name = format!("rook-ceph-osd-{}", osd.id);
+        let daemon = Daemon {
+            uid: name.clone(),
+            fsid: fsid(osd.id).parse().ok(),
+            node: Some(NodeName(cluster.host_of(osd).name.clone())),
+            name,
+            ..by_kind[&osd.made].clone()
+        };
+        (OsdId(osd.id), daemon)
+    });
+    let named =
+        |host: &Host| (NodeName(host.name.clone()), Node { hostname: host.name.clone(), ..node.clone() });
+    let nodes = cluster.hosts.iter().map(named).collect();
+    let kube = Kube { daemons: daemons.collect(), nodes, ..read.clone() };
+    let mut seen = Observation { at: noon(), ceph, kube };
+    ask(cluster, &mut seen);
+    seen
+}
+
+/// What a plan and a preview cost, with what comes out.
+fn decisions(seen: &Observation) -> (f64, f64, Next) {
+    let (policy, ledger) = (policy(), Ledger::default());
+    let next = plan::plan(&policy, &ledger, seen);
+    (cost(|| plan::plan(&policy, &ledger, seen)), cost(|| outlook::lines(&policy, &ledger, seen)), next)
+}
+
+fn assert_decisions_grow_with_the_cluster(of: impl Fn(u32) -> Observation, expected: impl Fn(&Next) -> bool) {
+    let (plan, preview, next) = decisions(&of(HOSTS));
+    assert!(expected(&next), "{next:?}");
+    let (plan_of_4, preview_of_4, next) = decisions(&of(4 * HOSTS));
+    assert!(expected(&next), "{next:?}");
+    assert_growth("plan", plan, plan_of_4);
+    assert_growth("preview", preview, preview_of_4);
+}
+
+#[test]
+fn join_with_filestore_grows_with_the_pgs() {
+    let of = |hosts| {
+        let answers = answers(&with_pool(hosts, &RBD), Detail::Read);
+        cost(|| answers.seen().unwrap())
+    };
+    assert_growth("join", of(HOSTS), of(4 * HOSTS));
+}
+
+#[test]
+fn plan_of_a_clean_cluster_grows_with_the_osds() {
+    let is_begun = |next: &Next| matches!(next, Next::Save { why: Saving::Record, .. });
+    assert_decisions_grow_with_the_cluster(|hosts| seen(&with_pool(hosts, &RBD)), is_begun);
+}
+
+#[test]
+fn plan_of_osds_on_claims_grows_with_the_osds() {
+    let of = |hosts| {
+        let mut seen = seen(&with_pool(hosts, &RBD));
+        seen.kube.daemons.values_mut().for_each(|daemon| daemon.pvc_backed = true);
+        seen
+    };
+    assert_decisions_grow_with_the_cluster(of, |next| matches!(next, Next::Save { .. } | Next::Finished(_)));
+}
+
+#[test]
+fn ten_thousand_osds_are_read_and_planned_in_seconds() {
+    let cluster = with_pool(400, &RBD);
+    let before = processor_seconds();
+    let seen = seen(&cluster);
+    let (read, before) = (processor_seconds() - before, processor_seconds());
+    assert_eq!(
+        (seen.ceph.slots.len(), seen.ceph.pgs.len(), seen.kube.daemons.len()),
+        (10_000, 110_000, 10_000)
+    );
+    let classes = classify::classify(&seen);
+    let legacy = classes.values().filter(|class| class.word() == "Legacy").count();
+    assert_eq!(legacy, 5_000);
+    let next = plan::plan(&policy(), &Ledger::default(), &seen);
+    let lines = outlook::lines(&policy(), &Ledger::default(), &seen);
+    let decided = processor_seconds() - before;
+    let Next::Save { osd, why: Saving::Record, .. } = next else { panic!("{next:?}") };
+    assert_eq!(osd, Some(OsdId(0)));
+    let hosts: BTreeSet<&str> = lines.iter().map(|line| line.host.as_str()).collect();
+    assert_eq!((lines.len(), hosts.len()), (10_000, 400));
+    // Without optimization too; the promise is a second for a plan.
+    assert!(decided < 20.0, "read in {read} s, decided in {decided} s");
+}
