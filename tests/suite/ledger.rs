@@ -195,21 +195,16 @@ fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
 
 /// What a completed node leaves: 60 disks that became OSDs, and ten problems of the length that is kept.
 fn completed(run: &str, disks: usize) -> NodeWork {
-    NodeWork {
-        status: NodeStatus::Completed,
-        since: noon(),
-        message: format!("{disks} disks were made OSDs"),
-        run: run.to_owned(),
-        look: 1,
-        failures: 0,
-        done: (0..disks)
-            .map(|disk| format!("/dev/disk/by-id/ata-ST18000NM000J-2TV103_ZR5{disk:05}"))
-            .collect(),
-        left: [("/dev/disk/by-id/wwn-0x5000c500".to_owned(), "a file system (xfs)".to_owned())].into(),
-        directories: BTreeMap::new(),
-        databases: BTreeMap::new(),
-        problems: (0..10).map(|number| format!("{number}: {}", "x".repeat(297))).collect(),
-    }
+    let disk = |disk| format!("/dev/disk/by-id/ata-ST18000NM000J-2TV103_ZR5{disk:05}");
+    let problem = |number| format!("{number}: {}", "x".repeat(297));
+    // As it is read: fields that came later have their default.
+    let stored = serde_json::json!({
+        "status": "completed", "since": noon(), "message": format!("{disks} disks were made OSDs"), "run": run, "look": 1, "failures": 0,
+        "done": (0..disks).map(disk).collect::<BTreeSet<_>>(),
+        "left": {"/dev/disk/by-id/wwn-0x5000c500": "a file system (xfs)"},
+        "problems": (0..10).map(problem).collect::<Vec<_>>(),
+    });
+    serde_json::from_value(stored).unwrap()
 }
 
 fn with_nodes(number: usize, work: &NodeWork) -> Ledger {
