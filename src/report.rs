@@ -189,6 +189,9 @@ fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (osd, why) in summary.quarantined.iter().chain(&summary.refused) {
         write!(f, "; {osd} was left alone: {why}")?;
     }
+    for (osd, why) in &summary.skipped {
+        write!(f, "; {osd} was skipped for now: {why}")?;
+    }
     Ok(())
 }
 

@@ -235,6 +235,7 @@ fn summaries() -> Vec<(&'static str, Summary)> {
         ("unconfirmed", Summary { unconfirmed: osds(), ..plain() }),
         ("quarantined", Summary { quarantined: why(), ..plain() }),
         ("refused", Summary { refused: why(), ..plain() }),
+        ("skipped", Summary { skipped: why(), ..plain() }),
         ("unconfirmed_nodes", Summary { unconfirmed_nodes: nodes(), ..plain() }),
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),

@@ -241,6 +241,8 @@ pub struct Summary {
     pub quarantined: Vec<(OsdId, String)>,
     /// OSDs that a gate keeps out for good (they must be drained first).
     pub refused: Vec<(OsdId, String)>,
+    /// OSDs that the run passed over for a reason of their own that may pass: down, on a node that is cordoned or away.
+    pub skipped: Vec<(OsdId, String)>,
     /// Nodes whose disks would be looked at for new OSDs but for the missing confirmation.
     pub unconfirmed_nodes: BTreeSet<NodeName>,
     /// What stands in the way of new OSDs: (node, sentence).
