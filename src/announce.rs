@@ -103,6 +103,7 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<Announcement> {
         | Saving::Barred
         | Saving::Bootstrap { .. }
         | Saving::Fence
+        | Saving::FenceGone
         | Saving::FenceHeard
         | Saving::OperatorScaled
         | Saving::OperatorBack

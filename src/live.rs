@@ -111,8 +111,7 @@ impl Live {
         osd: OsdId,
         fsid: OsdFsid,
         record: &RecordId,
-        uid: &str,
-        version: &str,
+        (uid, generation): (&str, i64),
     ) -> Result<(), Failure> {
         let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
         let verdict = self.reopen(verdict)?;
@@ -129,7 +128,7 @@ impl Live {
         if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
             return Err(passing(format!("{osd} was not stopped: it is not up with {fsid} any more")));
         }
-        self.k8s.stop(osd, record, uid, version).await.map_err(kube_failure)
+        self.k8s.stop(osd, record, uid, generation).await.map_err(kube_failure)
     }
 
     /// What an act needs of the data is asked again right before it.
@@ -203,7 +202,7 @@ impl Live {
     async fn tolerate(
         &mut self,
         osd: OsdId,
-        expected: (&str, &str),
+        expected: (&str, i64),
         add: &[Toleration],
         spare: Option<&Spare>,
     ) -> Result<(), Failure> {
@@ -269,13 +268,13 @@ impl Cluster for Live {
                 self.still_spare(spare.as_ref()).await?;
                 self.make_agent(request, image, data_dir).await
             }
-            Act::Stop { osd, fsid, record, deployment, resource_version } => {
-                self.stop(*osd, *fsid, record, deployment, resource_version).await
+            Act::Stop { osd, fsid, record, deployment, generation } => {
+                self.stop(*osd, *fsid, record, (deployment, *generation)).await
             }
             Act::Look { request, image, data_dir } => self.look_at_disks(request, image, data_dir).await,
             Act::Adopt(deploy) => self.adopt(deploy).await,
-            Act::Tolerate { osd, deployment, resource_version, add, spare } => {
-                self.tolerate(*osd, (deployment, resource_version), add, spare.as_ref()).await
+            Act::Tolerate { osd, deployment, generation, add, spare } => {
+                self.tolerate(*osd, (deployment, *generation), add, spare.as_ref()).await
             }
             Act::Deploy(deploy) => self.deploy(deploy).await,
             Act::MakeBudget { osd, record } => self.make_budget(*osd, record).await,

@@ -21,8 +21,8 @@ pub enum Act {
         record: RecordId,
         /// uid of the Deployment expected.
         deployment: String,
-        /// resourceVersion expected.
-        resource_version: String,
+        /// `metadata.generation` of it expected.
+        generation: i64,
     },
     /// Create the node Job of a saved attempt; one that is there already is success.
     Agent {
@@ -42,8 +42,8 @@ pub enum Act {
         /// uid expected.
         uid: String,
     },
-    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, if nobody wrote it since it was looked at and the
-    /// record is still open: its Deployment is kept, or stopped, for it.
+    /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, and with it the annotation that names the version it was
+    /// put on; if there is no label, and the record is still open: its Deployment is kept, or stopped, for it.
     Fence {
         /// The OSD that needs it.
         osd: OsdId,
@@ -51,27 +51,29 @@ pub enum Act {
         record: RecordId,
         /// Value of the label.
         value: String,
-        /// resourceVersion of the CephCluster expected.
-        resource_version: String,
     },
     /// Take that label off, if it has our value.
     Unfence {
         /// Value expected.
         value: String,
     },
-    /// Replicas of Rook's operator (subresource `scale`), if nobody wrote its Deployment since it was looked at.
+    /// Replicas of Rook's operator (subresource `scale`), if nobody changed what its Deployment wants since it was looked at.
     ScaleOperator {
         /// namespace/name of its Deployment
         name: String,
-        /// resourceVersion expected
-        resource_version: String,
+        /// uid expected
+        uid: String,
+        /// `metadata.generation` expected
+        generation: i64,
         /// replicas wanted
         replicas: u32,
     },
-    /// `maxUnavailable` of the OSDs' PodDisruptionBudget, if nobody wrote it since it was looked at.
+    /// `maxUnavailable` of the OSDs' PodDisruptionBudget, if nobody changed what it wants since it was looked at.
     LimitDrains {
-        /// resourceVersion expected
-        resource_version: String,
+        /// uid expected
+        uid: String,
+        /// `metadata.generation` expected
+        generation: i64,
         /// OSD pods that may be evicted at a time
         max_unavailable: u32,
     },
@@ -127,8 +129,8 @@ pub enum Act {
         record: RecordId,
         /// uid of the Deployment expected.
         deployment: String,
-        /// resourceVersion expected.
-        resource_version: String,
+        /// `metadata.generation` of it expected.
+        generation: i64,
     },
     /// One PUT that undoes Stop: replicas 1, annotation gone. Created from the kept copy where somebody deleted it.
     Restart {
@@ -194,8 +196,8 @@ pub enum Act {
         record: RecordId,
         /// uid of the Deployment expected.
         deployment: String,
-        /// resourceVersion expected.
-        resource_version: String,
+        /// `metadata.generation` of it expected.
+        generation: i64,
     },
     /// Bring the Deployment back in Rook's present shape, starting `fsid`.
     Deploy(Deploy),
@@ -224,8 +226,8 @@ pub enum Act {
         osd: OsdId,
         /// uid of the Deployment expected.
         deployment: String,
-        /// resourceVersion expected.
-        resource_version: String,
+        /// `metadata.generation` of it expected.
+        generation: i64,
         /// What to add.
         add: Vec<Toleration>,
         /// What must hold of the data, where it is up.
@@ -292,7 +294,7 @@ pub struct Deploy {
     pub initial_weight: Option<Weight>,
     /// Its store is a file of the node, for tests only: `block_path` names it.
     pub on_file: bool,
-    /// It has no Deployment before this one, or one that starts what is gone: uid and resourceVersion of that one, where it
+    /// It has no Deployment before this one, or one that starts what is gone: uid and generation of that one, where it
     /// is there. None where an OSD is redone: its own is expected to carry our annotation.
     pub fresh: Option<Fresh>,
 }
@@ -300,6 +302,6 @@ pub struct Deploy {
 /// What is expected in the place of a new OSD's Deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Fresh {
-    /// (uid, resourceVersion) of the Deployment that is replaced; none where there must be none.
-    pub replaces: Option<(String, String)>,
+    /// (uid, `metadata.generation`) of the Deployment that is replaced; none where there must be none.
+    pub replaces: Option<(String, i64)>,
 }

@@ -49,9 +49,9 @@ pub fn same_deployment(found: &str, expected: &str) -> bool {
     holds(Guard::StopExpects, found == expected)
 }
 
-/// The Deployment (uid, resourceVersion) that a new OSD's takes the place of is the one that was looked at; none where there
+/// The Deployment (uid, generation) that a new OSD's takes the place of is the one that was looked at; none where there
 /// was none.
-pub fn in_place_of(found: Option<(&str, &str)>, expected: Option<(&str, &str)>) -> bool {
+pub fn in_place_of(found: Option<(&str, i64)>, expected: Option<(&str, i64)>) -> bool {
     holds(Guard::DeployReplaces, found == expected)
 }
 
@@ -76,8 +76,9 @@ pub fn to_hush(slot: Option<&Slot>, fsid: Option<OsdFsid>, up: bool) -> bool {
     slot.is_some_and(|slot| holds(Guard::RecordOpen, slot.fsid == fsid && slot.up == up))
 }
 
-/// Nobody wrote the Deployment since it was looked at.
-pub fn unchanged_deployment(found: &str, expected: &str) -> bool {
+/// Nobody changed what the Deployment wants, nor its annotations, since it was looked at: its generation. Its status may have changed
+/// (ADR 0024).
+pub fn unchanged_deployment(found: i64, expected: i64) -> bool {
     holds(Guard::StopExpects, found == expected)
 }
 
@@ -98,7 +99,8 @@ pub fn no_fence(found: Option<&str>) -> bool {
     holds(Guard::ClusterVersion, found.is_none())
 }
 
-/// Nobody wrote the CephCluster since it was looked at.
+/// Nobody wrote the CephCluster since the act read it, before its look at the ledger. The API server compares (a JSON patch that tests
+/// the resourceVersion), and the simulated cluster.
 pub fn unchanged_cluster(found: &str, expected: &str) -> bool {
     holds(Guard::ClusterVersion, found == expected)
 }
@@ -126,8 +128,9 @@ pub enum Lost {
     Nothing,
 }
 
-/// The operator's Deployment, or the OSDs' budget, may be written: nobody wrote it since it was looked at.
-pub fn unchanged_operator(found: &str, expected: &str) -> bool {
+/// The operator's Deployment, or the OSDs' budget, may be written: it is the one that was looked at, and nobody changed what it wants
+/// since (uid, generation).
+pub fn unchanged_operator(found: (&str, i64), expected: (&str, i64)) -> bool {
     holds(Guard::OperatorVersion, found == expected)
 }
 

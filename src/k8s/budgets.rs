@@ -10,7 +10,7 @@ use crate::domain::observation::OsdBudget;
 use crate::domain::osd::OsdId;
 
 use super::names::{self, Part};
-use super::operator::tested;
+use super::operator::{expect_unchanged, tested};
 use super::{K8s, K8sError};
 
 /// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
@@ -30,10 +30,14 @@ impl K8s {
         Ok(self.kind::<PodDisruptionBudget>().get_opt(OWN).await?.and_then(|found| found.metadata.uid))
     }
 
-    /// How many OSD pods may be evicted at a time, if the budget has that resourceVersion.
-    pub async fn limit_drains(&self, version: &str, max_unavailable: u32) -> Result<(), K8sError> {
+    /// How many OSD pods may be evicted at a time, if the budget has that uid and generation. It is read again, and written on the
+    /// version read: its status changes with each pod that becomes ready.
+    pub async fn limit_drains(&self, expected: (&str, i64), max_unavailable: u32) -> Result<(), K8sError> {
         let budgets = self.untyped(&ApiResource::erase::<PodDisruptionBudget>(&()));
-        budgets.json_patch(BUDGET, &tested(version, "/spec/maxUnavailable", max_unavailable)).await
+        let found = budgets.get(BUDGET).await?;
+        let what = format!("poddisruptionbudget/{BUDGET}");
+        let version = expect_unchanged(&found.metadata, expected, what)?;
+        budgets.json_patch(BUDGET, &tested(&version, "/spec/maxUnavailable", max_unavailable)).await
     }
 
     /// Makes our own; one that is there already is success.
@@ -69,7 +73,7 @@ fn own() -> PodDisruptionBudget {
 fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
     let spec = found.spec?;
     let IntOrString::Int(max_unavailable) = spec.max_unavailable? else { return None };
-    let ObjectMeta { uid, generation, resource_version, .. } = found.metadata;
+    let ObjectMeta { uid, generation, .. } = found.metadata;
     let but = |rule: &LabelSelectorRequirement| rule.key == "osd" && rule.operator == "NotIn";
     let rules = spec.selector.and_then(|selector| selector.match_expressions).unwrap_or_default();
     let left_out = rules.into_iter().filter(but).flat_map(|rule| rule.values.unwrap_or_default());
@@ -78,7 +82,6 @@ fn budget(found: PodDisruptionBudget) -> Option<OsdBudget> {
         left_out: left_out.filter_map(|id| id.parse().ok().map(OsdId)).collect(),
         uid: uid?,
         generation: generation?,
-        resource_version: resource_version?,
     })
 }
 
@@ -90,7 +93,7 @@ mod tests {
     use crate::k8s::wire_tests::{on, play, refusal};
 
     #[tokio::test]
-    async fn the_budget_is_read_and_limited_on_the_very_version_that_was_looked_at() {
+    async fn budget_is_limited_if_only_its_status_changed_since_the_look() {
         let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
         let found = |limit: Value| json!({"metadata": {"uid": "u", "generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
         let but = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]},
@@ -109,7 +112,14 @@ mod tests {
             assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
             assert_eq!(body[1], json!({"op": "replace", "path": "/spec/maxUnavailable", "value": 0}));
         };
+        // Its status was written since it was looked at: another resourceVersion, the same generation.
+        let object = || {
+            let mut found = found(json!(1));
+            (found["apiVersion"], found["kind"]) = (json!("policy/v1"), json!("PodDisruptionBudget"));
+            found
+        };
         let script = vec![
+            on(&format!("GET {path}"), 200, object()),
             on(
                 &format!("PATCH {path}?&fieldManager=osd-migrate application/json-patch+json"),
                 200,
@@ -117,7 +127,12 @@ mod tests {
             )
             .with(check),
         ];
-        play(script, async |k8s| k8s.limit_drains("7", 0).await).await.unwrap();
+        play(script, async |k8s| k8s.limit_drains(("u", 3), 0).await).await.unwrap();
+        for other in [("u", 2), ("v", 3)] {
+            let script = vec![on(&format!("GET {path}"), 200, object())];
+            let result = play(script, async |k8s| k8s.limit_drains(other, 0).await).await;
+            assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{other:?}: {result:?}");
+        }
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use crate::domain::policy::Declaration;
 
 use self::storage::is_true;
 use super::kind::Kind;
+use super::names::FENCED_AT;
 use super::{About, K8s, K8sError};
 
 /// Rook's label: where it is on a CephCluster, whatever its value, Rook (1.20 and later) begins no reconcile of it.
@@ -56,23 +57,17 @@ impl K8s {
         Ok(About::cluster(&declaration(&self.ceph_cluster().await?)?))
     }
 
-    /// Puts the fence, if there is none and nobody wrote the CephCluster since `version`: a runner that was frozen would put
-    /// it up again after another one took it down. Ours being there already is success; any other is left alone.
-    pub async fn fence(&self, value: &str, version: &str) -> Result<(), K8sError> {
+    /// Puts up the fence, and beside it the version on which it was put, if no other fence is there. Written on the version that is
+    /// read here, before the ledger is looked at: a runner that was frozen would put it up again after another one took it down
+    /// (ADR 0024). Rook writes the CephCluster each minute, so the version of the last look would often be refused.
+    pub async fn fence(&self, value: &str) -> Result<(), K8sError> {
         let cluster = self.ceph_cluster().await?;
         let (name, what) = name_of(&cluster);
-        // After the look: a fence that came and went between the two changed the CephCluster, and the patch fails.
+        // After it was read: a fence that came and went between the two changed the CephCluster, and the patch fails.
         self.expect_ledger().await?;
         let there = fence_of(&cluster);
-        if there.as_deref() == Some(value) {
-            return Ok(());
-        }
-        if !expect::no_fence(there.as_deref()) {
+        if there.as_deref() != Some(value) && !expect::no_fence(there.as_deref()) {
             let found = format!("the label {FENCE}={} is there, not by us", there.unwrap_or_default());
-            return Err(K8sError::Unexpected { what, found });
-        }
-        if !expect::unchanged_cluster(&version_of(&cluster), version) {
-            let found = format!("its resourceVersion is not {version}: it changed since it was looked at");
             return Err(K8sError::Unexpected { what, found });
         }
         self.ceph_clusters().json_patch(&name, &fence_patch(&cluster, value)).await
@@ -85,7 +80,7 @@ impl K8s {
         match fence_of(&cluster) {
             None => Ok(()),
             Some(there) if expect::our_fence(Some(&there), value) => {
-                self.ceph_clusters().json_patch(&name, &unfence_patch(value)).await
+                self.ceph_clusters().json_patch(&name, &unfence_patch(&cluster, value)).await
             }
             Some(there) => {
                 Err(K8sError::Unexpected { what, found: format!("the label {FENCE} is `{there}`, not ours") })
@@ -110,6 +105,11 @@ pub(super) fn fence_of(cluster: &DynamicObject) -> Option<String> {
     cluster.metadata.labels.as_ref()?.get(FENCE).cloned()
 }
 
+/// Returns the version on which our fence was put.
+pub(super) fn fenced_at(cluster: &DynamicObject) -> Option<u64> {
+    cluster.metadata.annotations.as_ref()?.get(FENCED_AT)?.parse().ok()
+}
+
 /// When Rook last wrote how Ceph is: once a minute, where `spec.healthCheck.daemonHealth.status` says nothing else (1.19.10).
 pub(super) fn checked_by_rook(cluster: &DynamicObject) -> Option<DateTime<Utc>> {
     let at = cluster.data.pointer("/status/ceph/lastChecked")?.as_str()?;
@@ -129,19 +129,36 @@ fn fence_patch(cluster: &DynamicObject, value: &str) -> Value {
         json!({"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid}),
         json!({"op": "test", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version}),
     ];
-    if cluster.metadata.labels.is_none() {
-        operations.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
+    let maps = [
+        ("labels", cluster.metadata.labels.is_none()),
+        ("annotations", cluster.metadata.annotations.is_none()),
+    ];
+    for (map, _) in maps.iter().filter(|(_, is_missing)| *is_missing) {
+        operations.push(json!({"op": "add", "path": format!("/metadata/{map}"), "value": {}}));
     }
     operations.push(json!({"op": "add", "path": label_path(), "value": value}));
+    operations
+        .push(json!({"op": "add", "path": fenced_at_path(), "value": cluster.metadata.resource_version}));
     Value::Array(operations)
 }
 
-fn unfence_patch(value: &str) -> Value {
-    json!([{"op": "test", "path": label_path(), "value": value}, {"op": "remove", "path": label_path()}])
+fn unfence_patch(cluster: &DynamicObject, value: &str) -> Value {
+    let mut operations = vec![
+        json!({"op": "test", "path": label_path(), "value": value}),
+        json!({"op": "remove", "path": label_path()}),
+    ];
+    if cluster.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(FENCED_AT)) {
+        operations.push(json!({"op": "remove", "path": fenced_at_path()}));
+    }
+    Value::Array(operations)
 }
 
 fn label_path() -> String {
     format!("/metadata/labels/{}", FENCE.replace('/', "~1"))
+}
+
+fn fenced_at_path() -> String {
+    format!("/metadata/annotations/{}", FENCED_AT.replace('/', "~1"))
 }
 
 /// What the CephCluster declares.
@@ -285,7 +302,9 @@ mod tests {
             {"op": "test", "path": "/metadata/uid", "value": "u1"},
             {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
             {"op": "add", "path": "/metadata/labels", "value": {}},
+            {"op": "add", "path": "/metadata/annotations", "value": {}},
             {"op": "add", "path": "/metadata/labels/ceph.rook.io~1do-not-reconcile", "value": "osd-migrate-1"},
+            {"op": "add", "path": "/metadata/annotations/osd-migrate.io~1fenced-at", "value": "7"},
         ]);
         assert_eq!(fence_patch(&cluster(&json!({})), "osd-migrate-1"), expected);
     }
@@ -293,9 +312,14 @@ mod tests {
     #[test]
     fn the_fence_is_taken_off_only_with_our_value() {
         let path = "/metadata/labels/ceph.rook.io~1do-not-reconcile";
-        assert_eq!(
-            unfence_patch("osd-migrate-1"),
-            json!([{"op": "test", "path": path, "value": "osd-migrate-1"}, {"op": "remove", "path": path}])
-        );
+        let test = json!({"op": "test", "path": path, "value": "osd-migrate-1"});
+        let remove = |path: &str| json!({"op": "remove", "path": path});
+        let mut found = cluster(&json!({}));
+        assert_eq!(unfence_patch(&found, "osd-migrate-1"), json!([test, remove(path)]));
+        // And with it what says on which version it was put.
+        found.metadata.annotations = Some([(FENCED_AT.to_owned(), "7".to_owned())].into());
+        assert_eq!(fenced_at(&found), Some(7));
+        let at = "/metadata/annotations/osd-migrate.io~1fenced-at";
+        assert_eq!(unfence_patch(&found, "osd-migrate-1"), json!([test, remove(path), remove(at)]));
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
     let hostname = hostname(deployment).map(str::to_owned);
     let daemon = Daemon {
         uid: text(deployment, "/metadata/uid").unwrap_or_default().to_owned(),
-        resource_version: text(deployment, "/metadata/resourceVersion").unwrap_or_default().to_owned(),
+        generation: deployment.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default(),
         replicas: u32::try_from(replicas).unwrap_or(u32::MAX),
         stopped_by: annotation(STOPPED).map(|record| RecordId(record.to_owned())),
         fsid: fsid_of(deployment),
@@ -59,6 +59,8 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
         held_by_others: held_by_others(deployment),
         tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
         rolled_out: rolled_out(deployment),
+        names_topology: names_topology(deployment),
+        replica_failure: replica_failure(deployment),
         pods: Vec::new(),
         name,
     };
@@ -86,6 +88,24 @@ fn rolled_out(deployment: &Value) -> bool {
     number("/status/observedGeneration") >= number("/metadata/generation")
         && number("/status/updatedReplicas") >= wanted
         && number("/status/availableReplicas") >= wanted
+}
+
+fn names_topology(deployment: &Value) -> bool {
+    let labels = deployment.pointer("/metadata/labels").and_then(Value::as_object);
+    labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with("topology-location-")))
+}
+
+/// Returns why its ReplicaSet can't create pods: a quota, an admission webhook or policy. The Deployment controller copies the
+/// condition from the ReplicaSet (`pkg/controller/deployment/progress.go`, `getReplicaFailures`).
+fn replica_failure(deployment: &Value) -> Option<String> {
+    let conditions = deployment.pointer("/status/conditions")?.as_array()?;
+    let is_failure =
+        |c: &&Value| field(c, "type") == Some("ReplicaFailure") && field(c, "status") == Some("True");
+    let failure = conditions.iter().find(is_failure)?;
+    let reason = field(failure, "reason").unwrap_or("ReplicaFailure");
+    Some(
+        field(failure, "message").map_or_else(|| reason.to_owned(), |message| format!("{reason}: {message}")),
+    )
 }
 
 /// The OSD by label and by name; where both tell, they must agree.
@@ -128,7 +148,7 @@ fn fsid_of_words(container: &Value) -> Option<OsdFsid> {
     })
 }
 
-fn held_by_others(deployment: &Value) -> Option<String> {
+pub(super) fn held_by_others(deployment: &Value) -> Option<String> {
     let entries = |path: &str| deployment.pointer(path).and_then(Value::as_object).into_iter().flatten();
     let label = entries("/metadata/labels").find(|(key, _)| *key == FENCE);
     let replacement =
@@ -243,6 +263,32 @@ mod tests {
         for path in ["/dev/mapper/mpatha", "/dev/mapper/data-dmcrypt", "/dev/mapper/ceph-data", "/dev/sdb"] {
             assert!(!with(path, "activate"), "{path}");
         }
+    }
+
+    #[test]
+    fn deployment_without_pods_says_why_none_can_be_created() {
+        let mut object = deployment("rook-ceph-osd-3", &json!({"ceph-osd-id": "3"}), &json!({"name": "osd"}));
+        let parsed = |object: &Value| parse(object).unwrap().daemon;
+        assert_eq!(parsed(&object).trouble(), None);
+        object["status"]["conditions"] = json!([
+            {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "message": "is progressing"},
+            {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                "message": "pods \"rook-ceph-osd-3-x\" is forbidden: exceeded quota: compute"},
+        ]);
+        let text = "FailedCreate: pods \"rook-ceph-osd-3-x\" is forbidden: exceeded quota: compute";
+        assert_eq!(parsed(&object).trouble().as_deref(), Some(text));
+    }
+
+    #[test]
+    fn deployment_says_whether_rook_knows_its_topology() {
+        let of = |labels: &Value| {
+            parse(&deployment("rook-ceph-osd-3", labels, &json!({"name": "osd"})))
+                .unwrap()
+                .daemon
+                .names_topology
+        };
+        assert!(of(&json!({"topology-location-host": "h1", "topology-location-root": "default"})));
+        assert!(!of(&json!({"ceph-osd-id": "3"})));
     }
 
     #[test]

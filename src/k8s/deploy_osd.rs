@@ -151,8 +151,8 @@ fn fits(new: &Value, found: &Found) -> bool {
 }
 
 fn expect_in_place(deploy: &Deploy, fresh: &Fresh, found: Option<&Found>) -> Result<(), K8sError> {
-    let there = found.map(|found| (found.uid.as_str(), found.version.as_str()));
-    let expected = fresh.replaces.as_ref().map(|(uid, version)| (uid.as_str(), version.as_str()));
+    let there = found.map(|found| (found.uid.as_str(), found.generation()));
+    let expected = fresh.replaces.as_ref().map(|(uid, generation)| (uid.as_str(), *generation));
     if expect::in_place_of(there, expected) {
         return Ok(());
     }

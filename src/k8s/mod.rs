@@ -192,6 +192,8 @@ mod rook_reads_back_tests;
 #[cfg(test)]
 mod wire_deploy_tests;
 #[cfg(test)]
+mod wire_fence_tests;
+#[cfg(test)]
 mod wire_frozen_tests;
 #[cfg(test)]
 mod wire_lease_tests;

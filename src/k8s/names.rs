@@ -12,6 +12,9 @@ pub const OURS: &str = "osd-migrate";
 /// Annotation on an OSD's Deployment: stopped by us, for this record.
 pub const STOPPED: &str = "osd-migrate.io/stopped";
 
+/// Annotation on the CephCluster beside our fence: the resourceVersion on which the fence was put.
+pub(super) const FENCED_AT: &str = "osd-migrate.io/fenced-at";
+
 /// What all keys of our labels and annotations begin with, those of Kubernetes' own apart.
 pub(super) const PREFIX: &str = "osd-migrate.io/";
 pub(super) const NAME: &str = "app.kubernetes.io/name";

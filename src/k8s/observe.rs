@@ -14,7 +14,7 @@ use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{Daemon, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
-use super::ceph_cluster::{checked_by_rook, declaration, fence_of, image_of_rook, version_of};
+use super::ceph_cluster::{checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of};
 use super::job_state::{JobFacts, PodFacts};
 use super::look_job::{self, LookSeen};
 use super::names::{OF_AGENTS, OSD, PART, Part, RECORD};
@@ -79,6 +79,7 @@ impl K8s {
             tokio::try_join!(self.operator(operator_namespace), self.osd_budget(), self.own_budget())?;
         let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
+        kube.fenced_at = fenced_at(&cluster);
         (kube.operator, kube.osd_budget, kube.own_budget) = (operator, budget, own_budget);
         (kube.rook_checked, kube.rook_image) = (checked_by_rook(&cluster), image_of_rook(&cluster));
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
@@ -215,6 +216,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
     let kube = Kube {
         declaration,
         fence: None,
+        fenced_at: None,
         cluster_version: String::new(),
         operator: None,
         rook_checked: None,

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
+use crate::domain::expect;
 use crate::domain::observation::Operator;
 
 use super::{K8s, K8sError, pods};
@@ -43,12 +44,41 @@ impl K8s {
         Ok(Some(operator))
     }
 
-    /// Replicas of the operator `namespace/name`, if its Deployment has that resourceVersion.
-    pub async fn scale_operator(&self, name: &str, version: &str, replicas: u32) -> Result<(), K8sError> {
+    /// Replicas of the operator `namespace/name`, if its Deployment has that uid and generation. It is read again, and written on the
+    /// version read: its status changes by itself.
+    pub async fn scale_operator(
+        &self,
+        name: &str,
+        expected: (&str, i64),
+        replicas: u32,
+    ) -> Result<(), K8sError> {
         let (namespace, name) = name.split_once('/').unwrap_or((self.namespace(), name));
         let deployments = self.untyped_in(&ApiResource::erase::<Deployment>(&()), namespace);
-        deployments.json_patch_of(Some("scale"), name, &tested(version, "/spec/replicas", replicas)).await
+        let what = format!("deployment/{name}");
+        // By a list, as every look does: no right is needed that it has not.
+        let found = deployments.list_where(&format!("metadata.name={name}"), Some).await?.pop();
+        let missing = || K8sError::Unexpected { what: what.clone(), found: "it is gone".to_owned() };
+        let version = expect_unchanged(&found.ok_or_else(missing)?.metadata, expected, what)?;
+        deployments.json_patch_of(Some("scale"), name, &tested(&version, "/spec/replicas", replicas)).await
     }
+}
+
+/// Returns the resourceVersion of an object on which a change that was decided earlier may be written.
+pub(super) fn expect_unchanged(
+    found: &ObjectMeta,
+    expected: (&str, i64),
+    what: String,
+) -> Result<String, K8sError> {
+    let now = (found.uid.as_deref().unwrap_or_default(), found.generation.unwrap_or_default());
+    if expect::unchanged_operator(now, expected) {
+        return Ok(found.resource_version.clone().unwrap_or_default());
+    }
+    let found = if now.0 == expected.0 {
+        format!("its generation is {}, not {}: it changed since it was looked at", now.1, expected.1)
+    } else {
+        format!("its uid is {}, not {}: it was created again", now.0, expected.0)
+    };
+    Err(K8sError::Unexpected { what, found })
 }
 
 fn selects_operator(deployment: &Deployment) -> bool {
@@ -67,7 +97,6 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
         pods,
         uid: metadata.uid.unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
-        resource_version: metadata.resource_version.unwrap_or_default(),
     }
 }
 
@@ -196,7 +225,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_operator_is_scaled_on_the_very_version_that_was_looked_at() {
+    async fn operator_is_scaled_if_only_its_status_changed_since_the_look() {
+        let find = "GET /apis/apps/v1/namespaces/rook/deployments?&fieldSelector=metadata.name%3Drook-ceph-operator&limit=500";
+        let found = || {
+            let mut found =
+                deployment("rook-ceph-operator", &json!({}), "rook-ceph-operator", "rook/ceph:v1.16.0");
+            (found["apiVersion"], found["kind"]) = (json!("apps/v1"), json!("Deployment"));
+            found["metadata"]["uid"] = json!("u");
+            on(find, 200, list("Deployment", &json!([found])))
+        };
         let patch = "PATCH /apis/apps/v1/namespaces/rook/deployments/rook-ceph-operator/scale?&fieldManager=osd-migrate application/json-patch+json";
         let check = |body: Value| {
             assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "41"}));
@@ -207,10 +244,15 @@ mod tests {
             (422, refusal(422, "Invalid"), false),
             (409, refusal(409, "Conflict"), false),
         ] {
-            let script = vec![on(patch, status, answer).with(check)];
-            let done =
-                play(script, async |k8s| k8s.scale_operator("rook/rook-ceph-operator", "41", 0).await).await;
+            let script = vec![found(), on(patch, status, answer).with(check)];
+            let scale = async |k8s: &K8s| k8s.scale_operator("rook/rook-ceph-operator", ("u", 3), 0).await;
+            let done = play(script, scale).await;
             assert_eq!(done.is_ok(), is_done, "{done:?}");
+        }
+        for other in [("u", 2), ("v", 3)] {
+            let scale = async |k8s: &K8s| k8s.scale_operator("rook/rook-ceph-operator", other, 0).await;
+            let result = play(vec![found()], scale).await;
+            assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{other:?}: {result:?}");
         }
     }
 }

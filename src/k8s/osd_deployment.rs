@@ -36,18 +36,19 @@ impl K8s {
         Ok(found.pop())
     }
 
-    /// Keeps the Deployment as found, if nobody wrote it since it was looked at. Kept already for this record is success; a
+    /// Keeps the Deployment as found, if nobody changed what it wants since it was looked at. Kept already for this record is success; a
     /// copy for another record is of one that is closed (an OSD has one open record at most) and gives way.
     pub async fn keep(
         &self,
         osd: OsdId,
         record: &RecordId,
         uid: &str,
-        version: &str,
+        generation: i64,
     ) -> Result<(), K8sError> {
         let found = self.expect_deployment(osd).await?;
         found.expect_uid(uid)?;
-        found.expect_version(version)?;
+        found.expect_generation(generation)?;
+        found.expect_not_held()?;
         let name = kept_name(osd);
         let maps = self.kind::<ConfigMap>();
         let map = kept(osd, record, &found.object)?;
@@ -106,14 +107,15 @@ impl K8s {
             .unexpected(format!("it is not stopped for record `{record}` any more, or its pod is there")))
     }
 
-    /// Stops an OSD: one PUT with replicas 0 and our annotation, of the very object that was looked at, while the record is open.
+    /// Stops an OSD: one PUT with replicas 0 and our annotation, of the object as it is read here, which must want what it wanted when
+    /// it was looked at, while the record is open.
     /// Stopped for this record already is success.
     pub async fn stop(
         &self,
         osd: OsdId,
         record: &RecordId,
         uid: &str,
-        version: &str,
+        generation: i64,
     ) -> Result<(), K8sError> {
         let found = self.expect_deployment(osd).await?;
         found.expect_uid(uid)?;
@@ -122,7 +124,8 @@ impl K8s {
             Some(by) if by != record.0 => return Err(found.unexpected(format!("stopped for record `{by}`"))),
             Some(_) | None => {}
         }
-        found.expect_version(version)?;
+        found.expect_generation(generation)?;
+        found.expect_not_held()?;
         self.expect_open(osd, record).await?;
         self.put(&found.name, stopped(found.object, record)).await
     }
@@ -148,13 +151,13 @@ impl K8s {
         osd: OsdId,
         record: &RecordId,
         uid: &str,
-        version: &str,
+        generation: i64,
     ) -> Result<(), K8sError> {
         self.kept_deployment(osd, record).await?;
         let found = self.at_rest(osd, record).await?;
         found.expect_uid(uid)?;
-        found.expect_version(version)?;
-        let it = (uid, version);
+        found.expect_generation(generation)?;
+        let it = (uid, found.version.as_str());
         self.osd_deployments().delete_unchanged(&found.name, it, PropagationPolicy::Background).await
     }
 
@@ -163,13 +166,13 @@ impl K8s {
         &self,
         osd: OsdId,
         uid: &str,
-        version: &str,
+        generation: i64,
         add: &[Toleration],
     ) -> Result<(), K8sError> {
         let found = self.expect_deployment(osd).await?;
         found.expect_uid(uid)?;
         let Some(object) = tolerating(found.object.clone(), add) else { return Ok(()) };
-        found.expect_version(version)?;
+        found.expect_generation(generation)?;
         self.put(&found.name, object).await
     }
 

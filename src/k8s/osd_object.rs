@@ -50,15 +50,25 @@ impl Found {
         Err(self.unexpected(format!("its uid is {}, not {uid}: it was made anew", self.uid)))
     }
 
-    pub(super) fn expect_version(&self, version: &str) -> Result<(), K8sError> {
-        if expect::unchanged_deployment(&self.version, version) {
+    pub(super) fn generation(&self) -> i64 {
+        self.object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    /// What it wants, and its annotations, are as they were looked at. Its status may have changed, and is no concern of an act.
+    pub(super) fn expect_generation(&self, generation: i64) -> Result<(), K8sError> {
+        let now = self.generation();
+        if expect::unchanged_deployment(now, generation) {
             return Ok(());
         }
-        let now = format!(
-            "its resourceVersion is {}, not {version}: it changed since it was looked at",
-            self.version
-        );
-        Err(self.unexpected(now))
+        Err(self.unexpected(format!(
+            "its generation is {now}, not {generation}: it changed since it was looked at"
+        )))
+    }
+
+    /// Labels are no part of the generation, and one of them says that another client works on the OSD.
+    pub(super) fn expect_not_held(&self) -> Result<(), K8sError> {
+        super::daemon::held_by_others(&self.object)
+            .map_or(Ok(()), |by| Err(self.unexpected(format!("held: {by}"))))
     }
 
     pub(super) fn unexpected(&self, found: String) -> K8sError {

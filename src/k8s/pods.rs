@@ -74,15 +74,22 @@ fn said(reason: &str, message: Option<&str>) -> String {
 
 /// The pod as an observation holds it.
 pub(super) fn observed(pod: &Pod) -> observation::Pod {
-    let statuses = pod.status.as_ref().and_then(|s| s.container_statuses.as_ref());
-    let restarts = statuses.into_iter().flatten().map(|c| u32::try_from(c.restart_count).unwrap_or(0)).sum();
     observation::Pod {
         name: pod.metadata.name.clone().unwrap_or_default(),
         uid: pod.metadata.uid.clone().unwrap_or_default(),
         node: pod.spec.as_ref().and_then(|s| s.node_name.clone()).map(NodeName),
-        restarts,
+        restarts: restarts(pod),
         trouble: trouble(pod),
     }
+}
+
+/// Returns the restarts of the container that restarted most often, an init container or not. No sum: if the sandbox of a pod
+/// is made again (a reboot of the node), the kubelet runs every init container once more and counts it.
+fn restarts(pod: &Pod) -> u32 {
+    let status = pod.status.as_ref();
+    let init = status.into_iter().flat_map(|s| s.init_container_statuses.iter().flatten());
+    let main = status.into_iter().flat_map(|s| s.container_statuses.iter().flatten());
+    init.chain(main).map(|c| u32::try_from(c.restart_count).unwrap_or(0)).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -123,6 +130,42 @@ mod tests {
         let seen = observed(&pod);
         assert_eq!((seen.restarts, seen.node), (4, Some(NodeName("h1".to_owned()))));
         assert_eq!(seen.trouble.unwrap(), "container osd: CrashLoopBackOff, exit 1: no such device");
+    }
+
+    #[test]
+    fn restarts_of_init_containers_are_counted_but_not_summed() {
+        let waiting = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}});
+        let last = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
+        let initializing = json!({"waiting": {"reason": "PodInitializing"}});
+        let failing = pod(&json!({"phase": "Pending",
+            "initContainerStatuses": [container(&waiting, &last, 3)],
+            "containerStatuses": [container(&initializing, &json!({}), 0)]}));
+        let seen = observed(&failing);
+        assert_eq!(seen.restarts, 3);
+        assert_eq!(seen.trouble.unwrap(), "container osd: CrashLoopBackOff, exit 1");
+        // After a reboot of its node: each container of it ran once more.
+        let running = json!({"running": {}});
+        let done = json!({"terminated": {"exitCode": 0}});
+        let once = |state: &Value| container(state, &json!({}), 1);
+        let rebooted = pod(&json!({"phase": "Running",
+            "initContainerStatuses": [once(&done), once(&done), once(&done)],
+            "containerStatuses": [once(&running)]}));
+        assert_eq!(observed(&rebooted).restarts, 1);
+    }
+
+    #[test]
+    fn pending_pod_says_what_keeps_it_from_starting() {
+        let config =
+            json!({"waiting": {"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}});
+        let of_init =
+            pod(&json!({"phase": "Pending", "initContainerStatuses": [container(&config, &json!({}), 0)]}));
+        let text = "container osd: CreateContainerConfigError: secret \"x\" not found";
+        assert_eq!(observed(&of_init).trouble.unwrap(), text);
+        let unscheduled =
+            pod(&json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient memory."}]}));
+        let text = "Unschedulable: 0/3 nodes are available: 3 Insufficient memory.";
+        assert_eq!(observed(&unscheduled).trouble.unwrap(), text);
     }
 
     #[test]

@@ -58,8 +58,7 @@ async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only
 
 #[tokio::test]
 async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_kept() {
-    let drop =
-        async |k8s: &K8s| k8s.drop_deployment(OsdId(3), &RecordId("r1".to_owned()), "d-uid", "77").await;
+    let drop = async |k8s: &K8s| k8s.drop_deployment(OsdId(3), &RecordId("r1".to_owned()), "d-uid", 5).await;
     let kept = |record: &str| {
         json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": record}},
             "data": {"deployment": deployment().to_string()}})
@@ -78,7 +77,7 @@ async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_k
     play(script, drop).await.unwrap();
     // Not kept for this record; started by somebody since; written by somebody since.
     let mut changed = stopped_deployment();
-    changed["metadata"]["resourceVersion"] = json!("78");
+    changed["metadata"]["generation"] = json!(6);
     for script in [
         vec![on(KEPT, 200, kept("r2"))],
         vec![on(KEPT, 200, kept("r1")), find(deployment()), on(pods, 200, list(&[]))],
@@ -102,12 +101,12 @@ fn declared() -> (ClusterFsid, Declaration) {
     ("6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap(), declaration)
 }
 
-fn fresh(replaces: Option<(&str, &str)>) -> Deploy {
-    let replaces = replaces.map(|(uid, version)| (uid.to_owned(), version.to_owned()));
+fn fresh(replaces: Option<(&str, i64)>) -> Deploy {
+    let replaces = replaces.map(|(uid, generation)| (uid.to_owned(), generation));
     Deploy { fresh: Some(Fresh { replaces }), ..render_osd::tests::deploy() }
 }
 
-async fn start(k8s: &K8s, replaces: Option<(&str, &str)>) -> Result<Deployed, K8sError> {
+async fn start(k8s: &K8s, replaces: Option<(&str, i64)>) -> Result<Deployed, K8sError> {
     let (fsid, declaration) = declared();
     k8s.deploy(&fresh(replaces), &declaration, &fsid).await
 }
@@ -158,7 +157,7 @@ async fn a_new_osd_takes_the_place_of_the_very_deployment_that_was_seen() {
         assert!(body["spec"].get("fieldOfTheFuture").is_none(), "it is another OSD's");
     });
     let script = with(looked(&[deployment()]), put);
-    let result = play(script, async |k8s| start(k8s, Some(("d-uid", "77"))).await).await;
+    let result = play(script, async |k8s| start(k8s, Some(("d-uid", 5))).await).await;
     assert_eq!(result.unwrap(), Deployed::Done);
 
     let mut old = deployment();
@@ -167,7 +166,7 @@ async fn a_new_osd_takes_the_place_of_the_very_deployment_that_was_seen() {
     let delete =
         on(delete, 200, old.clone()).with(|body| assert_eq!(body["preconditions"], json!({"uid": "d-uid"})));
     let script = with(looked(&[old]), delete);
-    let result = play(script, async |k8s| start(k8s, Some(("d-uid", "77"))).await).await;
+    let result = play(script, async |k8s| start(k8s, Some(("d-uid", 5))).await).await;
     assert_eq!(result.unwrap(), Deployed::Deleting);
 }
 
@@ -176,9 +175,9 @@ async fn a_new_osd_changes_no_deployment_that_was_not_seen_so() {
     let there = || vec![deployment()];
     for (found, replaces) in [
         (there(), None),
-        (there(), Some(("d-uid", "76"))),
-        (there(), Some(("other", "77"))),
-        (Vec::new(), Some(("d-uid", "77"))),
+        (there(), Some(("d-uid", 4))),
+        (there(), Some(("other", 5))),
+        (Vec::new(), Some(("d-uid", 5))),
     ] {
         let result = play(looked(&found), async |k8s| start(k8s, replaces).await).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{replaces:?}: {result:?}");
@@ -212,7 +211,7 @@ async fn one_that_starts_the_osd_already_is_success() {
 async fn an_osd_is_adopted_only_where_it_has_no_deployment() {
     let (fsid, declaration) = declared();
     // Whatever the act says of a Deployment to replace.
-    let adopt = async |k8s: &K8s| k8s.adopt(&fresh(Some(("d-uid", "77"))), &declaration, &fsid).await;
+    let adopt = async |k8s: &K8s| k8s.adopt(&fresh(Some(("d-uid", 5))), &declaration, &fsid).await;
     assert_eq!(play(with(looked(&[]), on(CREATE, 201, deployment())), adopt).await.unwrap(), Deployed::Done);
     let result = play(looked(&[deployment()]), adopt).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
@@ -242,16 +241,16 @@ async fn tolerations_are_added_by_one_put_of_the_object_that_was_seen() {
         assert_eq!(body["spec"]["template"]["spec"]["tolerations"], both);
         assert_eq!((&body["spec"]["replicas"], &body["spec"]["fieldOfTheFuture"]), (&json!(1), &json!(true)));
     });
-    let tolerate = async |k8s: &K8s, uid: &str, version: &str, key: &str| {
-        k8s.tolerate(OsdId(3), uid, version, &[exists(key)]).await
+    let tolerate = async |k8s: &K8s, uid: &str, generation: i64, key: &str| {
+        k8s.tolerate(OsdId(3), uid, generation, &[exists(key)]).await
     };
     let script = vec![on(FIND, 200, list(&[there.clone()])), put];
-    play(script, async |k8s| tolerate(k8s, "d-uid", "77", "late").await).await.unwrap();
+    play(script, async |k8s| tolerate(k8s, "d-uid", 5, "late").await).await.unwrap();
     let has_it = vec![on(FIND, 200, list(&[there.clone()]))];
-    play(has_it, async |k8s| tolerate(k8s, "d-uid", "1", "a").await).await.unwrap();
-    for (uid, version) in [("other", "77"), ("d-uid", "76")] {
+    play(has_it, async |k8s| tolerate(k8s, "d-uid", 1, "a").await).await.unwrap();
+    for (uid, generation) in [("other", 5), ("d-uid", 4)] {
         let script = vec![on(FIND, 200, list(&[there.clone()]))];
-        let result = play(script, async |k8s| tolerate(k8s, uid, version, "late").await).await;
+        let result = play(script, async |k8s| tolerate(k8s, uid, generation, "late").await).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
     }
 }

@@ -28,7 +28,7 @@ fn is_at(version: &str) -> Exchange {
 }
 
 fn deployments() -> Exchange {
-    let found = json!({"metadata": {"name": "rook-ceph-osd-12", "uid": "d-uid", "resourceVersion": "77"}, "spec": {}});
+    let found = json!({"metadata": {"name": "rook-ceph-osd-12", "uid": "d-uid", "resourceVersion": "77", "generation": 5}, "spec": {}});
     on(FIND, 200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [found]}))
 }
 
@@ -64,7 +64,7 @@ async fn an_act_expects_the_ledger_that_it_was_decided_by() {
 async fn a_kept_copy_and_a_report_made_too_late_are_taken_back() {
     let keep = async |k8s: &K8s| {
         k8s.load().await.unwrap();
-        k8s.keep(OsdId(12), &RecordId("r1".to_owned()), "d-uid", "77").await
+        k8s.keep(OsdId(12), &RecordId("r1".to_owned()), "d-uid", 5).await
     };
     let kept = "osd-migrate-osd-12";
     play(vec![loaded(), deployments(), made(kept), is_at("5")], keep).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_fence_is_not_put_up_again_after_it_came_and_went() {
         on(CLUSTERS, 200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [cluster]}));
     let fence = async |k8s: &K8s| {
         k8s.load().await.unwrap();
-        k8s.fence("osd-migrate-1", "8").await
+        k8s.fence("osd-migrate-1").await
     };
     is_refused(&play(vec![loaded(), clusters, is_at("6")], fence).await);
 }

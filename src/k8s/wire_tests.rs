@@ -64,7 +64,7 @@ pub(super) fn list(items: &[Value]) -> Value {
 }
 
 pub(super) fn deployment() -> Value {
-    json!({"metadata": {"name": "rook-ceph-osd-3", "namespace": "rook-ceph", "uid": "d-uid", "resourceVersion": "77"},
+    json!({"metadata": {"name": "rook-ceph-osd-3", "namespace": "rook-ceph", "uid": "d-uid", "resourceVersion": "77", "generation": 5},
         "spec": {"replicas": 1, "fieldOfTheFuture": true,
             "selector": {"matchLabels": {"app": "rook-ceph-osd", "ceph-osd-id": "3", "rook_cluster": "rook-ceph"}}}})
 }
@@ -103,18 +103,18 @@ async fn stop_is_one_put_of_the_object_that_was_seen() {
             assert_eq!(body["spec"]["fieldOfTheFuture"], true, "what this build does not know stays");
         }),
     ];
-    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await.unwrap();
+    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await.unwrap();
 }
 
 #[tokio::test]
 async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
-    for (uid, version) in [("d-uid", "76"), ("other", "77")] {
+    for (uid, generation) in [("d-uid", 4), ("other", 5)] {
         let script = vec![on(FIND, 200, list(&[deployment()]))];
-        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), uid, version).await).await;
+        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), uid, generation).await).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
     }
     let two = vec![on(FIND, 200, list(&[deployment(), deployment()]))];
-    let result = play(two, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
+    let result = play(two, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
 }
 
@@ -124,7 +124,7 @@ async fn nothing_is_stopped_for_a_record_that_is_closed() {
     for copy in [on(KEPT, 404, refusal(404, "NotFound")), kept("r2")] {
         let seen = || on(FIND, 200, list(&[deployment()]));
         let script = vec![seen(), copy, seen()];
-        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
+        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
         assert!(
             matches!(&result, Err(K8sError::Unexpected { what, .. }) if what.contains("osd-3")),
             "{result:?}"
@@ -132,13 +132,39 @@ async fn nothing_is_stopped_for_a_record_that_is_closed() {
     }
 }
 
+/// The status of a Deployment is written whenever its pod becomes ready or not.
+#[tokio::test]
+async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
+    let seen = daemon::parse(&deployment()).unwrap().daemon;
+    let mut written = deployment();
+    written["metadata"]["resourceVersion"] = json!("99");
+    written["status"] = json!({"readyReplicas": 1});
+    let script = vec![
+        on(FIND, 200, list(&[written])),
+        kept("r1"),
+        on(PUT, 200, stopped_deployment()).with(|body| assert_eq!(body["metadata"]["resourceVersion"], "99")),
+    ];
+    let stop = async |k8s: &K8s| k8s.stop(OsdId(3), &record(), &seen.uid, seen.generation).await;
+    play(script, stop).await.unwrap();
+    // Its spec or its annotations: another generation.
+    let mut changed = deployment();
+    changed["metadata"]["generation"] = json!(6);
+    let result = play(vec![on(FIND, 200, list(&[changed]))], stop).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    // A label by which another client holds it is no part of the generation.
+    let mut held = deployment();
+    held["metadata"]["labels"] = json!({FENCE: "true"});
+    let result = play(vec![on(FIND, 200, list(&[held]))], stop).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
 #[tokio::test]
 async fn stop_again_is_done_already_and_a_conflict_is_told() {
     let script = vec![on(FIND, 200, list(&[stopped_deployment()]))];
-    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "1").await).await.unwrap();
+    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 1).await).await.unwrap();
     let script =
         vec![on(FIND, 200, list(&[deployment()])), kept("r1"), on(PUT, 409, refusal(409, "Conflict"))];
-    let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", "77").await).await;
+    let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
 }
 
@@ -186,9 +212,9 @@ async fn restart_makes_a_deleted_deployment_again_from_the_kept_copy() {
 }
 
 pub(super) const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
-const PATCH: &str = "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c?&fieldManager=osd-migrate application/json-patch+json";
+pub(super) const PATCH_CLUSTER: &str = "PATCH /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters/c?&fieldManager=osd-migrate application/json-patch+json";
 
-fn cluster(labels: &Value) -> Value {
+pub(super) fn cluster(labels: &Value) -> Value {
     json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
         "metadata": {"name": "c", "uid": "c-uid", "resourceVersion": "8", "labels": labels}})
 }
@@ -197,19 +223,18 @@ fn cluster(labels: &Value) -> Value {
 async fn the_fence_is_a_json_patch_with_a_test() {
     let script = vec![
         on(CLUSTERS, 200, list(&[cluster(&json!({"a": "b"}))])),
-        on(PATCH, 200, cluster(&json!({}))).with(|body| {
+        on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(|body| {
             assert_eq!(body[1], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "8"}));
             assert_eq!(body[2]["op"], "add");
         }),
     ];
-    play(script, async |k8s| k8s.fence("osd-migrate-1", "8").await).await.unwrap();
-    let script =
-        vec![on(CLUSTERS, 200, list(&[cluster(&json!({}))])), on(PATCH, 422, refusal(422, "Invalid"))];
-    let result = play(script, async |k8s| k8s.fence("osd-migrate-1", "8").await).await;
+    play(script, async |k8s| k8s.fence("osd-migrate-1").await).await.unwrap();
+    let script = vec![
+        on(CLUSTERS, 200, list(&[cluster(&json!({}))])),
+        on(PATCH_CLUSTER, 422, refusal(422, "Invalid")),
+    ];
+    let result = play(script, async |k8s| k8s.fence("osd-migrate-1").await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
-    let script = vec![on(CLUSTERS, 200, list(&[cluster(&json!({}))]))];
-    let result = play(script, async |k8s| k8s.fence("osd-migrate-1", "7").await).await;
-    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "written since: {result:?}");
 }
 
 #[tokio::test]
@@ -236,7 +261,7 @@ async fn an_event_about_the_cluster_names_it_with_its_uid() {
 async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
     let theirs = || vec![on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "by-hand"}))]))];
     for result in [
-        play(theirs(), async |k8s| k8s.fence("osd-migrate-1", "8").await).await,
+        play(theirs(), async |k8s| k8s.fence("osd-migrate-1").await).await,
         play(theirs(), async |k8s| k8s.unfence("osd-migrate-1").await).await,
     ] {
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
@@ -246,13 +271,12 @@ async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
 #[tokio::test]
 async fn a_cluster_without_rook_and_one_with_several_are_told_apart() {
     let result =
-        play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x", "8").await)
-            .await;
+        play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x").await).await;
     assert!(matches!(result, Err(K8sError::NoRook)), "{result:?}");
-    let result = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.fence("x", "8").await).await;
+    let result = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.fence("x").await).await;
     assert!(matches!(result, Err(K8sError::NoCephCluster { .. })), "{result:?}");
     let two = list(&[cluster(&json!({})), cluster(&json!({}))]);
-    let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x", "8").await).await;
+    let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x").await).await;
     assert!(matches!(result, Err(K8sError::SeveralCephClusters { .. })), "{result:?}");
 }
 

@@ -8,25 +8,25 @@ use crate::k8s::{K8s, K8sError};
 #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
 pub(super) async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
     match act {
-        Act::Keep { osd, record, deployment, resource_version } => {
-            k8s.keep(*osd, record, deployment, resource_version).await
+        Act::Keep { osd, record, deployment, generation } => {
+            k8s.keep(*osd, record, deployment, *generation).await
         }
         Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await,
-        Act::Fence { osd, record, value, resource_version } => {
+        Act::Fence { osd, record, value } => {
             k8s.expect_open(*osd, record).await?;
-            k8s.fence(value, resource_version).await
+            k8s.fence(value).await
         }
         Act::Unfence { value } => k8s.unfence(value).await,
-        Act::ScaleOperator { name, resource_version, replicas } => {
-            k8s.scale_operator(name, resource_version, *replicas).await
+        Act::ScaleOperator { name, uid, generation, replicas } => {
+            k8s.scale_operator(name, (uid, *generation), *replicas).await
         }
-        Act::LimitDrains { resource_version, max_unavailable } => {
-            k8s.limit_drains(resource_version, *max_unavailable).await
+        Act::LimitDrains { uid, generation, max_unavailable } => {
+            k8s.limit_drains((uid, *generation), *max_unavailable).await
         }
         Act::DropBudget { uid } => k8s.drop_budget(uid).await,
         Act::Restart { osd, record } => k8s.restart(*osd, record).await,
-        Act::DropDeployment { osd, record, deployment, resource_version } => {
-            k8s.drop_deployment(*osd, record, deployment, resource_version).await
+        Act::DropDeployment { osd, record, deployment, generation } => {
+            k8s.drop_deployment(*osd, record, deployment, *generation).await
         }
         Act::Sweep { osd, record } => k8s.sweep(*osd, record).await,
         Act::SweepLook { name, uid } => k8s.sweep_look(name, uid).await,

@@ -171,6 +171,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             Saving::Attempt { after: None, .. }
             | Saving::Bootstrap { .. }
             | Saving::Fence
+            | Saving::FenceGone
             | Saving::Unfenced
             | Saving::OperatorScaled
             | Saving::OperatorBack

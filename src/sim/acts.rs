@@ -10,6 +10,20 @@ use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
 
+/// What an act reads before it looks at the ledger: it writes on that version, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Read {
+    cluster: String,
+}
+
+impl Read {
+    /// Forgets which version it was: only whether it is the present one counts.
+    pub fn flatten(&mut self, present: &str) {
+        let flat = if self.cluster == present { "" } else { "former" };
+        flat.clone_into(&mut self.cluster);
+    }
+}
+
 /// What an act came to, or the sentence with which it was refused.
 pub(super) type Done = Result<Vec<Effect>, String>;
 
@@ -25,9 +39,20 @@ impl World {
 
     /// Does one act and dies after so many of its writes: acts that are several writes can be cut short between them.
     pub fn act_until(&mut self, act: &Act, writes: usize) -> Done {
+        let read = self.read();
+        self.act_as_read(act, writes, &read)
+    }
+
+    /// Reads what an act reads before it looks at the ledger (ADR 0024).
+    pub fn read(&self) -> Read {
+        Read { cluster: self.kube.cluster_version.clone() }
+    }
+
+    /// Does one act that read the world before: it may have been frozen in between.
+    pub fn act_as_read(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
         match act {
-            Act::Keep { osd, record, deployment, resource_version } => {
-                self.keep(*osd, record, deployment, resource_version)
+            Act::Keep { osd, record, deployment, generation } => {
+                self.keep(*osd, record, deployment, *generation)
             }
             Act::Agent { request, spare, .. } => self.make_agent(request, spare.as_ref()),
             Act::Bootstrap { there } => {
@@ -40,7 +65,7 @@ impl World {
             | Act::ScaleOperator { .. }
             | Act::LimitDrains { .. }
             | Act::MakeBudget { .. }
-            | Act::DropBudget { .. } => self.keep_off(act),
+            | Act::DropBudget { .. } => self.keep_off(act, read),
             Act::Hush { osd, fsid, up, record, noout, noin } => {
                 self.hush(*osd, (*fsid, *up), record, (*noout, *noin))
             }
@@ -48,8 +73,8 @@ impl World {
                 self.unhush(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Stop { osd, fsid, record, deployment, resource_version } => {
-                self.stop(*osd, *fsid, record, (deployment, resource_version))
+            Act::Stop { osd, fsid, record, deployment, generation } => {
+                self.stop(*osd, *fsid, record, (deployment, *generation))
             }
             Act::Restart { osd, record } => self.restart(*osd, record),
             Act::Destroy { osd, fsid, stopped_for, spare } => {
@@ -65,8 +90,8 @@ impl World {
                 self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)
             }
             Act::RestoreUpmaps { osd, fsid, upmaps } => self.restore_upmaps(*osd, *fsid, upmaps, writes),
-            Act::DropDeployment { osd, record, deployment, resource_version } => {
-                self.drop_deployment(*osd, record, deployment, resource_version)
+            Act::DropDeployment { osd, record, deployment, generation } => {
+                self.drop_deployment(*osd, record, deployment, *generation)
             }
             Act::Deploy(deploy) => self.deploy(deploy),
             Act::Look { request, .. } => {
@@ -75,8 +100,8 @@ impl World {
             }
             Act::SweepLook { name, uid } => self.sweep_look(name, uid),
             Act::Adopt(deploy) => self.deploy_fresh(deploy, None),
-            Act::Tolerate { osd, deployment, resource_version, add, spare } => {
-                self.tolerate(*osd, (deployment, resource_version), add, spare.is_some())
+            Act::Tolerate { osd, deployment, generation, add, spare } => {
+                self.tolerate(*osd, (deployment, *generation), add, spare.is_some())
             }
             Act::Sweep { osd, record } => {
                 self.sweep(*osd, record);
@@ -98,26 +123,26 @@ impl World {
         spare.map_or(Ok(()), |spare| expect::spare(spare, &self.ceph).map_err(|reason| reason.to_string()))
     }
 
-    fn keep(&mut self, osd: OsdId, record: &RecordId, uid: &str, version: &str) -> Done {
+    fn keep(&mut self, osd: OsdId, record: &RecordId, uid: &str, generation: i64) -> Done {
         let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
         if !expect::same_deployment(&daemon.uid, uid) {
             return refuse("the Deployment was made anew");
         }
-        if !expect::unchanged_deployment(&daemon.resource_version, version) {
+        if !expect::unchanged_deployment(daemon.generation, generation) {
             return refuse("the Deployment changed since it was looked at");
         }
         self.kube.kept.insert(osd, record.clone());
         Ok(vec![Effect::Small(osd)])
     }
 
-    fn drop_deployment(&mut self, osd: OsdId, record: &RecordId, uid: &str, version: &str) -> Done {
+    fn drop_deployment(&mut self, osd: OsdId, record: &RecordId, uid: &str, generation: i64) -> Done {
         if self.kube.kept.get(&osd) != Some(record) {
             return refuse("its copy is not kept");
         }
         self.still_at_rest(osd, record)?;
         let Some(daemon) = self.kube.daemons.get(&osd) else { return Ok(Vec::new()) };
         if !expect::same_deployment(&daemon.uid, uid)
-            || !expect::unchanged_deployment(&daemon.resource_version, version)
+            || !expect::unchanged_deployment(daemon.generation, generation)
         {
             return refuse("the Deployment changed since it was looked at");
         }
@@ -145,17 +170,15 @@ impl World {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
-    fn keep_off(&mut self, act: &Act) -> Done {
+    fn keep_off(&mut self, act: &Act, read: &Read) -> Done {
         match act {
-            Act::Fence { osd, record, value, resource_version } => {
-                self.fence(*osd, record, value, resource_version)
-            }
+            Act::Fence { osd, record, value } => self.fence(*osd, record, value, read),
             Act::Unfence { value } => self.unfence(value),
-            Act::ScaleOperator { resource_version, replicas, .. } => {
-                self.scale_operator(resource_version, *replicas)
+            Act::ScaleOperator { uid, generation, replicas, .. } => {
+                self.scale_operator((uid, *generation), *replicas)
             }
-            Act::LimitDrains { resource_version, max_unavailable } => {
-                self.limit_drains(resource_version, *max_unavailable)
+            Act::LimitDrains { uid, generation, max_unavailable } => {
+                self.limit_drains((uid, *generation), *max_unavailable)
             }
             Act::MakeBudget { osd, record } => self.make_budget(*osd, record),
             Act::DropBudget { uid } => self.drop_budget(uid),
@@ -163,17 +186,16 @@ impl World {
         }
     }
 
-    fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str, version: &str) -> Done {
+    fn fence(&mut self, osd: OsdId, record: &RecordId, value: &str, read: &Read) -> Done {
         self.expect_open(osd, record)?;
-        if self.kube.fence.as_deref() == Some(value) {
-            return Ok(Vec::new());
-        }
-        if !expect::no_fence(self.kube.fence.as_deref()) {
+        let is_ours = self.kube.fence.as_deref() == Some(value);
+        if !is_ours && !expect::no_fence(self.kube.fence.as_deref()) {
             return refuse("another fence is there");
         }
-        if !expect::unchanged_cluster(&self.kube.cluster_version, version) {
-            return refuse("the CephCluster changed since it was looked at");
+        if !expect::unchanged_cluster(&self.kube.cluster_version, &read.cluster) {
+            return refuse("the CephCluster changed since it was read");
         }
+        self.kube.fenced_at = self.kube.cluster_revision();
         self.label(Some(value.to_owned()));
         Ok(vec![Effect::Fence])
     }
@@ -194,13 +216,14 @@ impl World {
         if !expect::our_fence(self.kube.fence.as_deref(), value) {
             return refuse("the fence is not ours");
         }
+        self.kube.fenced_at = None;
         self.label(None);
         Ok(vec![Effect::Fence])
     }
 
-    fn scale_operator(&mut self, version: &str, replicas: u32) -> Done {
-        let found = self.kube.operator.as_ref().map(|operator| operator.resource_version.clone());
-        if !expect::unchanged_operator(&found.unwrap_or_default(), version) {
+    fn scale_operator(&mut self, expected: (&str, i64), replicas: u32) -> Done {
+        let found = self.kube.operator.as_ref().map(|operator| (operator.uid.as_str(), operator.generation));
+        if !expect::unchanged_operator(found.unwrap_or_default(), expected) {
             return refuse("the operator changed since it was looked at");
         }
         self.run_operator(replicas);
@@ -241,7 +264,7 @@ impl World {
         }
     }
 
-    fn stop(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, version: (&str, &str)) -> Done {
+    fn stop(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, version: (&str, i64)) -> Done {
         if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
             return refuse("ok-to-stop refuses");
         }
@@ -253,7 +276,7 @@ impl World {
         if !expect::same_deployment(&daemon.uid, version.0) {
             return refuse("the Deployment was made anew");
         }
-        if !expect::unchanged_deployment(&daemon.resource_version, version.1) {
+        if !expect::unchanged_deployment(daemon.generation, version.1) {
             return refuse("the Deployment changed since it was looked at");
         }
         self.expect_open(osd, record)?;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::schedule::Schedule;
-use super::{Effect, Happening, World};
+use super::{Effect, Happening, Read, World};
 use crate::domain::act::Act;
 use crate::domain::ledger::{Ledger, Unreadable};
 use crate::ports::Tenure;
@@ -167,9 +167,9 @@ impl Sim {
         self.moved();
     }
 
-    pub(super) fn act(&mut self, act: &Act) -> Result<(), String> {
+    pub(super) fn act(&mut self, act: &Act, read: &Read) -> Result<(), String> {
         let before = self.witness.as_ref().map(|_| self.world.clone());
-        let effects = self.world.act(act)?;
+        let effects = self.world.act_as_read(act, usize::MAX, read)?;
         self.attest(before, &effects);
         self.done.push(act.clone());
         self.moved();

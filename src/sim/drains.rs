@@ -32,20 +32,18 @@ impl World {
         self.drains_due = self.kube.osd_budget.is_none();
     }
 
-    /// The OSDs' PodDisruptionBudget is written: a resourceVersion that it never had.
+    /// The OSDs' PodDisruptionBudget is written, or made: with a uid that none had before.
     pub(super) fn write_budget(&mut self, max_unavailable: u32, generation: i64) {
-        self.budgets += 1;
-        let resource_version = self.budgets.to_string();
         let left_out = BTreeSet::new();
-        // Here it is known by its generation alone: who makes one anew begins at another.
-        let uid = "rooks".to_owned();
-        self.kube.osd_budget =
-            Some(OsdBudget { max_unavailable, left_out, uid, generation, resource_version });
+        let found = self.kube.osd_budget.as_ref().map(|budget| budget.uid.clone());
+        self.budgets += u32::from(found.is_none());
+        let uid = found.unwrap_or_else(|| format!("rooks-{}", self.budgets));
+        self.kube.osd_budget = Some(OsdBudget { max_unavailable, left_out, uid, generation });
     }
 
-    pub(super) fn limit_drains(&mut self, version: &str, max_unavailable: u32) -> Done {
+    pub(super) fn limit_drains(&mut self, expected: (&str, i64), max_unavailable: u32) -> Done {
         let Some(budget) = &self.kube.osd_budget else { return refuse("no budget is there") };
-        if !expect::unchanged_operator(&budget.resource_version, version) {
+        if !expect::unchanged_operator((&budget.uid, budget.generation), expected) {
             return refuse("the budget changed since it was looked at");
         }
         let generation = budget.generation + i64::from(budget.max_unavailable != max_unavailable);

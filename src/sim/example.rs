@@ -374,7 +374,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
     Daemon {
         name: format!("rook-ceph-osd-{}", osd.0),
         uid: format!("uid-{}-1", osd.0),
-        resource_version: "1".to_owned(),
+        generation: 1,
         replicas: 1,
         stopped_by: None,
         fsid,
@@ -390,6 +390,8 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         opens_encryption: false,
         encrypted_to_rook: false,
         rolled_out: true,
+        names_topology: true,
+        replica_failure: None,
         pods: vec![Pod {
             name: format!("rook-ceph-osd-{}-a", osd.0),
             uid: format!("uid-pod-{}", osd.0),
@@ -420,6 +422,7 @@ fn kube() -> Kube {
         },
         cluster_version: "1".to_owned(),
         fence: None,
+        fenced_at: None,
         operator: Some(Operator {
             name: "rook-ceph/rook-ceph-operator".to_owned(),
             image: "rook/ceph:v1.6.11".to_owned(),
@@ -427,7 +430,6 @@ fn kube() -> Kube {
             replicas: 0,
             pods: 0,
             generation: 1,
-            resource_version: "1".to_owned(),
             honours_fence: false,
         }),
         rook_checked: None,
@@ -437,7 +439,6 @@ fn kube() -> Kube {
             left_out: BTreeSet::new(),
             uid: "rooks".to_owned(),
             generation: 1,
-            resource_version: "0".to_owned(),
         }),
         own_budget: None,
         budget_refused: None,

@@ -20,10 +20,10 @@ pub(super) fn after(text: &str) -> String {
 }
 
 impl World {
-    /// A Deployment was written: a new resourceVersion.
+    /// A Deployment was written: a new generation.
     pub(super) fn touch(&mut self, osd: OsdId) {
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
-            daemon.resource_version = after(&daemon.resource_version);
+            daemon.generation += 1;
         }
     }
 
@@ -60,7 +60,7 @@ impl World {
         let daemon = Daemon {
             name: format!("rook-ceph-osd-{}", osd.0),
             uid: old.as_ref().map_or_else(|| format!("uid-{}-9", osd.0), |old| old.uid.clone()),
-            resource_version: old.as_ref().map_or_else(|| "1".to_owned(), |old| after(&old.resource_version)),
+            generation: old.as_ref().map_or(1, |old| old.generation + 1),
             replicas: 1,
             stopped_by: None,
             fsid,
@@ -76,6 +76,8 @@ impl World {
             opens_encryption: false,
             encrypted_to_rook: false,
             rolled_out: true,
+            names_topology: true,
+            replica_failure: None,
             pods: old.map(|old| old.pods).unwrap_or_default(),
         };
         self.kube.daemons.insert(osd, daemon);

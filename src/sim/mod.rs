@@ -49,6 +49,7 @@ use crate::domain::observation::{Ceph, Kube, Observation};
 use crate::domain::osd::{DeviceIdentity, NodeName, OsdFsid, OsdId, PgId, Weight};
 use crate::domain::plan::Questions;
 
+pub use acts::Read;
 pub use agent::{Agent, Stage};
 pub use happening::{Around, Happening};
 pub use mon::MonError;

@@ -141,14 +141,14 @@ impl World {
     }
 
     /// An OSD's Deployment that is made where there is none, or in the place of the very one that was looked at.
-    pub(super) fn deploy_fresh(&mut self, deploy: &Deploy, replaces: Option<&(String, String)>) -> Done {
+    pub(super) fn deploy_fresh(&mut self, deploy: &Deploy, replaces: Option<&(String, i64)>) -> Done {
         let osd = deploy.osd;
         let there = self.kube.daemons.get(&osd);
         if there.is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.fsid == Some(deploy.fsid)) {
             return Ok(Vec::new());
         }
-        let found = there.map(|daemon| (daemon.uid.as_str(), daemon.resource_version.as_str()));
-        let expected = replaces.map(|(uid, version)| (uid.as_str(), version.as_str()));
+        let found = there.map(|daemon| (daemon.uid.as_str(), daemon.generation));
+        let expected = replaces.map(|(uid, generation)| (uid.as_str(), *generation));
         if !crate::domain::expect::to_start(self.ceph.slots.get(&osd), deploy.fsid) {
             return Err("its slot holds another OSD, or is up".to_owned());
         }
@@ -163,7 +163,7 @@ impl World {
     pub(super) fn tolerate(
         &mut self,
         osd: OsdId,
-        version: (&str, &str),
+        version: (&str, i64),
         add: &[Toleration],
         was_up: bool,
     ) -> Done {
@@ -182,7 +182,7 @@ impl World {
             return Err("it has no Deployment".to_owned());
         };
         if !expect::same_deployment(&daemon.uid, version.0)
-            || !expect::unchanged_deployment(&daemon.resource_version, version.1)
+            || !expect::unchanged_deployment(daemon.generation, version.1)
         {
             return Err("the Deployment changed since it was looked at".to_owned());
         }

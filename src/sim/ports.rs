@@ -140,13 +140,14 @@ impl Cluster for Runner {
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         self.point(Call::Act(act), Side::Before).await;
+        let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;
         self.point(Call::Act(act), Side::Late).await;
         if matches!(act, Act::Keep { .. } | Act::Agent { .. } | Act::Look { .. }) {
             // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }
-        let done = self.sim.borrow_mut().act(act);
+        let done = self.sim.borrow_mut().act(act, &read);
         self.point(Call::Act(act), Side::After).await;
         done.map_err(passing)
     }

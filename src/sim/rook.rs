@@ -70,7 +70,6 @@ impl World {
         if let Some(operator) = &mut self.kube.operator {
             (operator.replicas, operator.pods) = (replicas, replicas);
             operator.generation += 1;
-            operator.resource_version = after(&operator.resource_version);
         }
         (self.reconciling, self.operator_by_us, self.drains_due) = (false, false, replicas > 0);
         self.rook_looks();

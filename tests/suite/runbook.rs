@@ -775,8 +775,10 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
     let files = ["vacant", "database", "placement", "select", "wanted"];
     let mut there: BTreeSet<String> =
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
-    let nodes = "src/domain/plan/nodes.rs";
-    there.extend([longest(nodes, "look_failed"), longest(nodes, "told")]);
+    there.extend([
+        longest("src/domain/plan/looks.rs", "look_failed"),
+        longest("src/domain/plan/nodes.rs", "told"),
+    ]);
     assert_same("disks and nodes", &there, &said(&told));
 }
 

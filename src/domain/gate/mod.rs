@@ -111,6 +111,11 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
     ])
 }
 
+/// Gate of one node alone: it is Ready, and takes new pods.
+pub fn of_node(node: &NodeName, seen: &Observation) -> Gate {
+    first_not_open([node_ready(node, seen), not_cordoned(node, seen)])
+}
+
 /// Gate before an OSD is restarted as it is: nothing is given up, so one loss more need not be survivable. Every other
 /// Deployment must have come to rest: right after its change an OSD is still up, and its PGs look clean.
 pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {

@@ -74,6 +74,8 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
 pub enum Fenced {
     /// It is in force, or nobody is there to be kept off.
     InForce,
+    /// It does not say on which version of the CephCluster it was put: others put the label back, or took the annotation off.
+    Unmarked,
     /// Rook was heard: this is to be remembered, for events are forgotten within the hour.
     Heard,
     /// Rook has not said yet that it honours it.
@@ -81,7 +83,8 @@ pub enum Fenced {
 }
 
 /// Whether a running operator is kept off by the fence that is up. Its reconciles of one CephCluster follow each other: one
-/// that had read a version with the fence, and skipped it, began after every other one had ended.
+/// that had read a version with the fence, and skipped it, began after every other one had ended. On which version the fence was put
+/// stands beside it, written in the same patch.
 pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
     let Some(operator) = seen.kube.fenceable_operator() else {
         return Fenced::InForce;
@@ -89,8 +92,13 @@ pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
     if holds(Guard::FenceHeard, run.fence_heard) {
         return Fenced::InForce;
     }
-    let heard = seen.kube.skipped.zip(run.fence_after).is_some_and(|(skipped, after)| skipped > after);
-    if heard { Fenced::Heard } else { not_heard(operator) }
+    // An annotation older than the look that saw no fence was written for an earlier one.
+    let is_of_this = |at: &u64| run.fence_after.is_none_or(|after| *at >= after);
+    match (seen.kube.fenced_at.filter(is_of_this), seen.kube.skipped) {
+        (None, _) => Fenced::Unmarked,
+        (Some(at), Some(skipped)) if skipped > at => Fenced::Heard,
+        (Some(_), _) => not_heard(operator),
+    }
 }
 
 fn not_heard(operator: &Operator) -> Fenced {

@@ -51,6 +51,9 @@ pub struct NodeWork {
     pub message: String,
     /// The run that works on it: another run looks anew.
     pub run: String,
+    /// The run that asked for its look, if it is an earlier one.
+    #[serde(default)]
+    pub looked_by: Option<String>,
     /// Number of its look, saved before its Job is made.
     pub look: u32,
     /// Looks that failed one after the other.
@@ -68,6 +71,13 @@ pub struct NodeWork {
     pub databases: BTreeMap<OsdId, String>,
     /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
     pub problems: Vec<String>,
+}
+
+impl NodeWork {
+    /// Returns the run that asked for its look.
+    pub fn look_run(&self) -> &str {
+        self.looked_by.as_deref().unwrap_or(&self.run)
+    }
 }
 
 /// See `NodeWork`.
@@ -113,7 +123,7 @@ pub struct Run {
     pub serial: u32,
     /// Our fence, from before it is put up until after it is taken down.
     pub fence: Option<String>,
-    /// The resourceVersion of the CephCluster on which it was put, and on no other: whatever Rook read later had it.
+    /// The resourceVersion of the CephCluster as it was looked at without a fence, right before ours was put up.
     #[serde(default)]
     pub fence_after: Option<u64>,
     /// Rook, which runs, said that it leaves such a later one alone: the fence is in force.

@@ -75,6 +75,8 @@ pub enum Saving {
     },
     /// Our fence, before it is put up.
     Fence,
+    /// The same after somebody took it off while an OSD is down for us.
+    FenceGone,
     /// Rook's operator as it is, before it is scaled to 0.
     OperatorScaled,
     /// It is as it was, or somebody else's matter.
@@ -154,6 +156,7 @@ impl Saving {
             Self::Bootstrap { ours: true } => "bootstrap",
             Self::Bootstrap { ours: false } => "no-bootstrap",
             Self::Fence => "fence",
+            Self::FenceGone => "fence-gone",
             Self::OperatorScaled => "operator-scaled",
             Self::OperatorBack => "operator-back",
             Self::Budget => "budget",
@@ -181,6 +184,9 @@ impl fmt::Display for Saving {
         f.write_str(self.word())?;
         match self {
             Self::Quarantine { why } | Self::TurnBack { why } => write!(f, ": {why}"),
+            Self::FenceGone => f.write_str(
+                ": somebody took the label ceph.rook.io/do-not-reconcile off the CephCluster while the OSD is down; it is put up again",
+            ),
             Self::PgsGone { pgs } => {
                 let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
                 write!(f, ": PGs that it held are no more, and are left out: {}", names.join(", "))

@@ -19,6 +19,8 @@ pub struct Kube {
     pub cluster_version: String,
     /// Label `ceph.rook.io/do-not-reconcile` on it, where it is there.
     pub fence: Option<String>,
+    /// Our annotation beside it, `osd-migrate.io/fenced-at`: the resourceVersion on which our fence was put, and on no other.
+    pub fenced_at: Option<u64>,
     /// Rook's operator, where its Deployment is found.
     pub operator: Option<Operator>,
     /// When Rook last said how Ceph is (`status.ceph.lastChecked` of the CephCluster), by its own clock.
@@ -113,8 +115,6 @@ pub struct Operator {
     pub pods: u32,
     /// `metadata.generation` of its Deployment: one more with each change of what is wanted, by whomever.
     pub generation: i64,
-    /// Its resourceVersion.
-    pub resource_version: String,
     /// It leaves a CephCluster alone that carries the label `do-not-reconcile` (Rook >= 1.20, by the tag of its image).
     pub honours_fence: bool,
 }
@@ -131,8 +131,6 @@ pub struct OsdBudget {
     pub uid: String,
     /// `metadata.generation`: one more with each change of what is wanted, by whomever.
     pub generation: i64,
-    /// Its resourceVersion.
-    pub resource_version: String,
 }
 
 impl Operator {
@@ -167,8 +165,9 @@ pub struct Daemon {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// Its resourceVersion.
-    pub resource_version: String,
+    /// `metadata.generation`: one more with each change of what is wanted and of annotations, none with its status
+    /// (`pkg/registry/apps/deployment/strategy.go`, `PrepareForUpdate`).
+    pub generation: i64,
     /// Replicas wanted.
     pub replicas: u32,
     /// Our annotation `osd-migrate.io/stopped`, where it is there.
@@ -201,8 +200,20 @@ pub struct Daemon {
     pub tolerations: Vec<Toleration>,
     /// Its controller has seen its last change, and every replica wanted runs it and is available.
     pub rolled_out: bool,
+    /// It has labels `topology-location-*`. Rook's controller of PodDisruptionBudgets gives up on all OSDs while one Deployment has
+    /// none (`getOSDFailureDomains`, clusterdisruption/osd.go, 1.20.6).
+    pub names_topology: bool,
+    /// Why no pod of it can be created: a quota, an admission policy (condition `ReplicaFailure`).
+    pub replica_failure: Option<String>,
     /// Its pods that are not gone, terminal ones left out.
     pub pods: Vec<Pod>,
+}
+
+impl Daemon {
+    /// Returns what keeps its pod from running, or from being created.
+    pub fn trouble(&self) -> Option<String> {
+        self.pods.iter().find_map(|pod| pod.trouble.clone()).or_else(|| self.replica_failure.clone())
+    }
 }
 
 /// A pod.
@@ -214,7 +225,7 @@ pub struct Pod {
     pub uid: String,
     /// Node it is bound to.
     pub node: Option<NodeName>,
-    /// Container restarts, summed.
+    /// Restarts of the container, or init container, that restarted most often.
     pub restarts: u32,
     /// Why a container waits or ended last: `CrashLoopBackOff`, `ImagePullBackOff: ...`, `exit 1: ...`.
     pub trouble: Option<String>,

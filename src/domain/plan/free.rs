@@ -11,7 +11,7 @@ use crate::domain::provision::{self, Processed, Verdict};
 
 /// The look that a node's work is about, of those that are there.
 pub(super) fn look_of<'a>(node: &NodeName, work: &NodeWork, seen: &'a Observation) -> Option<&'a Look> {
-    let is_it = |look: &&Look| look.node == *node && look.run == work.run && look.number == work.look;
+    let is_it = |look: &&Look| look.node == *node && look.run == work.look_run() && look.number == work.look;
     seen.kube.looks.values().find(is_it)
 }
 

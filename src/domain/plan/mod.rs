@@ -6,6 +6,7 @@ mod directory;
 mod disks;
 mod end;
 mod free;
+mod looks;
 mod nodes;
 mod operator;
 mod record;

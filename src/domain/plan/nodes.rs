@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
-
-use super::{adopt, free, vacant};
+use super::{adopt, free, looks, vacant};
 use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds};
@@ -16,13 +14,16 @@ use crate::domain::observation::{JobState, Look, Observation};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed};
-use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+use crate::domain::step::MAX_FAILURES;
 
 /// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
 pub const OF_PLAN: &str = "plan-";
 
 /// And the time after which it is taken for dead.
 const STRAY_MINUTES: i64 = 10;
+
+/// Minutes for which a node that is away or cordoned is waited for when nothing else is left to do: a reboot takes less.
+const AWAY_MINUTES: i64 = 15;
 
 /// Problems kept of a node, and their length: the ledger holds all nodes and must stay small.
 const PROBLEMS: usize = 10;
@@ -74,11 +75,12 @@ pub(super) fn known<'a>(
 ) -> Known<'a> {
     let walk = Walk { policy, ledger, seen };
     let Some(work) = ledger.nodes.get(node).filter(|work| work.run == policy.run) else {
-        return Known::Next(walk.look_anew(node, 0));
+        return Known::Next(walk.begin_with(node));
     };
     match (work.status, walk.inventory(node, work)) {
         _ if work.failures >= MAX_FAILURES => Known::Never(work.message.clone()),
-        (NodeStatus::ComputingDiff, _) => Known::Next(walk.look(node, work)),
+        // What failed before is swept at once: a run may not come to its end for a long time.
+        (NodeStatus::ComputingDiff, _) => Known::Next(walk.sweep().unwrap_or_else(|| walk.look(node, work))),
         (NodeStatus::Orchestrating | NodeStatus::Completed, Some(inventory)) => Known::Disks(work, inventory),
         (NodeStatus::Orchestrating, None) => Known::Next(walk.look_anew(node, work.failures)),
         (NodeStatus::Completed, None) => Known::Done(work),
@@ -100,16 +102,21 @@ pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation
     Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
 }
 
-struct Walk<'a> {
-    policy: &'a Policy,
-    ledger: &'a Ledger,
-    seen: &'a Observation,
+/// A run over the nodes that get new OSDs.
+pub(super) struct Walk<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) ledger: &'a Ledger,
+    pub(super) seen: &'a Observation,
 }
 
 impl<'a> Walk<'a> {
     /// The node that this run is working on.
     fn at_work(&self) -> Option<(&'a NodeName, &'a NodeWork)> {
-        self.ledger.nodes.iter().find(|(_, work)| self.is_at_work(work))
+        self.all_at_work().next()
+    }
+
+    fn all_at_work(&self) -> impl Iterator<Item = (&'a NodeName, &'a NodeWork)> {
+        self.ledger.nodes.iter().filter(|(_, work)| self.is_at_work(work))
     }
 
     fn is_at_work(&self, work: &NodeWork) -> bool {
@@ -122,7 +129,9 @@ impl<'a> Walk<'a> {
         let is_current = |look: &Look| {
             let work = self.ledger.nodes.get(&look.node);
             work.is_some_and(|work| {
-                work.status != NodeStatus::Completed && work.run == look.run && work.look == look.number
+                work.status != NodeStatus::Completed
+                    && work.look_run() == look.run
+                    && work.look == look.number
             })
         };
         // What has reported only reads no more; its pod ends a moment later.
@@ -136,27 +145,61 @@ impl<'a> Walk<'a> {
         Some(Next::Do(Act::SweepLook { name: name.clone(), uid: look.uid.clone() }))
     }
 
-    /// The node that is being worked on, else the first that this run has not looked at.
+    /// The node that is being worked on, else the first that this run has not looked at. A node that is away or cordoned holds up no
+    /// other; when none is left it is waited for, and given up for this run at last.
     fn next_node(&self) -> Option<Next> {
-        if let Some((node, work)) = self.at_work() {
-            return Some(match work.status {
-                NodeStatus::ComputingDiff => self.look(node, work),
-                NodeStatus::Orchestrating | NodeStatus::Completed => self.orchestrate(node, work),
-            });
+        let mut away = None;
+        for (node, work) in self.all_at_work() {
+            match self.away(node) {
+                Some(reason) => away = away.or(Some((node, work, reason))),
+                None => return Some(self.work_on(node, work)),
+            }
         }
         let is_new =
             |node: &&NodeName| self.ledger.nodes.get(*node).is_none_or(|work| work.run != self.policy.run);
         let nodes = provision::nodes(self.seen, self.policy.store_on_file);
-        let node = nodes.chosen.iter().find(is_new)?;
+        let Some(node) = nodes.chosen.iter().find(is_new) else {
+            return away.map(|(node, work, reason)| self.give_up(node, work, reason));
+        };
         // A look changes nothing, but it is the beginning of what may be held.
         match gate::begin(self.policy, self.ledger, self.seen) {
-            Gate::Open => Some(self.look_anew(node, 0)),
+            Gate::Open => Some(self.begin_with(node)),
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(waits(node, reason)),
         }
     }
 
+    fn work_on(&self, node: &NodeName, work: &NodeWork) -> Next {
+        match work.status {
+            NodeStatus::ComputingDiff => self.look(node, work),
+            NodeStatus::Orchestrating | NodeStatus::Completed => self.orchestrate(node, work),
+        }
+    }
+
+    /// Why nothing can be done on this node now, and on others can.
+    fn away(&self, node: &NodeName) -> Option<Reason> {
+        match gate::of_node(node, self.seen) {
+            Gate::Open => None,
+            Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
+        }
+    }
+
+    fn give_up(&self, node: &NodeName, work: &NodeWork, reason: Reason) -> Next {
+        if (self.seen.at - work.since).num_minutes() < AWAY_MINUTES {
+            return waits(node, reason);
+        }
+        self.complete(node, work, &Processed { problems: vec![reason.to_string()], ..Processed::default() })
+    }
+
+    /// What an earlier run has found a moment ago serves this one too.
+    fn begin_with(&self, node: &NodeName) -> Next {
+        match looks::taken_over(self.policy, self.ledger, node, self.seen) {
+            Some(work) => self.save(node, work),
+            None => self.look_anew(node, 0),
+        }
+    }
+
     /// The number of a look is saved before its Job is made.
-    fn look_anew(&self, node: &NodeName, failures: u32) -> Next {
+    pub(super) fn look_anew(&self, node: &NodeName, failures: u32) -> Next {
         let before = self.ledger.nodes.get(node).filter(|work| work.run == self.policy.run);
         self.save(
             node,
@@ -165,6 +208,7 @@ impl<'a> Walk<'a> {
                 since: self.seen.at,
                 message: String::new(),
                 run: self.policy.run.clone(),
+                looked_by: None,
                 look: before.map_or(0, |work| work.look) + 1,
                 failures,
                 done: before.map(|work| work.done.clone()).unwrap_or_default(),
@@ -176,7 +220,7 @@ impl<'a> Walk<'a> {
         )
     }
 
-    fn save(&self, node: &NodeName, work: NodeWork) -> Next {
+    pub(super) fn save(&self, node: &NodeName, work: NodeWork) -> Next {
         let why = Saving::Node {
             node: node.clone(),
             status: work.status,
@@ -190,75 +234,6 @@ impl<'a> Walk<'a> {
 
     fn inventory(&self, node: &NodeName, work: &NodeWork) -> Option<&'a NodeInventory> {
         free::inventory(node, work, self.seen)
-    }
-
-    /// Its disks are being looked at.
-    fn look(&self, node: &NodeName, work: &NodeWork) -> Next {
-        let Some(look) = free::look_of(node, work, self.seen) else { return self.make_look(node, work) };
-        if let Some(report) = &look.report {
-            return match (&report.inventory, &report.problem) {
-                (Some(inventory), _) => self.looked(node, work, inventory),
-                (None, problem) => {
-                    self.look_failed(node, work, problem.as_deref().unwrap_or("no reason is known"))
-                }
-            };
-        }
-        let minutes = |since: DateTime<Utc>| (self.seen.at - since).num_minutes();
-        let trouble = look.trouble.as_deref();
-        match look.state {
-            None => self.make_look(node, work),
-            Some(JobState::Waiting) if minutes(look.created_at) >= START_MINUTES => {
-                self.look_failed(node, work, trouble.unwrap_or("its pod does not start"))
-            }
-            Some(JobState::Running)
-                if minutes(look.heartbeat_at.unwrap_or(look.created_at)) >= SILENT_MINUTES =>
-            {
-                self.look_failed(node, work, "its agent is silent")
-            }
-            Some(JobState::Ended) => self.look_failed(node, work, trouble.unwrap_or("it left no report")),
-            Some(JobState::Waiting | JobState::Running) => {
-                Next::Wait(Wait::Look { node: node.clone(), trouble: look.trouble.clone() })
-            }
-        }
-    }
-
-    fn make_look(&self, node: &NodeName, work: &NodeWork) -> Next {
-        Next::Do(look(self.policy, node, work.look, self.seen))
-    }
-
-    /// A node that can't be looked at again and again is left out; the others go on.
-    fn look_failed(&self, node: &NodeName, work: &NodeWork, why: &str) -> Next {
-        if work.failures + 1 < MAX_FAILURES {
-            return self.look_anew(node, work.failures + 1);
-        }
-        let why = format!("its disks could not be looked at {MAX_FAILURES} times, the last time: {why}");
-        self.save(
-            node,
-            NodeWork {
-                status: NodeStatus::Completed,
-                since: self.seen.at,
-                message: why.clone(),
-                failures: MAX_FAILURES,
-                problems: vec![why],
-                ..work.clone()
-            },
-        )
-    }
-
-    fn looked(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
-        let processed = free::process(self.policy, node, inventory, self.seen);
-        let new = self.vacancies(work, &processed).count();
-        self.save(
-            node,
-            NodeWork {
-                status: NodeStatus::Orchestrating,
-                since: self.seen.at,
-                message: format!("{new} disks to be made OSDs"),
-                failures: 0,
-                problems: told(node, work, &processed.problems),
-                ..work.clone()
-            },
-        )
     }
 
     /// Its new OSDs are being made: what nothing starts first, then one disk after the other.
@@ -296,7 +271,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn vacancies<'p>(
+    pub(super) fn vacancies<'p>(
         &'p self,
         work: &'p NodeWork,
         processed: &'p Processed,
@@ -351,7 +326,7 @@ fn waits(node: &NodeName, reason: Reason) -> Next {
     Next::Wait(Wait::Node { node: node.clone(), reason })
 }
 
-fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
+pub(super) fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
     let left = work
         .left
         .iter()

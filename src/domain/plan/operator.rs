@@ -72,6 +72,6 @@ fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next 
 }
 
 fn scale(operator: &Operator, replicas: u32) -> Next {
-    let (name, resource_version) = (operator.name.clone(), operator.resource_version.clone());
-    Next::Do(Act::ScaleOperator { name, resource_version, replicas })
+    let (name, uid, generation) = (operator.name.clone(), operator.uid.clone(), operator.generation);
+    Next::Do(Act::ScaleOperator { name, uid, generation, replicas })
 }

@@ -36,7 +36,7 @@ pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Opti
     Some(Next::Do(Act::Tolerate {
         osd,
         deployment: daemon.uid.clone(),
-        resource_version: daemon.resource_version.clone(),
+        generation: daemon.generation,
         add,
         spare: is_up.then_some(Spare::AllClean),
     }))

@@ -124,7 +124,7 @@ impl Step<'_> {
                 osd,
                 record: record.id.clone(),
                 deployment: daemon.uid.clone(),
-                resource_version: daemon.resource_version.clone(),
+                generation: daemon.generation,
             });
         }
         // A Rook that might migrate this very OSD ends what it has begun before anything is meant.
@@ -163,7 +163,7 @@ impl Step<'_> {
             fsid: record.old,
             record: record.id.clone(),
             deployment: daemon.uid.clone(),
-            resource_version: daemon.resource_version.clone(),
+            generation: daemon.generation,
         })
     }
 

@@ -33,12 +33,14 @@ pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     if is_about_to_stop { None } else { put_back(ledger, seen) }
 }
 
-/// Open once Rook's budget counts every other OSD that is up; in any case where nobody looks, or a minute after the device was proven.
+/// Open once Rook's budget counts every other OSD that is up; in any case if nobody looks, or a minute after the device was proven. An
+/// OSD Deployment without labels of its topology, as legacy ones are, is enough that Rook does not look.
 ///
 /// At Rook's own budget of 0 drains wait; beside one of ours they end. And a Rook that finds nothing to count any more sleeps: else it
 /// looks while ours is stopped, and makes budgets of hosts.
 pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
-    let looks = seen.kube.running_operator().is_some();
+    let is_able = seen.kube.daemons.values().all(|daemon| daemon.names_topology);
+    let looks = is_able && seen.kube.running_operator().is_some();
     let is_recent = is_within(COUNTED_MINUTES, &Saving::Proof, record, seen);
     let left_out = seen.kube.osd_budget.as_ref().and_then(|budget| left_out(budget, record.osd, seen));
     left_out
@@ -159,8 +161,8 @@ fn make_own(record: &Record) -> Next {
 }
 
 fn write(found: &OsdBudget, max_unavailable: u32) -> Next {
-    let resource_version = found.resource_version.clone();
-    Next::Do(Act::LimitDrains { resource_version, max_unavailable })
+    let (uid, generation) = (found.uid.clone(), found.generation);
+    Next::Do(Act::LimitDrains { uid, generation, max_unavailable })
 }
 
 /// What it was, or that it is as it was: then what is forgotten stays the last that there was.

@@ -39,7 +39,7 @@ impl Step<'_> {
                 osd,
                 record: record.id.clone(),
                 deployment: daemon.uid.clone(),
-                resource_version: daemon.resource_version.clone(),
+                generation: daemon.generation,
             }));
         }
         Some(match self.our_fence() {

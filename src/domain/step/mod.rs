@@ -67,6 +67,9 @@ impl<'a> Step<'a> {
         if let Some(next) = self.drop_gone_pgs() {
             return next;
         }
+        if let Some(next) = self.fence_again() {
+            return next;
+        }
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
@@ -149,6 +152,18 @@ impl<'a> Step<'a> {
         self.fence().unwrap_or(Next::Do(act))
     }
 
+    /// Puts the fence up again that somebody took off while the OSD is down for us, whatever is waited for: an agent may be at work for
+    /// minutes, and Rook, let go, may prepare the disk that it has just made blank.
+    fn fence_again(&self) -> Option<Next> {
+        let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.handed_at.is_none();
+        let is_gone = self.our_fence().is_some() && self.seen.kube.fence.is_none();
+        let again = self.fence().filter(|_| is_ours && is_gone)?;
+        Some(match again {
+            Next::Save { ledger, osd, .. } => Next::Save { ledger, osd, why: Saving::FenceGone },
+            Next::Do(_) | Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => again,
+        })
+    }
+
     /// What is to be done until the fence is in force.
     fn fence(&self) -> Option<Next> {
         if self.facts.new || is_out(Guard::FencedFirst) {
@@ -156,22 +171,20 @@ impl<'a> Step<'a> {
         }
         let ours = format!("{FENCE}{}", self.record.id);
         let value = self.our_fence().unwrap_or(&ours);
-        let version = self.seen.kube.cluster_revision();
+        let put_up = || {
+            let (osd, record) = (self.record.osd, self.record.id.clone());
+            Some(Next::Do(Act::Fence { osd, record, value: value.to_owned() }))
+        };
         match self.seen.kube.fence.as_deref() {
-            Some(seen) if seen == value => self.until_in_force(),
-            // Somebody wrote the CephCluster since: what Rook read until now had no fence.
-            None if !holds(Guard::FenceSavedFirst, self.is_fence_saved(version)) => {
+            Some(seen) if seen == value => self.until_in_force(put_up),
+            // It was taken off: what Rook has acknowledged was an earlier one.
+            None if !holds(Guard::FenceSavedFirst, self.is_fence_saved()) => {
                 let mut ledger = self.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
-                (ledger.run.fence_after, ledger.run.fence_heard) = (version, false);
+                (ledger.run.fence_after, ledger.run.fence_heard) = (self.seen.kube.cluster_revision(), false);
                 Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence })
             }
-            None => Some(Next::Do(Act::Fence {
-                osd: self.record.osd,
-                record: self.record.id.clone(),
-                value: value.to_owned(),
-                resource_version: self.seen.kube.cluster_version.clone(),
-            })),
+            None => put_up(),
             Some(_) if is_out(Guard::NotFencedByOthers) => None,
             Some(other) => Some(Next::Wait(Wait::Gate {
                 osd: self.record.osd,
@@ -180,15 +193,15 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn is_fence_saved(&self, version: Option<u64>) -> bool {
-        let run = &self.ledger.run;
-        run.fence.is_some() && run.fence_after == version && !run.fence_heard
+    fn is_fence_saved(&self) -> bool {
+        self.ledger.run.fence.is_some() && !self.ledger.run.fence_heard
     }
 
     /// The fence is up: it is in force once a running Rook was heard.
-    fn until_in_force(&self) -> Option<Next> {
+    fn until_in_force(&self, put_up: impl FnOnce() -> Option<Next>) -> Option<Next> {
         match gate::fenced(&self.ledger.run, self.seen) {
             gate::Fenced::InForce => None,
+            gate::Fenced::Unmarked => put_up(),
             gate::Fenced::Heard => {
                 let mut ledger = self.ledger.clone();
                 ledger.run.fence_heard = true;

@@ -50,7 +50,7 @@ impl Step<'_> {
             Door::New { initial_weight, on_file } => (*initial_weight, *on_file),
         };
         let there = self.seen.kube.daemons.get(&osd);
-        let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.resource_version.clone()));
+        let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.generation));
         self.fenced(Act::Deploy(Deploy {
             osd,
             record: record.id.clone(),
@@ -81,10 +81,7 @@ impl Step<'_> {
         let osd = self.record.osd;
         let ours = self.record.turned_back.is_some();
         match self.seen.kube.daemons.get(&osd).filter(|daemon| ours && daemon.replicas > 0) {
-            Some(daemon) => {
-                let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
-                Next::Wait(Wait::Up { osd, trouble })
-            }
+            Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
             None => Next::Wait(Wait::NotOurStop { osd }),
         }
     }
@@ -104,13 +101,13 @@ impl Step<'_> {
             return Next::Do(Act::Tolerate {
                 osd,
                 deployment: daemon.uid.clone(),
-                resource_version: daemon.resource_version.clone(),
+                generation: daemon.generation,
                 add,
                 spare: None,
             });
         }
         let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
-        let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
+        let trouble = daemon.trouble();
         if restarts >= MAX_RESTARTS {
             return self.quarantine(format!(
                 "its new daemon does not stay up: {}; see `kubectl logs deployment/{} --all-containers`",

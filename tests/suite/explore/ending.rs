@@ -117,11 +117,11 @@ impl Search {
             if !moved && matches!(decided, Next::Wait(_)) {
                 now.world.happen(&Happening::Minutes(3));
             }
-            if let Some((next, version)) =
+            if let Some((next, version, read)) =
                 now.frozen.take_if(|_| idle > 2 || matches!(decided, Next::Finished(_) | Next::Halt(_)))
             {
                 let before = State { thaws: true, ..now.clone() };
-                let done = now.perform(&next, version);
+                let done = now.perform_as_read(&next, version, &read);
                 if let Some(broken) = promises::always(&before, Some(&next), &done, &now) {
                     return Err(broken);
                 }

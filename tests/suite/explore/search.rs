@@ -234,12 +234,14 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
         }
         Move::Freeze => {
             after.left.freezes -= 1;
-            after.frozen = Some((Box::new(decided.clone()), version));
+            after.frozen = Some((Box::new(decided.clone()), version, state.world.read()));
             (after, Done::default(), None)
         }
         Move::Thaw => {
-            let Some((next, version)) = after.frozen.take() else { return (after, Done::default(), None) };
-            let done = after.perform(&next, version);
+            let Some((next, version, read)) = after.frozen.take() else {
+                return (after, Done::default(), None);
+            };
+            let done = after.perform_as_read(&next, version, &read);
             (after, done, Some(*next))
         }
         Move::Happens(what) => {
@@ -299,7 +301,7 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
         Move::Cut(writes) => format!("the runner dies after {writes} writes of: {}", decision(decided)),
         Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
         Move::Thaw => match &state.frozen {
-            Some((next, _)) => format!("the frozen runner thaws: {}", decision(next)),
+            Some((next, ..)) => format!("the frozen runner thaws: {}", decision(next)),
             None => "nobody thaws".to_owned(),
         },
         Move::Happens(what) => what.to_string(),

@@ -13,7 +13,7 @@ use osd_migrate::domain::next::Next;
 use osd_migrate::domain::osd::{Epoch, OsdId};
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::sim::{Effect, World};
+use osd_migrate::sim::{Effect, Read, World};
 
 /// What may still go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,8 +29,8 @@ pub(crate) struct State {
     pub(crate) ledger: Ledger,
     /// How often the ledger was written.
     pub(crate) version: u32,
-    /// What a frozen runner is about to do, and the version that it had read.
-    pub(crate) frozen: Option<(Box<Next>, u32)>,
+    /// What a frozen runner is about to do, the version of the ledger that it had read, and what its act had read before that.
+    pub(crate) frozen: Option<(Box<Next>, u32, Read)>,
     pub(crate) left: Budget,
     /// This step is a frozen runner's.
     pub(crate) thaws: bool,
@@ -88,7 +88,18 @@ impl State {
         self.perform_until(next, version, usize::MAX)
     }
 
+    /// Does what a frozen runner was about to do. Frozen late, it had read the object before its look at the ledger.
+    pub(crate) fn perform_as_read(&mut self, next: &Next, version: u32, read: &Read) -> Done {
+        let read = if self.freezes_late { read.clone() } else { self.world.read() };
+        self.perform_on(next, version, usize::MAX, &read)
+    }
+
     pub(crate) fn perform_until(&mut self, next: &Next, version: u32, writes: usize) -> Done {
+        let read = self.world.read();
+        self.perform_on(next, version, writes, &read)
+    }
+
+    fn perform_on(&mut self, next: &Next, version: u32, writes: usize, read: &Read) -> Done {
         match next {
             Next::Save { ledger, .. } => {
                 if !expect::unchanged_ledger(&self.version, &version) {
@@ -101,7 +112,7 @@ impl State {
             Next::Do(_) if !self.freezes_late && !expect::decided_by_ledger(&self.version, &version) => {
                 Done { refused: Some("somebody saved the ledger since".to_owned()), ..Done::default() }
             }
-            Next::Do(act) => match self.world.act_until(act, writes) {
+            Next::Do(act) => match self.world.act_as_read(act, writes, read) {
                 Ok(effects) => {
                     self.report_was_swept(act);
                     Done { effects, ..Done::default() }
@@ -150,12 +161,12 @@ impl State {
         }
         if self.frozen.is_none() {
             // Who decides next reads them anew; only a frozen runner remembers one.
-            self.world.kube.daemons.values_mut().for_each(|daemon| daemon.resource_version.clear());
+            self.world.kube.daemons.values_mut().for_each(|daemon| daemon.generation = 0);
         }
         self.flatten_versions();
         flatten_ledger(&mut self.ledger, now);
         let version = self.version;
-        if let Some((next, read)) = &mut self.frozen {
+        if let Some((next, read, _)) = &mut self.frozen {
             // Only whether it is the present one counts.
             *read = u32::from(*read == version);
             if let Next::Save { ledger, .. } = next.as_mut() {
@@ -172,10 +183,20 @@ impl State {
         let kube = &mut self.world.kube;
         let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, self.ledger.run.fence_after);
         kube.skipped = (skipped < present).then_some(0);
-        self.ledger.run.fence_after = after.map(|after| {
-            let heard = skipped.is_some_and(|skipped| skipped > after);
-            u64::from(Some(after) == present) + 2 * u64::from(heard)
+        // Without a fence nobody reads it.
+        kube.fenced_at = kube.fenced_at.filter(|_| kube.fence.is_some()).map(|at| {
+            let heard = skipped.is_some_and(|skipped| skipped > at);
+            u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(heard)
         });
+        self.ledger.run.fence_after = after.map(|_| 0);
+        if let Some((_, _, read)) = &mut self.frozen {
+            // Who is not frozen late reads it when it goes on.
+            let read_later = self.world.read();
+            *read = if self.freezes_late { read.clone() } else { read_later };
+            read.flatten(&self.world.kube.cluster_version);
+        }
+        let kube = &mut self.world.kube;
+        kube.cluster_version.clear();
         let run = &mut self.ledger.run;
         if run.operator.is_some() {
             run.last_operator = None; // it is not asked then
@@ -187,13 +208,9 @@ impl State {
         if let Some(operator) = &mut kube.operator {
             // As it was, scaled by us, or touched by others since.
             operator.generation = was.map_or(0, |was| (operator.generation - was).min(2));
-            if !is_frozen {
-                operator.resource_version.clear();
-            }
         }
         if !is_frozen {
-            // Who decides next reads them anew; only a frozen runner remembers one.
-            kube.cluster_version.clear();
+            // Who decides next reads it again; only a frozen runner remembers one.
             self.flatten_budget();
         }
     }
@@ -205,10 +222,15 @@ impl State {
             run.last_budget = None; // it is not asked then
         }
         let was = run.budget.as_mut().or(run.last_budget.as_mut());
-        let was = was.and_then(|was| was.generation.as_mut()).map(std::mem::take);
+        let (uid, was) = was.map_or((None, None), |was| {
+            (was.uid.replace("saved".to_owned()), was.generation.as_mut().map(std::mem::take))
+        });
         self.world.budgets = 0;
         if let Some(budget) = &mut self.world.kube.osd_budget {
-            budget.resource_version.clear();
+            // The one that was saved, or another one.
+            let is_it = uid.is_none_or(|uid| uid == budget.uid);
+            let which = if is_it { "saved" } else { "another" };
+            which.clone_into(&mut budget.uid);
             budget.generation = was.map_or(0, |was| (budget.generation - was).clamp(-1, 2));
         }
         if let Some(uid) = &mut self.world.kube.own_budget {

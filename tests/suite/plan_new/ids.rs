@@ -115,7 +115,7 @@ fn a_slot_that_is_filled_again_keeps_its_place_and_its_deployment_is_the_one_rep
     let deployed = run.until(|next| matches!(next, Next::Do(Act::Deploy(_))));
     let Next::Do(Act::Deploy(deploy)) = deployed else { panic!() };
     let daemon = &run.world.kube.daemons[&OsdId(0)];
-    let replaces = Some((daemon.uid.clone(), daemon.resource_version.clone()));
+    let replaces = Some((daemon.uid.clone(), daemon.generation));
     assert_eq!(deploy.fresh.unwrap().replaces, replaces);
     assert_eq!(run.finished(), []);
 }

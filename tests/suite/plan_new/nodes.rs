@@ -156,3 +156,69 @@ fn side_by_side_are_as_many_as_asked_for_and_on_one_host_only() {
         assert_eq!((run.ledger.records.len(), nodes), (expected, BTreeSet::from(["h1"])), "{at_once}");
     }
 }
+
+/// A run of another Job, over what the one before left.
+fn replaced(run: &Run, name: &str) -> Run {
+    let mut next = run.clone();
+    name.clone_into(&mut next.policy.run);
+    next
+}
+
+#[test]
+fn young_inventory_serves_the_next_run_and_an_old_one_does_not() {
+    let mut first = Run::of(example::one_more());
+    first.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
+    let looks: Vec<_> = first.world.kube.looks.keys().cloned().collect();
+    assert_eq!(looks.len(), 1);
+    // Jobs replaced every few seconds: under way, and reported.
+    for under_way in [true, false] {
+        let mut run = Run::of(example::one_more());
+        run.until(|next| matches!(next, Next::Wait(Wait::Look { .. })));
+        if !under_way {
+            run.time_passes();
+        }
+        for name in ["second", "third"] {
+            run = replaced(&run, name);
+            run.ledger = run.save(|why| matches!(why, Saving::Node { .. }));
+        }
+        run.recorded();
+        assert_eq!(run.world.kube.looks.keys().cloned().collect::<Vec<_>>(), looks, "{under_way}");
+        assert_eq!(run.finished(), []);
+        assert_eq!(run.world.ceph.slots.len(), 4);
+        assert!(run.world.kube.looks.is_empty(), "it is swept at the end");
+    }
+    let mut late = replaced(&first, "second");
+    late.world.happen(&Happening::Minutes(10));
+    late.recorded();
+    assert_ne!(late.world.kube.looks.keys().cloned().collect::<Vec<_>>(), looks);
+}
+
+#[test]
+fn inventory_that_somebody_deleted_is_no_inventory_of_the_next_run() {
+    let mut run = Run::of(example::one_more());
+    run.until(|next| matches!(next, Next::Wait(Wait::Look { .. })));
+    let mut next = replaced(&run, "second");
+    next.ledger = next.save(|why| matches!(why, Saving::Node { .. }));
+    next.world.kube.looks.clear();
+    assert_eq!(next.finished(), []);
+    assert_eq!(next.world.ceph.slots.len(), 4);
+}
+
+#[test]
+fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
+    let mut run = Run::of(example::empty());
+    run.until(|next| matches!(next, Next::Do(Act::Look { request, .. }) if request.node.0 == "h1"));
+    run.world.happen(&Happening::Around(Around::Cordoned, true));
+    // The first node; the other two get their OSDs all the same.
+    let problems = run.finished();
+    assert_eq!(run.world.ceph.slots.len(), 2);
+    assert!(problems.iter().any(|(node, why)| node == "h1" && why.contains("cordon")), "{problems:?}");
+    // If nothing else is left to do, it is waited for; one that is back in time gets its own.
+    let mut back = Run::of(example::one_more());
+    back.until(|next| matches!(next, Next::Do(Act::Look { .. })));
+    back.world.happen(&Happening::Around(Around::Cordoned, true));
+    back.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
+    back.world.happen(&Happening::Around(Around::Cordoned, false));
+    assert_eq!(back.finished(), []);
+    assert_eq!(back.world.ceph.slots.len(), 4);
+}

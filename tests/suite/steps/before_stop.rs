@@ -127,8 +127,8 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
     let record = world.record(OSD).id.clone();
     check!(
         world.plan(),
-        Next::Do(Act::Stop { osd: OSD, fsid, record: named, deployment, resource_version })
-            if *fsid == old(OSD) && *named == record && deployment == "uid-0" && resource_version == "1"
+        Next::Do(Act::Stop { osd: OSD, fsid, record: named, deployment, generation })
+            if *fsid == old(OSD) && *named == record && deployment == "uid-0" && *generation == 1
     );
 }
 

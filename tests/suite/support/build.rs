@@ -214,7 +214,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
     Daemon {
         name: format!("rook-ceph-osd-{}", osd.0),
         uid: format!("uid-{}", osd.0),
-        resource_version: "1".to_owned(),
+        generation: 1,
         replicas: 1,
         stopped_by: None,
         fsid: (!legacy).then(|| old(osd)),
@@ -230,6 +230,8 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         opens_encryption: false,
         encrypted_to_rook: false,
         rolled_out: true,
+        names_topology: true,
+        replica_failure: None,
         pods: vec![pod(osd)],
     }
 }
@@ -312,6 +314,7 @@ pub(crate) fn observation() -> Observation {
         kube: Kube {
             declaration: declaration(),
             fence: None,
+            fenced_at: None,
             cluster_version: "1".to_owned(),
             operator: Some(Operator {
                 name: OPERATOR.to_owned(),
@@ -320,7 +323,6 @@ pub(crate) fn observation() -> Observation {
                 replicas: 0,
                 pods: 0,
                 generation: 1,
-                resource_version: "1".to_owned(),
                 honours_fence: false,
             }),
             rook_checked: Some(noon()),
@@ -331,7 +333,6 @@ pub(crate) fn observation() -> Observation {
                 left_out: BTreeSet::new(),
                 uid: "rooks".to_owned(),
                 generation: 1,
-                resource_version: "v1".to_owned(),
             }),
             own_budget: None,
             budget_refused: None,
@@ -568,7 +569,7 @@ impl World {
         let value = format!("osd-migrate-{}", self.record(osd).id);
         self.ledger.run.fence = Some(value.clone());
         self.ledger.run.fence_after = self.seen.kube.cluster_revision();
-        self.seen.kube.fence = Some(value);
+        (self.seen.kube.fence, self.seen.kube.fenced_at) = (Some(value), self.seen.kube.cluster_revision());
         self
     }
 

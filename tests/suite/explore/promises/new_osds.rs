@@ -123,7 +123,7 @@ fn started(before: &State, deploy: &Deploy, done: &Done) -> Option<Broken> {
         ));
     }
     let found = before.world.kube.daemons.get(&osd)?;
-    let is_it = (found.uid.clone(), found.resource_version.clone());
+    let is_it = (found.uid.clone(), found.generation);
     let broken = || format!("P6: the Deployment of {osd} was written over, which somebody else wrote");
     (fresh.replaces != Some(is_it)).then(broken)
 }
