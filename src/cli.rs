@@ -14,7 +14,8 @@ pub const CONFIRMATION: &str = "yes-really-migrate-osds";
 /// Brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the same id.
 ///
 /// Exit codes: 0 finished; 2 wrong usage; 3 refused before any act (not confirmed), or cancelled; 10 halted, a person is needed;
-/// 11 finished, but some OSDs were left alone after a failure; anything else: try again.
+/// 11 finished, but some OSDs were left alone after a failure; 12 finished, but some OSDs were refused or skipped; anything else: try
+/// again.
 #[derive(Debug, Parser)]
 #[command(name = "osd-migrate", version, max_term_width = 100)]
 pub struct Cli {
@@ -158,6 +159,10 @@ pub struct RunArgs {
     /// It reconciles no other cluster of its own meanwhile. Without it a run waits until a person did that.
     #[arg(long)]
     pub scale_operator: bool,
+    /// End with 0, not 12, if OSDs were refused: the owner knows them. OSDs that were skipped for now (down, on a node that is cordoned)
+    /// end a run with 12 all the same; leave one out for good with --skip.
+    #[arg(long)]
+    pub allow_refused: bool,
     /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.
     /// What Rook has not made within 10 minutes is made all the same.
     #[arg(long, value_enum, value_name = "WHO", default_value_t = HandBack::Render)]
@@ -228,6 +233,7 @@ impl RunArgs {
             select: set(&self.select),
             skip: set(&self.skip),
             scales_operator: self.scale_operator,
+            allows_refused: self.allow_refused,
             hand_back: match self.hand_back {
                 HandBack::Render => policy::HandBack::Rendered,
                 HandBack::Rook => policy::HandBack::ByRook,

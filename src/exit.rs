@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::domain::next::Summary;
+use crate::domain::policy::Policy;
 use crate::ports::{Failure, LoadError, Severity};
 use crate::run::{End, RunError};
 
@@ -17,6 +18,8 @@ pub enum Exit {
     Halted,
     /// 11: finished, but some OSDs were left alone.
     SomeLeftAlone,
+    /// 12: finished, but some OSDs were refused, or skipped for now.
+    SomeNotMigrated,
     /// 1: try again.
     TryAgain,
     /// 130: a person or Kubernetes told it to end.
@@ -31,6 +34,7 @@ impl From<Exit> for ExitCode {
             Exit::Refused => 3,
             Exit::Halted => 10,
             Exit::SomeLeftAlone => 11,
+            Exit::SomeNotMigrated => 12,
             Exit::Interrupted => 130,
         })
     }
@@ -59,8 +63,8 @@ pub fn not_loaded(error: &LoadError) -> Exit {
     not_seen(&error.clone().into())
 }
 
-/// The same for a run and for a rehearsal of one.
-pub fn ended(end: Result<End, RunError>) -> Exit {
+/// Returns how a run of this policy ends; a rehearsal of one ends alike.
+pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
     match end {
         Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
         Ok(End::Finished(Summary { cancelled: true, quarantined, .. })) if quarantined.is_empty() => {
@@ -71,9 +75,42 @@ pub fn ended(end: Result<End, RunError>) -> Exit {
         {
             Exit::SomeLeftAlone
         }
+        Ok(End::Finished(Summary { cancelled: false, refused, skipped, .. }))
+            if !(skipped.is_empty() && (refused.is_empty() || policy.allows_refused)) =>
+        {
+            Exit::SomeNotMigrated
+        }
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
         Err(RunError::Observe(failure)) => not_seen(&failure),
         Err(RunError::Ledger(error)) => not_loaded(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::osd::OsdId;
+
+    fn exit(summary: Summary, policy: &Policy) -> Exit {
+        ended(Ok(End::Finished(summary)), policy)
+    }
+
+    #[test]
+    fn run_that_refused_or_skipped_osds_is_not_complete() {
+        let one = || vec![(OsdId(3), "WHY".to_owned())];
+        let (strict, allows) = (Policy::default(), Policy { allows_refused: true, ..Policy::default() });
+        let refused = || Summary { refused: one(), ..Summary::default() };
+        let skipped = || Summary { skipped: one(), ..Summary::default() };
+        assert_eq!(exit(Summary::default(), &strict), Exit::Finished);
+        assert_eq!(exit(refused(), &strict), Exit::SomeNotMigrated);
+        assert_eq!(exit(refused(), &allows), Exit::Finished);
+        // What passes by itself is tried again by the next run: its owner cannot have accepted it for good.
+        assert_eq!(exit(skipped(), &strict), Exit::SomeNotMigrated);
+        assert_eq!(exit(skipped(), &allows), Exit::SomeNotMigrated);
+        // A failure weighs more.
+        let failed = Summary { quarantined: one(), ..refused() };
+        assert_eq!(exit(failed, &strict), Exit::SomeLeftAlone);
+        assert_eq!(exit(Summary { cancelled: true, ..refused() }, &strict), Exit::Refused);
     }
 }

@@ -97,7 +97,7 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
         }
         end @ (Ok(End::Halted(_)) | Err(_)) => {
             tracing::info!("{}", show::UNINSTALL_ALL_THE_SAME);
-            ended(end)
+            ended(end, &policy)
         }
     }
 }

@@ -270,7 +270,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
         // What the schedule finds and may not mend is a report, no failure.
         Ok(End::Finished(summary)) if own.scheduled && summary.only_lacks_confirmation() => Exit::Finished,
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
-        end => ended(end),
+        end => ended(end, &policy),
     }
 }
 
@@ -280,7 +280,7 @@ fn rehearse(args: &RehearseArgs) -> Exit {
         Output::Table => print(&rehearse::text(&rehearsal, args.quiet)),
         Output::Json => print(&format!("{:#}", rehearse::json(&rehearsal))),
     }
-    rehearsal.end.map_or(Exit::Halted, ended)
+    rehearsal.end.map_or(Exit::Halted, |end| ended(end, &Policy::default()))
 }
 
 /// `VmHWM` of this process.

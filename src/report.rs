@@ -1,5 +1,6 @@
 //! What happened, as data; told in words elsewhere.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
@@ -11,6 +12,9 @@ use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
+
+/// OSDs named one by one in the last line of a run: an event of Kubernetes holds 1,024 bytes.
+const NAMED: usize = 20;
 
 /// What happened.
 #[derive(Debug, Clone, Copy)]
@@ -186,13 +190,36 @@ fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for (osd, why) in summary.quarantined.iter().chain(&summary.refused) {
+    for (osd, why) in &summary.quarantined {
         write!(f, "; {osd} was left alone: {why}")?;
     }
-    for (osd, why) in &summary.skipped {
-        write!(f, "; {osd} was skipped for now: {why}")?;
+    for (why, osds) in by_reason(&summary.refused) {
+        let were = if osds.len() == 1 { "was" } else { "were" };
+        write!(f, "; {} {were} refused: {why}", some_of(&osds))?;
+    }
+    for (why, osds) in by_reason(&summary.skipped) {
+        let were = if osds.len() == 1 { "was" } else { "were" };
+        write!(f, "; {} {were} skipped for now: {why}", some_of(&osds))?;
     }
     Ok(())
+}
+
+/// Groups OSDs by the reason: hundreds of them may share one.
+fn by_reason(osds: &[(OsdId, String)]) -> BTreeMap<&str, Vec<OsdId>> {
+    let mut by = BTreeMap::<&str, Vec<OsdId>>::new();
+    for (osd, why) in osds {
+        by.entry(why).or_default().push(*osd);
+    }
+    by
+}
+
+/// Names the first of many; `plan` names all.
+fn some_of(osds: &[OsdId]) -> String {
+    let first = names(osds.iter().take(NAMED));
+    match osds.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// An act in words.

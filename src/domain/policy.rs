@@ -71,6 +71,8 @@ pub struct Policy {
     pub scales_operator: bool,
     /// `--hand-back`: who makes the Deployment of an OSD that was made anew.
     pub hand_back: HandBack,
+    /// `--allow-refused`: a run ends with 0 though OSDs are refused. Those that it skipped for now count all the same.
+    pub allows_refused: bool,
     /// `uninstall`: nothing is begun; what was changed for the duration is restored.
     pub leaves: bool,
     /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.

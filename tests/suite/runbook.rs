@@ -236,6 +236,8 @@ fn summaries() -> Vec<(&'static str, Summary)> {
         ("quarantined", Summary { quarantined: why(), ..plain() }),
         ("refused", Summary { refused: why(), ..plain() }),
         ("skipped", Summary { skipped: why(), ..plain() }),
+        ("refused", Summary { refused: (0..30).map(|osd| (OsdId(osd), text("WHY"))).collect(), ..plain() }),
+        ("skipped", Summary { skipped: (0..30).map(|osd| (OsdId(osd), text("WHY"))).collect(), ..plain() }),
         ("unconfirmed_nodes", Summary { unconfirmed_nodes: nodes(), ..plain() }),
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
@@ -646,7 +648,7 @@ fn each_end_of_a_run_is_quoted() {
 
     // None of its sentences is one that no summary here brings about.
     let source = read("src/report.rs");
-    for function in ["finished", "half_way", "kept_from_rook", "operator_at_0", "left_alone"] {
+    for function in ["finished", "some_of", "half_way", "kept_from_rook", "operator_at_0", "left_alone"] {
         for sentence in
             literals(block(&source, &format!("fn {function}("))).iter().filter(|text| is_sentence(text))
         {

@@ -119,6 +119,7 @@ volumes:
 {{- end -}}
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
+{{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .handBack "render" }}{{ $args = concat $args (list "--hand-back" .handBack) }}{{ end -}}
 {{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
 {{- end -}}
@@ -128,9 +129,9 @@ volumes:
 {{/* Exit codes that starting again does not change, and ends that are no fault of the run. */}}
 {{- define "osd-migrate.podFailurePolicy" -}}
 rules:
-# usage, refused before any act, a person is needed, finished with OSDs in quarantine: starting again changes nothing
+# usage, refused before any act, a person is needed, finished with OSDs that are left: starting again changes nothing
 - action: FailJob
-  onExitCodes: {containerName: osd-migrate, operator: In, values: [2, 3, 10, 11]}
+  onExitCodes: {containerName: osd-migrate, operator: In, values: [2, 3, 10, 11, 12]}
 # drained, preempted, evicted: no fault of the run
 - action: Ignore
   onPodConditions: [{type: DisruptionTarget, status: "True"}]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::operator;
+use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Next, Summary};
@@ -55,6 +56,23 @@ fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> N
         (_, Some(value)) => step::take_down(value, ledger, seen),
         (last, None) => operator::back(ledger, seen).unwrap_or_else(|| with_operator_at_0(last, seen)),
     }
+}
+
+/// Adds the OSDs that their class refuses to what a run tells at its end: nobody could migrate them, and a run that could do nothing is
+/// not complete. A destroyed slot without a record is no OSD.
+pub(super) fn with_refused(next: Next, policy: &Policy, seen: &Observation) -> Next {
+    let Next::Finished(mut summary) = next else { return next };
+    if !(policy.only_new || policy.leaves) {
+        let refused = classify::classify(seen).into_iter().filter_map(|(osd, class)| match class {
+            Class::Refused(Refusal::Orphan) => None,
+            Class::Refused(why) => policy.selects(osd).then(|| (osd, why.to_string())),
+            Class::Conforming | Class::Legacy(_) | Class::Mismatched(_) | Class::Vacant => None,
+        });
+        let known: BTreeSet<OsdId> =
+            summary.refused.iter().chain(&summary.quarantined).map(|(osd, _)| *osd).collect();
+        summary.refused.extend(refused.filter(|(osd, _)| !known.contains(osd)));
+    }
+    Next::Finished(summary)
 }
 
 /// Who scaled Rook's operator to 0 by hand (for a migration, as like as not) is told that it is needed so no longer.

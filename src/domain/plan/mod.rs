@@ -96,7 +96,8 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
 
 /// The one thing the run does next.
 pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    let next = step::bootstrap::put_away(decide(policy, ledger, seen), ledger, seen);
+    let next = end::with_refused(decide(policy, ledger, seen), policy, seen);
+    let next = step::bootstrap::put_away(next, ledger, seen);
     starts::noted(next, policy, ledger)
 }
 
