@@ -49,7 +49,7 @@ pub fn failed(why: &str, exit: Exit) -> Exit {
 fn severe(severity: Severity) -> Exit {
     match severity {
         Severity::Passing => Exit::TryAgain,
-        Severity::NeedsPerson => Exit::Halted,
+        Severity::Denied | Severity::NeedsPerson => Exit::Halted,
     }
 }
 
@@ -82,7 +82,7 @@ pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
         }
         Ok(End::Finished(_) | End::LeftToOther) => Exit::Finished,
         Ok(End::Halted(_)) => Exit::Halted,
-        Err(RunError::Observe(failure)) => not_seen(&failure),
+        Err(RunError::Observe(failure) | RunError::Act(failure)) => not_seen(&failure),
         Err(RunError::Ledger(error)) => not_loaded(&error),
     }
 }

@@ -326,7 +326,11 @@ fn passing(message: String) -> Failure {
 /// How an error of Ceph is to be taken.
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn ceph_failure(error: CephError) -> Failure {
-    let severity = if error.needs_person() { Severity::NeedsPerson } else { Severity::Passing };
+    let severity = match (error.needs_person(), error.is_permission()) {
+        (_, true) => Severity::Denied,
+        (true, false) => Severity::NeedsPerson,
+        (false, false) => Severity::Passing,
+    };
     Failure { severity, message: error.to_string() }
 }
 
@@ -334,8 +338,8 @@ pub fn ceph_failure(error: CephError) -> Failure {
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn kube_failure(error: K8sError) -> Failure {
     let severity = match &error {
-        K8sError::Forbidden { .. }
-        | K8sError::NoRook
+        K8sError::Forbidden { .. } | K8sError::Refused { .. } => Severity::Denied,
+        K8sError::NoRook
         | K8sError::NoCephCluster { .. }
         | K8sError::SeveralCephClusters { .. }
         | K8sError::Malformed { .. }

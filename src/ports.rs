@@ -14,6 +14,8 @@ use crate::domain::plan::Questions;
 pub enum Severity {
     /// It may pass: look again.
     Passing,
+    /// A right is missing, or a policy is against it. It may be given back: an OSD that is stopped is not left for it.
+    Denied,
     /// It does not pass by itself: a person must do something.
     NeedsPerson,
 }

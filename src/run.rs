@@ -6,7 +6,9 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use crate::domain::act::Act;
+use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Summary};
+use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::ports::{
@@ -26,6 +28,10 @@ const PARTS: i32 = 30;
 
 /// After a look or an act that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(3);
+
+/// Failures one after the other, for want of a right while an OSD is stopped, after which its `noout` is lifted: 15 minutes. Ceph's own
+/// default for an OSD that is down is 10 (`mon_osd_down_out_interval`).
+const NOOUT_PATIENCE: u32 = 300;
 
 /// Looks that may fail one after the other before the runner gives up and lets its Job start it anew: 5 minutes.
 const PATIENCE: u32 = 100;
@@ -47,6 +53,9 @@ pub enum RunError {
     /// The world could not be looked at for too long, or not without a person's help.
     #[error("{0}")]
     Observe(Failure),
+    /// An act was refused, and waiting alone does not help.
+    #[error("{0}")]
+    Act(Failure),
     /// The ledger can't be read or written.
     #[error("{0}")]
     Ledger(LoadError),
@@ -71,8 +80,10 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
         let mut blind = 0;
         let mut done_at = self.clock.now();
+        // As far as the last ledger says that was read.
+        let mut stopped = Vec::new();
         loop {
-            match self.turn(policy).await {
+            match self.turn(policy, &mut stopped).await {
                 Ok(Turn::Again) => (blind, done_at) = (0, self.clock.now()),
                 Ok(Turn::Pause) => {
                     blind = 0;
@@ -82,9 +93,14 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 Ok(Turn::End(end)) => return Ok(end),
                 Err(error) => {
                     blind += 1;
-                    self.audience.tell(Event::Blind(&error.to_string())).await;
-                    if blind >= PATIENCE || !passes(&error) {
+                    // One that ends would leave the OSD down, and nobody would know when the right is back.
+                    let waits = severity(&error) == Severity::Denied && !stopped.is_empty();
+                    self.tell_failure(&error, if waits { &stopped } else { &[] }).await;
+                    if !waits && (blind >= PATIENCE || severity(&error) != Severity::Passing) {
                         return Err(error);
+                    }
+                    if waits && blind == NOOUT_PATIENCE {
+                        self.let_ceph_heal(&stopped).await;
                     }
                     self.clock.sleep(PAUSE_AFTER_FAILURE).await;
                 }
@@ -92,7 +108,32 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
         }
     }
 
-    async fn turn(&mut self, policy: &Policy) -> Result<Turn, RunError> {
+    /// An act that was refused has been told already, unless it is waited for.
+    async fn tell_failure(&mut self, error: &RunError, waiting: &[Stopped]) {
+        let osds: Vec<String> = waiting.iter().map(|stopped| stopped.osd.to_string()).collect();
+        let text = match (error, osds.is_empty()) {
+            (RunError::Act(_), true) => return,
+            (RunError::Observe(_) | RunError::Ledger(_), true) => error.to_string(),
+            (_, false) => format!(
+                "{error}; {} is stopped for its migration: waiting until this is allowed",
+                osds.join(", ")
+            ),
+        };
+        self.audience.tell(Event::Blind(&text)).await;
+    }
+
+    /// Lifts `noout` of OSDs that wait for a right for too long, if it was not set by others: Ceph may heal without them.
+    async fn let_ceph_heal(&mut self, stopped: &[Stopped]) {
+        for one in stopped.iter().filter(|one| one.noout_is_ours) {
+            let act = Act::Unhush { osd: one.osd, noout: true, noin: false };
+            match self.cluster.act(&act).await {
+                Ok(()) => self.audience.tell(Event::Done(&act)).await,
+                Err(failure) => self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await,
+            }
+        }
+    }
+
+    async fn turn(&mut self, policy: &Policy, stopped: &mut Vec<Stopped>) -> Result<Turn, RunError> {
         match self.lease.hold().await.map_err(RunError::Observe)? {
             Tenure::Mine => {}
             Tenure::Wait(why) => {
@@ -105,6 +146,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
             }
         }
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
+        *stopped = stopped_of(&ledger);
         if let Some(halt) = plan::in_vain(policy, &ledger) {
             return Ok(self.halted(halt).await);
         }
@@ -158,7 +200,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await;
                 match failure.severity {
                     Severity::Passing => Ok(Turn::Pause),
-                    Severity::NeedsPerson => Err(RunError::Observe(failure)),
+                    Severity::Denied | Severity::NeedsPerson => Err(RunError::Act(failure)),
                 }
             }
         }
@@ -177,12 +219,24 @@ enum Turn {
     End(End),
 }
 
-fn passes(error: &RunError) -> bool {
+/// An OSD that is stopped for its migration, or may be.
+struct Stopped {
+    osd: OsdId,
+    noout_is_ours: bool,
+}
+
+fn stopped_of(ledger: &Ledger) -> Vec<Stopped> {
+    let open = ledger.in_flight().filter(|record| record.stop_intended_at.is_some() && !record.closing);
+    open.map(|record| Stopped { osd: record.osd, noout_is_ours: record.flags_to_lift(true, true).0 })
+        .collect()
+}
+
+fn severity(error: &RunError) -> Severity {
     match error {
-        RunError::Observe(failure) | RunError::Ledger(LoadError::Failed(failure)) => {
-            failure.severity == Severity::Passing
-        }
-        RunError::Ledger(LoadError::Unreadable(_)) => false,
+        RunError::Observe(failure)
+        | RunError::Act(failure)
+        | RunError::Ledger(LoadError::Failed(failure)) => failure.severity,
+        RunError::Ledger(LoadError::Unreadable(_)) => Severity::NeedsPerson,
     }
 }
 

@@ -83,6 +83,14 @@ pub enum K8sError {
         /// What the server said.
         message: String,
     },
+    /// A policy, a webhook or a quota of the cluster is against the object. Nothing was written.
+    #[error("{call}: refused by a policy, a webhook or a quota of the cluster: {message}")]
+    Refused {
+        /// The call.
+        call: Call,
+        /// What the server said.
+        message: String,
+    },
     /// No answer in time: whether it was done is unknown. Look again.
     #[error("{call}: no answer within {} s; whether it was done is unknown", limit.as_secs_f32())]
     Timeout {
@@ -200,6 +208,8 @@ impl K8sError {
             (404, "NotFound") => Self::NotFound(call),
             (409, "AlreadyExists") => Self::AlreadyExists(call),
             (409, _) => Self::Conflict { call, message },
+            // Webhooks and policies choose their code themselves: 403, 422 and 400 are common.
+            (400..=499, _) if is_admission(&message) => Self::Refused { call, message },
             (403, _) => Self::Forbidden { call, message },
             (504, _) | (500, "ServerTimeout" | "Timeout") => Self::Timeout { call, limit },
             (code, reason) => {
@@ -209,6 +219,22 @@ impl K8sError {
         }
     }
 }
+
+/// Whether admission refused it, not the account's rights: what ResourceQuota, PodSecurity, webhooks and ValidatingAdmissionPolicies say
+/// (`plugin/pkg/admission/resourcequota`, `staging/src/k8s.io/pod-security-admission`, `apiserver/pkg/admission/plugin`, 1.34).
+fn is_admission(message: &str) -> bool {
+    let says = [
+        "admission webhook",
+        "ValidatingAdmissionPolicy",
+        "exceeded quota",
+        "failed quota",
+        "violates PodSecurity",
+    ];
+    says.iter().any(|words| message.contains(words)) && !message.contains(NO_DRY_RUN)
+}
+
+/// What a dry run ends with that meets a webhook with side effects (`NewDryRunUnsupportedErr`, 400).
+pub(super) const NO_DRY_RUN: &str = "does not support dry run";
 
 #[cfg(test)]
 mod tests {
@@ -242,6 +268,38 @@ mod tests {
         assert!(sorted(500, "").is_outcome_unknown());
         assert!(!sorted(422, "Invalid").is_outcome_unknown());
         assert!(sorted(429, "TooManyRequests").is_transient());
+    }
+
+    #[test]
+    fn admission_is_told_apart_from_a_missing_right() {
+        let of = |code: u16, message: &str| {
+            let status = Status::failure(message, "Forbidden").with_code(code).boxed();
+            K8sError::of(call(), kube::Error::Api(status), Duration::from_secs(10))
+        };
+        for (code, message) in [
+            (
+                403,
+                "pods \"x\" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=10, limited: pods=10",
+            ),
+            (
+                422,
+                "deployments.apps \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            ),
+            (
+                403,
+                "admission webhook \"validate.kyverno.svc-fail\" denied the request: no privileged containers",
+            ),
+            (400, "admission webhook \"v\" denied the request: no"),
+        ] {
+            let error = of(code, message);
+            assert!(matches!(error, K8sError::Refused { .. }), "{error:?}");
+            assert!(error.to_string().ends_with(message) && !error.is_transient(), "{error}");
+        }
+        let right =
+            "deployments.apps \"x\" is forbidden: User \"system:serviceaccount:a:b\" cannot update resource";
+        assert!(matches!(of(403, right), K8sError::Forbidden { .. }));
+        let dry = of(400, "admission webhook \"v\" does not support dry run");
+        assert!(matches!(dry, K8sError::Other { code: 400, .. }), "{dry:?}");
     }
 
     #[test]

@@ -64,9 +64,14 @@ pub(super) fn with_refused(next: Next, policy: &Policy, seen: &Observation) -> N
     let Next::Finished(mut summary) = next else { return next };
     if !(policy.only_new || policy.leaves) {
         let refused = classify::classify(seen).into_iter().filter_map(|(osd, class)| match class {
-            Class::Refused(Refusal::Orphan) => None,
-            Class::Refused(why) => policy.selects(osd).then(|| (osd, why.to_string())),
-            Class::Conforming | Class::Legacy(_) | Class::Mismatched(_) | Class::Vacant => None,
+            Class::Refused(why) if why != Refusal::Orphan && policy.selects(osd) => {
+                Some((osd, why.to_string()))
+            }
+            Class::Refused(_)
+            | Class::Conforming
+            | Class::Legacy(_)
+            | Class::Mismatched(_)
+            | Class::Vacant => None,
         });
         let known: BTreeSet<OsdId> =
             summary.refused.iter().chain(&summary.quarantined).map(|(osd, _)| *osd).collect();

@@ -3,6 +3,7 @@
 
 mod bootstrap;
 mod crash;
+mod denied;
 mod directories;
 mod drains;
 mod freeze;

@@ -255,7 +255,7 @@ pub(crate) fn count(play: &Play, is: impl Fn(&Act) -> bool) -> usize {
     play.sim.borrow().done.iter().filter(|act| is(act)).count()
 }
 
-struct Log(Rc<RefCell<Vec<String>>>);
+pub(crate) struct Log(pub(crate) Rc<RefCell<Vec<String>>>);
 
 impl Audience for Log {
     async fn tell(&mut self, event: Event<'_>) {

@@ -1,0 +1,126 @@
+//! A right that is taken away in the middle: an OSD that is stopped is not left for it.
+
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use osd_migrate::domain::act::Act;
+use osd_migrate::domain::observation::{Observation, SlotState};
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::ports::{Cluster, Failure, Severity};
+use osd_migrate::run::{Ports, RunError};
+use osd_migrate::sim::World;
+use osd_migrate::sim::ports::Runner;
+
+use super::play::{BY_HAND, Ended, Log, Play};
+
+/// What a missing right keeps from being done.
+#[derive(Clone, Copy)]
+enum Of {
+    Looks,
+    Acts,
+}
+
+/// A cluster that denies, from the moment when something is true of the world, for so long.
+struct Denying<'a> {
+    play: &'a Play,
+    runner: Runner,
+    of: Of,
+    when: fn(&World) -> bool,
+    lasts: TimeDelta,
+    since: Option<DateTime<Utc>>,
+}
+
+impl Denying<'_> {
+    fn denies(&mut self) -> bool {
+        let sim = self.play.sim.borrow();
+        if (self.when)(&sim.world) {
+            self.since.get_or_insert(sim.world.at);
+        }
+        self.since.is_some_and(|since| sim.world.at - since < self.lasts)
+    }
+}
+
+const DENIED: &str = "list deployments.apps: forbidden: the Role lacks the verb `list`; check it with: kubectl auth can-i list";
+
+fn denied<T>() -> Result<T, Failure> {
+    Err(Failure { severity: Severity::Denied, message: DENIED.to_owned() })
+}
+
+/// Plays a run whose rights are taken away.
+fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
+    let play = Play::new();
+    let runner = Runner::new(&play.sim, None);
+    let mut ports = Ports {
+        cluster: Denying { play: &play, runner: runner.clone(), of, when, lasts, since: None },
+        store: runner.clone(),
+        lease: runner.clone(),
+        clock: runner,
+        audience: Log(Rc::clone(&play.log)),
+    };
+    let end = {
+        let mut run = pin!(ports.run(&play.policy));
+        match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(end) => Some(end),
+            Poll::Pending => None,
+        }
+    };
+    drop(ports);
+    (play, end)
+}
+
+impl Cluster for Denying<'_> {
+    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        if self.denies() && matches!(self.of, Of::Looks) {
+            return denied();
+        }
+        self.runner.observe(ask).await
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        if self.denies() && matches!(self.of, Of::Acts) {
+            return denied();
+        }
+        self.runner.act(act).await
+    }
+}
+
+fn is_destroyed(world: &World) -> bool {
+    world.ceph.slots[&BY_HAND].state == SlotState::Destroyed
+}
+
+#[test]
+fn missing_right_is_waited_for_while_an_osd_is_stopped() {
+    for of in [Of::Looks, Of::Acts] {
+        let (play, end) = play(of, is_destroyed, TimeDelta::minutes(14));
+        assert_eq!(end, Play::finished());
+        play.assert_all_is_well();
+        let log = play.log.borrow();
+        let told = log.iter().find(|line| line.contains("waiting until this is allowed")).unwrap();
+        assert!(told.contains("kubectl auth can-i") && told.contains("osd.0 is stopped"), "{told}");
+        assert!(!log.iter().any(|line| line.contains("osd.0: lifted noout") && !line.contains("noin")));
+    }
+}
+
+#[test]
+fn noout_is_lifted_after_15_minutes_without_a_right() {
+    let (play, end) = play(Of::Looks, is_destroyed, TimeDelta::minutes(20));
+    assert_eq!(end, Play::finished());
+    play.assert_all_is_well();
+    let lifted = |act: &Act| *act == Act::Unhush { osd: BY_HAND, noout: true, noin: false };
+    assert_eq!(play.sim.borrow().done.iter().filter(|act| lifted(act)).count(), 1);
+}
+
+#[test]
+fn missing_right_ends_a_run_that_has_stopped_no_osd() {
+    for of in [Of::Looks, Of::Acts] {
+        let (play, end) = play(of, |_| true, TimeDelta::minutes(14));
+        let (Some(Err(RunError::Observe(why))) | Some(Err(RunError::Act(why)))) = &end else {
+            panic!("{end:?}")
+        };
+        assert_eq!(why.message, DENIED);
+        assert!(play.sim.borrow().world.ceph.slots[&BY_HAND].up);
+    }
+}
