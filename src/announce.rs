@@ -20,7 +20,7 @@ pub struct Announcement {
 }
 
 /// Every reason that there is.
-pub const REASONS: [&str; 13] = [
+pub const REASONS: [&str; 14] = [
     OSD_RECORDED,
     OSD_STOPPED,
     OSD_DESTROYED,
@@ -33,6 +33,7 @@ pub const REASONS: [&str; 13] = [
     DEVICE_PROBLEM_FOUND,
     DRIFT_FOUND,
     OSD_TURNED_BACK,
+    NOOUT_LIFTED,
     OPERATOR_SCALED,
 ];
 
@@ -43,6 +44,8 @@ const OSD_PREPARED: &str = "OsdPrepared";
 const OSD_MIGRATED: &str = "OsdMigrated";
 const OSD_QUARANTINED: &str = "OsdQuarantined";
 const OSD_TURNED_BACK: &str = "OsdTurnedBack";
+/// Ceph may heal without an OSD that stays down.
+const NOOUT_LIFTED: &str = "NooutLifted";
 const OPERATOR_SCALED: &str = "OperatorScaled";
 const MIGRATION_PROGRESSED: &str = "MigrationProgressed";
 const MIGRATION_HALTED: &str = "MigrationHalted";
@@ -94,6 +97,10 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<Announcement> {
             OSD_TURNED_BACK,
             format!("{osd} is started again as it was, nothing of it is lost: {why}"),
         ),
+        Saving::NooutLifted => warning(
+            NOOUT_LIFTED,
+            format!("{osd} is still down: its noout is lifted, and Ceph may restore its data elsewhere"),
+        ),
         Saving::Withdrawn
         | Saving::Purged
         | Saving::Attempt { .. }
@@ -111,7 +118,10 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<Announcement> {
         | Saving::BudgetBack
         | Saving::Unfenced
         | Saving::Handed
+        | Saving::Down
         | Saving::Up
+        | Saving::Held
+        | Saving::Skipping
         | Saving::UpmapsLost
         | Saving::Upmaps
         | Saving::UpmapsDone { .. }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use chrono::TimeDelta;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::osd::OsdId;
-use crate::domain::policy::{self, Policy, Window};
+use crate::domain::policy::{self, Limits, Policy, Window};
 use crate::rehearse::fault;
 
 /// The words of confirmation (seed 001).
@@ -167,9 +168,53 @@ pub struct RunArgs {
     /// What Rook has not made within 10 minutes is made all the same.
     #[arg(long, value_enum, value_name = "WHO", default_value_t = HandBack::Render)]
     pub hand_back: HandBack,
+    /// Which PGs must be clean before an OSD is stopped: all of the cluster, or only those on the OSD.
+    /// With "own" every PG must still have all its copies; a balancer may be at work.
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = RequireClean::All)]
+    pub require_clean: RequireClean,
+    /// How often and how long something may fail.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// How, whichever.
     #[command(flatten)]
     pub new: NewArgs,
+}
+
+/// Which PGs must be clean before an OSD is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RequireClean {
+    /// All PGs of the cluster.
+    All,
+    /// Those on the OSD; every other PG must have all its copies.
+    Own,
+}
+
+/// How often and how long something may fail.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// OSDs that may fail past their stop before the run ends. Those that fail before it are skipped and reported.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub failure_limit: u32,
+    /// Time that the daemon of a new OSD has to come up; then the OSD is quarantined, and Ceph may heal without it.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    pub start_limit: TimeDelta,
+    /// Time for which an OSD that is stopped keeps noout; then Ceph may heal without it.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    pub noout_limit: TimeDelta,
+    /// Pause before a node agent that failed past the stop is tried again; each later pause is four times as long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub agent_retry_pause: TimeDelta,
+    /// Time for which a run waits for OSDs that only their own state holds up (a node that is cordoned or not Ready).
+    /// Then it ends and reports them.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
+    pub skip_after: TimeDelta,
+}
+
+/// A time such as 90s, 15m or 1h, up to a day.
+fn duration(text: &str) -> Result<TimeDelta, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write 30s, 15m or 1h"))?;
+    let time = TimeDelta::from_std(time).map_err(|error| error.to_string())?;
+    if time > TimeDelta::days(1) { Err("at most one day".to_owned()) } else { Ok(time) }
 }
 
 /// Who makes the Deployment of an OSD that was made anew.
@@ -239,6 +284,17 @@ impl RunArgs {
                 HandBack::Rook => policy::HandBack::ByRook,
             },
             only_new: false,
+            require_clean: match self.require_clean {
+                RequireClean::All => policy::RequireClean::All,
+                RequireClean::Own => policy::RequireClean::Own,
+            },
+            limits: Limits {
+                failures: self.limits.failure_limit,
+                start: self.limits.start_limit,
+                noout: self.limits.noout_limit,
+                retry_pause: self.limits.agent_retry_pause,
+                skip_after: self.limits.skip_after,
+            },
             ..self.new.policy()
         }
     }

@@ -112,6 +112,7 @@ impl Live {
         fsid: OsdFsid,
         record: &RecordId,
         (uid, generation): (&str, i64),
+        spare: &Spare,
     ) -> Result<(), Failure> {
         let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
         let verdict = self.reopen(verdict)?;
@@ -122,7 +123,7 @@ impl Live {
             )));
         }
         let seen = self.look_at_ceph().await?;
-        if let Err(reason) = expect::spare(&Spare::AllClean, &seen) {
+        if let Err(reason) = expect::spare(spare, &seen) {
             return Err(passing(format!("{osd} was not stopped: {reason}")));
         }
         if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
@@ -268,8 +269,9 @@ impl Cluster for Live {
                 self.still_spare(spare.as_ref()).await?;
                 self.make_agent(request, image, data_dir).await
             }
-            Act::Stop { osd, fsid, record, deployment, generation } => {
-                self.stop(*osd, *fsid, record, (deployment, *generation)).await
+            Act::Stop { osd, fsid, record, deployment, generation, accepted } => {
+                let spare = Spare::CleanFor { osd: *osd, accepted: accepted.clone() };
+                self.stop(*osd, *fsid, record, (deployment, *generation), &spare).await
             }
             Act::Look { request, image, data_dir } => self.look_at_disks(request, image, data_dir).await,
             Act::Adopt(deploy) => self.adopt(deploy).await,
@@ -304,6 +306,7 @@ impl Cluster for Live {
             | Act::SweepLook { .. } => act_on_kube(&k8s, act).await.map_err(kube_failure),
             Act::Bootstrap { .. }
             | Act::Unhush { .. }
+            | Act::TakeIn { .. }
             | Act::Reclaim { .. }
             | Act::PurgeStray { .. }
             | Act::RestoreCrush { .. }

@@ -247,6 +247,7 @@ pub fn words(act: &Act) -> String {
         Act::Hush { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
         Act::Unhush { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
         Act::Stop { osd, .. } => format!("{osd}: stopped"),
+        Act::TakeIn { osd, reweight, .. } => format!("{osd}: taken in again, reweight {reweight}"),
         Act::Restart { osd, .. } => format!("{osd}: started again as it was"),
         Act::Destroy { osd, fsid, .. } => format!("{osd}: destroyed {fsid}"),
         Act::Reclaim { osd, .. } => format!("{osd}: took its id back"),

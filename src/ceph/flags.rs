@@ -40,6 +40,17 @@ impl Ceph {
         Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
+    /// Gives an OSD that the mons marked out its in-weight again (`osd reweight`), if it is up with that fsid and still out.
+    pub async fn take_in(&self, osd: OsdId, fsid: OsdFsid, reweight: Weight) -> Result<(), CephError> {
+        const NAME: &str = "osd reweight";
+        let slot = self.slot(osd).await?;
+        if expect::to_take_in(slot.as_ref(), fsid) {
+            return self.act(osd, reweigh(osd, reweight)).await;
+        }
+        let expected = format!("up and marked out, fsid {fsid}");
+        Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
+    }
+
     /// Removes these flags; on an OSD without them, or without a slot, nothing is sent.
     ///
     /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be reweighted to 1.0 at its

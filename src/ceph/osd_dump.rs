@@ -51,6 +51,8 @@ struct PoolEntry {
     min_size: u32,
     crush_rule: i64,
     pg_num: u32,
+    /// Smaller than `pg_num` while PGs are merged right now (16.2.15 to 20.2: `pg_pool_t::pg_num_pending`).
+    pg_num_pending: u32,
     erasure_code_profile: String,
 }
 
@@ -106,6 +108,7 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
     Pool {
         name: entry.pool_name,
         pg_num: entry.pg_num,
+        merges: entry.pg_num_pending < entry.pg_num,
         size: entry.size,
         min_size: entry.min_size,
         // An unknown k counts as the whole size: no loss is survivable, which is the careful reading.
@@ -127,6 +130,7 @@ fn slot(entry: &OsdEntry) -> Slot {
         down_at: entry.down_at,
         noout: has("noout"),
         noin: has("noin"),
+        auto_out: has("autoout"),
         dmcrypt_key: false,
         crush: None,
         metadata: None,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::inspection::{NodeRequest, RecordId};
 use super::inventory::LookRequest;
 use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
+use super::policy::Accepted;
 use super::storage::Toleration;
 
 /// One effect on the cluster.
@@ -131,6 +132,17 @@ pub enum Act {
         deployment: String,
         /// `metadata.generation` of it expected.
         generation: i64,
+        /// States of PGs besides active+clean that the owner accepts.
+        accepted: Accepted,
+    },
+    /// `osd reweight` of an OSD that the mons marked out while its `noout` was lifted, and that is up again.
+    TakeIn {
+        /// The OSD.
+        osd: OsdId,
+        /// The fsid that must be up in its slot.
+        fsid: OsdFsid,
+        /// Its in-weight as recorded.
+        reweight: Weight,
     },
     /// One PUT that undoes Stop: replicas 1, annotation gone. Created from the kept copy where somebody deleted it.
     Restart {
@@ -247,6 +259,13 @@ pub enum Act {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spare {
+    /// Every PG allows that the OSD is stopped.
+    CleanFor {
+        /// The OSD.
+        osd: OsdId,
+        /// States besides active+clean that the owner accepts.
+        accepted: Accepted,
+    },
     /// Every PG is clean, and has reported since its OSDs last changed.
     AllClean,
     /// Every PG that is not clean is one of these, which the stopped OSD served, and lacks its copy alone.

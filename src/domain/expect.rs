@@ -169,6 +169,11 @@ pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<O
     recorded.iter().filter(is_lost).cloned().collect()
 }
 
+/// An OSD may be taken in: it is up with the fsid that is meant, and out.
+pub fn to_take_in(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
+    slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && !slot.is_in)
+}
+
 /// Upmaps may be put back: the slot is up, with the OSD that is meant.
 pub fn to_restore_upmaps(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid))
@@ -182,7 +187,7 @@ pub fn is_placed(item: &CrushItem, found: Option<&CrushItem>) -> bool {
 /// The data still allows the act; why not, otherwise.
 pub fn spare(spare: &Spare, ceph: &Ceph) -> Result<(), Reason> {
     let guard = match spare {
-        Spare::AllClean => Guard::SpareAllClean,
+        Spare::AllClean | Spare::CleanFor { .. } => Guard::SpareAllClean,
         Spare::OnlyLacking { .. } => Guard::SpareOnlyLacking,
         Spare::Filled { .. } => Guard::SpareFilled,
     };

@@ -232,6 +232,27 @@ guards! {
     HushedFirst,
     /// An OSD that somebody started again after our stop is not destroyed.
     StaysStopped,
+    // The rules of progress (ADR 0025): without them a sick part holds up the healthy rest.
+    /// An OSD whose own gate is shut is skipped, and the next one begun.
+    SkipsSickCandidate,
+    /// An OSD that is down is not begun.
+    DownIsNoCandidate,
+    /// Only failures past a stop count towards the failure limit.
+    LimitPastStopOnly,
+    /// An OSD that stays down loses `noout` after a while, and before the run halts.
+    NooutHasAnEnd,
+    /// A new daemon that does not come up in time is quarantined.
+    StartHasALimit,
+    /// The quota of a pool does not count as full.
+    PoolQuotaIsNoFull,
+    /// An intent to stop holds however long an iteration takes.
+    IntentOutlivesSlowLooks,
+    /// What passes by itself after a stop is waited for.
+    PassingStatesWait,
+    /// Rook's operator is given back while a run waits.
+    OperatorGivenBack,
+    /// Attempts of a node agent past the stop are spaced.
+    AgentRetriesSpaced,
     // Preconditions of the node agent (node/, and as the simulated agent has them).
     /// Its report is there when it begins: else its record was closed.
     AgentExpected,

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::classify::{self, Class};
-use super::gate::{self, Gate, Reason};
+use super::gate::{self, Gate, Own, Reason};
 use super::ledger::{Door, Ledger, Record};
 use super::observation::Observation;
-use super::osd::{DbDevice, Kind, Layout, OsdId};
+use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId};
 use super::plan::{Onto, candidates, databases, directories, host_of};
 use super::policy::Policy;
 
@@ -139,14 +139,14 @@ fn outlooks(
 ) -> BTreeMap<OsdId, Now> {
     let mut found: BTreeMap<OsdId, Now> =
         ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
-    let thin = gate::thin(seen);
-    let for_all = for_all(policy, ledger, seen);
+    let own = Own::of(&gate::accepted(policy, seen), seen);
+    let for_all = for_all(policy, ledger, &own, seen);
     let mut first = ledger.in_flight().map(|record| record.osd).next();
     for (osd, _) in candidates(policy, ledger, seen) {
         let Some(node) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref()) else {
             continue;
         };
-        let now = match (thin.get(&osd).or(needs.get(&osd).copied()), &for_all, first) {
+        let now = match (own.never(osd).or(needs.get(&osd).copied()), &for_all, first) {
             // Known after a look, which the run asks for when the OSD's turn comes.
             (Some(reason), _, _) if !reason.is_for_good() => {
                 first = first.or(Some(osd).filter(|_| for_all.is_none()));
@@ -154,17 +154,30 @@ fn outlooks(
             }
             (Some(reason), _, _) => Now::Refused(reason.clone()),
             (None, Some(reason), _) if reason.is_for_good() => Now::Refused(reason.clone()),
-            (None, Some(reason), _) => Now::Waits(reason.clone()),
-            (None, None, Some(first)) => Now::Waits(Reason::After { osd: first }),
-            (None, None, None) => {
-                // The run waits for the first one, and does not pass it by.
-                first = Some(osd);
-                why(gate::before_this_stop(osd, node, seen)).map_or(Now::Next, Now::Waits)
+            (None, Some(reason), _) => Now::Waits(why(own.gate(osd, node)).unwrap_or_else(|| reason.clone())),
+            // What holds up this OSD holds up no other one.
+            (None, None, first_of_all) => {
+                match (why(now_or_soon(&own, osd, node, first_of_all)), first_of_all) {
+                    (Some(reason), _) => Now::Waits(reason),
+                    (None, Some(first)) => Now::Waits(Reason::After { osd: first }),
+                    (None, None) => match why(own.gate_asked(osd, node)) {
+                        Some(reason) => Now::Waits(reason),
+                        None => {
+                            first = Some(osd);
+                            Now::Next
+                        }
+                    },
+                }
             }
         };
         found.insert(osd, now);
     }
     found
+}
+
+/// What holds up this OSD alone. While another one is in flight `osd ok-to-stop` would only name its missing copies.
+fn now_or_soon(own: &Own<'_>, osd: OsdId, node: &NodeName, first: Option<OsdId>) -> Gate {
+    if first.is_some() { own.gate(osd, node) } else { own.gate_predicted(osd, node) }
 }
 
 fn of_record(record: &Record) -> Now {
@@ -175,11 +188,14 @@ fn of_record(record: &Record) -> Now {
 }
 
 /// Why no OSD at all can be begun now. The missing confirmation comes last: a first look is to show what else is in the way.
-fn for_all(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Reason> {
+fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Option<Reason> {
     let begin = why(gate::begin(policy, ledger, seen));
     // While one is in flight its own lacking copies would be named for all the others, which come after it anyway.
     let in_flight = ledger.in_flight().next().is_some();
-    let around = || why(gate::before_any_stop(ledger.run.fence.as_deref(), seen)).filter(|_| !in_flight);
+    let around = || {
+        let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
+        why(gate::first_not_open([around, own.all().clone()])).filter(|_| !in_flight)
+    };
     match begin {
         Some(Reason::NotConfirmed) => around().or(Some(Reason::NotConfirmed)),
         Some(reason) => Some(reason),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use serde::Serialize;
 
 use super::osd::{ObjectStore, OsdId};
 use super::storage::{Resources, Storage};
@@ -38,9 +39,8 @@ pub struct Declaration {
     pub prepare_resources: Resources,
     /// What `spec.storage` and `spec.placement` say of new OSDs.
     pub storage: Storage,
-    /// `spec.disruptionManagement.pgHealthyRegex`: with it Rook decides which PG states are healthy. It is read, and not
-    /// honoured: it can only relax or replace our own rule (`gate::is_clean`), which stays in force whatever it says. So no
-    /// gate asks it, and `plan` must not show it as if one did.
+    /// `spec.disruptionManagement.pgHealthyRegex`: the PG states that Rook takes for healthy. The gates accept such a PG too before
+    /// a stop, if the PG lacks no copy (`gate::Accepted`).
     pub pg_healthy_regex: Option<String>,
 }
 
@@ -52,6 +52,57 @@ pub enum HandBack {
     Rendered,
     /// Rook does, of the OSD that its prepare Job finds on the disk, where it runs and may be let go; else we do.
     ByRook,
+}
+
+/// Which PGs must be clean before an OSD is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RequireClean {
+    /// All PGs of the cluster (seed 001).
+    #[default]
+    All,
+    /// Every PG must have all its copies. PGs that share no OSD with the OSD may be in any other state, PGs that do may be moving.
+    Own,
+}
+
+/// States of PGs besides active+clean that the owner accepts before a stop, if the PG lacks no copy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+pub struct Accepted {
+    /// `--require-clean own`: any state.
+    pub any: bool,
+    /// States, as Ceph prints them, that `disruptionManagement.pgHealthyRegex` accepts.
+    pub states: BTreeSet<String>,
+}
+
+/// How often and how long something may fail: flags of `run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// `--failure-limit`: OSDs that may fail past their stop before the run ends. One bad disk is common; two in one run point
+    /// at something else.
+    pub failures: u32,
+    /// `--start-limit`: time that the daemon of a new OSD has to come up. An image pull takes minutes; a quarter of an hour without a
+    /// daemon is a fault of its node or its Deployment.
+    pub start: TimeDelta,
+    /// `--noout-limit`: time for which a stopped OSD keeps `noout`. Then Ceph may heal without it, as it does with any OSD that is down
+    /// for 10 minutes (`mon_osd_down_out_interval`).
+    pub noout: TimeDelta,
+    /// `--agent-retry-pause`: pause before the second attempt of a node agent past the stop. Each later pause is four times as long: 30 s,
+    /// 2 min and 8 min outlast a network cut of minutes and a kubelet under DiskPressure.
+    pub retry_pause: TimeDelta,
+    /// `--skip-after`: time for which a run waits for OSDs that only their own state holds up (a node that is cordoned or not Ready),
+    /// once nothing else is left to do. Then it ends and reports them.
+    pub skip_after: TimeDelta,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            failures: 1,
+            start: TimeDelta::minutes(15),
+            noout: TimeDelta::minutes(15),
+            retry_pause: TimeDelta::seconds(30),
+            skip_after: TimeDelta::minutes(15),
+        }
+    }
 }
 
 /// How to go about it: flags of `run` and `plan`.
@@ -84,6 +135,10 @@ pub struct Policy {
     pub store_on_file: bool,
     /// `--at-once`: new OSDs of one host that may be made side by side; at least one.
     pub at_once: u32,
+    /// `--require-clean`: which PGs must be clean before an OSD is stopped.
+    pub require_clean: RequireClean,
+    /// How often and how long something may fail.
+    pub limits: Limits,
 }
 
 impl Policy {

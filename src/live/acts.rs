@@ -40,6 +40,7 @@ pub(super) async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError>
         Act::Hush { osd, fsid, up, noout, noin, .. } => ceph.hush(*osd, (*fsid, *up), *noout, *noin).await,
         Act::Bootstrap { there } => ceph.set_bootstrap(*there).await,
         Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
+        Act::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
         Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,
         Act::PurgeStray { stray, fsid } => ceph.purge_stray(*stray, *fsid).await,

@@ -178,6 +178,10 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Budget
             | Saving::BudgetBack
             | Saving::Handed
+            | Saving::Down
+            | Saving::Up
+            | Saving::Held
+            | Saving::Skipping
             | Saving::Progress
             | Saving::Closing,
             _,
@@ -195,7 +199,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Purged
             | Saving::PgsGone { .. }
             | Saving::Barred
-            | Saving::Up
+            | Saving::NooutLifted
             | Saving::UpmapsLost
             | Saving::Upmaps
             | Saving::UpmapsDone { .. }
@@ -234,6 +238,7 @@ fn done(act: &Act) -> String {
         Act::Sweep { osd, .. } => format!("{osd}: what was made for it is swept"),
         Act::DropAgent { .. }
         | Act::Unhush { .. }
+        | Act::TakeIn { .. }
         | Act::ScaleOperator { .. }
         | Act::LimitDrains { .. }
         | Act::MakeBudget { .. }
@@ -318,6 +323,7 @@ fn waited(wait: &Wait) -> Waited {
         Wait::RookDeploys { .. }
         | Wait::AgentSilent { .. }
         | Wait::AgentBusy { .. }
+        | Wait::AgentRests { .. }
         | Wait::NotOurStop { .. }
         | Wait::OutByOthers { .. } => (wait.to_string(), format!("because {wait}"), 0),
     };

@@ -73,8 +73,17 @@ impl World {
                 self.unhush(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Stop { osd, fsid, record, deployment, generation } => {
-                self.stop(*osd, *fsid, record, (deployment, *generation))
+            Act::Stop { osd, fsid, record, deployment, generation, accepted } => {
+                let spare = Spare::CleanFor { osd: *osd, accepted: accepted.clone() };
+                self.stop(*osd, *fsid, record, (deployment, *generation), &spare)
+            }
+            Act::TakeIn { osd, fsid, reweight } => {
+                if !expect::to_take_in(self.ceph.slots.get(osd), *fsid) {
+                    return refuse("it is not up and out with that fsid");
+                }
+                self.osd_reweight(*osd, *reweight);
+                self.repeer(*osd);
+                Ok(vec![Effect::Small(*osd)])
             }
             Act::Restart { osd, record } => self.restart(*osd, record),
             Act::Destroy { osd, fsid, stopped_for, spare } => {
@@ -264,11 +273,18 @@ impl World {
         }
     }
 
-    fn stop(&mut self, osd: OsdId, fsid: OsdFsid, record: &RecordId, version: (&str, i64)) -> Done {
+    fn stop(
+        &mut self,
+        osd: OsdId,
+        fsid: OsdFsid,
+        record: &RecordId,
+        version: (&str, i64),
+        spare: &Spare,
+    ) -> Done {
         if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
             return refuse("ok-to-stop refuses");
         }
-        self.still_spare(Some(&Spare::AllClean))?;
+        self.still_spare(Some(spare))?;
         if !expect::to_stop_up(self.ceph.slots.get(&osd), fsid) {
             return refuse("it is not up with that fsid any more");
         }

@@ -255,6 +255,7 @@ impl Shape {
         let pool = Pool {
             name: format!("pool{id}"),
             pg_num: shape.pgs,
+            merges: false,
             size: shape.size,
             min_size: shape.min_size,
             data_chunks: shape.data_chunks,
@@ -351,6 +352,7 @@ impl World {
                 down_at: Epoch(0),
                 noout: false,
                 noin: false,
+                auto_out: false,
                 dmcrypt_key: encrypted,
                 crush: Some(CrushItem {
                     location: [("root", "default"), ("host", host)]

@@ -278,6 +278,7 @@ fn fresh_slot(fsid: OsdFsid) -> Slot {
         down_at: Epoch(0),
         noout: false,
         noin: false,
+        auto_out: false,
         dmcrypt_key: false,
         crush: None,
         metadata: None,

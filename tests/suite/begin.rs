@@ -8,7 +8,7 @@ use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{JobState, Order, OrderKind};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::{BadWindow, Policy, Window};
+use osd_migrate::domain::policy::{BadWindow, Limits, Policy, Window};
 
 use crate::support::build::{BY_HAND, FILESTORE, POOL, World, noon, word};
 use crate::support::check;
@@ -137,23 +137,32 @@ fn the_fence_is_not_put_up_in_the_middle_of_rooks_own_migration() {
 }
 
 #[test]
-fn the_budget_is_one_osd_left_alone() {
+fn failure_limit_counts_only_osds_past_their_stop() {
+    let failed_before = |osd: OsdId| {
+        World::recorded(osd)
+            .report_with(osd, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
+            .saved("quarantine")
+    };
     let left_alone = |osds: &[OsdId]| {
         let mut world = World::new();
         for osd in osds {
-            let mut failed = World::recorded(*osd)
-                .report_with(*osd, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
-                .saved("quarantine");
+            let mut failed = failed_before(*osd);
+            failed.record(*osd).down_since = Some(noon());
             let record = failed.record(*osd).clone();
             world.ledger.records.insert(*osd, record);
         }
         world
     };
-    assert_eq!(gate::budget(&World::new().ledger), Gate::Open);
-    assert_eq!(gate::budget(&left_alone(&[OSD]).ledger), Gate::Open);
+    assert_eq!(gate::budget(&Policy::default(), &World::new().ledger), Gate::Open);
+    assert_eq!(gate::budget(&Policy::default(), &left_alone(&[OSD]).ledger), Gate::Open);
     let two = left_alone(&[OSD, FILESTORE]);
+    let before =
+        two.clone().with(|w| w.ledger.records.values_mut().for_each(|record| record.down_since = None));
+    assert_eq!(gate::budget(&Policy::default(), &before.ledger), Gate::Open, "both serve");
+    let three = |w: &World| Policy { limits: Limits { failures: 2, ..w.policy.limits }, ..w.policy.clone() };
+    assert_eq!(gate::budget(&three(&two), &two.ledger), Gate::Open, "the limit is the owner's");
     check!(
-        gate::budget(&two.ledger),
+        gate::budget(&Policy::default(), &two.ledger),
         Gate::Shut(Reason::FailureBudget { quarantined }) if *quarantined == [OSD, FILESTORE].into()
     );
     check!(two.plan(), Next::Halt(Halt::FailureBudget { .. }));

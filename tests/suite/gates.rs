@@ -8,6 +8,7 @@ use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::observation::{OkToStop, Operator, Releases};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId};
+use osd_migrate::domain::policy::Accepted;
 
 use crate::support::build::{BY_HAND, FILESTORE, GIB, POOL, World, members, node_of, pg_id, states};
 use crate::support::check;
@@ -16,7 +17,7 @@ const OURS: &str = "osd-migrate-test";
 
 /// The gate before osd.0 is recorded and stopped.
 fn before(world: &World) -> Gate {
-    gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &world.seen)
+    gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &Accepted::default(), &world.seen)
 }
 
 /// The gate before osd.0, stopped by us, is destroyed and wiped.
@@ -55,7 +56,7 @@ fn the_image_that_rook_took_up_or_none_that_it_speaks_of_closes_no_gate() {
 #[test]
 fn what_is_around_the_pgs_closes_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
-    let cases: [Case; 16] = [
+    let cases: [Case; 15] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
         (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
         (
@@ -95,10 +96,6 @@ fn what_is_around_the_pgs_closes_both_gates() {
         (
             |w| health(w, "OSD_NEARFULL"),
             |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "OSD_NEARFULL"),
-        ),
-        (
-            |w| health(w, "POOL_FULL"),
-            |g| matches!(g, Gate::Shut(Reason::Full { code }) if code == "POOL_FULL"),
         ),
         (
             |w| w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false,
@@ -182,19 +179,13 @@ fn nothing_is_stopped_while_deployments_and_osds_cannot_be_told_apart() {
 }
 
 #[test]
-fn every_full_warning_counts_and_other_warnings_do_not() {
-    for code in [
-        "OSD_FULL",
-        "OSD_NEARFULL",
-        "OSD_BACKFILLFULL",
-        "POOL_FULL",
-        "POOL_NEAR_FULL",
-        "POOL_BACKFILLFULL",
-        "PG_BACKFILL_FULL",
-    ] {
+fn full_osds_close_the_gate_and_pool_quotas_do_not() {
+    for code in ["OSD_FULL", "OSD_NEARFULL", "OSD_BACKFILLFULL", "PG_BACKFILL_FULL", "PG_RECOVERY_FULL"] {
         check!(changed(|w| health(w, code)), Gate::Shut(Reason::Full { .. }));
     }
-    for code in ["OSD_FLAGS", "OSD_FILESTORE", "PG_NOT_DEEP_SCRUBBED"] {
+    // A tenant at the quota of its pool fills no disk.
+    let of_pools = ["POOL_FULL", "POOL_NEAR_FULL", "POOL_BACKFILLFULL"];
+    for code in ["OSD_FLAGS", "OSD_FILESTORE", "PG_NOT_DEEP_SCRUBBED"].into_iter().chain(of_pools) {
         assert_eq!(changed(|w| health(w, code)), Gate::Open, "{code}");
     }
 }
@@ -215,6 +206,7 @@ fn what_is_out_of_the_way_does_not_close_a_gate() {
             BY_HAND,
             &node_of(BY_HAND),
             None,
+            &Accepted::default(),
             &World::new().with(|w| w.seen.kube.fence = Some(OURS.to_owned())).seen
         ),
         Gate::Shut(Reason::FencedByOthers { .. })
@@ -442,8 +434,6 @@ fn after_stop_no_copy_but_ours_may_lack() {
     shut(|w| w.pg(WITH).acting.retain(|osd| *osd != OsdId(2)));
     // More copies of objects lack than there are objects: a second copy is incomplete.
     shut(|w| w.pg(WITH).degraded = 101);
-    // It is being filled: a copy that counts as acting may be incomplete.
-    shut(|w| w.pg(WITH).state = states("active+recovering+undersized+degraded"));
     shut(|w| w.pg(WITH).state = states("active+undersized+degraded+backfill_wait"));
     shut(|w| w.pg(WITH).state = states("active+undersized+degraded+inconsistent"));
     shut(|w| w.pg(WITH).state = states("active+recovery_unfound+undersized+degraded"));

@@ -94,7 +94,8 @@ fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
         let world = World::new().with(|w| w.ledger.run.operator = operator);
         show::left_without_cluster(&world.ledger, "rook-ceph")
     };
-    let was = ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5 };
+    let was =
+        ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5, since: None };
     assert!(
         told(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
     );
@@ -109,7 +110,8 @@ fn what_an_uninstall_would_have_to_restore_is_known_without_a_cluster() {
         |w| w.ledger.run.bootstrap = true,
         |w| {
             let (name, uid) = (OPERATOR.to_owned(), None);
-            w.ledger.run.operator = Some(ScaledOperator { name, replicas: 2, uid, generation: 5 });
+            w.ledger.run.operator =
+                Some(ScaledOperator { name, replicas: 2, uid, generation: 5, since: None });
         },
     ];
     for change in changes {

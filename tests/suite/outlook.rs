@@ -64,11 +64,11 @@ fn an_osd_that_can_not_be_begun_shows_why() {
             );
         }
     }
-    // Its own reason; the run waits for it, and the next one for it.
+    // Its own reason; the next one is begun instead.
     let not_ok = OkToStop { ok: false, bad_pgs: 3 };
     let one = World::new().with(|w| w.seen.ceph.ok_to_stop.extend([([BY_HAND].into(), not_ok)]));
     assert_eq!(now(&one, BY_HAND), Now::Waits(Reason::NotOkToStop { bad_pgs: 3 }));
-    assert_eq!(now(&one, FILESTORE), Now::Waits(Reason::After { osd: BY_HAND }));
+    assert_eq!(now(&one, FILESTORE), Now::Next);
 }
 
 #[test]
@@ -214,8 +214,13 @@ fn status_says_what_is_kept_from_others_in_both_forms() {
     );
     let (_, json) = of(&ledger, true);
     assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["osd-migrate-drains"]}));
-    ledger.run.operator =
-        Some(ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5 });
+    ledger.run.operator = Some(ScaledOperator {
+        name: OPERATOR.to_owned(),
+        replicas: 2,
+        uid: None,
+        generation: 5,
+        since: None,
+    });
     ledger.run.budget = Some(FormerBudget { max_unavailable: 1, uid: None, generation: Some(1) });
     let (text, json) = of(&ledger, true);
     assert_eq!(json["operator"], json!({"name": OPERATOR, "replicas": 2}));

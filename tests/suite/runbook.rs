@@ -69,6 +69,9 @@ fn reasons() -> Vec<Reason> {
         Reason::StatisticsOld { pg: pg.clone(), reported: Epoch(611), needed: Epoch(614) },
         Reason::NotClean { count: 3, pg: pg.clone(), state: state.clone(), down: BTreeSet::from([OsdId(3)]) },
         Reason::Peering { pg: pg.clone(), state: text("peering") },
+        Reason::Merging { pool: text("rbd") },
+        Reason::Down { osd },
+        Reason::StopReverted { why: text("WHY"), until: noon() },
         Reason::NotOkToStop { bad_pgs: 4 },
         Reason::NotAsked,
         Reason::NoRedundancy { pool: text("rbd") },
@@ -152,13 +155,21 @@ fn waits() -> Vec<Wait> {
         Wait::Agent { osd, task: NodeTask::Rebuild, job: job.clone(), trouble: trouble.clone() },
         Wait::AgentSilent { osd, job },
         Wait::AgentBusy { osd, node, why: text("WHY") },
+        Wait::AgentRests { osd, failures: 2, why: text("WHY"), until: noon() },
         Wait::NotOurStop { osd },
         Wait::Down { osd },
         Wait::UnsafeToWipe { osd, reason },
         Wait::RookDeploys { osd, operator: text("rook-ceph/rook-ceph-operator"), minutes: 10 },
         Wait::Up { osd, trouble },
         Wait::OutByOthers { osd, reweight: Weight(0x8000) },
-        Wait::ActiveClean { osd, pgs: 12, objects: 3400, bytes: 5 << 30 },
+        Wait::ActiveClean {
+            osd,
+            pgs: 12,
+            objects: 3400,
+            bytes: 5 << 30,
+            states: [].into(),
+            flags: [].into(),
+        },
         Wait::FreshView,
     ]
 }
@@ -673,7 +684,14 @@ fn error_text(path: &str, variant: &str) -> String {
 #[test]
 fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
     /// What is passed on: the texts of these functions, or a reason.
-    const PASSED_ON: [&str; 4] = ["self.agent_trouble()", "self.foreign()", "why", "reason.to_string()"];
+    const PASSED_ON: [&str; 6] = [
+        "self.agent_trouble()",
+        "self.foreign()",
+        "why",
+        "reason.to_string()",
+        "wait.to_string()",
+        "late(osd, daemon)",
+    ];
     let classify = "src/domain/classify/mod.rs";
     let steps = "src/domain/step";
     let mut there = BTreeSet::new();
@@ -689,6 +707,7 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
     }
     assert!(there.len() > 8, "they moved: {there:?}");
     there.insert(longest("src/domain/step/agents.rs", "agent_trouble").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/up.rs", "late"));
     there.insert(longest("src/domain/step/mod.rs", "foreign").trim_end_matches("...").to_owned());
     there.insert(longest("src/domain/step/mod.rs", "revived").trim_end_matches("...").to_owned());
     there.insert(longest("src/domain/step/mod.rs", "way_to_zap"));
@@ -828,7 +847,7 @@ fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
     let left_alone = world.plan();
     assert!(!matches!(left_alone, Next::Save { .. }), "not while it is left alone: {left_alone:?}");
     let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND).unwrap());
-    let world = world.saved("withdrawn").swept(BY_HAND);
+    let world = world.saved("up").saved("withdrawn").swept(BY_HAND);
     assert!(
         matches!(world.plan(), Next::Do(Act::Unhush { osd: BY_HAND, noout: true, noin: true })),
         "{:?}",

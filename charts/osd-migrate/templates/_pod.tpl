@@ -121,6 +121,12 @@ volumes:
 {{- if .scaleOperator }}{{ $args = append $args "--scale-operator" }}{{ end -}}
 {{- if .allowRefused }}{{ $args = append $args "--allow-refused" }}{{ end -}}
 {{- if ne .handBack "render" }}{{ $args = concat $args (list "--hand-back" .handBack) }}{{ end -}}
+{{- if ne .requireClean "all" }}{{ $args = concat $args (list "--require-clean" .requireClean) }}{{ end -}}
+{{- if ne (int .failureLimit) 1 }}{{ $args = concat $args (list "--failure-limit" (.failureLimit | toString)) }}{{ end -}}
+{{- if ne .startLimit "15m" }}{{ $args = concat $args (list "--start-limit" .startLimit) }}{{ end -}}
+{{- if ne .nooutLimit "15m" }}{{ $args = concat $args (list "--noout-limit" .nooutLimit) }}{{ end -}}
+{{- if ne .agentRetryPause "30s" }}{{ $args = concat $args (list "--agent-retry-pause" .agentRetryPause) }}{{ end -}}
+{{- if ne .skipAfter "15m" }}{{ $args = concat $args (list "--skip-after" .skipAfter) }}{{ end -}}
 {{- if ne (int .atOnce) 1 }}{{ $args = concat $args (list "--at-once" (.atOnce | toString)) }}{{ end -}}
 {{- end -}}
 {{ toJson $args }}

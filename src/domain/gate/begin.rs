@@ -1,18 +1,19 @@
 //! Gates before an OSD is begun, whichever it is: what people said, the time of day, and what failed already.
 
-use super::{Gate, Reason, first_not_open, rook, shut_if};
-use crate::domain::ledger::Ledger;
-use crate::domain::observation::{Observation, Order, OrderKind};
-use crate::domain::policy::Policy;
+use std::collections::BTreeSet;
 
-/// OSDs that may fail before the run stops for a person: one bad disk is common, two in one run point at something else.
-pub const FAILURE_BUDGET: usize = 1;
+use super::{Gate, Reason, first_not_open, rook, shut_if};
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::observation::{Observation, Order, OrderKind};
+use crate::domain::osd::OsdId;
+use crate::domain::policy::Policy;
 
 /// Gate before an OSD is begun.
 pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
     first_not_open([
         held(policy, seen),
-        budget(ledger),
+        budget(policy, ledger),
         rook::migrates_none(ledger, seen),
         confirmed(policy, seen),
     ])
@@ -51,11 +52,17 @@ fn window(policy: &Policy, seen: &Observation) -> Gate {
     })
 }
 
-/// Not more OSDs were left alone than the budget allows.
-pub fn budget(ledger: &Ledger) -> Gate {
-    let quarantined = || ledger.quarantined().map(|record| record.osd).collect();
-    let spent = ledger.quarantined().count() > FAILURE_BUDGET;
-    shut_if(spent, || Reason::FailureBudget { quarantined: quarantined() }).guarded()
+/// OSDs that failed past their stop. One that failed before it serves as it did: it is reported, and the others go on.
+pub fn failed_past_stop(ledger: &Ledger) -> BTreeSet<OsdId> {
+    let counts = |record: &&Record| record.is_begun_past_stop() || is_out(Guard::LimitPastStopOnly);
+    ledger.quarantined().filter(counts).map(|record| record.osd).collect()
+}
+
+/// Not more OSDs failed past their stop than the failure limit allows.
+pub fn budget(policy: &Policy, ledger: &Ledger) -> Gate {
+    let quarantined = failed_past_stop(ledger);
+    let allowed = usize::try_from(policy.limits.failures).unwrap_or(usize::MAX);
+    shut_if(quarantined.len() > allowed, || Reason::FailureBudget { quarantined }).guarded()
 }
 
 fn confirmed(policy: &Policy, seen: &Observation) -> Gate {

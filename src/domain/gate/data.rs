@@ -2,25 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::clean::{HEALTHY, MOVING, allows, is_clean, lacks_no_copy, only_moves, state_text};
 use super::{Gate, Reason};
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::observation::{Ceph, Observation, Pg, Pool, Slot, SlotState};
 use crate::domain::osd::{Epoch, OsdId, PgId};
-
-/// States of a PG that need no waiting: Ceph scrubs and trims on its own.
-const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "snaptrim", "snaptrim_wait"];
-
-/// Whether a PG is active+clean, scrubbing and trimming allowed.
-pub fn is_clean(pg: &Pg) -> bool {
-    pg.state.contains("active")
-        && pg.state.contains("clean")
-        && pg.state.iter().all(|state| HEALTHY.contains(&state.as_str()))
-}
-
-/// The state as Ceph prints it.
-pub fn state_text(pg: &Pg) -> String {
-    pg.state.iter().map(String::as_str).collect::<Vec<_>>().join("+")
-}
+use crate::domain::policy::Accepted;
 
 /// PGs that the OSD is to hold or serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
@@ -49,10 +36,40 @@ pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
     old.map_or(Gate::Open, Gate::Unknown)
 }
 
+/// Statistics that are complete, and with `of_all` fresh for every PG.
+pub(super) fn complete_and_fresh(of_all: bool, ceph: &Ceph) -> Gate {
+    fresh(|_| of_all, ceph)
+}
+
+/// Why it is not known whether a PG allows a stop of one of its OSDs: its statistics are old (asked only if not all PGs have to be
+/// fresh), or its pool merges PGs.
+pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> Option<Gate> {
+    let needed = last_change(pg, ceph);
+    if asks_fresh && pg.reported_epoch < needed {
+        let reason = Reason::StatisticsOld { pg: id.clone(), reported: pg.reported_epoch, needed };
+        return Some(Gate::Unknown(reason));
+    }
+    let pool = ceph.pools.get(&pg.pool).filter(|pool| pool.merges)?;
+    Some(Gate::Unknown(Reason::Merging { pool: pool.name.clone() }))
+}
+
 /// The last epoch in which an OSD of the PG's sets came up or went down.
 fn last_change(pg: &Pg, ceph: &Ceph) -> Epoch {
     let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
     pg.up.union(&pg.acting).filter_map(|osd| ceph.slots.get(osd)).map(change).max().unwrap_or_default()
+}
+
+/// Shut while a PG forbids that this OSD is stopped.
+pub(super) fn clean_for(osd: OsdId, accepted: &Accepted, ceph: &Ceph) -> Gate {
+    clean_but_for(|pg| allows(accepted, osd, pg, ceph), ceph)
+}
+
+/// Unknown while a pool of these PGs merges some of its own: a PG is not active meanwhile, and a stop in between keeps it so.
+pub(super) fn not_merging(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+    let pools =
+        concerned.iter().filter_map(|pg| seen.ceph.pgs.get(pg)).map(|pg| pg.pool).collect::<BTreeSet<_>>();
+    let merging = pools.iter().filter_map(|pool| seen.ceph.pools.get(pool)).find(|pool| pool.merges);
+    merging.map_or(Gate::Open, |pool| Gate::Unknown(Reason::Merging { pool: pool.name.clone() }))
 }
 
 pub(super) fn all_clean(ceph: &Ceph) -> Gate {
@@ -71,14 +88,19 @@ const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "crea
 /// is like that until it has as many hosts as its pools have copies.)
 pub fn lacks_osds(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
-    let all_up = ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
+    let all_up = || ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
     let rests =
         pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
-    (pg.up.len() as u64) < size && holds(Guard::OnlyStarves, pg.up == pg.acting && all_up && rests)
+    (pg.up.len() as u64) < size && holds(Guard::OnlyStarves, pg.up == pg.acting && rests && all_up())
 }
 
 fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
     let unclean: Vec<_> = ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg) && !excused(pg)).collect();
+    not_clean(&unclean, ceph)
+}
+
+/// Shut if there are such PGs.
+pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
     let Some((id, pg)) = unclean.first() else {
         return Gate::Open;
     };
@@ -124,6 +146,20 @@ pub fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
     found
 }
 
+/// OSDs that can't be stopped now, as far as the statistics tell, with the number of PGs that would stop serving: what
+/// `osd ok-to-stop` computes (16.2.15, `DaemonServer`), in one pass for all of them.
+pub fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
+    let mut found = BTreeMap::new();
+    for pg in ceph.pgs.values() {
+        let min_size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.min_size));
+        let serves_without_one = pg.state.contains("active") && pg.acting.len() as u64 > min_size;
+        if !serves_without_one {
+            pg.acting.iter().for_each(|osd| *found.entry(*osd).or_default() += 1);
+        }
+    }
+    found
+}
+
 /// PGs among these that are no more: their pool was deleted, or has fewer PGs now. Asked of the map, which is exact; the
 /// statistics may just not know them yet.
 pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
@@ -140,13 +176,8 @@ pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
 /// `wait` and `laggy`: reads wait until a lease of the OSDs of before has run out, or was renewed.
 const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creating", "wait", "laggy"];
 
-/// States of a PG that is to lie on other OSDs than those that act (`remapped`: an OSD was added, the balancer moved it). Those
-/// that act have all of its objects: one that is to be filled does not act, and backfill begins when the others have recovered
-/// (16.2.15, `PeeringState::calc_replicated_acting`). It may take hours, and takes nothing from any copy.
-const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait", "forced_backfill"];
-
-/// Whether an OSD is up and holds all that it is to hold: every PG that is to be on it is clean with it acting, or excused, and
-/// has reported since it came up.
+/// Whether an OSD is up and holds all that it is to hold: every PG that is to be on it is clean with it acting, or only moves
+/// between other OSDs (a balancer never rests), or is excused; and has reported since it came up.
 ///
 /// Right after the boot the statistics still show the sets from when it was down: no PG names it then. So the PGs that it held
 /// `before` must have reported since as well, whatever sets they have now; but for those that CRUSH gave to others with its new
@@ -159,6 +190,7 @@ pub fn is_filled(
     ceph: &Ceph,
 ) -> bool {
     let size = |pg: &Pg| ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
+    let has_all = |pg: &Pg| lacks_no_copy(pg, ceph) && only_moves(pg);
     let concerned = ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || before.contains(*id));
     slot.up
         && is_complete(ceph)
@@ -166,7 +198,7 @@ pub fn is_filled(
             let is_here = pg.up.contains(&osd);
             let has_moved = moves && !is_here && pg.up.len() as u64 >= size(pg);
             let settled = if is_here {
-                (is_clean(pg) || excused(pg)) && pg.acting.contains(&osd)
+                (is_clean(pg) || has_all(pg) || excused(pg)) && pg.acting.contains(&osd)
             } else {
                 !moves || is_clean(pg)
             };
@@ -187,31 +219,70 @@ fn is_complete(ceph: &Ceph) -> bool {
     ceph.pgs.len() as u64 == expected
 }
 
+/// States that end by themselves within seconds, or with a recovery of what was written meanwhile: merges, repairs, log recovery. A
+/// PG in them that has its copies lacks nothing, and does not allow a wipe either.
+const ENDING: [&str; 7] =
+    ["premerge", "peered", "repair", "recovering", "recovery_wait", "forced_recovery", "degraded"];
+
+/// States of a PG elsewhere that lacks no copy, which say nothing of the OSD's own data.
+const ELSEWHERE: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
+
+/// What a PG that is not clean says of a stop that was done.
+enum Verdict {
+    /// It has all its copies, except that of the stopped OSD.
+    Complete,
+    /// It is on its way to another state.
+    Passing,
+    /// Another copy of it is missing, or may be.
+    Missing,
+}
+
 /// Every PG has all its copies but for that of the stopped OSD, where that one served it. Where they are to lie is another
 /// matter: copies may be on their way.
 pub(super) fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
     let mut unknown = Gate::Open;
     for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
-        let state = state_text(pg);
-        if pg.state.iter().any(|word| PASSING.contains(&word.as_str())) {
-            unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state });
-            continue;
-        }
-        let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
-        let others = pg.acting.iter().filter(|osd| **osd != stopped).count() as u64;
-        let lacking = u64::from(size).saturating_sub(others);
-        let complete =
-            lacking <= u64::from(pgs.contains(id)) && pg.degraded <= lacking.saturating_mul(pg.objects);
-        let (lacks, moves) = (lacking == 1, pg.state.contains("remapped"));
-        let quiet = pg.state.contains("active")
-            && pg.state.iter().map(String::as_str).all(|word| {
-                HEALTHY.contains(&word)
-                    || (lacks && matches!(word, "undersized" | "degraded"))
-                    || (moves && MOVING.contains(&word))
-            });
-        if !(complete && quiet) {
-            return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state });
+        match without(stopped, pgs.contains(id), pg, ceph) {
+            Verdict::Complete => {}
+            Verdict::Passing => {
+                unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state: state_text(pg) });
+            }
+            Verdict::Missing => {
+                return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state: state_text(pg) });
+            }
         }
     }
     unknown
+}
+
+fn without(stopped: OsdId, is_ours: bool, pg: &Pg, ceph: &Ceph) -> Verdict {
+    let has = |words: &[&str]| pg.state.iter().any(|word| words.contains(&word.as_str()));
+    if has(&PASSING) {
+        return Verdict::Passing;
+    }
+    let size = ceph.pools.get(&pg.pool).map_or(u32::MAX, |pool| pool.size);
+    let others = pg.acting.iter().filter(|osd| **osd != stopped).count() as u64;
+    let lacking = u64::from(size).saturating_sub(others);
+    let (lacks, moves) = (lacking == 1, pg.state.contains("remapped"));
+    let is_known = |word: &str, ending: bool| {
+        HEALTHY.contains(&word)
+            || (lacks && matches!(word, "undersized" | "degraded"))
+            || (moves && MOVING.contains(&word))
+            || (!is_ours && ELSEWHERE.contains(&word))
+            || (ending && ENDING.contains(&word))
+    };
+    let knows = |ending| pg.state.iter().all(|word| is_known(word, ending));
+    if lacking > u64::from(is_ours) {
+        return Verdict::Missing;
+    }
+    let is_complete = pg.degraded <= lacking.saturating_mul(pg.objects);
+    if is_complete && pg.state.contains("active") && knows(false) {
+        return Verdict::Complete;
+    }
+    let is_ending = has(&["premerge", "repair", "recovering", "recovery_wait", "forced_recovery"]);
+    if is_ending && knows(true) && !is_out(Guard::PassingStatesWait) {
+        Verdict::Passing
+    } else {
+        Verdict::Missing
+    }
 }

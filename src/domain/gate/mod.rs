@@ -1,16 +1,19 @@
 //! What must hold before an act, asked on a fresh view. Reasons are data: they are what `status` shows.
 
 mod begin;
+mod clean;
 mod data;
+mod own;
 mod reason;
 mod rook;
 mod words;
 
-pub use begin::{FAILURE_BUDGET, begin, budget, held, is_cancelled};
+pub use begin::{begin, budget, failed_past_stop, held, is_cancelled};
+pub use clean::{accepted, is_clean, lacks_no_copy, state_text};
 pub use data::{
-    gone, is_clean, is_filled, lacks_osds, leaves_redundancy, moved_unclean, pgs_of, redundancy, state_text,
-    thin,
+    gone, is_filled, lacks_osds, leaves_redundancy, moved_unclean, pgs_of, redundancy, thin, unstoppable,
 };
+pub use own::{Own, passes_by_itself};
 pub use reason::Reason;
 pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
 pub use words::{HOW_TO_CONFIRM, names, scale_operator};
@@ -18,11 +21,12 @@ pub use words::{HOW_TO_CONFIRM, names, scale_operator};
 use std::collections::BTreeSet;
 
 use super::act::Spare;
-use super::guard::is_out;
+use super::guard::{Guard, is_out};
 use super::ledger::Record;
-use super::observation::{Ceph, Observation, OkToStop, Releases, Slot};
-use super::osd::{NodeName, OsdId};
-use data::{all_clean, all_clean_or_starving, fresh, only_ours_lacks};
+use super::observation::{Ceph, Observation, OkToStop, Pg, Releases, Slot};
+use super::osd::{NodeName, OsdId, PgId};
+use super::policy::Accepted;
+use data::{all_clean, all_clean_or_starving, clean_for, fresh, not_merging, only_ours_lacks};
 
 /// Whether an act may be done now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -47,25 +51,46 @@ impl Gate {
 }
 
 /// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
-pub fn before_stop(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+pub fn before_stop(
+    osd: OsdId,
+    node: &NodeName,
+    our_fence: Option<&str>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
+    let concerned = pgs_of(osd, seen);
     first_not_open([
-        // What no waiting mends goes first: such an OSD is told apart, whatever else is the matter.
-        redundancy(&pgs_of(osd, seen), seen),
-        before_any_stop(our_fence, seen),
+        // What no waiting cures goes first: such an OSD is refused, whatever else is the matter.
+        redundancy(&concerned, seen),
+        around_any_stop(our_fence, seen),
+        data_before_stop(osd, &concerned, accepted, seen),
         before_this_stop(osd, node, seen),
     ])
 }
 
-/// The part of it that is the same for every OSD.
-pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
+/// What the PGs allow before a stop of this OSD.
+pub fn data_before_stop(
+    osd: OsdId,
+    concerned: &BTreeSet<PgId>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
     first_not_open([
-        surroundings(our_fence, seen),
-        not_odd(seen),
-        mon_quorum(seen),
-        // All PGs are to be clean, so of all of them it must be known.
-        fresh(|_| true, &seen.ceph),
-        all_clean(&seen.ceph),
+        // If all PGs are to be clean, all of them must be known.
+        fresh(|pg| !accepted.any || concerned.contains(pg), &seen.ceph),
+        clean_for(osd, accepted, &seen.ceph),
+        not_merging(concerned, seen),
     ])
+}
+
+/// Gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
+pub fn around_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([surroundings(our_fence, seen), not_odd(seen), mon_quorum(seen)])
+}
+
+/// Gate before any OSD is stopped or restarted, all PGs being clean.
+pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([around_any_stop(our_fence, seen), fresh(|_| true, &seen.ceph), all_clean(&seen.ceph)])
 }
 
 /// The part of it that is this OSD's own, redundancy apart.
@@ -132,6 +157,11 @@ pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen
 pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
     match spare {
         Spare::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
+        Spare::CleanFor { osd, accepted } => {
+            let shares = |pg: &Pg| pg.up.contains(osd) || pg.acting.contains(osd);
+            let is_concerned = |id: &PgId| !accepted.any || ceph.pgs.get(id).is_some_and(shares);
+            first_not_open([fresh(is_concerned, ceph), clean_for(*osd, accepted, ceph)])
+        }
         Spare::OnlyLacking { osd, pgs } => {
             first_not_open([only_ours_lacks(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
         }
@@ -144,7 +174,7 @@ pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
 }
 
 /// The first gate that is not open. A shut one goes before an unknown one: what is known to be wrong decides.
-fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
+pub fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
     let mut first = Gate::Open;
     for gate in gates.map(Gate::guarded) {
         match (&first, &gate) {
@@ -155,20 +185,21 @@ fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
     first
 }
 
+/// The first gate that is not open, whether it is shut or unknown.
+pub fn first_of<const N: usize>(gates: [Gate; N]) -> Gate {
+    gates.into_iter().find(|gate| *gate != Gate::Open).unwrap_or(Gate::Open)
+}
+
 fn shut_if(condition: bool, reason: impl FnOnce() -> Reason) -> Gate {
     if condition { Gate::Shut(reason()) } else { Gate::Open }
 }
 
 /// Health codes under which no copy is given up, however clean the PGs are.
-const FULL: [&str; 7] = [
-    "OSD_FULL",
-    "OSD_NEARFULL",
-    "OSD_BACKFILLFULL",
-    "POOL_FULL",
-    "POOL_NEAR_FULL",
-    "POOL_BACKFILLFULL",
-    "PG_BACKFILL_FULL",
-];
+///
+/// Those of OSDs and PGs only. A pool that reaches its quota raises `POOL_FULL` and `POOL_NEAR_FULL` on disks that are empty; a pool on
+/// OSDs that are full raises the codes of the OSDs too (`OSDMap::check_health`).
+const FULL: [&str; 5] =
+    ["OSD_FULL", "OSD_NEARFULL", "OSD_BACKFILLFULL", "PG_BACKFILL_FULL", "PG_RECOVERY_FULL"];
 
 /// Flags of the whole osdmap under which no OSD can be migrated: a stopped one is not marked down, a new one not up; its
 /// data does not come back; nobody can read or write. Others are no hindrance: `noout` and `noin` are what we set on the
@@ -192,7 +223,8 @@ fn flag_in_the_way(flags: &[&str], seen: &Observation) -> Gate {
 
 /// Everything around the PGs: Rook, space, flags, upgrades.
 fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    let full = FULL.iter().find(|code| seen.ceph.health.contains(**code));
+    let of_a_quota = is_out(Guard::PoolQuotaIsNoFull) && seen.ceph.health.contains("POOL_FULL");
+    let full = FULL.iter().find(|code| seen.ceph.health.contains(**code) || of_a_quota);
     first_not_open([
         rook_and_release(our_fence, seen),
         full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),

@@ -45,6 +45,23 @@ pub enum Reason {
         /// its state
         state: String,
     },
+    /// A pool merges PGs right now.
+    Merging {
+        /// its name
+        pool: String,
+    },
+    /// The OSD is down, and was not stopped by this run.
+    Down {
+        /// which
+        osd: OsdId,
+    },
+    /// Its last stop was reverted a moment ago.
+    StopReverted {
+        /// why
+        why: String,
+        /// when the next stop may be tried
+        until: DateTime<Utc>,
+    },
     /// Ceph says that stopping it would stop PGs.
     NotOkToStop {
         /// how many
@@ -243,6 +260,7 @@ impl Reason {
             Self::StatisticsOld { .. }
             | Self::NotClean { .. }
             | Self::Peering { .. }
+            | Self::Merging { .. }
             | Self::NotOkToStop { .. }
             | Self::NoRedundancy { .. }
             | Self::OtherCopyLacks { .. }
@@ -253,6 +271,8 @@ impl Reason {
             | Self::NotFilled { .. } => true,
             Self::StatisticsIncomplete { .. }
             | Self::NotAsked
+            | Self::Down { .. }
+            | Self::StopReverted { .. }
             | Self::Flag { .. }
             | Self::Upgrading
             | Self::ImageChanged { .. }
@@ -304,6 +324,7 @@ impl Reason {
             Self::NotClean { .. } => Guard::AllClean,
             Self::Peering { .. } => Guard::Peered,
             Self::NotOkToStop { .. } => Guard::OkToStop,
+            Self::Down { .. } => Guard::DownIsNoCandidate,
             Self::NoRedundancy { .. } => Guard::Redundancy,
             Self::OtherCopyLacks { .. } => Guard::OnlyOursLacks,
             Self::Full { .. } => Guard::NotFull,
@@ -330,6 +351,8 @@ impl Reason {
             Self::OutsideWindow { .. } => Guard::InWindow,
             Self::FailureBudget { .. } => Guard::WithinBudget,
             Self::NotAsked
+            | Self::Merging { .. }
+            | Self::StopReverted { .. }
             | Self::NotCounted { .. }
             | Self::After { .. }
             | Self::NeedsDevice { .. }

@@ -20,6 +20,9 @@ impl Reason {
             Self::StatisticsOld { .. } => "statistics-old",
             Self::NotClean { .. } => "not-clean",
             Self::Peering { .. } => "peering",
+            Self::Merging { .. } => "merging",
+            Self::Down { .. } => "down",
+            Self::StopReverted { .. } => "stop-reverted",
             Self::NotOkToStop { .. } => "not-ok-to-stop",
             Self::NotAsked => "not-asked",
             Self::NoRedundancy { .. } => "no-redundancy",
@@ -92,9 +95,20 @@ impl fmt::Display for Reason {
                 if !down.is_empty() {
                     write!(f, "; down: {}", names(down))?;
                 }
-                f.write_str("; see `ceph pg dump_stuck`")
+                write!(f, "; see `ceph pg dump_stuck` and `ceph pg {pg} query`")
             }
             Self::Peering { pg, state } => write!(f, "PG {pg} is {state}"),
+            Self::Merging { pool } => write!(f, "pool {pool} is merging PGs; see `ceph osd pool get {pool} pg_num`"),
+            Self::Down { osd } => write!(
+                f,
+                "{osd} is down, and was not stopped for its migration: it is not touched in this state. Start it (kubectl get deployment -l \
+                 ceph-osd-id={0}), or remove it if its disk is dead: ceph osd purge {0} --yes-i-really-mean-it",
+                osd.0
+            ),
+            Self::StopReverted { why, until } => {
+                let at = until.format("%H:%M:%SZ");
+                write!(f, "its last stop was reverted ({why}); the next stop is tried at {at}")
+            }
             Self::NotOkToStop { bad_pgs } => write!(f, "`ceph osd ok-to-stop` refuses: {bad_pgs} PGs would stop serving"),
             Self::NotAsked => f.write_str("`ceph osd ok-to-stop` was not asked yet"),
             Self::NoRedundancy { pool } => {

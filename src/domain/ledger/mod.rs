@@ -23,8 +23,11 @@ pub use stored::Unreadable;
 /// (`Record.db`); drains that are kept off in every run (`Run.budget`).
 pub const FORMAT: u32 = 4;
 
-/// Open records at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
+/// Records in flight at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
 pub const MAX_OPEN: usize = 64;
+
+/// Records at most, quarantined ones included. One that failed before its stop takes 1 to 2 KiB: it knows no PGs yet.
+pub const MAX_RECORDS: usize = 256;
 
 /// What the value of our fence begins with; the record that it was put up for follows.
 pub const FENCE: &str = "osd-migrate-";
@@ -150,6 +153,18 @@ pub struct Run {
     /// How far the Job got whose pods failed. None where the last save was by a Job's first pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Since when a Job waits for nothing but OSDs that their own state holds up. Reset with each OSD that is begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipping: Option<Skipping>,
+}
+
+/// Since when a Job waits for nothing but OSDs that their own state holds up: a node that is cordoned or not Ready.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Skipping {
+    /// uid of the Job: another one waits again.
+    pub job: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
 }
 
 /// When a run got anywhere last, counted in pods of its Job that had failed by then.
@@ -182,6 +197,9 @@ pub struct ScaledOperator {
     pub uid: Option<String>,
     /// Generation of its Deployment then: scaled by us, and touched by nobody since, it is one more.
     pub generation: i64,
+    /// When it was saved, or when the last OSD was finished since. None in what earlier versions left behind.
+    #[serde(default)]
+    pub since: Option<DateTime<Utc>>,
 }
 
 /// The OSDs' PodDisruptionBudget before we limited it to 0.
@@ -238,8 +256,20 @@ pub struct Record {
     pub evidence: Option<Evidence>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
-    /// When Stop was intended: minutes before it was done, at most.
+    /// When Stop was intended first since the record was made or its PGs changed. How long before the stop does not matter.
     pub stop_intended_at: Option<DateTime<Utc>>,
+    /// Since when the OSD is seen stopped or down past its stop. None while it is up.
+    #[serde(default)]
+    pub down_since: Option<DateTime<Utc>>,
+    /// Its `noout` was lifted while it was down: Ceph may heal without it. It is not set again.
+    #[serde(default)]
+    pub noout_lifted: bool,
+    /// Since when a gate holds it up between the intent and the stop.
+    #[serde(default)]
+    pub held_since: Option<DateTime<Utc>>,
+    /// When something was saved of it last. None in what earlier versions left behind.
+    #[serde(default)]
+    pub saved_at: Option<DateTime<Utc>>,
     /// Stops that were turned back, since the record was made or its OSD tried again.
     #[serde(default)]
     pub restarts: u32,
@@ -292,6 +322,11 @@ impl Record {
     /// An OSD in a directory is made anew on a free disk.
     pub fn is_in_directory(&self) -> bool {
         matches!(self.door, Door::Directory { .. })
+    }
+
+    /// Returns whether its old OSD is stopped for it, or its new one exists.
+    pub fn is_begun_past_stop(&self) -> bool {
+        self.down_since.is_some() || self.new.is_some()
     }
 
     /// The disk that the record holds: nothing else is made on it.
@@ -377,6 +412,7 @@ impl Ledger {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
         (record.restarts, record.turned_back, record.barred_since) = (0, None, None);
+        record.held_since = None;
         // A new attempt: the failed one's report must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))

@@ -93,8 +93,16 @@ pub enum Saving {
     New,
     /// Its Deployment is left to Rook to make, before the old one is deleted.
     Handed,
-    /// A new OSD is up.
+    /// The OSD is stopped, or down past its stop.
+    Down,
+    /// It is up again, or the new one is.
     Up,
+    /// Its `noout` is lifted while it is down.
+    NooutLifted,
+    /// A gate holds it up.
+    Held,
+    /// The run waits for nothing but OSDs that their own state holds up.
+    Skipping,
     /// Its place in CRUSH is gone, and its upmaps with it.
     UpmapsLost,
     /// They are to be put back now.
@@ -165,7 +173,11 @@ impl Saving {
             Self::Unfenced => "unfenced",
             Self::New => "new",
             Self::Handed => "handed",
+            Self::Down => "down",
             Self::Up => "up",
+            Self::NooutLifted => "noout-lifted",
+            Self::Held => "held",
+            Self::Skipping => "skipping",
             Self::UpmapsLost => "upmaps-lost",
             Self::Upmaps => "upmaps",
             Self::UpmapsDone { .. } => "upmaps-done",
@@ -186,6 +198,9 @@ impl fmt::Display for Saving {
             Self::Quarantine { why } | Self::TurnBack { why } => write!(f, ": {why}"),
             Self::FenceGone => f.write_str(
                 ": somebody took the label ceph.rook.io/do-not-reconcile off the CephCluster while the OSD is down; it is put up again",
+            ),
+            Self::NooutLifted => f.write_str(
+                ": the OSD is down for too long, or the run halts; its noout is lifted, so that Ceph may heal without it",
             ),
             Self::PgsGone { pgs } => {
                 let names: Vec<_> = pgs.iter().map(ToString::to_string).collect();
@@ -218,7 +233,10 @@ impl fmt::Display for Saving {
             | Self::Unfenced
             | Self::New
             | Self::Handed
+            | Self::Down
             | Self::Up
+            | Self::Held
+            | Self::Skipping
             | Self::UpmapsLost
             | Self::Upmaps
             | Self::UpmapsDone { .. }

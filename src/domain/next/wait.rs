@@ -1,8 +1,11 @@
 //! What is waited for, with the words for a person.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::domain::gate::Reason;
+use chrono::{DateTime, Utc};
+
+use crate::domain::gate::{Reason, names};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId, Weight};
 
@@ -57,6 +60,17 @@ pub enum Wait {
         /// what the one after it found
         why: String,
     },
+    /// The pause after an attempt of a node agent that failed past the stop.
+    AgentRests {
+        /// whose
+        osd: OsdId,
+        /// attempts that failed one after the other
+        failures: u32,
+        /// why the last one failed
+        why: String,
+        /// when the next one begins
+        until: DateTime<Utc>,
+    },
     /// A daemon that somebody else stopped.
     NotOurStop {
         /// which
@@ -107,6 +121,10 @@ pub enum Wait {
         objects: u64,
         /// bytes of them, about
         bytes: u64,
+        /// states of these PGs
+        states: BTreeSet<String>,
+        /// flags of the whole osdmap that keep data from moving
+        flags: BTreeSet<String>,
     },
     /// What was seen does not fit together yet.
     FreshView,
@@ -123,6 +141,7 @@ impl Wait {
             | Self::Agent { .. }
             | Self::AgentSilent { .. }
             | Self::AgentBusy { .. }
+            | Self::AgentRests { .. }
             | Self::NotOurStop { .. }
             | Self::Down { .. }
             | Self::RookDeploys { .. }
@@ -158,6 +177,11 @@ impl fmt::Display for Wait {
                 f,
                 "{osd}: an agent whose Job has ended is still at work on node {node} ({why}); see its processes: osd-migrate node agent"
             ),
+            Self::AgentRests { osd, failures, why, until } => write!(
+                f,
+                "{osd}: its node agent failed {failures} times, the last time: {why}; the next attempt begins at {}",
+                until.format("%H:%M:%SZ")
+            ),
             Self::NotOurStop { osd } => write!(
                 f,
                 "{osd} is down, and not by us: start it (kubectl get deployment -l ceph-osd-id={}), it is never destroyed so",
@@ -186,12 +210,19 @@ impl fmt::Display for Wait {
                 // In full: as it is shown elsewhere it would be rounded.
                 write!(f, " and `ceph osd reweight {id} {}`, as it was", reweight.as_decimal())
             }
-            Self::ActiveClean { osd, pgs, objects, bytes } => {
+            Self::ActiveClean { osd, pgs, objects, bytes, states, flags } => {
                 write!(
                     f,
-                    "{osd} fills: {pgs} PGs not clean, {objects} objects, about {} MiB to go",
+                    "{osd} is backfilling: {pgs} PGs not clean, {objects} objects, about {} MiB left",
                     bytes / 1_048_576
-                )
+                )?;
+                if !states.is_empty() {
+                    write!(f, " ({})", names(states))?;
+                }
+                // What is set as `pause` is another matter: these three keep their names.
+                flags
+                    .iter()
+                    .try_for_each(|flag| write!(f, "; the flag {flag} is set: `ceph osd unset {flag}`"))
             }
             Self::FreshView => f.write_str("what was seen does not fit together yet"),
         }

@@ -55,6 +55,8 @@ pub struct Pool {
     pub name: String,
     /// Number of PGs it should have.
     pub pg_num: u32,
+    /// PGs of it are being merged right now (`pg_num_pending` is below `pg_num`).
+    pub merges: bool,
     /// Copies, or k+m.
     pub size: u32,
     /// Copies needed to serve.
@@ -99,6 +101,8 @@ pub struct Slot {
     pub noout: bool,
     /// Per-OSD flag `noin` is set on it.
     pub noin: bool,
+    /// The mons marked it out themselves, after it was down for `mon_osd_down_out_interval` (state `autoout`).
+    pub auto_out: bool,
     /// Place in CRUSH; none after a purge.
     pub crush: Option<CrushItem>,
     /// `ceph osd metadata`: of the daemon that booted last in this slot, also when it is down now.

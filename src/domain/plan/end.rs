@@ -47,7 +47,7 @@ pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Ne
 
 /// The same where no OSD is half-way.
 fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
-    let left = rook_would_migrate(policy, ledger, seen);
+    let left = operator::rook_would_migrate(policy, ledger, seen);
     match (last, &ledger.run.fence) {
         (Next::Finished(summary), _) if !left.is_empty() => {
             Next::Finished(Summary { kept_from_rook: left, ..summary })
@@ -87,15 +87,4 @@ fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
     let left_to_rook_at_0 = at_0.map(|_| gate::left_to_rooks_migration(seen)).unwrap_or_default();
     let operator_at_0 = at_0.map(|operator| operator.name.clone());
     Next::Finished(Summary { operator_at_0, left_to_rook_at_0, ..summary })
-}
-
-/// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)
-fn rook_would_migrate(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeSet<OsdId> {
-    let is_at_0 = ledger.run.operator.is_some() && seen.kube.running_operator().is_none();
-    let is_fenced = ledger.run.fence.is_some() && gate::stays_fenced(seen);
-    if (is_at_0 || is_fenced) && !policy.leaves {
-        gate::left_to_rooks_migration(seen)
-    } else {
-        BTreeSet::new()
-    }
 }

@@ -1,6 +1,7 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
 mod adopt;
+mod candidates;
 mod database;
 mod directory;
 mod disks;
@@ -15,6 +16,7 @@ mod strays;
 mod tolerate;
 mod vacant;
 
+pub use candidates::{candidates, host_of};
 pub use database::of_each as databases;
 pub use directory::{Onto, looked_at, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
@@ -26,16 +28,16 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 
 use crate::domain::classify::{self, Class};
-use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::ledger::{Door, Ledger, MAX_OPEN, Record};
+use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Halt, Next, Summary, Wait};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{CrushItem, DbDevice, Kind, Layout, NodeName, OsdId, Weight};
+use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdId, Weight};
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
-use end::{end, only_quarantined_lack};
+use end::end;
 use record::Begun;
 use strays::{calm_quarantined, holds_up_another, lost_record, sweep_strays};
 
@@ -50,36 +52,12 @@ pub struct Questions {
     pub bootstrap: bool,
 }
 
-/// OSDs that are to be migrated, in the order in which they are: one failure domain (host) after the other.
-pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(OsdId, Class)> {
-    let mut found: Vec<_> = classify::classify(seen)
-        .into_iter()
-        .filter(|(osd, class)| {
-            class.migrates().is_some() && policy.selects(*osd) && !ledger.records.contains_key(osd)
-        })
-        .collect();
-    found.sort_by_key(|(osd, _)| (host_of(*osd, seen), *osd));
-    found
-}
-
-/// Its host in CRUSH.
-pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
-    seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
-}
-
-/// What to ask Ceph. Of the candidates only the first few: a gate that keeps so many out keeps the rest out too.
+/// What to ask Ceph.
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
-    /// Candidates asked for a turn.
-    const AHEAD: usize = 8;
-    let thin = gate::thin(seen);
-    let next = candidates(policy, ledger, seen)
-        .into_iter()
-        .map(|(osd, _)| osd)
-        .filter(|osd| !thin.contains_key(osd))
-        .take(AHEAD);
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let restarts = tolerate::asks(ledger, seen).filter(|_| policy.makes_new());
     let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
+    let next = open.is_empty().then(|| candidates::asked(policy, ledger, seen)).into_iter().flatten();
     Questions {
         ok_to_stop: open
             .iter()
@@ -97,8 +75,20 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
 /// The one thing the run does next.
 pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     let next = end::with_refused(decide(policy, ledger, seen), policy, seen);
+    let next = operator::given_back(next, policy, ledger, seen);
+    let next = before_halt(next, ledger, seen);
     let next = step::bootstrap::put_away(next, ledger, seen);
     starts::noted(next, policy, ledger)
+}
+
+/// A halt ends the run: before it, `noout` of OSDs that are down is lifted. (With a ledger that was lost nothing is known of them.)
+fn before_halt(next: Next, ledger: &Ledger, seen: &Observation) -> Next {
+    match next {
+        Next::Halt(halt) if !matches!(halt, Halt::LedgerLost { .. }) => {
+            step::before_halt(ledger, seen).unwrap_or(Next::Halt(halt))
+        }
+        Next::Halt(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Finished(_) => next,
+    }
 }
 
 fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
@@ -136,14 +126,14 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
             Next::Finished(Summary { cancelled: true, quarantined, ..Summary::default() }),
         );
     }
-    if gate::budget(ledger) != Gate::Open {
+    if gate::budget(policy, ledger) != Gate::Open {
         return end(policy, ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
     }
     let last = if policy.only_new {
         // A fence of a run that migrated, and died.
         end(policy, ledger, seen, Next::Finished(Summary { quarantined, ..Summary::default() }))
     } else {
-        next_candidate(policy, ledger, seen, quarantined)
+        candidates::next(policy, ledger, seen, quarantined)
     };
     match last {
         Next::Finished(summary) if policy.makes_new() => new_osds(policy, ledger, seen, summary),
@@ -192,12 +182,12 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
     let mut wait = None;
     for record in ledger.in_flight() {
         let is_wanted = is_wanted(policy, ledger, record, seen);
-        let step = Step::of(record, ledger, is_wanted, policy.hand_back, seen);
+        let step = Step::of(record, ledger, is_wanted, policy, seen);
         let next = match gate::held(policy, seen) {
             Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
                 Next::Wait(Wait::Gate { osd: record.osd, reason })
             }
-            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => step.next(),
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, policy, ledger, seen),
         };
         match next {
             Next::Wait(_) => wait = wait.or(Some(next)),
@@ -205,6 +195,21 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
         }
     }
     wait
+}
+
+/// The step of an open record. An operator that was given back while the OSD waited for its stop is scaled to 0 again first.
+fn without_operator(step: &Step<'_>, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
+    let next = step.next();
+    let Next::Wait(Wait::Gate { reason, .. }) = &next else { return next };
+    let gate = Gate::Shut(reason.clone());
+    let is_open = |imagined: &Observation| {
+        let imagined = Step::of(step.record, ledger, step.facts.wanted, policy, imagined);
+        !matches!(imagined.next(), Next::Wait(_))
+    };
+    let is_about_stop = step.begins();
+    let away =
+        is_about_stop.then(|| operator::out_of_the_way(&gate, is_open, policy, ledger, seen)).flatten();
+    away.unwrap_or(next)
 }
 
 /// Whether confirmation, selection, class, node, Deployment and target still are as recorded. Asked only before Stop. (A
@@ -246,77 +251,6 @@ fn is_handed_back(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obse
     let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
     let without_intent = || gate::is_cancelled(policy, seen) || ledger.run.operator.is_some();
     held && record.stop_intended_at.map_or_else(without_intent, settled)
-}
-
-fn next_candidate(
-    policy: &Policy,
-    ledger: &Ledger,
-    seen: &Observation,
-    quarantined: Vec<(OsdId, String)>,
-) -> Next {
-    let mut summary = Summary { quarantined, ..Summary::default() };
-    let candidates = candidates(policy, ledger, seen);
-    if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
-        summary.unconfirmed = candidates.iter().map(|(osd, _)| *osd).collect();
-        return end(policy, ledger, seen, Next::Finished(summary));
-    }
-    for (osd, class) in candidates {
-        let Some((node, target)) = place_of(osd, seen) else {
-            continue;
-        };
-        let gate = to_begin(osd, &node, policy, ledger, seen);
-        let without_it = |imagined: &Observation| to_begin(osd, &node, policy, ledger, imagined);
-        if let Some(next) = operator::out_of_the_way(&gate, without_it, policy, ledger, seen) {
-            return next;
-        }
-        match gate {
-            Gate::Open if ledger.records.len() < MAX_OPEN => {
-                let begun = if class.migrates().is_some_and(Kind::in_directory) {
-                    directory::next(policy, ledger, (osd, class, node), seen).map(Some)
-                } else if classify::database_of(osd, seen).is_some() {
-                    database::next(policy, ledger, (osd, class, node), target, seen).map(Some)
-                } else {
-                    Ok(record_of(osd, class, node, Way::in_place(target), ledger, seen))
-                };
-                match begun {
-                    Ok(Some(next)) => return next,
-                    Ok(None) => {}
-                    Err(reason) => summary.refused.push((osd, reason.to_string())),
-                }
-            }
-            Gate::Open => return Next::Wait(Wait::FreshView),
-            Gate::Shut(reason) if reason.is_for_good() => {
-                summary.refused.push((osd, reason.to_string()));
-            }
-            Gate::Shut(Reason::NotClean { .. }) if only_quarantined_lack(ledger, seen) => {
-                let quarantined = summary.quarantined;
-                return end(policy, ledger, seen, Next::Halt(Halt::Quarantined { quarantined }));
-            }
-            Gate::Shut(reason) | Gate::Unknown(reason) => {
-                let wait = Next::Wait(Wait::Gate { osd, reason });
-                // A pause and a closed window may last: what is restored at the end is restored for them too.
-                let is_held = gate::held(policy, seen) != Gate::Open;
-                return if is_held { end(policy, ledger, seen, wait) } else { wait };
-            }
-        }
-    }
-    end(policy, ledger, seen, Next::Finished(summary))
-}
-
-/// All gates before an OSD is recorded. What is never done in place is told apart also while nothing may be begun.
-fn to_begin(osd: OsdId, node: &NodeName, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
-    match gate::before_stop(osd, node, ledger.run.fence.as_deref(), seen) {
-        Gate::Shut(reason) if reason.is_for_good() => Gate::Shut(reason),
-        gate @ (Gate::Open | Gate::Shut(_) | Gate::Unknown(_)) => match gate::begin(policy, ledger, seen) {
-            Gate::Open => gate,
-            held @ (Gate::Shut(_) | Gate::Unknown(_)) => held,
-        },
-    }
-}
-
-fn place_of(osd: OsdId, seen: &Observation) -> Option<(NodeName, Layout)> {
-    let node = seen.kube.daemons.get(&osd)?.node.clone()?;
-    Some((node, classify::target_of(osd, seen)?))
 }
 
 /// Which way an OSD goes.

@@ -54,6 +54,10 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         evidence: begun.evidence,
         pgs: BTreeSet::new(),
         stop_intended_at: None,
+        down_since: None,
+        noout_lifted: false,
+        held_since: None,
+        saved_at: Some(seen.at),
         restarts: 0,
         turned_back: None,
         barred_since: None,
@@ -69,5 +73,6 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
     };
     let mut ledger = ledger.with(record);
     ledger.run.serial = serial;
+    ledger.run.skipping = None;
     Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })
 }

@@ -1,5 +1,7 @@
 //! Node agents: asked for, waited for, believed or given up.
 
+use chrono::TimeDelta;
+
 use super::{Step, bootstrap};
 use crate::domain::act::{Act, Spare};
 use crate::domain::classify;
@@ -13,6 +15,15 @@ use crate::domain::phase::{self, DiskFact, SlotFact};
 
 /// Attempts of a node agent that may fail one after the other before the OSD is left alone.
 pub const MAX_FAILURES: u32 = 3;
+
+/// The same past the stop, where the pauses between them end with one of 8 minutes.
+pub const MAX_FAILURES_DOWN: u32 = 4;
+
+/// Each pause between two attempts past the stop is so many times the one before: 30 s, 2 min, 8 min.
+const PAUSE_GROWS: i32 = 4;
+
+/// Hours after which an agent that still writes heartbeats is given up. ceph-volume takes seconds; wiping a large disk, minutes.
+const AGENT_HOURS: i64 = 2;
 
 /// A node Job whose container did not start in that time is made anew: image pulls take minutes, a lost node longer.
 pub const START_MINUTES: i64 = 10;
@@ -48,6 +59,10 @@ impl<'a> Step<'a> {
             JobState::Waiting if is_late => {
                 Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
             }
+            JobState::Waiting | JobState::Running if self.is_lost(job) => self.quarantine(format!(
+                "its node agent does not end; see `kubectl logs job/{}` and node {}",
+                job.name, self.record.node
+            )),
             JobState::Running if is_silent(job, self.seen) => {
                 Next::Wait(Wait::AgentSilent { osd: self.record.osd, job: job.name.clone() })
             }
@@ -58,6 +73,21 @@ impl<'a> Step<'a> {
                 trouble: self.node_trouble().or_else(|| job.trouble.clone()),
             }),
         }
+    }
+
+    /// Whether an agent that does not end is given up. Before the stop a silent one is, at once: it has changed nothing. Past the
+    /// stop the OSD has to be down for twice as long as it keeps `noout`: by then Ceph heals without it. (The agent may be frozen and
+    /// go on later: it proves everything again.)
+    fn is_lost(&self, job: &NodeJob) -> bool {
+        if job.state != JobState::Running || is_out(Guard::FailuresEnd) {
+            return false;
+        }
+        let runs_for = self.seen.at - job.created_at;
+        let is_over = match self.record.down_since {
+            None => true,
+            Some(_) => self.down_for() >= self.policy.limits.noout * 2,
+        };
+        (is_silent(job, self.seen) && is_over) || runs_for >= TimeDelta::hours(AGENT_HOURS)
     }
 
     /// A pod on a node that is away shows nothing but that it has not begun.
@@ -163,7 +193,7 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn save_attempt(&self, task: NodeTask) -> Next {
-        if let Some(wait) = self.is_busy_still() {
+        if let Some(wait) = self.is_busy_still().or_else(|| self.rests_after_failure()) {
             return Next::Wait(wait);
         }
         let is_another = task == NodeTask::Clear && self.record.attempt.task != task;
@@ -191,6 +221,25 @@ impl<'a> Step<'a> {
         })
     }
 
+    /// Past the stop the next attempt waits for a while after one that failed: a node that is cut off, or a kubelet under
+    /// DiskPressure, is not back within seconds, and the last failure gives the OSD up with its data gone.
+    fn rests_after_failure(&self) -> Option<Wait> {
+        let failures = self.failures();
+        let is_down = self.record.down_since.is_some();
+        if !is_down || failures <= self.record.attempt.failures || is_out(Guard::AgentRetriesSpaced) {
+            return None;
+        }
+        let ended = self.report().map(|report| report.ended_at).or(self.record.saved_at)?;
+        let pause = self.policy.limits.retry_pause * PAUSE_GROWS.saturating_pow(failures.saturating_sub(1));
+        let until = ended + pause;
+        (self.seen.at < until).then(|| Wait::AgentRests {
+            osd: self.record.osd,
+            failures,
+            why: self.last_trouble(),
+            until,
+        })
+    }
+
     /// Failures so far, the last attempt's included. An agent that found another one at work has not failed.
     pub(super) fn failures(&self) -> u32 {
         let attempt = &self.record.attempt;
@@ -214,14 +263,20 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn failed_too_often(&self) -> bool {
-        self.failures() >= MAX_FAILURES && !is_out(Guard::FailuresEnd)
+        self.failures() >= self.max_failures() && !is_out(Guard::FailuresEnd)
+    }
+
+    /// Attempts that it has.
+    pub(super) fn max_failures(&self) -> u32 {
+        if self.record.down_since.is_some() { MAX_FAILURES_DOWN } else { MAX_FAILURES }
     }
 
     pub(super) fn agent_trouble(&self) -> String {
+        let failures = self.max_failures();
         let why = self.last_trouble();
         let name = self.last_job().map_or("osd-migrate", |job| job.name.as_str());
         format!(
-            "its node agent failed {MAX_FAILURES} times, the last time: {why}; see `kubectl logs job/{name}`{}",
+            "its node agent failed {failures} times, the last time: {why}; see `kubectl logs job/{name}`{}",
             self.way_to_zap()
         )
     }

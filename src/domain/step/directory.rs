@@ -1,6 +1,6 @@
 //! What an OSD in a directory needs besides: its id is made anew on a free disk, and the directory goes last.
 
-use super::{MAX_FAILURES, Step};
+use super::Step;
 use crate::domain::inspection::{NodeReport, NodeTask};
 use crate::domain::ledger::{Attempt, Door};
 use crate::domain::next::{Halt, Next, Saving, TAKEN_MINUTES};
@@ -20,12 +20,12 @@ impl Step<'_> {
     /// a person decides which of the two is to be mended.
     pub(super) fn disk_is_taken(&self) -> Next {
         let is_old = |report: &NodeReport| (self.seen.at - report.ended_at).num_minutes() >= TAKEN_MINUTES;
-        let record = self.record;
+        let (record, failures) = (self.record, self.max_failures() - 1);
         if self.report().is_none_or(is_old) {
             return self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
                 let number = record.attempt.number + 1;
-                // One look more, and not three.
-                record.attempt = Attempt { number, task: NodeTask::Inspect, failures: MAX_FAILURES - 1 };
+                // One look more, and not several.
+                record.attempt = Attempt { number, task: NodeTask::Inspect, failures };
             });
         }
         Next::Halt(Halt::DiskTaken {

@@ -1,6 +1,6 @@
 //! Until the old OSD is gone: stop, destroy, wipe, and the ways back from what others did meanwhile.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Step, drains};
 use crate::domain::act::{Act, Spare};
@@ -17,7 +17,7 @@ use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
 
-/// Minutes from the intent to stop after which a gate that is still unknown turns the stop back. Statistics lag by up to
+/// Minutes that an OSD is seen down after which a gate that is still unknown turns the stop back. Statistics lag by up to
 /// 7 s and peering takes seconds: what nobody knows after three minutes comes of copies that are gone (their PGs go
 /// stale), a mgr or a node that is away, and meanwhile a healthy copy is kept from serving.
 pub const UNKNOWN_MINUTES: i64 = 3;
@@ -26,9 +26,16 @@ pub const UNKNOWN_MINUTES: i64 = 3;
 /// nearly full) opens as soon as the OSD serves again: without an end to it, the OSD would go down and up for ever.
 pub const MAX_TURNS: u32 = 2;
 
-/// Minutes that an intent to stop holds. From it to the stop there are a fence and two flags to set: seconds. It is short,
-/// so that what counts from the intent counts from the stop.
+/// Minutes after which no call of the intent's time can still be on its way: a call has ten seconds.
 pub const INTENT_MINUTES: i64 = 1;
+
+/// Minutes for which a gate may hold up an OSD between its intent and its stop. Then what was set for the stop (flags, fence, drains)
+/// is restored: Rook reconciles nothing meanwhile.
+const HELD_MINUTES: i64 = 3;
+
+/// Minutes between a stop that was reverted and the next try: what made it fail may pass (a merge, a repair), and clients are not to
+/// see their OSD go twice within seconds.
+const REVERT_PAUSE_MINUTES: i64 = 2;
 
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
@@ -93,22 +100,55 @@ impl Step<'_> {
                 self.record.turned_back.as_deref().unwrap_or("no reason is known")
             ));
         }
+        if let Some(wait) = self.rests_after_revert() {
+            return Next::Wait(wait);
+        }
         let (record, seen) = (self.record, self.seen);
+        let accepted = gate::accepted(self.policy, seen);
         // Behind our fence Rook could not end what it has begun.
         let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
         let gates: [&dyn Fn() -> Gate; 5] = [
             &rook,
-            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), seen),
+            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), &accepted, seen),
             &|| gate::enough_room(record, seen),
             &|| drains::counted(record, seen),
             &|| drains::allowed(record.osd, seen),
         ];
         match gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open) {
             None | Some(Gate::Open) => self.stop_now(),
-            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => {
-                Next::Wait(Wait::Gate { osd: record.osd, reason })
-            }
+            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(reason),
         }
+    }
+
+    /// A while after a stop that was reverted no other one is tried.
+    fn rests_after_revert(&self) -> Option<Wait> {
+        let record = self.record;
+        let why = record.turned_back.clone()?;
+        let until = record.saved_at? + TimeDelta::minutes(REVERT_PAUSE_MINUTES);
+        let reason = Reason::StopReverted { why, until };
+        (self.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
+    }
+
+    /// A gate is not open. What was set for the stop does not stay for as long as that may last.
+    fn held_up(&self, reason: Reason) -> Next {
+        let record = self.record;
+        let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
+        if record.stop_intended_at.is_none() {
+            return wait;
+        }
+        let Some(since) = record.held_since else {
+            return self.save(Saving::Held, |record| record.held_since = Some(self.seen.at));
+        };
+        if (self.seen.at - since).num_minutes() < HELD_MINUTES {
+            return wait;
+        }
+        if record.restarts > 0 {
+            return self.quarantine(format!(
+                "its stop was reverted because {}, and since then it can't be stopped: {reason}",
+                record.turned_back.as_deref().unwrap_or("of an unknown reason")
+            ));
+        }
+        self.withdraw()
     }
 
     /// Gates are open: keep, remember the PGs, fence, hush, keep drains off, stop; one a turn, and the gates asked again each time.
@@ -133,7 +173,12 @@ impl Step<'_> {
         }
         let pgs = gate::pgs_of(osd, self.seen);
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
-        let is_intended = record.turned_back.is_none() && record.stop_intended_at.is_some_and(is_recent);
+        let holds_still = |at| !is_out(Guard::IntentOutlivesSlowLooks) || is_recent(at);
+        let is_new_try = record.turned_back.is_some() || record.held_since.is_some();
+        // A flag that was a person's and is off now would be set by us, and kept as theirs.
+        let (had_noout, had_noin) = record.former_flags;
+        let is_lifted = (had_noout && !slot.noout) || (had_noin && !slot.noin);
+        let is_intended = !is_new_try && !is_lifted && record.stop_intended_at.is_some_and(holds_still);
         if !holds(Guard::IntentSavedFirst, record.pgs == pgs && is_intended) {
             // The first intent comes before our first Hush: what is set then is a person's. Later a flag may be ours, and
             // only one that is off is known to be nobody's.
@@ -148,7 +193,7 @@ impl Step<'_> {
                 }
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
-                record.turned_back = None;
+                (record.turned_back, record.held_since) = (None, None);
             });
         }
         if let Some(next) = self.hush() {
@@ -164,6 +209,7 @@ impl Step<'_> {
             record: record.id.clone(),
             deployment: daemon.uid.clone(),
             generation: daemon.generation,
+            accepted: gate::accepted(self.policy, self.seen),
         })
     }
 
@@ -226,7 +272,7 @@ impl Step<'_> {
 
     fn was_stopped_long_ago(&self) -> bool {
         let is_long_ago = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() >= UNKNOWN_MINUTES;
-        self.record.stop_intended_at.is_none_or(is_long_ago)
+        self.record.down_since.is_some_and(is_long_ago)
     }
 
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.

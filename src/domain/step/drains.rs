@@ -1,10 +1,12 @@
 //! How many OSDs a drain of a node may take down while one of ours is stopped: none. Rook's PodDisruptionBudget counts an OSD whose
 //! Deployment is at 0 as none that is missing. See `docs/adr/0021-drains-wait-for-us.md`.
 
+use chrono::{DateTime, Utc};
+
 use super::INTENT_MINUTES;
 use crate::domain::act::Act;
 use crate::domain::gate::{Gate, Reason};
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::ledger::{FormerBudget, Ledger, Record};
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{Observation, OsdBudget};
@@ -20,7 +22,8 @@ const COUNTED_MINUTES: i64 = 1;
 /// What is next about drains, whatever phase an OSD is in: kept off while one is past its stop; free as they were once none is, nor
 /// is about to be stopped.
 pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let at_work = |record: &&Record| !record.closing || is_getting_ready(record, seen);
+    // What was restored for a finished OSD is not limited once more because its pod is not ready again.
+    let at_work = |record: &&Record| !record.closing || is_waited_for(record, ledger, seen);
     let is_meant = |record: &&Record| record.stop_intended_at.is_some() && at_work(record);
     let open: Vec<_> = ledger.in_flight().filter(is_meant).collect();
     if let Some(stopped) = open.iter().find(|record| is_past_stop(record, seen)) {
@@ -150,10 +153,11 @@ fn is_past_stop(record: &Record, seen: &Observation) -> bool {
     !phase::facts(record, true, seen).before_stop()
 }
 
-/// An intent that has become old is meant anew before anything is done: meanwhile drains have their turn.
+/// What the record is about to need is not put back, however long ago the intent was saved: an iteration may take minutes.
 fn is_about_to_stop(record: &Record, seen: &Observation) -> bool {
-    let is_recent = record.stop_intended_at.is_some_and(|at| (seen.at - at).num_minutes() < INTENT_MINUTES);
-    is_recent && record.turned_back.is_none()
+    let is_recent = |at: DateTime<Utc>| (seen.at - at).num_minutes() < INTENT_MINUTES;
+    let holds_still = |at| !is_out(Guard::IntentOutlivesSlowLooks) || is_recent(at);
+    record.stop_intended_at.is_some_and(holds_still) && record.turned_back.is_none() && !record.closing
 }
 
 fn make_own(record: &Record) -> Next {

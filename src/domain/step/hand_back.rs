@@ -1,6 +1,8 @@
 //! The Deployment of an OSD that was made anew, left to Rook to make: its prepare Job finds the OSD on the disk (1.20,
 //! "re-hydration"). See `docs/adr/0020-hand-back-by-rook.md`.
 
+use chrono::TimeDelta;
+
 use super::{Step, take_down};
 use crate::domain::act::Act;
 use crate::domain::gate;
@@ -21,6 +23,12 @@ fn minutes(nodes: usize) -> i64 {
 }
 
 impl Step<'_> {
+    /// How long Rook had to make the Deployment, if it was left to it: its daemon's own time begins after that.
+    pub(super) fn time_of_rook(&self) -> TimeDelta {
+        let given = self.record.handed_at.map(|_| minutes(self.seen.kube.nodes.len()));
+        TimeDelta::minutes(given.unwrap_or(0))
+    }
+
     /// What is next where Rook is to make the Deployment: the old one goes, then the fence, then Rook has its time. None where it
     /// is rendered.
     pub(super) fn leave_to_rook(&self) -> Option<Next> {
@@ -55,7 +63,7 @@ impl Step<'_> {
             let daemon = self.seen.kube.daemons.get(&osd);
             daemon.is_none_or(|daemon| self.facts.stopped && daemon.replicas == 0 && daemon.pods.is_empty())
         };
-        self.hand_back == HandBack::ByRook
+        self.policy.hand_back == HandBack::ByRook
             && !record.is_new()
             && !gate::stays_fenced(self.seen)
             && !self.rook_would_meet_others()

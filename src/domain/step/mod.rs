@@ -13,11 +13,13 @@ pub mod drains;
 mod hand_back;
 mod up;
 mod upmaps;
+mod watch;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent};
 pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
+pub use watch::before_halt;
 
 use super::act::Act;
 use super::gate;
@@ -28,7 +30,7 @@ use super::next::{Halt, Next, Saving, Wait};
 use super::observation::{Daemon, Observation, SlotState};
 use super::osd::OsdFsid;
 use super::phase::{self, DiskFact, Facts, Phase, SlotFact};
-use super::policy::HandBack;
+use super::policy::Policy;
 
 /// Everything that the next step of one record depends on.
 pub struct Step<'a> {
@@ -38,8 +40,8 @@ pub struct Step<'a> {
     pub ledger: &'a Ledger,
     /// The world.
     pub seen: &'a Observation,
-    /// Who makes its new Deployment.
-    pub hand_back: HandBack,
+    /// How to go about it.
+    pub policy: &'a Policy,
     /// What `phase::facts` made of them.
     pub facts: Facts,
     /// The phase that they show.
@@ -52,11 +54,11 @@ impl<'a> Step<'a> {
         record: &'a Record,
         ledger: &'a Ledger,
         wanted: bool,
-        hand_back: HandBack,
+        policy: &'a Policy,
         seen: &'a Observation,
     ) -> Self {
         let facts = phase::facts(record, wanted, seen);
-        Self { record, ledger, seen, hand_back, facts, phase: phase::phase(&facts) }
+        Self { record, ledger, seen, policy, facts, phase: phase::phase(&facts) }
     }
 
     /// The one thing to do.
@@ -64,7 +66,7 @@ impl<'a> Step<'a> {
         if self.record.closing {
             return self.came_to_life().unwrap_or_else(|| self.close());
         }
-        if let Some(next) = self.drop_gone_pgs() {
+        if let Some(next) = self.drop_gone_pgs().or_else(|| self.watch_down()) {
             return next;
         }
         if let Some(next) = self.fence_again() {
@@ -102,7 +104,11 @@ impl<'a> Step<'a> {
             Phase::Undone if self.record.target.encrypted => self.hushed(|| self.agent(NodeTask::Rebuild)),
             Phase::Undone => self.hushed(|| self.agent(NodeTask::GiveBack)),
             Phase::Prepared => self.deploy(),
-            Phase::Starting => self.hushed(|| self.starting()),
+            // One that has booted before keeps its reweight without `noin`, and Ceph may mark it out.
+            Phase::Starting if self.facts.slot == (SlotFact::Ours { never_booted: true }) => {
+                self.hushed(|| self.starting())
+            }
+            Phase::Starting => self.starting(),
             Phase::Settling => self.settling(),
             Phase::Nonconforming => {
                 self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
@@ -219,7 +225,7 @@ impl<'a> Step<'a> {
         }
         let (osd, record) = (self.record.osd, self.record.id.clone());
         let slot = self.seen.ceph.slots.get(&osd)?;
-        let (noout, noin, fsid) = (!slot.noout, !slot.noin, slot.fsid);
+        let (noout, noin, fsid) = (!slot.noout && !self.record.noout_lifted, !slot.noin, slot.fsid);
         let hushed = holds(Guard::HushedFirst, !(noout || noin));
         (!hushed).then(|| self.fenced(Act::Hush { osd, fsid, up: slot.up, record, noout, noin }))
     }
@@ -246,6 +252,7 @@ impl<'a> Step<'a> {
 
     fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
         let mut record = self.record.clone();
+        record.saved_at = Some(self.seen.at);
         change(&mut record);
         // The same again takes the place of the last: waiting for a lock must not make the record grow.
         if record.milestones.last().is_some_and(|(last, _)| last == why.word()) {

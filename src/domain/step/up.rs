@@ -1,6 +1,10 @@
 //! From the finished new OSD to the closed record.
 
-use super::{Step, drains};
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+
+use super::{INTENT_MINUTES, Step, drains};
 use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
@@ -8,9 +12,13 @@ use crate::domain::guard::{Guard, holds};
 use crate::domain::inspection::Volume;
 use crate::domain::ledger::{Door, Ledger, NodeStatus, Record};
 use crate::domain::next::{Next, Saving, Wait};
-use crate::domain::osd::{DeviceIdentity, Mode};
+use crate::domain::observation::{Daemon, Slot};
+use crate::domain::osd::{DeviceIdentity, Mode, OsdId};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
+
+/// Flags of the whole osdmap that keep data from moving to an OSD (`norebalance` only what lacks no copy).
+const HOLDS_UP_DATA: [&str; 3] = ["norecover", "nobackfill", "norebalance"];
 
 /// Restarts of a new OSD's pod after which waiting on does no good.
 pub const MAX_RESTARTS: u32 = 3;
@@ -81,9 +89,19 @@ impl Step<'_> {
         let osd = self.record.osd;
         let ours = self.record.turned_back.is_some();
         match self.seen.kube.daemons.get(&osd).filter(|daemon| ours && daemon.replicas > 0) {
+            Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
-            None => Next::Wait(Wait::NotOurStop { osd }),
+            // A stop of ours may still be on its way.
+            None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {
+                Next::Wait(Wait::NotOurStop { osd })
+            }
+            None => self.withdraw(),
         }
+    }
+
+    /// No call of that time can still be on its way.
+    fn is_settled(&self, at: DateTime<Utc>) -> bool {
+        (self.seen.at - at).num_minutes() >= INTENT_MINUTES
     }
 
     pub(super) fn starting(&self) -> Next {
@@ -91,6 +109,9 @@ impl Step<'_> {
         let Some(daemon) = self.seen.kube.daemons.get(&osd) else {
             return Next::Wait(Wait::FreshView);
         };
+        if self.is_late_to_start() {
+            return self.quarantine(late(osd, daemon));
+        }
         if daemon.replicas == 0 {
             return Next::Wait(Wait::NotOurStop { osd });
         }
@@ -125,16 +146,18 @@ impl Step<'_> {
         }
         // Theirs stays, and is told: out, it holds no PG, and none would prove that it took its place again.
         let slot = self.seen.ceph.slots.get(&osd);
-        if slot.is_some_and(|slot| phase::is_out_by_others(self.record, slot)) {
-            return Next::Wait(Wait::OutByOthers { osd, reweight: self.record.reweight });
+        if let Some(slot) = slot.filter(|slot| phase::is_out_by_others(self.record, slot)) {
+            return self.is_out(slot);
         }
         if let Some(next) = self.note_up().or_else(|| self.restore_upmaps()) {
             return next;
         }
         let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
+        let mut states = BTreeSet::new();
         for pg in unclean {
             pgs += 1;
+            states.insert(gate::state_text(pg));
             lacking += pg.degraded + pg.misplaced;
             let copies = (pg.degraded + pg.misplaced).min(pg.objects);
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
@@ -144,7 +167,25 @@ impl Step<'_> {
             let reason = gate::Reason::MovedNotClean { pg: pg.clone(), state: gate::state_text(found) };
             return Next::Wait(Wait::Gate { osd, reason });
         }
-        Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes })
+        let flags = HOLDS_UP_DATA.iter().filter(|flag| self.seen.ceph.flags.contains(**flag));
+        let flags = flags.map(|flag| (*flag).to_owned()).collect();
+        Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes, states, flags })
+    }
+
+    /// The new OSD is up and out. The mons did it while its `noout` was lifted: it is taken in again. Or another client did.
+    fn is_out(&self, slot: &Slot) -> Next {
+        let (osd, record) = (self.record.osd, self.record);
+        let wait = Wait::OutByOthers { osd, reweight: record.reweight };
+        if let (true, true, Some(fsid)) = (slot.auto_out, record.noout_lifted, slot.fsid) {
+            return Next::Do(Act::TakeIn { osd, fsid, reweight: record.reweight });
+        }
+        let Some(since) = record.held_since else {
+            return self.save(Saving::Held, |record| record.held_since = Some(self.seen.at));
+        };
+        if self.seen.at - since < self.policy.limits.start {
+            return Next::Wait(wait);
+        }
+        self.quarantine(wait.to_string())
     }
 
     pub(super) fn settled(&self) -> Next {
@@ -154,14 +195,14 @@ impl Step<'_> {
         self.save(Saving::Closing, |record| record.closing = true)
     }
 
-    /// As soon as it is up: an OSD that booted under noin is still marked new, and its next boot would reset its reweight
+    /// As soon as it is up, its flags go. `noout` would keep Ceph from healing while it fills, should its node die. An OSD that booted under noin is still marked new, and its next boot would reset its reweight
     /// (16.2.15); the adapter takes that mark off first. Then Rook may have the CephCluster back: what is left is Ceph's work.
     pub(super) fn let_go(&self) -> Option<Next> {
         let osd = self.record.osd;
         let slot = self.seen.ceph.slots.get(&osd);
-        let noin = slot.is_some_and(|slot| self.record.flags_to_lift(slot.noout, slot.noin).1);
-        if noin {
-            return Some(Next::Do(Act::Unhush { osd, noout: false, noin }));
+        let flags = slot.map(|slot| self.record.flags_to_lift(slot.noout, slot.noin));
+        if let Some((noout, noin)) = flags.filter(|(noout, noin)| *noout || *noin) {
+            return Some(Next::Do(Act::Unhush { osd, noout, noin }));
         }
         self.unfence()
     }
@@ -235,6 +276,17 @@ impl Step<'_> {
         (!holds(Guard::SweptFirst, !made))
             .then(|| Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() }))
     }
+}
+
+/// What is said of a daemon that does not come up in time.
+fn late(osd: OsdId, daemon: &Daemon) -> String {
+    let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
+    let trouble = match (trouble, daemon.replicas) {
+        (Some(trouble), _) => trouble,
+        (None, 0) => "its Deployment was scaled to 0".to_owned(),
+        (None, _) => "no reason is known".to_owned(),
+    };
+    format!("its daemon does not come up: {trouble}; see `kubectl describe pods -l ceph-osd-id={}`", osd.0)
 }
 
 /// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot.

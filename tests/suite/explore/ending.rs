@@ -195,6 +195,7 @@ fn is_for_others(wait: &Wait, state: &State) -> bool {
         Wait::Look { .. } => false,
         Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
+        | Wait::AgentRests { .. }
         | Wait::Down { .. }
         | Wait::RookDeploys { .. }
         | Wait::Up { .. }

@@ -152,6 +152,11 @@ pub(super) fn looked_thrice(mut world: World, content: &Content) -> World {
     world
 }
 
+/// Once more: past the stop there are four attempts.
+pub(super) fn looked_again(world: World, content: &Content) -> World {
+    world.saved("inspect").report(OSD, Some(content.clone()), None)
+}
+
 #[test]
 fn a_device_that_one_look_does_not_find_is_looked_at_again() {
     let lost = Content::NotFound { looked_at: "sdb".to_owned() };
@@ -169,7 +174,7 @@ fn a_device_that_one_look_does_not_find_is_looked_at_again() {
 fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
     let lost = Content::NotFound { looked_at: "sdb".to_owned() };
     let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
-    let next = looked_thrice(world, &lost).plan();
+    let next = looked_again(looked_thrice(world, &lost), &lost).plan();
     assert!(quarantine(&next).is_some_and(|why| why.contains("something else")), "{next:#?}");
 }
 
@@ -177,12 +182,12 @@ fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
 fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_then() {
     let lost = Content::NotFound { looked_at: "sdb".to_owned() };
     let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
-    let world = looked_thrice(world, &lost);
+    let world = looked_again(looked_thrice(world, &lost), &lost);
     check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
     let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
     // Whether it comes up or not: nobody waits for it.
     assert!(quarantine(&started.plan()).is_some(), "{:#?}", started.plan());
-    assert!(quarantine(&started.up(OSD).reported().plan()).is_some());
+    assert!(quarantine(&started.up(OSD).reported().saved("up").plan()).is_some());
 }
 
 #[test]
@@ -239,13 +244,13 @@ fn an_agent_that_found_another_at_work_has_not_failed() {
 
 #[test]
 fn stopped_and_not_provable_it_is_started_again() {
-    // The first look is lost; the second one fails three times.
+    // The first look is lost; the second one fails four times.
     let mut world = World::stopped(OSD).with(|w| {
         w.seen.kube.reports.clear();
         w.seen.kube.node_jobs.clear();
     });
     assert_eq!(agent(&world), NodeTask::Inspect);
-    for _ in 0..2 {
+    for _ in 0..3 {
         world = world.report(OSD, None, refused()).saved("inspect");
     }
     check!(world.report(OSD, None, refused()).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
@@ -274,12 +279,21 @@ fn an_agent_on_a_node_that_lost_power_is_waited_for_by_the_nodes_name() {
 }
 
 #[test]
-fn an_agent_that_is_silent_for_ten_minutes_is_reported_and_not_killed() {
+fn silent_agent_is_given_up_and_never_killed() {
+    // Before the stop it has changed nothing: the OSD serves, and the others go on.
     let world = World::recorded(OSD).job(OSD, JobState::Running);
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));
-    check!(world.clone().minutes_later(10).plan(), Next::Wait(Wait::AgentSilent { osd: OSD, .. }));
-    let beating = world.minutes_later(100).with(|w| w.seen.kube.node_jobs[0].heartbeat_at = Some(w.seen.at));
-    check!(beating.plan(), Next::Wait(Wait::Agent { .. }));
+    assert!(
+        quarantine(&world.clone().minutes_later(10).plan()).is_some_and(|why| why.contains("does not end"))
+    );
+    // Past it Ceph may heal first.
+    let down = without_noout(World::destroyed(OSD).saved("rebuild").job(OSD, JobState::Running));
+    check!(down.clone().minutes_later(29).plan(), Next::Wait(Wait::AgentSilent { osd: OSD, .. }));
+    assert!(quarantine(&down.minutes_later(30).plan()).is_some());
+    let beating = world.minutes_later(119).with(|w| w.seen.kube.node_jobs[0].heartbeat_at = Some(w.seen.at));
+    check!(beating.clone().plan(), Next::Wait(Wait::Agent { .. }));
+    let for_ever = beating.minutes_later(1).with(|w| w.seen.kube.node_jobs[0].heartbeat_at = Some(w.seen.at));
+    assert!(quarantine(&for_ever.plan()).is_some(), "ceph-volume hangs");
 }
 
 /// By a runner that was frozen before it made its Job, and its record was closed meanwhile.

@@ -80,11 +80,11 @@ fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
     let world = set.saved("stop");
     assert_eq!(world.ledger.records[&OSD].former_flags, (true, false));
     assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
-    // The intent grows old after our own flags were set: they do not become a person's by that.
-    let again = world.hushed(OSD).fenced(OSD).minutes_later(1).saved("stop");
+    // The intent is saved once more after our own flags were set: they do not become a person's by that.
+    let again = world.hushed(OSD).fenced(OSD).with(|w| drop(w.record(OSD).pgs.pop_first())).saved("stop");
     assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
     // Its owner takes it off: what is set then is ours.
-    let off = again.with(|w| w.slot(OSD).noout = false).minutes_later(1).saved("stop");
+    let off = again.with(|w| w.slot(OSD).noout = false).saved("stop");
     assert_eq!(off.ledger.records[&OSD].former_flags, (false, false));
 }
 
@@ -127,7 +127,7 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
     let record = world.record(OSD).id.clone();
     check!(
         world.plan(),
-        Next::Do(Act::Stop { osd: OSD, fsid, record: named, deployment, generation })
+        Next::Do(Act::Stop { osd: OSD, fsid, record: named, deployment, generation, .. })
             if *fsid == old(OSD) && *named == record && deployment == "uid-0" && *generation == 1
     );
 }
@@ -140,26 +140,48 @@ fn a_flag_that_is_set_already_is_not_set_again() {
 
 #[test]
 fn the_gates_are_asked_again_before_every_turn_towards_stop() {
-    for world in [World::proven(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
+    type Noted = fn(World) -> World;
+    let at_once: Noted = |world| world;
+    for (world, noted) in [
+        (World::proven(OSD), at_once),
+        (World::proven(OSD).keep(OSD), at_once),
+        // From the intent on since when is saved.
+        (World::intended(OSD), held),
+    ] {
         let world = world.down(OsdId(3));
         check!(
-            world.clone().reported().plan(),
+            noted(world.clone().reported()).plan(),
             Next::Wait(Wait::Gate { reason: Reason::NotClean { .. }, .. })
         );
-        check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. }));
+        check!(noted(world).plan(), Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. }));
     }
+}
+
+#[test]
+fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
+    let world = held(World::intended(OSD).down(OsdId(3)).reported());
+    check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+    // It opens again: the intent is saved once more.
+    let open = world.clone().up(OsdId(3)).reported().saved("stop");
+    assert_eq!(open.ledger.records[&OSD].held_since, None);
+    check!(open.plan(), Next::Do(Act::Stop { .. }));
+    // It does not: the OSD is as it was, and Rook has the CephCluster back.
+    let world = world.minutes_later(3).saved("withdrawn").swept(OSD);
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    let world = world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
+    check!(world.plan(), Next::Do(Act::Unfence { .. }));
 }
 
 #[test]
 fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
     // It was small enough when it was recorded, and grew while it waited.
     let world = World::intended(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB));
-    check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
+    check!(held(world).plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
     let unknown = World::intended(OSD).with(|w| {
         w.record(OSD).used_bytes = None;
         w.slot(OSD).used_bytes = None;
     });
-    check!(unknown.plan(), Next::Wait(Wait::Gate { reason: Reason::RoomUnknown, .. }));
+    check!(held(unknown).plan(), Next::Wait(Wait::Gate { reason: Reason::RoomUnknown, .. }));
 }
 
 #[test]
@@ -198,7 +220,7 @@ fn a_fence_of_others_is_never_replaced() {
         Next::Wait(Wait::Gate { reason: Reason::FencedByOthers { .. }, .. })
     );
     check!(
-        others(World::intended(OSD)).plan(),
+        held(others(World::intended(OSD))).plan(),
         Next::Wait(Wait::Gate { reason: Reason::FencedByOthers { .. }, .. })
     );
 }
@@ -206,14 +228,21 @@ fn a_fence_of_others_is_never_replaced() {
 // ---- NotOurStop
 
 #[test]
-fn an_osd_that_others_stopped_is_waited_for_and_never_destroyed() {
-    for world in [World::recorded(OSD), World::proven(OSD), World::intended(OSD)] {
+fn down_osd_that_was_only_recorded_is_given_up() {
+    let stopped = |world: World| {
         let world = world.with(|w| {
             w.daemon(OSD).replicas = 0;
             w.daemon(OSD).pods.clear();
         });
-        check!(world.down(OSD).reported().plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+        world.down(OSD).reported()
+    };
+    for world in [World::recorded(OSD), World::proven(OSD)] {
+        assert!(stopped(world).saved("withdrawn").ledger.records[&OSD].closing);
     }
+    // A stop of ours may still be on its way: for a minute it is waited for.
+    let intended = stopped(World::intended(OSD));
+    check!(intended.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
+    assert!(intended.minutes_later(1).saved("withdrawn").ledger.records[&OSD].closing);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Destroyed: the wipe and the rebuild.
 
-use super::agents::looked_thrice;
+use super::agents::{looked_again, looked_thrice};
 use super::*;
 
 // ---- Destroyed
@@ -34,7 +34,8 @@ fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
 #[test]
 fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
     // However long ago it was stopped.
-    let world = World::destroyed(OSD).minutes_later(60).down(OsdId(2)).reported().saved("barred");
+    let long = without_noout(World::destroyed(OSD).minutes_later(60));
+    let world = long.down(OsdId(2)).reported().saved("barred");
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     let world = world.minutes_later(10);
     let Next::Halt(halt) = world.plan() else { panic!("{:#?}", world.plan()) };
@@ -45,8 +46,11 @@ fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
 fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
     let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("barred");
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
+    // Nobody is there after the halt to lift its noout.
+    let halts = world.minutes_later(10).saved("noout-lifted");
+    check!(halts.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: false }));
     check!(
-        world.minutes_later(10).plan(),
+        without_noout(halts).plan(),
         Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
     );
 }
@@ -73,7 +77,7 @@ fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
         |w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false,
     ];
     for change in changes {
-        let world = World::destroyed(OSD).minutes_later(1000).with(change);
+        let world = without_noout(World::destroyed(OSD).minutes_later(1000)).with(change);
         check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
         // Data that stands in the way as well is not hidden by it.
         let both = world.down(OsdId(2)).reported().saved("barred").minutes_later(10);
@@ -89,12 +93,12 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
     let world = healed(lacks(World::destroyed(OSD)).saved("barred").minutes_later(9));
     let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
     assert_eq!(world.ledger.records[&OSD].barred_since, None);
-    let again = lacks(world.minutes_later(60)).saved("barred");
+    let again = lacks(without_noout(world.minutes_later(60))).saved("barred");
     check!(again.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // The attempt was saved already when it became unsafe.
     let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("barred").minutes_later(9));
     let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
-    check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
+    check!(without_noout(world).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // Left alone, and tried again.
     let tried = again.with(|w| {
         w.record(OSD).quarantine =
@@ -107,11 +111,14 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
 
 #[test]
 fn the_ten_minutes_count_from_the_stop_that_was_done_and_not_from_one_that_was_undone() {
-    // Stop was first meant an hour ago, undone, and is meant again now.
-    let mut world = World::intended(OSD).minutes_later(60);
-    world = world.saved("stop");
+    // Stop was intended an hour ago: it counts from when the OSD is seen stopped.
+    let world = World::intended(OSD).minutes_later(60);
     check!(world.plan(), Next::Do(Act::Stop { .. }));
-    assert_eq!(world.ledger.records[&OSD].stop_intended_at, Some(world.seen.at));
+    let id = world.ledger.records[&OSD].id.clone();
+    let mut world =
+        world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id))).saved("down");
+    assert_eq!(world.ledger.records[&OSD].down_since, Some(world.seen.at));
+    world.daemon(OSD).replicas = 0;
 }
 
 #[test]
@@ -127,7 +134,7 @@ fn with_the_old_data_gone_the_rebuild_is_the_cure_and_waits_for_no_gate() {
 fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
-    for _ in 0..3 {
+    for _ in 0..4 {
         world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
     }
     world = world.saved("quarantine");
@@ -142,7 +149,7 @@ fn an_osd_that_is_tried_again_is_looked_at_first_and_counts_from_nothing() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
     assert_eq!(world.ledger.retried(OSD), None, "it was not left alone");
-    for _ in 0..3 {
+    for _ in 0..4 {
         world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
     }
     world = world.saved("quarantine");
@@ -157,7 +164,7 @@ fn an_osd_that_is_tried_again_is_looked_at_first_and_counts_from_nothing() {
 fn rebuilds_that_die_without_a_word_are_counted_through_the_looks_between_them() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
-    for _ in 0..2 {
+    for _ in 0..3 {
         world = world.saved("rebuild").job(OSD, JobState::Ended);
         world = world.saved("inspect").report(OSD, Some(gone.clone()), None);
     }
@@ -193,7 +200,7 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
         // With a claim, nothing is there to be written over.
         let claims = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
-        let world = looked_thrice(world.report_claims(OSD, claims), &content);
+        let world = looked_again(looked_thrice(world.report_claims(OSD, claims), &content), &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }

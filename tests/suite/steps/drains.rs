@@ -126,7 +126,7 @@ fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_ou
 fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
     let refused = |w: &mut World| w.seen.kube.budget_refused = Some("by a policy".to_owned());
     check!(
-        World::intended(OSD).with(none_of_rooks).with(refused).plan(),
+        held(World::intended(OSD).with(none_of_rooks).with(refused)).plan(),
         Next::Wait(Wait::Gate { osd: OSD, reason: Reason::BudgetRefused { why } }) if why == "by a policy"
     );
     assert!(is_stop(&World::intended(OSD).with(budget(0, 4)).with(refused).plan()));
@@ -218,11 +218,13 @@ fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain(
     for world in past_stop() {
         assert!(is_write(&limited(world).with(left_alone).plan(), 1, 5));
     }
-    // The gate shut after it was limited: the intent holds for a minute, and drains wait no longer.
+    // The gate shut after it was limited: the OSD is given up after three minutes, and drains wait no longer.
     let shut = limited(World::intended(OSD)).with(|w| w.seen.kube.rook_prepares = vec!["x".to_owned()]);
+    let shut = held(shut);
     check!(shut.plan(), Next::Wait(Wait::Gate { .. }));
-    assert!(is_write(&shut.minutes_later(1).plan(), 1, 5));
-    let cancelled = limited(World::intended(OSD)).with(cancel).minutes_later(1);
+    check!(shut.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
+    assert!(is_write(&shut.minutes_later(3).saved("withdrawn").plan(), 1, 5));
+    let cancelled = limited(World::intended(OSD)).with(cancel).minutes_later(1).saved("withdrawn");
     assert!(is_write(&cancelled.plan(), 1, 5));
     // Past its stop it is finished, and nothing is put back before that.
     for world in past_stop() {

@@ -37,7 +37,14 @@ fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_ca
     // Ceph has healed without it.
     let healed = left_alone(World::destroyed(OSD)).with(|w| {
         for n in 0..8 {
-            w.pg(n).state = states("active+clean");
+            let pg = w.pg(n);
+            pg.state = states("active+clean");
+            let others = (1..6).map(OsdId).filter(|osd| *osd != FILESTORE);
+            others.for_each(|osd| {
+                if pg.acting.len() < 3 {
+                    drop(pg.acting.insert(osd))
+                }
+            });
         }
     });
     check!(healed.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
@@ -78,7 +85,9 @@ fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
 
 /// Under the fence, and back in.
 fn alone_and_up() -> World {
-    World::booted(FILESTORE).fenced(FILESTORE).with(|w| w.slot(FILESTORE).noin = false)
+    World::booted(FILESTORE)
+        .fenced(FILESTORE)
+        .with(|w| (w.slot(FILESTORE).noout, w.slot(FILESTORE).noin) = (false, false))
 }
 
 /// Left alone with its slot destroyed, and Ceph has healed; another OSD comes up under the fence that both need.
@@ -111,7 +120,8 @@ fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_come
             let operator = w.seen.kube.operator.as_mut().unwrap();
             operator.generation = 6;
             let name = operator.name.clone();
-            w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5 });
+            w.ledger.run.operator =
+                Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5, since: None });
         })
     };
     check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
@@ -125,7 +135,8 @@ fn in_a_pause_before_the_stop_an_operator_that_was_set_aside_goes_back_first_its
     };
     let aside = |w: &mut World| {
         let name = w.seen.kube.operator.as_ref().unwrap().name.clone();
-        w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0 });
+        w.ledger.run.operator =
+            Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0, since: None });
     };
     check!(held(World::proven(OSD)).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
     check!(held(World::proven(OSD)).with(aside).plan(), Next::Save { why: Saving::Withdrawn, .. });

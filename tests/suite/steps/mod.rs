@@ -31,6 +31,18 @@ use crate::support::check;
 /// Most stories are the same for every kind of OSD; they are told of osd.0.
 const OSD: OsdId = BY_HAND;
 
+/// A gate is not open after the intent: since when is saved.
+fn held(world: World) -> World {
+    world.saved("held")
+}
+
+/// It was down for so long that its `noout` was lifted.
+fn without_noout(mut world: World) -> World {
+    world.record(OSD).noout_lifted = true;
+    world.slot(OSD).noout = false;
+    world
+}
+
 fn failed() -> Option<NodeProblem> {
     Some(NodeProblem::Failed("no luck".to_owned()))
 }
@@ -130,7 +142,7 @@ fn while_one_osd_is_in_flight_no_other_is_begun() {
         World::booted(OSD)
             .with(|w| {
                 w.policy.select.clear();
-                w.slot(OSD).noin = false;
+                (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
                 w.seen.kube.fence = None;
                 w.ledger.run.fence = None;
             })
@@ -208,11 +220,12 @@ fn a_mark_of_ours_without_a_record_halts() {
 }
 
 #[test]
-fn one_osd_may_fail_a_second_failure_stops_the_run() {
+fn second_osd_that_fails_past_its_stop_ends_the_run() {
     let quarantined = |osd: OsdId| {
         World::recorded(osd)
             .report_with(osd, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
             .saved("quarantine")
+            .with(|w| w.record(osd).down_since = Some(w.seen.at))
     };
     let one = quarantined(FILESTORE).with(|w| w.policy.select.clear());
     check!(one.plan(), Next::Save { osd: Some(OSD), why: Saving::Record, .. });

@@ -85,7 +85,7 @@ fn both_confirmed(world: World) -> World {
 
 #[test]
 fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_the_next_osd() {
-    let up = |w: World| w.with(|w| w.slot(OSD).noin = false);
+    let up = |w: World| w.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
     let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
     let booted = up(World::booted(OSD).fenced(OSD));
     assert!(is_unfence(&beside(booted.clone(), None).plan()));

@@ -63,8 +63,8 @@ fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
 
 /// A daemon that booted under noin is still marked `new`: noin is lifted, and the mark with it, as soon as it is up.
 fn noin_lifted(world: World) -> World {
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: false, noin: true }));
-    world.with(|w| w.slot(OSD).noin = false)
+    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false))
 }
 
 /// The fence comes down next.
@@ -78,7 +78,7 @@ fn while_data_comes_back_rook_has_its_cluster_back_and_the_wait_has_numbers() {
     let world = unfenced(noin_lifted(World::booted(OSD)));
     check!(
         world.plan(),
-        Next::Wait(Wait::ActiveClean { osd: OSD, pgs: 4, objects: 400, bytes }) if *bytes == 400 << 20
+        Next::Wait(Wait::ActiveClean { osd: OSD, pgs: 4, objects: 400, bytes, .. }) if *bytes == 400 << 20
     );
 }
 
@@ -110,11 +110,12 @@ fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
     // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs is unclean.
     let world = World::deployed(OSD).up(OSD).with(|w| {
         w.slot(OSD).metadata = Some(metadata("bluestore", OSD, false));
-        w.slot(OSD).noin = false;
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
         w.ledger.run.fence = None;
         w.seen.kube.fence = None;
     });
     assert!(world.seen.ceph.pgs.values().all(|pg| !pg.up.contains(&OSD)));
+    let world = world.saved("up");
     check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
     // Nor where some PGs report already, and others not yet.
     let half = world.with(|w| {
@@ -171,7 +172,7 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
             pg.acting.clone_from(&pg.up);
         }
     });
-    let out = unfenced(noin_lifted(out));
+    let out = held(unfenced(noin_lifted(out)));
     let Next::Wait(wait @ Wait::OutByOthers { osd: OSD, .. }) = out.plan() else {
         panic!("{:#?}", out.plan())
     };
@@ -181,6 +182,12 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
     );
     let plain = Wait::OutByOthers { osd: OSD, reweight: Weight::ONE }.to_string();
     assert!(plain.ends_with("`ceph osd in 0`"), "{plain}");
+    // Nobody takes it in: the others go on without it.
+    let long = out.clone().minutes_later(15);
+    assert!(quarantine(&long.plan()).is_some_and(|why| why.contains("`ceph osd in 0`")));
+    // The mons did it while its noout was lifted: it is taken in.
+    let healed = out.clone().with(|w| (w.slot(OSD).auto_out, w.record(OSD).noout_lifted) = (true, true));
+    check!(healed.plan(), Next::Do(Act::TakeIn { osd: OSD, reweight, .. }) if *reweight == healed.ledger.records[&OSD].reweight);
     // One that was out when it was recorded stays out.
     let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
     assert_eq!(word(&was_out.plan()), Some("closing"));

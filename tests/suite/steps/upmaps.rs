@@ -29,7 +29,7 @@ fn without_upmaps() -> World {
     World::booted(OSD).with(|w| {
         w.record(OSD).upmaps = upmaps();
         w.record(OSD).lost_upmaps = Some(LostUpmaps::default());
-        w.slot(OSD).noin = false;
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
         (w.ledger.run.fence, w.seen.kube.fence) = (None, None);
     })
 }

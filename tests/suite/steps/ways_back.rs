@@ -73,7 +73,7 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
     let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
     check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
     // From the intent to stop on, it may have been stopped by us.
-    check!(purged(World::intended(OSD)).plan(), Next::Halt(Halt::PurgedByOthers { .. }));
+    check!(purged(World::intended(OSD)).saved("down").plan(), Next::Halt(Halt::PurgedByOthers { .. }));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
         |w, s| w.slot(s).fsid = Some(foreign()),
         |w, s| w.slot(s).state = SlotState::Destroyed,
     ] {
-        let world = strayed().with(slot).with(|w| change(w, stray));
+        let world = without_noout(strayed().with(slot)).with(|w| change(w, stray));
         check!(world.plan(), Next::Halt(Halt::StrayInUse { osd: OSD, stray: id }) if *id == stray);
     }
 }
@@ -147,7 +147,8 @@ fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt(
 
 #[test]
 fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_nothing_is_wiped() {
-    for world in [World::prepared(OSD), World::deployed(OSD), World::booted(OSD).down(OSD)] {
+    let again_down = World::booted(OSD).down(OSD).slot_destroyed(OSD).saved("down");
+    for world in [World::prepared(OSD), World::deployed(OSD), again_down] {
         let world = world.slot_destroyed(OSD).saved("give-back");
         assert_eq!(agent(&world), NodeTask::GiveBack);
     }

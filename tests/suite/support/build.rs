@@ -25,7 +25,7 @@ use osd_migrate::domain::osd::{
     Role, Weight,
 };
 use osd_migrate::domain::plan;
-use osd_migrate::domain::policy::{Declaration, Policy};
+use osd_migrate::domain::policy::{Declaration, Limits, Policy};
 use osd_migrate::domain::storage::{DeviceConfig, Resources, Storage};
 
 /// OSDs of the small world.
@@ -198,6 +198,7 @@ fn slot(osd: OsdId) -> Slot {
         down_at: Epoch(5),
         noout: false,
         noin: false,
+        auto_out: false,
         crush: Some(CrushItem { location, weight: Weight::ONE, device_class: Some("hdd".to_owned()) }),
         metadata: Some(if osd == FILESTORE {
             metadata("filestore", osd, true)
@@ -296,6 +297,7 @@ pub(crate) fn observation() -> Observation {
                 Pool {
                     name: "data".to_owned(),
                     pg_num: PGS,
+                    merges: false,
                     size: 3,
                     min_size: 2,
                     data_chunks: None,
@@ -364,7 +366,10 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { policy: Policy::default(), ledger: Ledger::default(), seen: observation() }
+        // Attempts follow each other without a pause: the pauses have tests of their own.
+        let limits = Limits { retry_pause: TimeDelta::zero(), ..Limits::default() };
+        let policy = Policy { limits, ..Policy::default() };
+        Self { policy, ledger: Ledger::default(), seen: observation() }
     }
 
     /// What the real program does in this world.
@@ -580,7 +585,7 @@ impl World {
         let daemon = world.daemon(osd);
         daemon.replicas = 0;
         daemon.stopped_by = Some(id);
-        world
+        world.saved("down")
     }
 
     /// It is down, its pod gone, its PGs reported so.
@@ -658,7 +663,7 @@ impl World {
             pg.acting.remove(&osd);
             pg.degraded = pg.objects;
         }
-        world
+        world.saved("up")
     }
 
     /// All data is back.

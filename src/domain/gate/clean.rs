@@ -1,0 +1,119 @@
+//! Which states of PGs allow a stop: active+clean, and what the owner accepts besides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::observation::{Ceph, Observation, Pg};
+use crate::domain::osd::OsdId;
+use crate::domain::policy::{Accepted, Policy, RequireClean};
+
+/// States of a PG that need no waiting: Ceph scrubs and trims on its own.
+pub(super) const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "snaptrim", "snaptrim_wait"];
+
+/// States of a PG that is to lie on other OSDs than those that act (`remapped`: an OSD was added, the balancer moved it). Those
+/// that act have all of its objects: one that is to be filled does not act, and backfill begins when the others have recovered
+/// (16.2.15, `PeeringState::calc_replicated_acting`). It may take hours, and takes nothing from any copy.
+pub(super) const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait", "forced_backfill"];
+
+/// States in which nobody knows what a PG holds, or in which objects of it are known to be lost for now.
+const UNSOUND: [&str; 9] = [
+    "down",
+    "incomplete",
+    "recovery_unfound",
+    "backfill_unfound",
+    "stale",
+    "unknown",
+    "creating",
+    "peering",
+    "activating",
+];
+
+/// The words of a PG's state, in the order in which Ceph prints them (`pg_state_string`, 16.2.15 to 20.2).
+const ORDER: [&str; 32] = [
+    "stale",
+    "creating",
+    "active",
+    "activating",
+    "clean",
+    "recovery_wait",
+    "recovery_toofull",
+    "recovering",
+    "forced_recovery",
+    "down",
+    "recovery_unfound",
+    "backfill_unfound",
+    "undersized",
+    "degraded",
+    "remapped",
+    "premerge",
+    "scrubbing",
+    "deep",
+    "inconsistent",
+    "peering",
+    "repair",
+    "backfill_wait",
+    "forced_backfill",
+    "backfilling",
+    "backfill_toofull",
+    "incomplete",
+    "peered",
+    "snaptrim",
+    "snaptrim_wait",
+    "snaptrim_error",
+    "failed_repair",
+    "laggy",
+];
+
+/// Returns whether a PG is active+clean, scrubbing and trimming allowed.
+pub fn is_clean(pg: &Pg) -> bool {
+    pg.state.contains("active")
+        && pg.state.contains("clean")
+        && pg.state.iter().all(|state| HEALTHY.contains(&state.as_str()))
+}
+
+/// Returns the state as Ceph prints it.
+pub fn state_text(pg: &Pg) -> String {
+    let known = ORDER.iter().copied().filter(|word| pg.state.contains(*word));
+    let others = pg.state.iter().map(String::as_str).filter(|word| !ORDER.contains(word));
+    known.chain(others).collect::<Vec<_>>().join("+")
+}
+
+/// Returns whether all copies of a PG are there and complete, wherever they lie.
+pub fn lacks_no_copy(pg: &Pg, ceph: &Ceph) -> bool {
+    let size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.size));
+    let is_sound = pg.state.iter().all(|word| !UNSOUND.contains(&word.as_str()));
+    pg.acting.len() as u64 >= size && pg.degraded == 0 && is_sound
+}
+
+/// Returns what the owner accepts of the states that occur.
+pub fn accepted(policy: &Policy, seen: &Observation) -> Accepted {
+    let pattern = seen.kube.declaration.pg_healthy_regex.as_deref();
+    // One that does not compile accepts nothing, as in Rook, which refuses the CephCluster for it.
+    let Some(regex) = pattern.and_then(|pattern| regex::Regex::new(pattern).ok()) else {
+        return Accepted { any: policy.require_clean == RequireClean::Own, states: BTreeSet::new() };
+    };
+    let mut known: BTreeMap<&BTreeSet<String>, String> = BTreeMap::new();
+    for pg in seen.ceph.pgs.values().filter(|pg| !is_clean(pg)) {
+        known.entry(&pg.state).or_insert_with(|| state_text(pg));
+    }
+    let states = known.into_values().filter(|state| regex.is_match(state)).collect();
+    Accepted { any: policy.require_clean == RequireClean::Own, states }
+}
+
+/// Returns whether the owner accepts a PG that is not clean as far as it lies elsewhere: it lacks no copy.
+pub(super) fn allows_elsewhere(accepted: &Accepted, pg: &Pg, ceph: &Ceph) -> bool {
+    (accepted.any || accepted.states.contains(&state_text(pg))) && lacks_no_copy(pg, ceph)
+}
+
+/// Returns whether a PG's state allows that this OSD is stopped.
+///
+/// Of a PG that shares the OSD, another copy must be good for certain: it may be moving, and nothing else.
+pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> bool {
+    let shares = pg.up.contains(&osd) || pg.acting.contains(&osd);
+    is_clean(pg) || (allows_elsewhere(accepted, pg, ceph) && (!shares || only_moves(pg)))
+}
+
+/// Returns whether a PG is active, and nothing but healthy or moving.
+pub(super) fn only_moves(pg: &Pg) -> bool {
+    pg.state.contains("active")
+        && pg.state.iter().all(|word| HEALTHY.contains(&word.as_str()) || MOVING.contains(&word.as_str()))
+}

@@ -1,0 +1,102 @@
+//! What of the gates before a stop is each OSD's own, computed once for all of them: a gate that is one OSD's own never holds up another.
+
+use std::collections::BTreeMap;
+
+use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
+use super::data::{thin, unstoppable};
+use super::{Gate, Reason, data, first_not_open, node_ready, not_cordoned, ok_to_stop, shut_if};
+use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::observation::{Observation, Slot};
+use crate::domain::osd::{NodeName, OsdId, PgId};
+use crate::domain::policy::Accepted;
+
+/// The gates before a stop that are each OSD's own.
+pub struct Own<'a> {
+    seen: &'a Observation,
+    thin: BTreeMap<OsdId, Reason>,
+    unstoppable: BTreeMap<OsdId, u32>,
+    /// By OSD, why one of its PGs does not allow that it is stopped.
+    pgs: BTreeMap<OsdId, Gate>,
+    /// Why no OSD may be stopped, for what the PGs are.
+    all: Gate,
+}
+
+impl<'a> Own<'a> {
+    /// Looks at all PGs once.
+    pub fn of(accepted: &Accepted, seen: &'a Observation) -> Self {
+        let mut pgs = BTreeMap::new();
+        let mut all = data::complete_and_fresh(!accepted.any, &seen.ceph);
+        let mut unclean = Vec::new();
+        for (id, pg) in &seen.ceph.pgs {
+            let reason = if is_clean(pg) {
+                data::why_unknown(accepted.any, id, pg, &seen.ceph)
+            } else if !allows_elsewhere(accepted, pg, &seen.ceph) {
+                unclean.push((id, pg));
+                None
+            } else if only_moves(pg) {
+                data::why_unknown(accepted.any, id, pg, &seen.ceph)
+            } else {
+                Some(Gate::Shut(one_unclean(id, state_text(pg))))
+            };
+            let Some(gate) = reason else { continue };
+            for osd in pg.up.union(&pg.acting) {
+                pgs.entry(*osd).or_insert_with(|| gate.clone());
+            }
+        }
+        if !unclean.is_empty() {
+            all = first_not_open([data::not_clean(&unclean, &seen.ceph), all]);
+        }
+        Self { seen, thin: thin(seen), unstoppable: unstoppable(&seen.ceph), pgs, all }
+    }
+
+    /// Returns why this OSD is never stopped, if it is not.
+    pub fn never(&self, osd: OsdId) -> Option<&Reason> {
+        self.thin.get(&osd)
+    }
+
+    /// Returns why no OSD may be stopped, for what the PGs are.
+    pub fn all(&self) -> &Gate {
+        &self.all
+    }
+
+    /// Returns what holds up this OSD and no other.
+    pub fn gate(&self, osd: OsdId, node: &NodeName) -> Gate {
+        first_not_open([
+            self.is_up(osd),
+            node_ready(node, self.seen),
+            not_cordoned(node, self.seen),
+            self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
+        ])
+    }
+
+    /// Returns the same with what `osd ok-to-stop` will answer, as the statistics tell. Asked only if all PGs allow a stop: else it
+    /// would name a consequence.
+    pub fn gate_predicted(&self, osd: OsdId, node: &NodeName) -> Gate {
+        let bad_pgs = self.unstoppable.get(&osd).copied();
+        let predicted = bad_pgs.map_or(Gate::Open, |bad_pgs| Gate::Shut(Reason::NotOkToStop { bad_pgs }));
+        first_not_open([self.gate(osd, node), predicted])
+    }
+
+    /// Returns the same with what `osd ok-to-stop` answered.
+    pub fn gate_asked(&self, osd: OsdId, node: &NodeName) -> Gate {
+        first_not_open([self.gate_predicted(osd, node), ok_to_stop(osd, self.seen)])
+    }
+
+    fn is_up(&self, osd: OsdId) -> Gate {
+        let slot = self.seen.ceph.slots.get(&osd);
+        let is_up = slot.is_some_and(|slot| slot.up);
+        shut_if(!holds(Guard::DownIsNoCandidate, is_up), || Reason::Down { osd })
+    }
+}
+
+fn one_unclean(pg: &PgId, state: String) -> Reason {
+    Reason::NotClean { count: 1, pg: pg.clone(), state, down: [].into() }
+}
+
+/// Returns whether what holds up an OSD may end without anybody's help. A dead OSD that Ceph has healed without does not come back.
+pub fn passes_by_itself(reason: &Reason, seen: &Observation) -> bool {
+    match reason {
+        Reason::Down { osd } => seen.ceph.slots.get(osd).is_some_and(|slot: &Slot| slot.is_in),
+        other => !other.is_for_good() && !is_out(Guard::SkipsSickCandidate),
+    }
+}

@@ -1,0 +1,235 @@
+//! Which OSD is begun next. An OSD whose own gate is shut is skipped: one sick part never holds up the healthy rest.
+
+use super::end::{end, only_quarantined_lack};
+use super::{Way, database, directory, operator, record_of};
+use crate::domain::classify::{self, Class};
+use crate::domain::gate::{self, Gate, Own, Reason};
+use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::ledger::{Ledger, MAX_OPEN, MAX_RECORDS, Skipping};
+use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{Kind, Layout, NodeName, OsdId};
+use crate::domain::policy::Policy;
+
+/// OSDs that are to be migrated, in the order in which they are: one failure domain (host) after the other.
+pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(OsdId, Class)> {
+    let mut found: Vec<_> = classify::classify(seen)
+        .into_iter()
+        .filter(|(osd, class)| {
+            class.migrates().is_some() && policy.selects(*osd) && !ledger.records.contains_key(osd)
+        })
+        .collect();
+    found.sort_by_cached_key(|(osd, _)| (host_of(*osd, seen), *osd));
+    found
+}
+
+/// Its host in CRUSH.
+pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
+    seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
+}
+
+/// The first candidates whose gates are open as far as the observation tells: those of which `osd ok-to-stop` must be known.
+pub(super) fn asked(
+    policy: &Policy,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> impl Iterator<Item = OsdId> + use<> {
+    /// Candidates asked for an iteration: the statistics predict the answers, so the first one is nearly always the one.
+    const AHEAD: usize = 8;
+    let own = Own::of(&gate::accepted(policy, seen), seen);
+    let is_open = |osd: &OsdId| {
+        let node = seen.kube.daemons.get(osd).and_then(|daemon| daemon.node.as_ref());
+        own.never(*osd).is_none() && node.is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
+    };
+    let found = candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd);
+    found.filter(is_open).take(AHEAD).collect::<Vec<_>>().into_iter()
+}
+
+/// Why an OSD is not begun now, and no other OSD is held up by it.
+struct Skipped {
+    osd: OsdId,
+    reason: Reason,
+}
+
+/// One pass over the candidates.
+struct Pass<'a> {
+    policy: &'a Policy,
+    ledger: &'a Ledger,
+    seen: &'a Observation,
+    own: Own<'a>,
+    /// What keeps every OSD from being begun.
+    all: Gate,
+    summary: Summary,
+    skipped: Vec<Skipped>,
+    /// The first look at the disks of a node that an OSD waits for.
+    look: Option<Next>,
+}
+
+/// The next OSD to begin; what is waited for; or the end, with what was left.
+pub(super) fn next(
+    policy: &Policy,
+    ledger: &Ledger,
+    seen: &Observation,
+    quarantined: Vec<(OsdId, String)>,
+) -> Next {
+    let mut summary = Summary { quarantined, ..Summary::default() };
+    let found = candidates(policy, ledger, seen);
+    if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
+        summary.unconfirmed = found.iter().map(|(osd, _)| *osd).collect();
+        return end(policy, ledger, seen, Next::Finished(summary));
+    }
+    let own = Own::of(&gate::accepted(policy, seen), seen);
+    let all = for_all(policy, ledger, &own, seen);
+    let mut pass = Pass { policy, ledger, seen, own, all, summary, skipped: Vec::new(), look: None };
+    for (osd, class) in found {
+        let Some((node, target)) = place_of(osd, seen) else {
+            continue;
+        };
+        if let Some(next) = pass.one(osd, class, node, target) {
+            return next;
+        }
+    }
+    pass.rest()
+}
+
+/// What keeps every OSD from being begun: what people said, what failed, Rook, and the PGs.
+fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Gate {
+    let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
+    // What is never done is said also while nothing may be begun.
+    if let Gate::Shut(reason) = &around
+        && reason.is_for_good()
+    {
+        return around;
+    }
+    gate::first_of([gate::begin(policy, ledger, seen), gate::first_not_open([around, own.all().clone()])])
+}
+
+impl Pass<'_> {
+    /// What is next because of one candidate; none if the next one is looked at.
+    fn one(&mut self, osd: OsdId, class: Class, node: NodeName, target: Layout) -> Option<Next> {
+        if let Some(reason) = self.own.never(osd) {
+            self.summary.refused.push((osd, reason.to_string()));
+            return None;
+        }
+        // Whether Ceph agrees is asked only if everything else is open.
+        let own = match &self.all {
+            Gate::Open => self.own.gate_asked(osd, &node),
+            Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &node),
+        };
+        match (own, self.all.clone()) {
+            (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
+                self.skipped.push(Skipped { osd, reason });
+                // A mutant waits for the first one, as if it were the only one.
+                is_out(Guard::SkipsSickCandidate).then(|| self.wait())
+            }
+            (Gate::Open, Gate::Open) => self.begin(osd, class, node, target),
+            (Gate::Open, Gate::Shut(reason)) if reason.is_for_good() => {
+                self.summary.refused.push((osd, reason.to_string()));
+                None
+            }
+            (Gate::Open, Gate::Shut(Reason::NotClean { .. }))
+                if only_quarantined_lack(self.ledger, self.seen) =>
+            {
+                let quarantined = std::mem::take(&mut self.summary.quarantined);
+                Some(self.end(Next::Halt(Halt::Quarantined { quarantined })))
+            }
+            (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => Some(self.wait_for_all(osd, &gate)),
+        }
+    }
+
+    /// All gates are open.
+    fn begin(&mut self, osd: OsdId, class: Class, node: NodeName, target: Layout) -> Option<Next> {
+        let (policy, ledger, seen) = (self.policy, self.ledger, self.seen);
+        if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
+            return Some(Next::Wait(Wait::FreshView));
+        }
+        let begun = if class.migrates().is_some_and(Kind::in_directory) {
+            directory::next(policy, ledger, (osd, class, node), seen).map(Some)
+        } else if classify::database_of(osd, seen).is_some() {
+            database::next(policy, ledger, (osd, class, node), target, seen).map(Some)
+        } else {
+            Ok(record_of(osd, class, node, Way::in_place(target), ledger, seen))
+        };
+        match begun {
+            // The disks of its node are being looked at: another OSD may be begun meanwhile.
+            Ok(Some(wait @ Next::Wait(_))) => {
+                self.look.get_or_insert(wait);
+                None
+            }
+            Ok(next) => next,
+            Err(reason) => {
+                self.summary.refused.push((osd, reason.to_string()));
+                None
+            }
+        }
+    }
+
+    /// Nothing may be begun at all.
+    fn wait_for_all(&self, osd: OsdId, gate: &Gate) -> Next {
+        let without = |imagined: &Observation| {
+            let own = Own::of(&gate::accepted(self.policy, imagined), imagined);
+            for_all(self.policy, self.ledger, &own, imagined)
+        };
+        if let Some(next) = operator::out_of_the_way(
+            gate,
+            |imagined| without(imagined) == Gate::Open,
+            self.policy,
+            self.ledger,
+            self.seen,
+        ) {
+            return next;
+        }
+        let (Gate::Shut(reason) | Gate::Unknown(reason)) = gate else {
+            return Next::Wait(Wait::FreshView);
+        };
+        let wait = Next::Wait(Wait::Gate { osd, reason: reason.clone() });
+        // A pause and a closed window may last: what is restored at the end is restored for them too.
+        let is_held = gate::held(self.policy, self.seen) != Gate::Open;
+        if is_held { self.end(wait) } else { wait }
+    }
+
+    /// No candidate can be begun. Those that their own state holds up are waited for, for a while; then the run ends without them.
+    fn rest(mut self) -> Next {
+        if let Some(look) = self.look.take() {
+            return look;
+        }
+        let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.seen);
+        if self.skipped.iter().any(passes) {
+            let known = self.ledger.run.skipping.as_ref().filter(|known| known.job == self.policy.run);
+            match known {
+                None => return self.note_since(),
+                Some(known) if self.seen.at - known.since < self.policy.limits.skip_after => {
+                    return self.wait();
+                }
+                Some(_) => {}
+            }
+        }
+        let mut summary = std::mem::take(&mut self.summary);
+        summary.skipped = self.skipped.iter().map(|one| (one.osd, one.reason.to_string())).collect();
+        self.end(Next::Finished(summary))
+    }
+
+    /// Since when nothing but these is left is saved: else a pod that starts again would wait again.
+    fn note_since(&self) -> Next {
+        let mut ledger = self.ledger.clone();
+        ledger.run.skipping = Some(Skipping { job: self.policy.run.clone(), since: self.seen.at });
+        Next::Save { ledger, osd: None, why: Saving::Skipping }
+    }
+
+    fn wait(&self) -> Next {
+        let passing = self.skipped.iter().find(|one| gate::passes_by_itself(&one.reason, self.seen));
+        match passing.or(self.skipped.first()) {
+            Some(Skipped { osd, reason }) => Next::Wait(Wait::Gate { osd: *osd, reason: reason.clone() }),
+            None => Next::Wait(Wait::FreshView),
+        }
+    }
+
+    fn end(&self, last: Next) -> Next {
+        end(self.policy, self.ledger, self.seen, last)
+    }
+}
+
+fn place_of(osd: OsdId, seen: &Observation) -> Option<(NodeName, Layout)> {
+    let node = seen.kube.daemons.get(&osd)?.node.clone()?;
+    Some((node, classify::target_of(osd, seen)?))
+}

@@ -1,0 +1,79 @@
+//! What the clock does for an OSD that is down past its stop: the time is saved at which it went down and came up, and its `noout`
+//! ends. See `docs/adr/0025-progress.md`.
+
+use chrono::TimeDelta;
+
+use super::Step;
+use crate::domain::act::Act;
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::next::{Next, Saving};
+use crate::domain::observation::Observation;
+use crate::domain::phase;
+
+impl Step<'_> {
+    /// Returns what is next for the clock; none if nothing is.
+    pub(super) fn watch_down(&self) -> Option<Next> {
+        if self.facts.new {
+            return None;
+        }
+        let record = self.record;
+        let is_past_stop = record.stop_intended_at.is_some() && !self.facts.before_stop();
+        let went_down = is_past_stop && (self.facts.stopped || !self.facts.up);
+        let stays_down = record.down_since.is_some() && !self.facts.up;
+        match record.down_since {
+            None if went_down => {
+                Some(self.save(Saving::Down, |record| record.down_since = Some(self.seen.at)))
+            }
+            Some(_) if !(went_down || stays_down) => Some(self.came_up()),
+            Some(_) if self.down_for() >= self.policy.limits.noout => {
+                lift_noout(record, self.ledger, self.seen)
+            }
+            Some(_) | None => None,
+        }
+    }
+
+    /// How long it is down past its stop.
+    pub(super) fn down_for(&self) -> TimeDelta {
+        self.record.down_since.map_or_else(TimeDelta::zero, |since| self.seen.at - since)
+    }
+
+    /// Its daemon had its time to come up: since it was to start, or since it went down again.
+    pub(super) fn is_late_to_start(&self) -> bool {
+        let since = self.record.saved_at.max(self.record.down_since);
+        let limit = self.policy.limits.start + self.time_of_rook();
+        since.is_some_and(|since| self.seen.at - since >= limit) && !is_out(Guard::StartHasALimit)
+    }
+
+    fn came_up(&self) -> Next {
+        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|_| self.record.gets_others());
+        let up_seen = slot.map(|slot| (slot.up_from, self.seen.at));
+        self.save(Saving::Up, |record| {
+            record.down_since = None;
+            record.up_seen = up_seen.or(record.up_seen);
+        })
+    }
+}
+
+/// Returns what is next until the `noout` of an OSD that is down is lifted: that it is lifted is saved first, so that it is not set
+/// again.
+fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let slot = seen.ceph.slots.get(&record.osd).filter(|slot| !slot.up)?;
+    let (noout, _) = record.flags_to_lift(slot.noout, slot.noin);
+    if !noout || is_out(Guard::NooutHasAnEnd) {
+        return None;
+    }
+    if record.noout_lifted {
+        return Some(Next::Do(Act::Unhush { osd: record.osd, noout, noin: false }));
+    }
+    let mut record = record.clone();
+    record.noout_lifted = true;
+    let osd = Some(record.osd);
+    Some(Next::Save { ledger: ledger.with(record), osd, why: Saving::NooutLifted })
+}
+
+/// Returns what is next before a run halts: nobody is there afterwards to lift the `noout` of an OSD that is down.
+pub fn before_halt(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let is_down = |record: &&Record| phase::is_past_stop(record, seen);
+    ledger.in_flight().filter(is_down).find_map(|record| lift_noout(record, ledger, seen))
+}
