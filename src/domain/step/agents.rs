@@ -17,7 +17,7 @@ use crate::domain::phase::{self, DiskFact, SlotFact};
 pub const MAX_FAILURES: u32 = 3;
 
 /// The same past the stop, where the pauses between them end with one of 8 minutes.
-pub const MAX_FAILURES_DOWN: u32 = 4;
+const MAX_FAILURES_DOWN: u32 = 4;
 
 /// Each pause between two attempts past the stop is so many times the one before: 30 s, 2 min, 8 min.
 const PAUSE_GROWS: i32 = 4;

@@ -39,12 +39,11 @@ fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_ca
         for n in 0..8 {
             let pg = w.pg(n);
             pg.state = states("active+clean");
-            let others = (1..6).map(OsdId).filter(|osd| *osd != FILESTORE);
-            others.for_each(|osd| {
+            for osd in (1..6).map(OsdId).filter(|osd| *osd != FILESTORE) {
                 if pg.acting.len() < 3 {
-                    drop(pg.acting.insert(osd))
+                    pg.acting.insert(osd);
                 }
-            });
+            }
         }
     });
     check!(healed.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
