@@ -284,6 +284,7 @@ fn conforms(record: &Record, slot: &Slot) -> bool {
         let again = |role| record.evidence.as_ref().is_some_and(|e| e.has_again(role, &record.target));
         metadata.store == record.target.store
             && metadata.device_mapper == (record.target.mode == Mode::Lvm)
+            && slot.dmcrypt_key == record.target.encrypted
             && metadata.on_partition == on_partition
             && metadata.dedicated_db == (record.db.is_some() || again(Role::Db))
             && metadata.dedicated_wal == again(Role::Wal)

@@ -92,7 +92,7 @@ fn is_destroyed(world: &World) -> bool {
 }
 
 fn noout_lifted(play: &Play) -> usize {
-    let lifted = |act: &&Act| **act == Act::Unhush { osd: BY_HAND, noout: true, noin: false };
+    let lifted = |act: &&Act| matches!(act, Act::Unhush { osd: BY_HAND, noout: true, .. });
     play.sim.borrow().done.iter().filter(lifted).count()
 }
 
