@@ -238,11 +238,8 @@ fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
 async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     let policy = of_environment(policy);
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    let drift = match print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await {
-        Ok(drift) => drift,
-        // Perhaps it passes: the run looks again and again, and knows whether an OSD is stopped that must not be left.
-        Err(_) => Vec::new(),
-    };
+    // What fails here may pass: the run looks again and again, and knows whether an OSD is stopped that must not be left.
+    let drift = print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await.unwrap_or_default();
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),

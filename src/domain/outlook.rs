@@ -160,13 +160,11 @@ fn outlooks(
                 match (why(now_or_soon(&own, osd, node, first_of_all)), first_of_all) {
                     (Some(reason), _) => Now::Waits(reason),
                     (None, Some(first)) => Now::Waits(Reason::After { osd: first }),
-                    (None, None) => match why(own.gate_asked(osd, node)) {
-                        Some(reason) => Now::Waits(reason),
-                        None => {
-                            first = Some(osd);
-                            Now::Next
-                        }
-                    },
+                    (None, None) => {
+                        let waits = why(own.gate_asked(osd, node)).map(Now::Waits);
+                        first = waits.is_none().then_some(osd);
+                        waits.unwrap_or(Now::Next)
+                    }
                 }
             }
         };

@@ -66,20 +66,14 @@ impl K8s {
             maps.get_opt("rook-ceph-pdbstatemap"),
             maps.get_opt(CONTROL),
         )?;
-        let operator_namespace = daemons.iter().flatten().find_map(|p| p.operator_namespace.clone());
-        let lists = Lists {
-            daemons,
-            osd_pods,
-            nodes: nodes.into_iter().collect(),
-            jobs: job_list,
-            job_pods,
-            maps: map_list,
-        };
+        let of_operator = daemons.iter().flatten().find_map(|p| p.operator_namespace.clone());
+        let nodes = nodes.into_iter().collect();
+        let lists = Lists { daemons, osd_pods, nodes, jobs: job_list, job_pods, maps: map_list };
         let (operator, budget, own_budget) =
-            tokio::try_join!(self.operator(operator_namespace), self.osd_budget(), self.own_budget())?;
+            tokio::try_join!(self.operator(of_operator), self.osd_budget(), self.own_budget())?;
         let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
-        (kube.fence, kube.cluster_version) = (fence_of(&cluster), version_of(&cluster));
-        kube.fenced_at = fenced_at(&cluster);
+        (kube.fence, kube.cluster_version, kube.fenced_at) =
+            (fence_of(&cluster), version_of(&cluster), fenced_at(&cluster));
         (kube.operator, kube.osd_budget, kube.own_budget) = (operator, budget, own_budget);
         (kube.rook_checked, kube.rook_image) = (checked_by_rook(&cluster), image_of_rook(&cluster));
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
@@ -87,10 +81,10 @@ impl K8s {
         }
         kube.local_volumes = self.local_volumes(!kube.looks.is_empty()).await?;
         kube.rook_prepares = prepares;
-        kube.rook_migrated =
-            [migration, replacement].into_iter().flatten().filter_map(migrated_by_rook).collect();
-        kube.draining_failure_domain = pdb.and_then(draining);
-        kube.order = control.and_then(control_map::order);
+        let migrated = [migration, replacement].into_iter().flatten();
+        kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();
+        (kube.draining_failure_domain, kube.order) =
+            (pdb.and_then(draining), control.and_then(control_map::order));
         for note in oddities {
             self.note_in_log(&note);
         }

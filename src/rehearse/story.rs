@@ -144,6 +144,7 @@ impl Audience for Listener {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one sentence for each save")]
 fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
     let record = ledger.records.get(&osd?);
     let says = match (why, record) {

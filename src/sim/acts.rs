@@ -49,6 +49,7 @@ impl World {
     }
 
     /// Does one act that read the world before: it may have been frozen in between.
+    #[expect(clippy::too_many_lines, reason = "one arm for each act")]
     pub fn act_as_read(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
         match act {
             Act::Keep { osd, record, deployment, generation } => {

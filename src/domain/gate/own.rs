@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{thin, unstoppable};
 use super::{Gate, Reason, data, first_not_open, node_ready, not_cordoned, ok_to_stop, shut_if};
-use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::observation::{Observation, Slot};
+use crate::domain::guard::{Guard, holds};
+use crate::domain::observation::Observation;
 use crate::domain::osd::{NodeName, OsdId, PgId};
 use crate::domain::policy::Accepted;
 
@@ -95,8 +95,8 @@ fn one_unclean(pg: &PgId, state: String) -> Reason {
 
 /// Returns whether what holds up an OSD may end without anybody's help. A dead OSD that Ceph has healed without does not come back.
 pub fn passes_by_itself(reason: &Reason, seen: &Observation) -> bool {
-    match reason {
-        Reason::Down { osd } => seen.ceph.slots.get(osd).is_some_and(|slot: &Slot| slot.is_in),
-        other => !other.is_for_good() && !is_out(Guard::SkipsSickCandidate),
+    if let Reason::Down { osd } = reason {
+        return seen.ceph.slots.get(osd).is_some_and(|slot| slot.is_in);
     }
+    !reason.is_for_good()
 }

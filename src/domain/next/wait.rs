@@ -154,6 +154,7 @@ impl Wait {
 }
 
 impl fmt::Display for Wait {
+    #[expect(clippy::too_many_lines, reason = "one sentence for each wait")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let because = |f: &mut fmt::Formatter<'_>, trouble: &Option<String>| match trouble {
             Some(trouble) => write!(f, " ({trouble})"),

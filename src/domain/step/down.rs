@@ -116,7 +116,7 @@ impl Step<'_> {
         ];
         match gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open) {
             None | Some(Gate::Open) => self.stop_now(),
-            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(reason),
+            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(&reason),
         }
     }
 
@@ -130,7 +130,7 @@ impl Step<'_> {
     }
 
     /// A gate is not open. What was set for the stop does not stay for as long as that may last.
-    fn held_up(&self, reason: Reason) -> Next {
+    fn held_up(&self, reason: &Reason) -> Next {
         let record = self.record;
         let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
         if record.stop_intended_at.is_none() {

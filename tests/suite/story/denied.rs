@@ -121,9 +121,7 @@ fn noout_is_lifted_after_15_minutes_without_a_right() {
 fn missing_right_ends_a_run_that_has_stopped_no_osd() {
     for of in [Of::Looks, Of::Acts] {
         let (play, end) = play(of, |_| true, TimeDelta::minutes(14));
-        let (Some(Err(RunError::Observe(why))) | Some(Err(RunError::Act(why)))) = &end else {
-            panic!("{end:?}")
-        };
+        let Some(Err(RunError::Observe(why) | RunError::Act(why))) = &end else { panic!("{end:?}") };
         assert_eq!(why.message, DENIED);
         assert!(play.sim.borrow().world.ceph.slots[&BY_HAND].up);
     }
