@@ -148,7 +148,6 @@ def merges_and_repairs(world):
     assert len(done) == TEN and not sick.reverted(world), (
         f"{done}; reverted: {sick.reverted(world)}\n{world.log(job)}"
     )
-    world.lab("ceph", "osd", "pool", "rm", "merging", "merging", "--yes-i-really-really-mean-it")
     world.expect_migrated(before, fsids, range(TEN))
     world.say(f"{TEN} stops beside merges, repairs and rados bench: none was reverted")
 

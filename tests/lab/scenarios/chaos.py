@@ -103,7 +103,6 @@ class Chaos:
             self.pools()
         for osd, weight in self.weights.items():
             self.ceph("osd", "crush", "reweight", f"osd.{osd}", str(weight))
-        self.ceph("osd", "pool", "rm", "merging", "merging", "--yes-i-really-really-mean-it")
         if not self.world.result(self.job) == ("Complete", 0):
             self.next_job()
         self.world.wait_for(self.job, 900 if self.world.full else 300)

@@ -30,7 +30,8 @@ def fill_tenant(world):
     """A pool at its quota: POOL_FULL."""
     world.lab("ceph", "osd", "pool", "create", "tenant", "1", "1")
     world.lab("ceph", "osd", "pool", "application", "enable", "tenant", "rados")
-    world.lab("write", "4", "4", "tenant")
+    script = "for i in 1 2 3; do echo full | rados -p tenant put o$i -; done"
+    world.lab("on", "adm", "bash", "-c", script)
     world.lab("ceph", "osd", "pool", "set-quota", "tenant", "max_objects", "1")
     world.until("POOL_FULL", 60, lambda: "POOL_FULL" in world.ceph("health")["checks"])
 
