@@ -77,11 +77,12 @@ start_kubernetes() {
 }
 nodes_ready() { [ "$(K get nodes --no-headers 2> /dev/null | grep -cw Ready)" = "$(wc -w <<< "$NODES")" ]; }
 
-cmd_job() { # the project's own manifests, with the image and the network that the lab has
+cmd_job() { # the project's own manifests, with the image and the network that the lab has, and no pause of half a minute
   local file text
   args_at_most 0 "$@"
   for file in "$SRC"/../../job/*.yaml; do
-    text=$(sed -E -e "s|image: \"osd-migrate:[^\"]*\"|image: $TOOL_IMAGE|" -e 's|hostNetwork: false|hostNetwork: true|' "$file") || die "$file can't be read"
+    text=$(sed -E -e "s|image: \"osd-migrate:[^\"]*\"|image: $TOOL_IMAGE|" -e 's|hostNetwork: false|hostNetwork: true|' \
+      -e 's|args: \["run"\]|args: ["run", "--agent-retry-pause", "1s"]|' "$file") || die "$file can't be read"
     K -n rook-ceph apply -f - <<< "$text" || die "$file could not be applied"
   done
 }

@@ -16,7 +16,7 @@ LAYOUT = ",".join(f"{osd}=bluestore-dev" for osd in LEGACY)
 DEAD, CORDONED, REFUSED, NAMELESS, WELL = 0, 1, 3, 5, 2
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 # Limits of minutes, in seconds.
-SHORT = ["--start-limit", "30s", "--noout-limit", "40s", "--agent-retry-pause", "1s"]
+SHORT = ["--start-limit", "30s", "--noout-limit", "40s", "--skip-after", "20s"]
 SOME_NOT_MIGRATED, LEFT_ALONE = 12, 11
 
 
@@ -188,7 +188,7 @@ def end_bench(world, process):
 
 
 def node_lost(world):
-    """h3 loses power for ever in the middle of a rebuild: noout is lifted, and the run ends."""
+    """h3 loses power for ever in the middle of a rebuild: noout is lifted, so that Ceph may heal."""
     lost = 5
     world.up(layout="2=bluestore-dev,5=bluestore-dev")
     world.lab("write", "100")
@@ -200,7 +200,7 @@ def node_lost(world):
     assert sick.has_noout(world, lost)
     took = sick.seconds_until(world, "noout to be lifted", 180, lambda: not sick.has_noout(world, lost))
     world.say(f"h3 is lost in the rebuild of osd.{lost}: noout lifted after {took:.0f} s")
-    result = world.wait_for(job, 300)
-    assert result == ("Failed", LEFT_ALONE), (result, world.log(job))
-    assert not sick.has_noout(world, lost)
-    world.say(f"the run ended: {world.records()[lost]['quarantine']['why'][:300]}")
+    # Half an hour of silence would end it: the node may come back, and its agent with it.
+    log = world.until("the runner to say so", 60, lambda: "noout" in world.log(job) and world.log(job))
+    assert world.result(job) is None and not sick.has_noout(world, lost), log
+    world.say(next(line for line in reversed(log.splitlines()) if "noout" in line)[:300])

@@ -12,7 +12,7 @@ from . import kills, legacy, sick, variety
 
 SAMPLE = ["bluestore-dev", "filestore-part", "raw", "raw", "raw", "raw"]
 LIMIT = 240  # seconds of chaos; what is not done by then is done in peace
-RUN = ["run", "--confirm", "yes-really-migrate-osds", "--agent-retry-pause", "1s"]
+RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 FLAGS = ["noout", "norebalance", "nobackfill", "norecover", "noscrub", "nodeep-scrub"]
 # An agent has four attempts; what this kills are attempts too.
 AGENT_KILLS = 2
