@@ -11,7 +11,7 @@ import time
 from . import kills, legacy, sick, variety
 
 SAMPLE = ["bluestore-dev", "filestore-part", "raw", "raw", "raw", "raw"]
-LIMIT = 240  # seconds of chaos; what is not done by then is done in peace
+LIMIT = 120  # seconds of chaos; what is not done by then is done in peace
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 FLAGS = ["noout", "norebalance", "nobackfill", "norecover", "noscrub", "nodeep-scrub"]
 # An agent has four attempts; what this kills are attempts too.
