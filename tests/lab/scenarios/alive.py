@@ -15,8 +15,10 @@ LEGACY = [0, 1, 2, 3, 5]
 LAYOUT = ",".join(f"{osd}=bluestore-dev" for osd in LEGACY)
 DEAD, CORDONED, REFUSED, NAMELESS, WELL = 0, 1, 3, 5, 2
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
-# Limits of minutes, in seconds.
-SHORT = ["--start-limit", "30s", "--noout-limit", "40s", "--skip-after", "20s"]
+# Limits of minutes, in seconds; a healthy start beside three labs takes half of them.
+SKIP_SOON = ["--skip-after", "20s"]
+START_LIMIT = ["--start-limit", "45s"]
+NOOUT_LIMIT = ["--noout-limit", "40s"]
 SOME_NOT_MIGRATED, LEFT_ALONE = 12, 11
 
 
@@ -50,11 +52,9 @@ def the_rest_goes_on(world, fsids):
     world.kubectl("cordon", f"h{CORDONED + 1}")
     sick.refuse_deployment(world, REFUSED)
     repairs = sick.repair_for_ever(world)
-    job = world.start("rest", [*RUN, *SHORT])
+    job = world.start("rest", [*RUN, *SKIP_SOON])
     for osd in (WELL, NAMELESS):
-        world.until(
-            f"osd.{osd} to be stopped", 200, lambda osd=osd: sick.has_reached(world, osd, "stop"), pause=0.1
-        )
+        reach(world, job, osd, "stop")
         sick.set_pg_num(world, 16 if osd == WELL else 8)
     result = world.wait_for(job, 400)
     sick.end(world, repairs)
@@ -80,18 +80,30 @@ def the_rest_goes_on(world, fsids):
     world.kubectl("uncordon", f"h{CORDONED + 1}")
 
 
+def reach(world, job, osd, word):
+    """Waits until the OSD's record has a milestone; what has ended reaches nothing more."""
+    looks = 0
+
+    def look():
+        nonlocal looks
+        looks += 1
+        assert looks % 20 or not world.result(job), f"osd.{osd} did not reach {word}:\n{world.log(job)}"
+        return sick.has_reached(world, osd, word)
+
+    world.until(f"osd.{osd} to reach {word}", 200, look, pause=0.1)
+
+
 # ---- a new OSD that does not start
 
 
 def init_container_fails(world):
     """Its disk dies between the rebuild and the start: it is quarantined, and Ceph may heal."""
-    job = world.start("init-fails", [*RUN, *SHORT, "--select", f"osd.{CORDONED}"])
-    agent = lambda: [
-        one for one in world.get("pods")["items"] if f"-rebuild-{CORDONED}-" in one["metadata"]["name"]
-    ]  # noqa: E731
-    world.until("the agent that rebuilds", 120, agent, pause=0.1)
+    job = world.start("init-fails", [*RUN, *START_LIMIT, "--select", f"osd.{CORDONED}"])
+    prefix = f"osd-migrate-rebuild-{CORDONED}-"
+    pods = lambda: [pod["metadata"]["name"] for pod in world.get("pods")["items"]]  # noqa: E731
+    world.until("the agent that rebuilds", 120, lambda: any(pod.startswith(prefix) for pod in pods()))
     world.kubectl("create", "quota", "lab-hold", "--hard=pods=0")  # the new OSD's pod waits
-    world.until("the new OSD to be made", 120, lambda: sick.has_reached(world, CORDONED, "new"), pause=0.1)
+    reach(world, job, CORDONED, "new")
     world.lab("pull", f"osd{CORDONED}")
     world.kubectl("delete", "quota", "lab-hold")
     assert sick.has_noout(world, CORDONED), "noout was not set for the stop"
@@ -110,7 +122,7 @@ def expect_end(world, fsids):
     """The disk is back: what was left is done."""
     world.lab("plug", f"h{CORDONED + 1}", f"osd{CORDONED}")
     world.command("retry", f"osd.{CORDONED}")
-    job = world.start("rest-again", [*RUN, *SHORT])
+    job = world.start("rest-again", [*RUN, *SKIP_SOON])
     result = world.wait_for(job, 300)
     assert result == ("Failed", SOME_NOT_MIGRATED), (result, world.log(job))
     changed = {osd for osd, fsid in world.fsids().items() if fsid != fsids[osd]}
@@ -134,7 +146,7 @@ def merges_and_repairs(world):
     pg_num, low, high = 0, 16, 48
     sick.merging_pool(world, high)
     repairs, bench = sick.repair_for_ever(world), start_bench(world)
-    job, done = world.start("merges", [*RUN, *SHORT]), set()
+    job, done = world.start("merges", RUN), set()
     while not world.result(job):
         for osd, record in world.records().items():
             if osd not in done and "stop" in sick.milestones(record):
@@ -192,10 +204,8 @@ def node_lost(world):
     lost = 5
     world.up(layout="2=bluestore-dev,5=bluestore-dev")
     world.lab("write", "100")
-    job = world.start("node-lost", [*RUN, *SHORT, "--select", f"osd.{lost}"], node="h1")
-    world.until(
-        f"osd.{lost} to be rebuilt", 120, lambda: sick.has_reached(world, lost, "rebuild"), pause=0.05
-    )
+    job = world.start("node-lost", [*RUN, *NOOUT_LIMIT, "--select", f"osd.{lost}"], node="h1")
+    reach(world, job, lost, "rebuild")
     world.lab("power-off", "h3")
     assert sick.has_noout(world, lost)
     took = sick.seconds_until(world, "noout to be lifted", 180, lambda: not sick.has_noout(world, lost))
