@@ -28,7 +28,7 @@ def run(world):
     world.up(layout=TWO)
     before, fsids = begin(world)
     foreign_disks(world, every=False)
-    # Two tries may fail; were the third to fail, it would be the last.
+    # Three attempts may fail past the stop; the fourth would be the last.
     fail(world, 0, ["fail-mkfs", "kill-in-mkfs", "kill-after-mkfs"])
     expect(world, "faults", RUN, 0, 300)
     told(world, "faults", 0)
@@ -196,11 +196,11 @@ def every_fault(world):
     fail(world, 3, ["fail-after-new", "ignore-osd-id", "kill-after-mkfs"])
     expect(world, "three-faults", select(3), 0, 300)
     told(world, "three-faults", 3)
-    fail(world, 0, ["fail-before-new", "fail-mkfs", "exit-0-nothing-done"])
-    expect(world, "three-in-a-row", select(0), 11, 200)
-    told(world, "three-in-a-row", 0)
+    fail(world, 0, ["fail-before-new", "fail-mkfs", "exit-0-nothing-done", "fail-after-new"])
+    expect(world, "four-in-a-row", select(0), 11, 200)
+    told(world, "four-in-a-row", 0)
     record = world.records()[0]
-    world.say(f"three in a row: osd.0 was left alone: {record['quarantine']['why']}")
+    world.say(f"four in a row: osd.0 was left alone: {record['quarantine']['why']}")
     assert list(world.records()) == [0], world.records()
     fail(world, 0, ["kill-after-new", "kill-in-mkfs"])
     world.command("retry", "osd.0")
