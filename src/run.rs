@@ -147,12 +147,18 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
         }
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
-        if let Some(halt) = plan::in_vain(policy, &ledger) {
-            return Ok(self.halted(halt).await);
-        }
+        let in_vain = plan::in_vain(policy, &ledger);
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
-        let seen = self.cluster.observe(ask).await.map_err(RunError::Observe)?;
-        match plan::plan(policy, &ledger, &seen) {
+        let seen = match (self.cluster.observe(ask).await, &in_vain) {
+            (Ok(seen), _) => seen,
+            (Err(_), Some(halt)) => return Ok(self.halted(halt.clone()).await),
+            (Err(failure), None) => return Err(RunError::Observe(failure)),
+        };
+        let next = match in_vain {
+            Some(halt) => plan::before_halt(Next::Halt(halt), &ledger, &seen),
+            None => plan::plan(policy, &ledger, &seen),
+        };
+        match next {
             Next::Save { ledger: new, osd, why } => {
                 #[cfg(feature = "drill")]
                 crate::drill::hold(&format!("save-{}", why.word()));

@@ -26,6 +26,7 @@ mod ledger;
 mod outlook;
 mod phases;
 mod plan_new;
+mod progress;
 mod provision;
 mod purity;
 mod rehearsal;

@@ -71,6 +71,7 @@ fn reasons() -> Vec<Reason> {
         Reason::Peering { pg: pg.clone(), state: text("peering") },
         Reason::Merging { pool: text("rbd") },
         Reason::Down { osd },
+        Reason::AgentAtWork { job: text("osd-migrate-inspect-5-55ebe299-7-2") },
         Reason::StopReverted { why: text("WHY"), until: noon() },
         Reason::NotOkToStop { bad_pgs: 4 },
         Reason::NotAsked,

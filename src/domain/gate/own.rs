@@ -6,7 +6,7 @@ use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{thin, unstoppable};
 use super::{Gate, Reason, data, first_not_open, node_ready, not_cordoned, ok_to_stop, shut_if};
 use crate::domain::guard::{Guard, holds};
-use crate::domain::observation::Observation;
+use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::{NodeName, OsdId, PgId};
 use crate::domain::policy::Accepted;
 
@@ -65,6 +65,7 @@ impl<'a> Own<'a> {
             self.is_up(osd),
             node_ready(node, self.seen),
             not_cordoned(node, self.seen),
+            self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
         ])
     }
@@ -80,6 +81,12 @@ impl<'a> Own<'a> {
     /// Returns the same with what `osd ok-to-stop` answered.
     pub fn gate_asked(&self, osd: OsdId, node: &NodeName) -> Gate {
         first_not_open([self.gate_predicted(osd, node), ok_to_stop(osd, self.seen)])
+    }
+
+    fn no_agent(&self, osd: OsdId) -> Gate {
+        let at_work = |job: &&NodeJob| job.osd == osd && job.state != JobState::Ended;
+        let job = self.seen.kube.node_jobs.iter().find(at_work);
+        job.map_or(Gate::Open, |job| Gate::Shut(Reason::AgentAtWork { job: job.name.clone() }))
     }
 
     fn is_up(&self, osd: OsdId) -> Gate {

@@ -55,6 +55,11 @@ pub enum Reason {
         /// which
         osd: OsdId,
     },
+    /// A node agent of an earlier record of the OSD has not ended.
+    AgentAtWork {
+        /// its Job
+        job: String,
+    },
     /// Its last stop was reverted a moment ago.
     StopReverted {
         /// why
@@ -272,6 +277,7 @@ impl Reason {
             Self::StatisticsIncomplete { .. }
             | Self::NotAsked
             | Self::Down { .. }
+            | Self::AgentAtWork { .. }
             | Self::StopReverted { .. }
             | Self::Flag { .. }
             | Self::Upgrading
@@ -352,6 +358,7 @@ impl Reason {
             Self::FailureBudget { .. } => Guard::WithinBudget,
             Self::NotAsked
             | Self::Merging { .. }
+            | Self::AgentAtWork { .. }
             | Self::StopReverted { .. }
             | Self::NotCounted { .. }
             | Self::After { .. }

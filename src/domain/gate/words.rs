@@ -22,6 +22,7 @@ impl Reason {
             Self::Peering { .. } => "peering",
             Self::Merging { .. } => "merging",
             Self::Down { .. } => "down",
+            Self::AgentAtWork { .. } => "agent-at-work",
             Self::StopReverted { .. } => "stop-reverted",
             Self::NotOkToStop { .. } => "not-ok-to-stop",
             Self::NotAsked => "not-asked",
@@ -105,6 +106,9 @@ impl fmt::Display for Reason {
                  ceph-osd-id={0}), or remove it if its disk is dead: ceph osd purge {0} --yes-i-really-mean-it",
                 osd.0
             ),
+            Self::AgentAtWork { job } => {
+                write!(f, "a node agent of an earlier attempt has not ended; see `kubectl logs job/{job}` and its node")
+            }
             Self::StopReverted { why, until } => {
                 let at = until.format("%H:%M:%SZ");
                 write!(f, "its last stop was reverted ({why}); the next stop is tried at {at}")

@@ -82,7 +82,7 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
 }
 
 /// A halt ends the run: before it, `noout` of OSDs that are down is lifted. (With a ledger that was lost nothing is known of them.)
-fn before_halt(next: Next, ledger: &Ledger, seen: &Observation) -> Next {
+pub fn before_halt(next: Next, ledger: &Ledger, seen: &Observation) -> Next {
     match next {
         Next::Halt(halt) if !matches!(halt, Halt::LedgerLost { .. }) => {
             step::before_halt(ledger, seen).unwrap_or(Next::Halt(halt))
@@ -102,8 +102,9 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     // elsewhere, that is stopped, is not held up by it.
     let stray = match first {
         Some(Next::Wait(wait)) if holds_up_another(&wait, ledger, seen) => Some(wait),
+        // One that is silent may be so for as long as its node is gone: it holds up its own OSD alone.
+        Some(Next::Wait(Wait::AgentSilent { .. })) | None => None,
         Some(next) => return next,
-        None => None,
     };
     if let Some(next) = open_records(policy, ledger, seen) {
         return match next {
