@@ -1,16 +1,19 @@
-//! How much memory this pod may use, and whether the cluster's size needs more: said before the kernel kills the process.
+//! How much memory this pod may use, and whether the cluster's size needs more: said before the kernel kills
+//! the process.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes for each PG in a look inside an act. The text of `pg dump` is 2.2-2.6 KB for each (16-20), and librados holds it twice
-/// while it hands it over (`do_out_buffer`); 0.7 KB stay of each in the look at hand, and as much in the one before.
+/// Bytes for each PG in a look inside an act. The text of `pg dump` is 2.2-2.6 KB for each (16-20), and
+/// librados holds it twice while it hands it over (`do_out_buffer`); 0.7 KB stay of each in the look at hand,
+/// and as much in the one before.
 const BYTES_PER_PG: u64 = 7 * 1024;
 
 /// The program, librados with its maps, and a page of each list of Kubernetes.
 const BASE: u64 = 64 << 20;
 
-/// cgroup v2, v1 (<https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files>, cgroup-v1/memory.html).
+/// cgroup v2, v1 (<https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files>,
+/// cgroup-v1/memory.html).
 const LIMITS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
 /// Kubernetes has no larger one to offer: cgroup v1 writes a number near 2^63 for "no limit".
@@ -49,7 +52,8 @@ fn parse_peak(status: &str) -> Option<u64> {
 /// Returns what to do if the limit is too low, by the number of PGs or by what was used already.
 fn advice(limit: u64, peak: u64, pgs: u64, namespace: &str) -> Option<String> {
     let by_size = pgs.saturating_mul(BYTES_PER_PG).saturating_add(BASE);
-    let by_use = peak.saturating_add(peak / 4); // a quarter to spare: the next look may be the one inside an act
+    // A quarter to spare: the next look may be the one inside an act.
+    let by_use = peak.saturating_add(peak / 4);
     let needed = by_size.max(by_use);
     if needed <= limit {
         return None;
@@ -57,9 +61,10 @@ fn advice(limit: u64, peak: u64, pgs: u64, namespace: &str) -> Option<String> {
     let mib = |bytes: u64| bytes >> 20;
     let gib = (0..=20).map(|power| 1_u64 << power).find(|gib| needed <= gib << 30)?;
     Some(format!(
-        "this pod may use {} MiB of memory, and a look at the {pgs} PGs of this cluster can need {} MiB ({} MiB were used so far): \
-         the kernel may kill it in the middle of a look. Raise the limit: helm upgrade with --set resources.limits.memory={gib}Gi, \
-         or without Helm: kubectl -n {namespace} set resources cronjob/osd-migrate --limits=memory={gib}Gi; the next Job has it",
+        "this pod may use {} MiB of memory, and a look at the {pgs} PGs of this cluster can need {} MiB \
+         ({} MiB were used so far): the kernel may kill it in the middle of a look. Raise the limit: helm upgrade with \
+         --set resources.limits.memory={gib}Gi, or without Helm: \
+         kubectl -n {namespace} set resources cronjob/osd-migrate --limits=memory={gib}Gi; the next Job has it",
         mib(limit),
         mib(needed),
         mib(peak)

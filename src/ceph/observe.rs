@@ -11,12 +11,13 @@ use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::memory;
 
-/// Reading both takes milliseconds and the map changes once a second at its busiest: more tries mean that something is wrong.
+/// Reading both takes milliseconds and the map changes once a second at its busiest: more tries mean that
+/// something is wrong.
 const TRIES: u32 = 5;
 
 impl Ceph {
-    /// Looks. Slots and CRUSH are of one epoch; everything else is read after it. `ok_to_stop` and `auth` are empty: they
-    /// are asked for the OSDs that it matters for.
+    /// Looks. Slots and CRUSH are of one epoch; everything else is read after it. `ok_to_stop` and `auth` are
+    /// empty: they are asked for the OSDs that it matters for.
     pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
         let (map, crush) = self.osd_map_with_crush().await?;
         let pgs: u64 = map.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
@@ -75,7 +76,8 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
     }
     for (id, pool) in &mut pools {
         let domain = rules.get(id).and_then(|rule| crush.failure_domains.get(rule));
-        // A pool whose rule is not in the map spreads over nobody knows what: one OSD at a time is the careful reading.
+        // A pool whose rule is not in the map spreads over nobody knows what: one OSD at a time is the
+        // careful reading.
         pool.failure_domain = domain.map_or_else(|| osd_crush_dump::FINEST.to_owned(), Clone::clone);
     }
     observation::Ceph {
@@ -119,10 +121,11 @@ fn stored_on_filestores(
     stored
 }
 
-/// Returns what the objects on an OSD explain of the bytes used there: the objects, a fifth for attributes, omap and what a file
-/// wastes of its last block, and a GiB for maps and logs.
+/// Returns what the objects on an OSD explain of the bytes used there: the objects, a fifth for attributes,
+/// omap and what a file wastes of its last block, and a GiB for maps and logs.
 ///
-/// Filestore reports how full its file system is (`statfs`), and a directory's is the host's own: whatever lies there would count.
+/// Filestore reports how full its file system is (`statfs`), and a directory's is the host's own: whatever
+/// lies there would count.
 fn explained(objects: u64) -> u64 {
     objects.saturating_add(objects / 5).saturating_add(1 << 30)
 }

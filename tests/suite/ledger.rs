@@ -99,7 +99,10 @@ fn what_the_budget_was_is_read_from_where_format_3_had_it() {
     let mut run: serde_json::Value = serde_json::from_str(&before["run"]).unwrap();
     let fields = run.as_object_mut().unwrap();
     assert!(fields.remove("budget").is_some() && fields.remove("last_budget").is_some());
-    let operator = |budget: Option<u32>| serde_json::json!({"name": "rook-ceph/rook-ceph-operator", "replicas": 1, "generation": 3, "budget": budget});
+    let operator = |budget: Option<u32>| {
+        serde_json::json!({"name": "rook-ceph/rook-ceph-operator",
+    "replicas": 1, "generation": 3, "budget": budget})
+    };
     for budget in [Some(1), None] {
         run["operator"] = operator(budget);
         before.insert("run".to_owned(), run.to_string());
@@ -199,7 +202,8 @@ fn completed(run: &str, disks: usize) -> NodeWork {
     let problem = |number| format!("{number}: {}", "x".repeat(297));
     // As it is read: fields that came later have their default.
     let stored = serde_json::json!({
-        "status": "completed", "since": noon(), "message": format!("{disks} disks were made OSDs"), "run": run, "look": 1, "failures": 0,
+        "status": "completed", "since": noon(), "message": format!("{disks} disks were made OSDs"),
+        "run": run, "look": 1, "failures": 0,
         "done": (0..disks).map(disk).collect::<BTreeSet<_>>(),
         "left": {"/dev/disk/by-id/wwn-0x5000c500": "a file system (xfs)"},
         "problems": (0..10).map(problem).collect::<Vec<_>>(),

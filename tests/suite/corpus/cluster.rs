@@ -1,4 +1,5 @@
-//! A cluster of any size, made from a seed: its hosts, OSDs, pools and PGs, and what is wrong with some of them.
+//! A cluster of any size, made from a seed: its hosts, OSDs, pools and PGs, and what is wrong with some of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -195,7 +196,8 @@ impl Cluster {
         self
     }
 
-    /// A pool whose copies lie on different hosts, on OSDs that are in. Copies on OSDs that are down are missing.
+    /// A pool whose copies lie on different hosts, on OSDs that are in. Copies on OSDs that are down are
+    /// missing.
     #[must_use]
     pub(crate) fn pool(self, pool: Pool) -> Self {
         self.pool_on(pool, |_| true)
@@ -251,8 +253,8 @@ impl Cluster {
         self
     }
 
-    /// The balancer is at work: of every so many PGs a copy is to lie on another OSD of the same host, by an upmap; one fills, the
-    /// others wait.
+    /// The balancer is at work: of every so many PGs a copy is to lie on another OSD of the same host, by an
+    /// upmap; one fills, the others wait.
     #[must_use]
     pub(crate) fn balancing(mut self, each: usize) -> Self {
         let numbers: Vec<usize> = (0..self.pgs.len()).step_by(each).collect();

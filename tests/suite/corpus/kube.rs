@@ -1,4 +1,5 @@
-//! The same cluster in Kubernetes: objects of the shape that a real API server serves, and a server that lists them in pages.
+//! The same cluster in Kubernetes: objects of the shape that a real API server serves, and a server that
+//! lists them in pages.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +90,8 @@ impl Server {
 }
 
 fn not_found(name: &str) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404, "reason": "NotFound",
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,
+    "reason": "NotFound",
         "message": format!("\"{name}\" not found")})
 }
 
@@ -143,10 +145,13 @@ impl Templates {
         deployment["metadata"]["resourceVersion"] = json!((700_000 + number).to_string());
         deployment["metadata"]["generation"] = json!(3);
         deployment["metadata"]["creationTimestamp"] = json!("2021-03-02T10:24:45Z");
-        deployment["status"] = json!({"observedGeneration": 3, "replicas": 1, "updatedReplicas": 1, "readyReplicas": available,
+        deployment["status"] = json!({"observedGeneration": 3, "replicas": 1, "updatedReplicas": 1,
+        "readyReplicas": available,
             "availableReplicas": available, "unavailableReplicas": 1 - available, "conditions": [
-            {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "has successfully progressed."},
-            {"type": "Available", "status": if available == 1 { "True" } else { "False" }, "reason": "MinimumReplicasAvailable"},
+            {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable",
+            "message": "has successfully progressed."},
+            {"type": "Available", "status": if available == 1 { "True" } else { "False" },
+            "reason": "MinimumReplicasAvailable"},
         ]});
         deployment
     }
@@ -173,7 +178,8 @@ fn pod(cluster: &Cluster, osd: &Osd, deployment: &Value) -> Value {
     spec["nodeName"] = json!(host.name);
     let name = format!("rook-ceph-osd-{}-7d9f6c8b5c-x2x7k", osd.id);
     let runs = json!({"running": {"startedAt": STARTED}});
-    let crashes = json!({"waiting": {"reason": "CrashLoopBackOff", "message": format!("back-off 5m0s restarting failed container=osd pod={name}")}});
+    let crashes = json!({"waiting": {"reason": "CrashLoopBackOff",
+    "message": format!("back-off 5m0s restarting failed container=osd pod={name}")}});
     let (ready, state, restarts) = match osd.state {
         State::Up => (true, runs, 0),
         State::Down => (false, runs, 0), // the last that its kubelet said
@@ -184,20 +190,28 @@ fn pod(cluster: &Cluster, osd: &Osd, deployment: &Value) -> Value {
     } else {
         json!({})
     };
-    let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"].map(|kind| {
-        let status = ready || !kind.contains("Ready") || kind.starts_with("PodReady");
-        json!({"type": kind, "status": if status { "True" } else { "False" }, "lastProbeTime": null, "lastTransitionTime": STARTED})
-    });
+    let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
+        .map(|kind| {
+            let status = ready || !kind.contains("Ready") || kind.starts_with("PodReady");
+            json!({"type": kind, "status": if status { "True" } else { "False" }, "lastProbeTime": null,
+        "lastTransitionTime": STARTED})
+        });
     json!({
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid(osd.id, "b"), "resourceVersion": (800_000 + osd.id).to_string(),
-            "creationTimestamp": STARTED, "labels": template["metadata"]["labels"], "generateName": format!("rook-ceph-osd-{}-7d9f6c8b5c-", osd.id),
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("rook-ceph-osd-{}-7d9f6c8b5c", osd.id),
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid(osd.id, "b"),
+        "resourceVersion": (800_000 + osd.id).to_string(),
+            "creationTimestamp": STARTED, "labels": template["metadata"]["labels"],
+            "generateName": format!("rook-ceph-osd-{}-7d9f6c8b5c-", osd.id),
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "name": format!("rook-ceph-osd-{}-7d9f6c8b5c", osd.id),
                 "uid": uid(osd.id, "a"), "controller": true, "blockOwnerDeletion": true}]},
         "spec": spec,
-        "status": {"phase": "Running", "hostIP": "10.20.0.1", "podIP": "10.20.0.1", "qosClass": "BestEffort", "startTime": STARTED,
+        "status": {"phase": "Running", "hostIP": "10.20.0.1", "podIP": "10.20.0.1", "qosClass": "BestEffort",
+        "startTime": STARTED,
             "conditions": conditions,
-            "containerStatuses": [{"name": "osd", "image": image(cluster), "imageID": "quay.io/ceph/ceph@sha256:9f86d081884c7d659a2feaa0c55ad015",
-                "containerID": "cri-o://4f1a9ad92b329c5332a3", "ready": ready, "started": ready, "restartCount": restarts, "state": state, "lastState": last}],
+            "containerStatuses": [{"name": "osd", "image": image(cluster),
+            "imageID": "quay.io/ceph/ceph@sha256:9f86d081884c7d659a2feaa0c55ad015",
+                "containerID": "cri-o://4f1a9ad92b329c5332a3", "ready": ready, "started": ready,
+                "restartCount": restarts, "state": state, "lastState": last}],
         },
     })
 }
@@ -221,22 +235,31 @@ fn node(host: &Host) -> Value {
             ("Ready", true) => "True",
             (_, true) => "False",
         };
-        json!({"type": kind, "status": status, "reason": "Kubelet", "message": "kubelet says so", "lastHeartbeatTime": STARTED, "lastTransitionTime": STARTED})
+        json!({"type": kind, "status": status, "reason": "Kubelet", "message": "kubelet says so",
+        "lastHeartbeatTime": STARTED, "lastTransitionTime": STARTED})
     };
     let conditions = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map(condition);
     json!({
-        "metadata": {"name": host.name, "uid": format!("node-{}", host.name), "resourceVersion": "900001", "creationTimestamp": STARTED, "labels": {
-            "beta.kubernetes.io/arch": "amd64", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": host.name,
+        "metadata": {"name": host.name, "uid": format!("node-{}", host.name), "resourceVersion": "900001",
+        "creationTimestamp": STARTED, "labels": {
+            "beta.kubernetes.io/arch": "amd64", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+            "kubernetes.io/hostname": host.name,
             "node-role.kubernetes.io/storage": "", zone: host.rack, "topology.rook.io/rack": host.rack},
-            "annotations": {"node.alpha.kubernetes.io/ttl": "0", "volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0",
+            "volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
         "spec": {"podCIDR": "10.244.3.0/24", "unschedulable": host.cordoned, "taints": taints},
-        "status": {"capacity": {"cpu": "64", "memory": "394772348Ki", "pods": "250"}, "allocatable": {"cpu": "63", "memory": "393621372Ki", "pods": "250"},
+        "status": {"capacity": {"cpu": "64", "memory": "394772348Ki", "pods": "250"},
+        "allocatable": {"cpu": "63", "memory": "393621372Ki", "pods": "250"},
             "conditions": conditions,
-            "addresses": [{"type": "InternalIP", "address": "10.20.0.1"}, {"type": "Hostname", "address": host.name}],
+            "addresses": [{"type": "InternalIP", "address": "10.20.0.1"}, {"type": "Hostname",
+            "address": host.name}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "nodeInfo": {"machineID": "m", "systemUUID": "s", "bootID": "b", "kernelVersion": "5.14.0-427.13.1.el9_4.x86_64", "osImage": "CentOS Stream 9",
-                "containerRuntimeVersion": "cri-o://1.29.4", "kubeletVersion": "v1.29.6", "kubeProxyVersion": "v1.29.6", "operatingSystem": "linux", "architecture": "amd64"},
-            "images": [{"names": ["quay.io/ceph/ceph@sha256:9f86d081884c7d659a2feaa0c55ad015"], "sizeBytes": 1_325_400_064}]},
+            "nodeInfo": {"machineID": "m", "systemUUID": "s", "bootID": "b",
+            "kernelVersion": "5.14.0-427.13.1.el9_4.x86_64", "osImage": "CentOS Stream 9",
+                "containerRuntimeVersion": "cri-o://1.29.4", "kubeletVersion": "v1.29.6",
+                "kubeProxyVersion": "v1.29.6", "operatingSystem": "linux", "architecture": "amd64"},
+            "images": [{"names": ["quay.io/ceph/ceph@sha256:9f86d081884c7d659a2feaa0c55ad015"],
+            "sizeBytes": 1_325_400_064}]},
     })
 }
 
@@ -244,11 +267,16 @@ fn ceph_cluster(cluster: &Cluster) -> Value {
     let image = image(cluster);
     json!({
         "apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
-        "metadata": {"name": "rook-ceph", "namespace": NAMESPACE, "uid": CLUSTER_UID, "resourceVersion": "918273", "generation": 12, "finalizers": ["cephcluster.ceph.rook.io"]},
-        "spec": {"cephVersion": {"image": image}, "dataDirHostPath": "/var/lib/rook", "mon": {"count": 5}, "mgr": {"count": 2},
-            "network": {"provider": "host"}, "crashCollector": {}, "disruptionManagement": {"managePodBudgets": true, "osdMaintenanceTimeout": 30},
-            "storage": {"useAllNodes": true, "useAllDevices": false, "deviceFilter": "^(sd[b-z]|sda[a-z]|vd[b-z])$", "store": {}}},
-        "status": {"phase": "Ready", "state": "Created", "version": {"image": image, "version": format!("{}-0", cluster.release.number)},
+        "metadata": {"name": "rook-ceph", "namespace": NAMESPACE, "uid": CLUSTER_UID,
+        "resourceVersion": "918273", "generation": 12, "finalizers": ["cephcluster.ceph.rook.io"]},
+        "spec": {"cephVersion": {"image": image}, "dataDirHostPath": "/var/lib/rook", "mon": {"count": 5},
+        "mgr": {"count": 2},
+            "network": {"provider": "host"}, "crashCollector": {},
+            "disruptionManagement": {"managePodBudgets": true, "osdMaintenanceTimeout": 30},
+            "storage": {"useAllNodes": true, "useAllDevices": false,
+            "deviceFilter": "^(sd[b-z]|sda[a-z]|vd[b-z])$", "store": {}}},
+        "status": {"phase": "Ready", "state": "Created", "version": {"image": image,
+        "version": format!("{}-0", cluster.release.number)},
             "ceph": {"fsid": CLUSTER, "health": "HEALTH_OK", "lastChecked": "2026-11-21T11:59:31Z"}},
     })
 }
@@ -256,8 +284,10 @@ fn ceph_cluster(cluster: &Cluster) -> Value {
 /// At 0: the run scales it, or a person did.
 fn operator() -> Value {
     json!({
-        "metadata": {"name": "rook-ceph-operator", "namespace": NAMESPACE, "uid": "operator", "resourceVersion": "1", "generation": 4},
-        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "rook-ceph-operator"}}, "template": {"metadata": {"labels": {"app": "rook-ceph-operator"}},
+        "metadata": {"name": "rook-ceph-operator", "namespace": NAMESPACE, "uid": "operator",
+        "resourceVersion": "1", "generation": 4},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "rook-ceph-operator"}},
+        "template": {"metadata": {"labels": {"app": "rook-ceph-operator"}},
             "spec": {"containers": [{"name": "rook-ceph-operator", "image": "rook/ceph:v1.16.9"}]}}},
         "status": {"observedGeneration": 4},
     })
@@ -265,7 +295,8 @@ fn operator() -> Value {
 
 fn budget() -> Value {
     json!({
-        "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE, "uid": "budget", "resourceVersion": "2", "generation": 1},
+        "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE, "uid": "budget", "resourceVersion": "2",
+        "generation": 1},
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "rook-ceph-osd"}}},
         "status": {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 1, "expectedPods": 1},
     })

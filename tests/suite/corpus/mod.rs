@@ -1,5 +1,6 @@
-//! Whole clusters in the shape of real ones: what Ceph and the API server answer, uncut, goes through the readers, `classify`, the
-//! gates and `plan`; what comes out is written down in `golden`. Everything is made from a seed; nothing large lies in git.
+//! Whole clusters in the shape of real ones: what Ceph and the API server answer, uncut, goes through the
+//! readers, `classify`, the gates and `plan`; what comes out is written down in `golden`. Everything is made
+//! from a seed; nothing large lies in git.
 //!
 //! To write what comes out now: `CORPUS_WRITE=1 cargo test --test suite corpus::`, then read the difference.
 
@@ -63,8 +64,8 @@ async fn check(name: &str, cluster: &Cluster) {
 
 const RBD: Pool = Pool { id: 1, name: "rbd", size: 3, min_size: 2, data_chunks: None, pgs: 2048 };
 
-/// Two thirds Filestore or made by hand; scrubs; disks that died long ago, the first of them on the first host; an OSD that never
-/// came to life.
+/// Two thirds Filestore or made by hand; scrubs; disks that died long ago, the first of them on the first
+/// host; an OSD that never came to life.
 fn pacific() -> Cluster {
     let made = |osd: &cluster::Osd| [Made::Filestore, Made::ByHand, Made::Raw][osd.id as usize % 3];
     Cluster::new(PACIFIC, 16, 12, 30)

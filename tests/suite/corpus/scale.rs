@@ -1,5 +1,6 @@
-//! Nothing that a look or a decision does grows much faster than the cluster. Measured is the time of this thread on a processor,
-//! once at a size and once at four times that size: on a machine that does other things too, the ratio tells, the seconds don't.
+//! Nothing that a look or a decision does grows much faster than the cluster. Measured is the time of this
+//! thread on a processor, once at a size and once at four times that size: on a machine that does other
+//! things too, the ratio tells, the seconds don't.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +22,15 @@ const HOSTS: u32 = 20;
 /// What four times the cluster may cost, as a multiple: 4 is linear, 5.6 is n^1.25, 16 is quadratic.
 const AT_MOST: f64 = 9.0;
 
-/// Time of this thread on a processor (`/proc/<pid>/schedstat`: nanoseconds on a CPU, then waiting, then slices).
+/// Time of this thread on a processor (`/proc/<pid>/schedstat`: nanoseconds on a CPU, then waiting, then
+/// slices).
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Returns what one call takes: the least of three tries, of as many calls as take long enough to be measured (the kernel counts by
-/// ticks of some milliseconds).
+/// Returns what one call takes: the least of three tries, of as many calls as take long enough to be measured
+/// (the kernel counts by ticks of some milliseconds).
 fn cost<T>(mut work: impl FnMut() -> T) -> f64 {
     const LONG_ENOUGH: f64 = 0.06;
     let mut once = || {
@@ -62,7 +64,8 @@ fn with_pool(hosts: u32, pool: &Pool) -> Cluster {
     shape(hosts).pool(Pool { pgs: hosts * 25 * 33 / pool.size, ..pool.clone() })
 }
 
-/// What a look sees of a cluster that is too large for whole objects: each Deployment and node is one that was read, with other names.
+/// What a look sees of a cluster that is too large for whole objects: each Deployment and node is one that
+/// was read, with other names.
 fn seen(cluster: &Cluster) -> Observation {
     let ceph = answers(cluster, Detail::Read).seen().unwrap();
     let kinds = [Made::Filestore, Made::Raw, Made::ByHand];
