@@ -126,6 +126,14 @@ fn plan_of_a_clean_cluster_grows_with_the_osds() {
 }
 
 #[test]
+fn plan_with_a_pool_of_size_2_grows_with_the_osds() {
+    let scratch = || Pool { size: 2, min_size: 1, ..RBD };
+    // No OSD is begun: free disks are next.
+    let is_all_refused = |next: &Next| matches!(next, Next::Save { osd: None, .. } | Next::Finished(_));
+    assert_decisions_grow_with_the_cluster(|hosts| seen(&with_pool(hosts, &scratch())), is_all_refused);
+}
+
+#[test]
 fn plan_of_osds_on_claims_grows_with_the_osds() {
     let of = |hosts| {
         let mut seen = seen(&with_pool(hosts, &RBD));
