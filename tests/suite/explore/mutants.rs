@@ -157,13 +157,12 @@ fn with_every_guard_in_place_nothing_is_found_either() {
 /// The search that finds a guard's absence soonest goes first; the others follow, so this saves time and hides nothing.
 fn first_for(guard: Guard) -> &'static str {
     match guard {
-        Guard::ClusterVersion
-        | Guard::DestroyFsid
+        Guard::DestroyFsid
         | Guard::LedgerVersion
         | Guard::RecordOpen
         | Guard::StopExpects
         | Guard::StraysSwept => "replicated, a late freeze",
-        Guard::SpareAllClean | Guard::SpareOnlyLacking | Guard::UnfenceOurs => {
+        Guard::ClusterVersion | Guard::SpareAllClean | Guard::SpareOnlyLacking | Guard::UnfenceOurs => {
             "replicated, a late freeze and a fault"
         }
         Guard::ActByLedger => "replicated, a freeze and a death",
