@@ -61,9 +61,13 @@ impl<'a> Own<'a> {
 
     /// Returns what holds up this OSD and no other.
     pub fn gate(&self, osd: OsdId, node: &NodeName) -> Gate {
+        // An OSD whose node is away is down for that reason.
+        let is_away = node_ready(node, self.seen).guarded();
+        if is_away != Gate::Open {
+            return is_away;
+        }
         first_not_open([
             self.is_up(osd),
-            node_ready(node, self.seen),
             not_cordoned(node, self.seen),
             self.no_agent(osd),
             self.pgs.get(&osd).cloned().unwrap_or(Gate::Open),
