@@ -297,7 +297,7 @@ pub struct Deploy {
     pub fsid: OsdFsid,
     /// Where.
     pub node: NodeName,
-    /// Device path that is stable: `/dev/disk/by-id/...`.
+    /// Device path, a stable one if there is one: `/dev/disk/by-id/...`. Activation finds the device by its label if it leads elsewhere.
     pub block_path: String,
     /// Object store, for label `osd-store`.
     pub store: String,
@@ -311,6 +311,8 @@ pub struct Deploy {
     pub wal_path: Option<String>,
     /// CRUSH weight to begin with (`--osd-crush-initial-weight`), where the owner declares one.
     pub initial_weight: Option<Weight>,
+    /// What Rook's label `device-type` says of its disk: `hdd`, `ssd` or `nvme`; none for an OSD on volumes.
+    pub device_type: Option<String>,
     /// Its store is a file of the node, for tests only: `block_path` names it.
     pub on_file: bool,
     /// It has no Deployment before this one, or one that starts what is gone: uid and generation of that one, where it

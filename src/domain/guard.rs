@@ -270,6 +270,8 @@ guards! {
     ProofClaimOfThis,
     /// A free disk is made an OSD only where nothing is on it.
     VacantDisk,
+    /// A blank disk that nothing names (no serial number) is the recorded one only where that was plugged in.
+    BlankByPlace,
     /// The device for a database can take it: before Stop, and again before the old data goes.
     DatabaseFits,
     /// The claim is on the node's disk before `osd new` goes out.

@@ -164,7 +164,7 @@ pub enum Rejection {
         /// its path on the node
         path: String,
     },
-    /// Nothing under `/dev/disk/by-id` names it, so it can't be found again after a reboot.
+    /// Nothing under `/dev/disk/by-id` or `by-path` names it, so it can't be found again after a reboot.
     NoStableName,
     /// It could not be read.
     Unreadable {
@@ -202,7 +202,7 @@ impl fmt::Display for Rejection {
                 f,
                 "perhaps PersistentVolume {name}: which disk its path {path} leads to can't be seen; see `readlink -f {path}` on its node"
             ),
-            Self::NoStableName => f.write_str("no name under /dev/disk/by-id: it has no serial number"),
+            Self::NoStableName => f.write_str("no name under /dev/disk/by-id or by-path"),
             Self::Unreadable { why } => write!(f, "can't be read: {why}"),
             Self::CephVolume { why } => write!(f, "ceph-volume rejects it: {}", why.join(", ")),
         }

@@ -132,6 +132,7 @@ mod tests {
             links: [format!("/dev/disk/by-id/ata-{serial}")].into(),
             identity: DeviceIdentity {
                 by_id: [format!("ata-{serial}")].into(),
+                by_path: [].into(),
                 serial: Some(serial),
                 wwn: None,
                 size_bytes: 1 << 40,

@@ -159,7 +159,8 @@ fn the_agent_alone_is_privileged() {
 
 #[test]
 fn the_folder_of_an_osds_directory_is_mounted_and_writable_only_for_its_removal() {
-    let onto = DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 };
+    let onto =
+        DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
     let of = |task, path: &str| {
         let directory = Some(Directory { path: path.to_owned(), onto: onto.clone() });
         built_of(&NodeRequest { task, directory, ..request() })

@@ -185,6 +185,9 @@ impl Osd<'_> {
         ];
         labels.extend(ours.map(|(key, value)| (key.to_owned(), json!(value))));
         labels.entry("rook.io/operator-namespace").or_insert_with(|| json!(self.frame.operator_namespace));
+        if let Some(device_type) = &self.deploy.device_type {
+            labels.insert("device-type".to_owned(), json!(device_type));
+        }
         if self.deploy.on_file {
             labels.insert(TEST_ONLY.to_owned(), json!("store-on-file"));
         }

@@ -23,6 +23,7 @@ pub(crate) fn deploy() -> Deploy {
         db_path: None,
         wal_path: None,
         initial_weight: None,
+        device_type: Some("ssd".to_owned()),
         on_file: false,
         fresh: None,
     }
@@ -227,4 +228,20 @@ fn the_directory_of_an_osd_that_is_made_anew_elsewhere_is_not_mounted_any_more()
     let parsed = daemon::parse(&new).unwrap().daemon;
     assert!(parsed.activates && parsed.data_dir.is_none());
     assert_eq!(parsed.fsid, Some(deploy().fsid));
+}
+
+/// Rook labels an OSD's Deployment and its pods with the type of its disk (`getOSDLabels`), and reads it back.
+#[test]
+fn device_type_is_labelled_or_carried() {
+    let labelled = |device_type: Option<&str>, old: &Value| {
+        let deploy = Deploy { device_type: device_type.map(str::to_owned), ..deploy() };
+        let rendered = render(&deploy, old, &frame(&declaration()));
+        ["/metadata/labels", "/spec/template/metadata/labels"]
+            .map(|path| rendered.pointer(path).unwrap().get("device-type").cloned())
+    };
+    assert_eq!(labelled(Some("nvme"), &old()), [Some(json!("nvme")), Some(json!("nvme"))]);
+    assert_eq!(labelled(None, &old()), [None, None]);
+    let mut found = old();
+    found["metadata"]["labels"]["device-type"] = json!("hdd");
+    assert_eq!(labelled(None, &found), [Some(json!("hdd")), None]);
 }

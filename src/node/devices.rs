@@ -87,6 +87,7 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
             Ok(number) => found.disks.push(Disk {
                 identity: DeviceIdentity {
                     by_id: links.by_id(&node),
+                    by_path: links.by_path(&node),
                     serial: serial(&sys),
                     wwn: wwn(&sys),
                     size_bytes,

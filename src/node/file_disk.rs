@@ -38,6 +38,7 @@ pub(crate) const BYTES: u64 = 10 << 30;
 fn identity() -> DeviceIdentity {
     DeviceIdentity {
         by_id: ["osd-migrate-file".to_owned()].into(),
+        by_path: [].into(),
         serial: Some(format!("file:{FILE}")),
         wwn: None,
         size_bytes: BYTES,

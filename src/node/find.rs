@@ -8,6 +8,7 @@ use super::error::NodeError;
 use super::file_disk;
 use super::legacy::{self, Reading, Sharing};
 use super::parts;
+use super::proof;
 use super::volumes::{self, Known, Moment};
 use crate::domain::inspection::{NodeRequest, Volume};
 use crate::domain::osd::DeviceIdentity;
@@ -48,16 +49,18 @@ pub(crate) async fn recorded(
     let told = told(&all.disks, &all.unseen);
     let fitting: Vec<Disk> =
         all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
-    let only = fitting.len() == 1;
-    let (mut ours, known) = (Vec::new(), Known::default());
+    let is_only = fitting.len() == 1;
+    let (mut seen, known) = (Vec::new(), Known::default());
     for disk in fitting {
         match look_at(host, &disk, sharing, &known, request).await {
-            Ok(look) if only || is_ours(&look) => ours.push(Found { disk, look, volume: None }),
-            Err(error) if only => return Err(error),
+            Ok(look) => seen.push(Found { disk, look, volume: None }),
+            Err(error) if is_only => return Err(error),
             // Another disk that looks alike and can't be read: what proves ours is on ours.
-            Ok(_) | Err(_) => {}
+            Err(_) => {}
         }
     }
+    seen.retain(|found| proof::same_disk(identity, &found.disk.identity, &found.look.content).is_ok());
+    let ours = proof::candidates(seen, is_only, |found| &found.look.content, |found| is_ours(&found.look));
     let looked_at = format!("no disk is {} of {} bytes; {told}", identity.stable_name(), identity.size_bytes);
     Ok(one_of(ours, looked_at))
 }

@@ -99,6 +99,7 @@ mod tests {
             number: (8, 16),
             identity: crate::domain::osd::DeviceIdentity {
                 by_id: [].into(),
+                by_path: [].into(),
                 serial: None,
                 wwn: None,
                 size_bytes: 1,

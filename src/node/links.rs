@@ -48,6 +48,15 @@ impl Links {
             .collect()
     }
 
+    /// The names under by-path of a device that has none by id, without the folder.
+    pub(crate) fn by_path(&self, node: &Path) -> BTreeSet<String> {
+        if !self.by_id(node).is_empty() {
+            return BTreeSet::new();
+        }
+        let by_path = self.leading_to(node).filter(|link| link.folder == "by-path");
+        by_path.map(|link| link.name.clone()).collect()
+    }
+
     fn leading_to(&self, node: &Path) -> impl Iterator<Item = &Link> {
         self.0.iter().filter(move |link| link.target == node)
     }
@@ -71,7 +80,7 @@ mod tests {
         for folder in ["by-id", "by-path", "by-uuid"] {
             fs::create_dir_all(dev.join("disk").join(folder)).unwrap();
         }
-        for node in ["sda", "sda1"] {
+        for node in ["sda", "sda1", "vda"] {
             fs::write(dev.join(node), "").unwrap();
         }
         for (link, to) in [
@@ -81,6 +90,7 @@ mod tests {
             ("by-id/ata-A-part1", "sda1"),
             ("by-id/ata-gone", "sdz"),
             ("by-path/pci-0", "sda"),
+            ("by-path/pci-1", "vda"),
             ("by-uuid/1234", "sda"),
         ] {
             symlink(Path::new("../..").join(to), dev.join("disk").join(link)).unwrap();
@@ -92,5 +102,7 @@ mod tests {
         assert_eq!(links.of(&dev.join("sda")).len(), 5);
         assert!(links.of(&dev.join("sda")).contains(&dev.join("disk/by-path/pci-0").display().to_string()));
         assert_eq!(by_id("sdz"), [""; 0]);
+        assert_eq!(links.by_path(&dev.join("vda")), ["pci-1".to_owned()].into());
+        assert_eq!(links.by_path(&dev.join("sda")), BTreeSet::new());
     }
 }

@@ -64,7 +64,9 @@ use chrono::{DateTime, Utc};
 pub(crate) use content::Look;
 pub use error::NodeError;
 pub use look::look;
-pub(crate) use proof::{Verdict, old_is_proven, same_device, stray_is_purged, unless_unreadable, verdict};
+pub(crate) use proof::{
+    Verdict, candidates, old_is_proven, same_device, same_disk, stray_is_purged, unless_unreadable, verdict,
+};
 
 use crate::domain::inspection::{NodeReport, NodeRequest, NodeTask};
 use crate::domain::osd::NodeName;

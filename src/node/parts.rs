@@ -8,9 +8,7 @@ use super::error::NodeError;
 use super::links::Links;
 use super::table::{self, Entry};
 use crate::domain::osd::DeviceIdentity;
-
-/// How the wwn of a partition begins (`DeviceIdentity::is_partition`): its unique id in the table survives every wipe.
-pub(crate) const PART_UUID: &str = "partuuid-";
+pub(crate) use crate::domain::osd::PART_UUID;
 
 /// The partitions of a disk that the kernel knows. One that the table on the disk does not show just there has no unique id:
 /// its node may lead to other bytes.
@@ -52,6 +50,7 @@ fn listed(disk: &Disk, entries: &[Entry], sys_block: &Path, dev: &Path) -> Parts
                 number,
                 identity: DeviceIdentity {
                     by_id: links.by_id(&part.node),
+                    by_path: links.by_path(&part.node),
                     serial: None,
                     wwn: uuid.map(|uuid| format!("{PART_UUID}{uuid}")),
                     size_bytes: part.sectors.saturating_mul(SECTOR_BYTES),
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     fn identity() -> DeviceIdentity {
-        DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 }
+        DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 }
     }
 
     #[test]

@@ -186,6 +186,42 @@ pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> R
     Err(format!("expected the disk {recorded:?}, found {seen:?}"))
 }
 
+/// The same of a disk whose content was read. One that nothing names (no serial number) is told by what it carries alone; a blank one
+/// carries nothing, so it must be in the recorded place: else it is any blank disk of that size.
+pub(crate) fn same_disk(
+    recorded: &DeviceIdentity,
+    seen: &DeviceIdentity,
+    content: &Content,
+) -> Result<(), String> {
+    same_device(recorded, seen)?;
+    let is_told = recorded.is_named() || *content != Content::Blank || recorded.is_in_place_of(seen);
+    if holds(Guard::BlankByPlace, is_told) {
+        return Ok(());
+    }
+    let place = |device: &DeviceIdentity| {
+        device.by_path.first().cloned().unwrap_or_else(|| "an unknown place".to_owned())
+    };
+    Err(format!("a blank disk without serial number in {}, expected in {}", place(seen), place(recorded)))
+}
+
+/// Of the disks that fit a record by their traits (`same_disk`), the ones that it can mean: where several fit, what is on them decides,
+/// and what carries something of ours goes before what is blank.
+pub(crate) fn candidates<T>(
+    mut fitting: Vec<T>,
+    is_only: bool,
+    content: impl Fn(&T) -> &Content,
+    is_ours: impl Fn(&T) -> bool,
+) -> Vec<T> {
+    if is_only {
+        return fitting;
+    }
+    fitting.retain(is_ours);
+    if fitting.iter().any(|disk| *content(disk) != Content::Blank) {
+        fitting.retain(|disk| *content(disk) != Content::Blank);
+    }
+    fitting
+}
+
 /// The part of a proof by partitions that can be read while the disk is held exclusively.
 pub(crate) fn same_partitions(recorded: &Proof, seen: &Reread) -> Result<(), String> {
     let Proof::Partitions { parts, fs_uuid, osd_fsid, .. } = recorded else {

@@ -16,6 +16,7 @@ fn cluster(n: u8) -> ClusterFsid {
 fn device() -> DeviceIdentity {
     DeviceIdentity {
         by_id: ["ata-1".to_owned()].into(),
+        by_path: [].into(),
         serial: Some("S".into()),
         wwn: None,
         size_bytes: 1000,
@@ -308,8 +309,13 @@ fn under_the_exclusive_open_every_label_must_still_be_the_old_osds() {
 }
 
 fn piece(role: Role, part: &str) -> Piece {
-    let identity =
-        DeviceIdentity { by_id: [].into(), serial: None, wwn: Some(part.to_owned()), size_bytes: 7 };
+    let identity = DeviceIdentity {
+        by_id: [].into(),
+        by_path: [].into(),
+        serial: None,
+        wwn: Some(part.to_owned()),
+        size_bytes: 7,
+    };
     Piece { role, place: Place::Device(identity) }
 }
 
@@ -386,4 +392,36 @@ fn a_disk_with_another_serial_number_is_another_disk() {
     assert_eq!(same_device(&device(), &other), Ok(()));
     other.serial = Some("T".into());
     assert!(same_device(&device(), &other).unwrap_err().contains('T'));
+}
+
+fn unnamed(path: &str) -> DeviceIdentity {
+    DeviceIdentity { by_id: [].into(), by_path: [path.to_owned()].into(), serial: None, ..device() }
+}
+
+#[test]
+fn disk_without_serial_number_is_told_by_content_and_blank_by_place() {
+    let (here, there) = (unnamed("pci-4"), unnamed("pci-5"));
+    let old = bluestore(fsid(1), Some(1), Some(1), true, false).content;
+    assert_eq!(same_disk(&here, &there, &old), Ok(()), "its label proves it, wherever it is");
+    assert_eq!(same_disk(&here, &here, &Content::Blank), Ok(()));
+    assert!(same_disk(&here, &there, &Content::Blank).unwrap_err().contains("pci-5"));
+    let nowhere = DeviceIdentity { by_path: [].into(), ..here.clone() };
+    assert!(same_disk(&nowhere, &nowhere, &Content::Blank).is_err());
+    assert_eq!(same_disk(&device(), &device(), &Content::Blank), Ok(()));
+    assert!(same_disk(&device(), &here, &old).is_err(), "nothing names it any more");
+}
+
+#[test]
+fn disk_with_content_goes_before_blank_disks_that_look_alike() {
+    let stone =
+        Content::Tombstone { cluster: cluster(1), osd: OsdId(1), old: fsid(1), record: RecordId("r".into()) };
+    let other = Content::Other { what: "a signature of ext4".into() };
+    let ours = |content: &&Content| **content != other;
+    let of = |contents: &[&Content], is_only| {
+        candidates(contents.to_vec(), is_only, |content| *content, ours).len()
+    };
+    assert_eq!(of(&[&Content::Blank, &stone, &other], false), 1);
+    assert_eq!(of(&[&Content::Blank, &other], false), 1);
+    assert_eq!(of(&[&Content::Blank, &Content::Blank], false), 2, "nobody can tell which");
+    assert_eq!((of(&[&other], false), of(&[&other], true)), (0, 1), "the only one is looked at, and refused");
 }

@@ -12,8 +12,10 @@ use super::legacy::{Sharing, directory, pieces, remains};
 use super::proof::{self, Verdict};
 use super::remake::{self, Order};
 use super::{Host, Steps, claims, label, mons, volumes};
-use crate::domain::inspection::{Content, Directory, Evidence, Inspection, NodeRequest, Piece, Proof};
-use crate::domain::osd::{Mode, ObjectStore, OsdFsid};
+use crate::domain::inspection::{
+    Capability, Content, Directory, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
+};
+use crate::domain::osd::{Mode, ObjectStore, OsdFsid, device_type};
 
 /// What an agent saw last, and why it did not do its task.
 pub(crate) struct Outcome {
@@ -299,22 +301,27 @@ fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &Asked)
     match search {
         Search::One(found) => {
             let Found { disk, look, volume } = *found;
+            let kernel = kernel(&disk);
             let evidence = look
                 .proof
                 .filter(|_| look.about == Some(request.old))
                 .map(|proof| evidence(disk, proof, look.beside, look.usable_bytes));
-            Inspection { content: look.content, evidence, capability, volume }
+            Inspection { content: look.content, evidence, capability, volume, kernel }
         }
-        Search::None(looked_at) => {
-            Inspection { content: Content::NotFound { looked_at }, evidence: None, capability, volume: None }
+        Search::None(looked_at) => nothing(Content::NotFound { looked_at }, capability),
+        Search::Several(disks) => {
+            nothing(Content::Other { what: format!("several disks claim to be it: {disks}") }, capability)
         }
-        Search::Several(disks) => Inspection {
-            content: Content::Other { what: format!("several disks claim to be it: {disks}") },
-            evidence: None,
-            capability,
-            volume: None,
-        },
     }
+}
+
+fn nothing(content: Content, capability: Capability) -> Inspection {
+    Inspection { content, evidence: None, capability, volume: None, kernel: None }
+}
+
+fn kernel(disk: &Disk) -> Option<KernelDisk> {
+    let device_type = device_type(disk.rotational, &disk.name).to_owned();
+    (!disk.is_file()).then(|| KernelDisk { node: disk.node.display().to_string(), device_type })
 }
 
 fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {

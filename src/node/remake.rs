@@ -235,6 +235,7 @@ async fn prove(
             let disk = disk.again(&host.sys_block, &host.dev)?;
             let now = content::look(&disk, find::reading(host, request, Sharing::No)).await?;
             let now = volumes::within(host, &disk, now, &Known::default(), request, Moment::Held).await?;
+            proof::same_disk(&evidence.device, &disk.identity, &now.content).map_err(NodeError::Refused)?;
             let claimed = claimed(request, host)?;
             let is_same = match unfinished {
                 Some(fsid) => now.about == Some(fsid) && claimed.contains(&fsid),

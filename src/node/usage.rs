@@ -132,7 +132,7 @@ mod tests {
             name: name.into(),
             node: Path::new("/dev").join(name),
             number,
-            identity: DeviceIdentity { by_id, serial: None, wwn: None, size_bytes: 1 },
+            identity: DeviceIdentity { by_id, by_path: [].into(), serial: None, wwn: None, size_bytes: 1 },
             links: BTreeSet::new(),
             parent: None,
             rotational: true,

@@ -8,7 +8,7 @@ use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
-use crate::node::{Verdict, old_is_proven, same_device, stray_is_purged};
+use crate::node::{Verdict, old_is_proven, same_device, same_disk, stray_is_purged};
 
 /// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -237,7 +237,7 @@ impl World {
         if !holds(Guard::AgentSlotDestroyed, awaits) {
             return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
         }
-        if let Err(why) = same_device(&evidence.device, &disk.identity) {
+        if let Err(why) = same_disk(&evidence.device, &disk.identity, &disk.content) {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let verdict = self.judge(request, disk);

@@ -7,7 +7,7 @@ use super::{Disk, World, fsid_on};
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volume};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{Mode, OsdFsid};
-use crate::node::{Look, Verdict, same_device, unless_unreadable, verdict};
+use crate::node::{Look, Verdict, candidates, same_device, same_disk, unless_unreadable, verdict};
 
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
@@ -34,7 +34,7 @@ impl World {
             db_path: None,
             wal_path: None,
         });
-        Inspection { content, evidence, capability: able(), volume }
+        Inspection { content, evidence, capability: able(), volume, kernel: None }
     }
 
     pub(super) fn recorded_disk(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
@@ -43,8 +43,16 @@ impl World {
             (None, Some(evidence)) => &evidence.device,
             (None, None) => return None,
         };
-        let is_it = |disk: &Disk| same_device(device, &disk.identity).is_ok();
-        self.disks.iter().find(|(_, disk)| disk.node == request.node && is_it(disk))
+        let here = self.disks.iter().filter(|(_, disk)| disk.node == request.node);
+        let mut fitting: Vec<_> =
+            here.filter(|(_, disk)| same_device(device, &disk.identity).is_ok()).collect();
+        let is_only = fitting.len() == 1;
+        fitting.retain(|(_, disk)| same_disk(device, &disk.identity, &disk.content).is_ok());
+        let is_ours = |found: &(&String, &Disk)| !matches!(self.judge(request, found.1), Verdict::Refuse(_));
+        match candidates(fitting, is_only, |(_, disk)| &disk.content, is_ours).as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        }
     }
 
     /// The disk that the request's directory lies on.

@@ -107,6 +107,7 @@ impl World {
             | Happening::PowerLost(_)
             | Happening::PowerBack(_)
             | Happening::DiskSwapped(_)
+            | Happening::DiskMoved(..)
             | Happening::DiskFormatted(_)
             | Happening::DirectoryReplaced(_)
             | Happening::DiskOverwritten(_) => self.break_or_mend(what),

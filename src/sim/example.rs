@@ -143,6 +143,20 @@ pub fn on_a_host_mapping() -> World {
     world
 }
 
+/// As `replicated`, with disks that have no serial number (virtual disks), and one more OSD and a blank disk on the first host: all of
+/// one size.
+pub fn without_serial_numbers() -> World {
+    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
+    let hosts = vec![vec![Kind::ByHand, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
+    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
+    world.add_disk("disk-blank", &host(0), 6 * GIB);
+    for (name, disk) in &mut world.disks {
+        let by_path = [format!("pci-{name}")].into();
+        disk.identity = DeviceIdentity { by_path, by_id: [].into(), serial: None, ..disk.identity.clone() };
+    }
+    world
+}
+
 /// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
 pub fn twelve() -> World {
     use Kind::{ByHand, Filestore, Raw};
@@ -312,12 +326,7 @@ impl World {
         let osd_fsid = fsid(osd, 0);
         let (content, proof) = kind.lies(osd, self.ceph.fsid);
         let data_dir = kind.directory(osd);
-        let identity = DeviceIdentity {
-            by_id: BTreeSet::from([format!("ata-disk-{}", osd.0)]),
-            serial: Some(format!("S{}", osd.0)),
-            wwn: None,
-            size_bytes,
-        };
+        let identity = identity(format!("ata-disk-{}", osd.0), format!("S{}", osd.0), size_bytes);
         let stable_devices = vec![format!("/dev/disk/by-id/ata-disk-{}", osd.0)];
         let node = NodeName(host.to_owned());
         let name = format!("disk-{}", osd.0);
@@ -369,6 +378,16 @@ impl World {
         let starts = (kind == Kind::Raw).then_some(osd_fsid);
         let daemon = daemon(osd, &node, starts);
         self.kube.daemons.insert(osd, Daemon { mounts_device: kind == Kind::Filestore, data_dir, ..daemon });
+    }
+}
+
+fn identity(by_id: String, serial: String, size_bytes: u64) -> DeviceIdentity {
+    DeviceIdentity {
+        by_id: [by_id].into(),
+        by_path: BTreeSet::new(),
+        serial: Some(serial),
+        wwn: None,
+        size_bytes,
     }
 }
 

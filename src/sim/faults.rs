@@ -2,6 +2,7 @@
 
 use super::{Happening, World, fsid_on};
 use crate::domain::inspection::{Content, Proof};
+use crate::domain::observation::Slot;
 use crate::domain::osd::{Kind, NodeName, OsdFsid, OsdId};
 
 /// Fsid and cluster of somebody else's OSD.
@@ -24,6 +25,11 @@ impl World {
             }
             Happening::PowerLost(node) => self.power(node, false),
             Happening::PowerBack(node) => self.power(node, true),
+            Happening::DiskMoved(one, Some(other)) => self.change_places(one, other),
+            Happening::DiskMoved(name, None) => {
+                self.unplug(name);
+                self.disks.remove(name);
+            }
             Happening::DiskSwapped(name) => {
                 self.put_foreign(name);
                 if let Some(disk) = self.disks.get_mut(name) {
@@ -68,6 +74,29 @@ impl World {
             self.kube.daemons.iter().filter(|(_, daemon)| here(daemon)).map(|(osd, _)| *osd).collect();
         for osd in osds {
             self.osd_down(osd);
+        }
+    }
+
+    /// Who has a disk open loses it.
+    fn unplug(&mut self, name: &str) {
+        let Some(disk) = self.disks.get_mut(name) else { return };
+        disk.held_by = None;
+        let fsid = fsid_on(&disk.content);
+        let runs = |slot: &Slot| slot.up && fsid.is_some() && slot.fsid == fsid;
+        let osd = self.ceph.slots.iter().find(|(_, slot)| runs(slot)).map(|(osd, _)| *osd);
+        if let Some(osd) = osd {
+            self.osd_down(osd);
+        }
+    }
+
+    fn change_places(&mut self, one: &str, other: &str) {
+        let place = |disk: &str| self.disks.get(disk).map(|disk| disk.identity.by_path.clone());
+        let (Some(first), Some(second)) = (place(one), place(other)) else { return };
+        for (name, place) in [(one, second), (other, first)] {
+            self.unplug(name);
+            if let Some(disk) = self.disks.get_mut(name) {
+                disk.identity.by_path = place;
+            }
         }
     }
 

@@ -50,6 +50,8 @@ pub enum Happening {
     AgentStumbles(String, Stumble),
     /// Another disk is in a disk's place: same size, same position, foreign data.
     DiskSwapped(String),
+    /// A disk changes places with another one, which is then found where it was; or it is pulled out.
+    DiskMoved(String, Option<String>),
     /// Somebody wrote another OSD's store onto a disk.
     DiskOverwritten(String),
     // ---- others
@@ -189,6 +191,8 @@ impl fmt::Display for Happening {
             Self::AgentDies(job) => write!(f, "the agent {job} is killed"),
             Self::AgentLost(job) => write!(f, "the agent {job} freezes, and Kubernetes gives its Job up"),
             Self::AgentStumbles(job, how) => write!(f, "ceph-volume in {job}: {how}"),
+            Self::DiskMoved(disk, Some(other)) => write!(f, "{disk} and {other} change places"),
+            Self::DiskMoved(disk, None) => write!(f, "somebody pulls {disk} out"),
             Self::DiskSwapped(disk) => {
                 write!(f, "somebody puts another disk, with data, in the place of {disk}")
             }

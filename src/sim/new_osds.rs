@@ -263,7 +263,7 @@ impl World {
             mode: if db_disk.is_some() { Mode::Lvm } else { Mode::Raw },
             store: ObjectStore::bluestore(),
             encrypted: false,
-            block_path: format!("/dev/disk/by-id/{}", disk.identity.by_id.first()?),
+            block_path: disk.identity.stable_path()?,
             activatable,
             db_path: None,
             wal_path: None,

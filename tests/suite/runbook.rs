@@ -794,7 +794,7 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
     let (disks, told): (Vec<_>, Vec<_>) =
         entries("## Disks and nodes").into_iter().partition(|entry| entry.key.is_some());
     assert_told("disks", &named(&rejections()), &disks);
-    let files = ["vacant", "database", "placement", "select", "wanted"];
+    let files = ["vacant", "database", "placement", "select", "volumes", "wanted"];
     let mut there: BTreeSet<String> =
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
     there.extend([

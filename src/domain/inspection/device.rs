@@ -22,6 +22,18 @@ pub struct Inspection {
     /// Where the new OSD lies, where it lies on logical volumes.
     #[serde(default)]
     pub volume: Option<Volume>,
+    /// The disk as its kernel shows it now.
+    #[serde(default)]
+    pub kernel: Option<KernelDisk>,
+}
+
+/// A disk as its kernel shows it: nothing by which it is recognised.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct KernelDisk {
+    /// `/dev/sdb`
+    pub node: String,
+    /// `hdd`, `ssd` or `nvme` (`osd::device_type`).
+    pub device_type: String,
 }
 
 /// Logical volumes of a finished OSD, as its Deployment activates them.

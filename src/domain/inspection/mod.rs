@@ -5,7 +5,7 @@
 
 mod device;
 
-pub use device::{Capability, Content, Evidence, Inspection, Piece, Place, Proof, Volume};
+pub use device::{Capability, Content, Evidence, Inspection, KernelDisk, Piece, Place, Proof, Volume};
 
 use std::collections::BTreeSet;
 use std::fmt;

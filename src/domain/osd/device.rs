@@ -4,11 +4,17 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+/// How the wwn of a partition begins: its unique id in the table survives every wipe.
+pub const PART_UUID: &str = "partuuid-";
+
 /// Who a device is, however the kernel names it today. Kernel names (`/dev/sdb`) never count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceIdentity {
     /// Names under `/dev/disk/by-id` that lead to it, without the folder.
     pub by_id: BTreeSet<String>,
+    /// Names under `/dev/disk/by-path`, of a device without one by id: where it is plugged in, which says nothing of who it is.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub by_path: BTreeSet<String>,
     /// Serial number, where the kernel or udev tells one.
     pub serial: Option<String>,
     /// World wide name, where there is one.
@@ -19,7 +25,8 @@ pub struct DeviceIdentity {
 
 impl DeviceIdentity {
     /// Whether `seen` is this device: every trait that was known before and is known now must agree, the size always,
-    /// and at least one of by-id, serial, wwn must be known where one was known before.
+    /// and at least one of by-id, serial, wwn must be known where one was known before. Of a device that none of them names only
+    /// the size is compared: what it carries must prove it (`node::proof`).
     pub fn is_same_as(&self, seen: &Self) -> bool {
         let known = |a: &Option<String>, b: &Option<String>| match (a, b) {
             (Some(a), Some(b)) => Some(a == b),
@@ -28,24 +35,52 @@ impl DeviceIdentity {
         let by_id =
             (!self.by_id.is_empty() && !seen.by_id.is_empty()).then(|| !self.by_id.is_disjoint(&seen.by_id));
         let traits = [known(&self.serial, &seen.serial), known(&self.wwn, &seen.wwn), by_id];
-        let named_before = self.serial.is_some() || self.wwn.is_some() || !self.by_id.is_empty();
         self.size_bytes == seen.size_bytes
             && traits.iter().all(|agrees| *agrees != Some(false))
-            && (!named_before || traits.contains(&Some(true)))
+            && (!self.is_named() || traits.contains(&Some(true)))
+    }
+
+    /// Whether anything but its size and its place tells it from another device: virtual disks often have no serial number.
+    pub fn is_named(&self) -> bool {
+        self.serial.is_some() || self.wwn.is_some() || !self.by_id.is_empty()
+    }
+
+    /// Whether `seen` is plugged in where this device is. Another disk may be there tomorrow.
+    pub fn is_in_place_of(&self, seen: &Self) -> bool {
+        !self.by_path.is_disjoint(&seen.by_path)
+    }
+
+    /// Returns the path that most likely leads to it after a reboot, too: by id, of a partition by its unique id, else by path.
+    pub fn stable_path(&self) -> Option<String> {
+        let by_id = self.by_id.first().map(|name| format!("/dev/disk/by-id/{name}"));
+        let part = self.wwn.as_deref().and_then(|wwn| wwn.strip_prefix(PART_UUID));
+        let by_part = part.map(|uuid| format!("/dev/disk/by-partuuid/{uuid}"));
+        by_id.or(by_part).or_else(|| Some(format!("/dev/disk/by-path/{}", self.by_path.first()?)))
     }
 
     /// It is a partition: its `wwn` is then the partition's own uuid, `partuuid-...`.
     pub fn is_partition(&self) -> bool {
-        self.wwn.as_deref().is_some_and(|wwn| wwn.starts_with("partuuid-"))
+        self.wwn.as_deref().is_some_and(|wwn| wwn.starts_with(PART_UUID))
     }
 
-    /// The name to show to people: the first by-id name, else the serial.
+    /// The name to show to people: the first by-id name, else the serial, else where it is.
     pub fn stable_name(&self) -> String {
-        match (self.by_id.first(), &self.serial) {
-            (Some(name), _) => format!("/dev/disk/by-id/{name}"),
-            (None, Some(serial)) => format!("serial {serial}"),
-            (None, None) => format!("unnamed disk of {} bytes", self.size_bytes),
+        match (self.by_id.first(), &self.serial, self.by_path.first()) {
+            (Some(name), ..) => format!("/dev/disk/by-id/{name}"),
+            (None, Some(serial), _) => format!("serial {serial}"),
+            (None, None, Some(path)) => format!("/dev/disk/by-path/{path}"),
+            (None, None, None) => format!("unnamed disk of {} bytes", self.size_bytes),
         }
+    }
+}
+
+/// Returns what Rook calls a disk's type in the label `device-type` of a raw OSD's Deployment (pkg/util/sys/device.go,
+/// `GetDiskDeviceType`; pkg/operator/ceph/cluster/osd/labels.go, `getOSDLabels`; main of August 2026).
+pub fn device_type(rotational: bool, kernel_name: &str) -> &'static str {
+    match (rotational, kernel_name.contains("nvme")) {
+        (true, _) => "hdd",
+        (false, true) => "nvme",
+        (false, false) => "ssd",
     }
 }
 
@@ -65,6 +100,7 @@ mod tests {
     fn identity(by_id: &[&str], serial: Option<&str>, size_bytes: u64) -> DeviceIdentity {
         DeviceIdentity {
             by_id: by_id.iter().map(|s| (*s).to_owned()).collect(),
+            by_path: BTreeSet::new(),
             serial: serial.map(str::to_owned),
             wwn: None,
             size_bytes,
@@ -80,5 +116,20 @@ mod tests {
         assert!(!recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 101)));
         assert!(!recorded.is_same_as(&identity(&[], None, 100)), "nothing that names it is known any more");
         assert!(identity(&[], None, 7).is_same_as(&identity(&[], None, 7)));
+    }
+
+    #[test]
+    fn device_without_serial_is_found_by_path_and_told_by_nothing() {
+        let at = |path: &str| DeviceIdentity { by_path: [path.to_owned()].into(), ..identity(&[], None, 7) };
+        assert!(!at("pci-4").is_named() && identity(&[], Some("S"), 7).is_named());
+        assert!(at("pci-4").is_same_as(&at("pci-5")), "what is on it decides");
+        assert!(at("pci-4").is_in_place_of(&at("pci-4")) && !at("pci-4").is_in_place_of(&at("pci-5")));
+        assert!(!identity(&[], None, 7).is_in_place_of(&identity(&[], None, 7)));
+        assert_eq!(at("pci-4").stable_path().as_deref(), Some("/dev/disk/by-path/pci-4"));
+        assert_eq!(at("pci-4").stable_name(), "/dev/disk/by-path/pci-4");
+        assert_eq!(identity(&["ata-a"], None, 7).stable_path().as_deref(), Some("/dev/disk/by-id/ata-a"));
+        let part = DeviceIdentity { wwn: Some("partuuid-u".to_owned()), ..at("pci-4-part1") };
+        assert_eq!(part.stable_path().as_deref(), Some("/dev/disk/by-partuuid/u"));
+        assert_eq!(identity(&[], None, 7).stable_path(), None);
     }
 }

@@ -5,7 +5,7 @@ mod device;
 mod layout;
 
 pub use crush::{CrushItem, Upmap, Weight};
-pub use device::{DbDevice, DeviceIdentity};
+pub use device::{DbDevice, DeviceIdentity, PART_UUID, device_type};
 pub use layout::{Kind, Layout, Mode, ObjectStore, Role};
 
 use std::fmt;

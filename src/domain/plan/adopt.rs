@@ -3,11 +3,11 @@
 use super::vacant;
 use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inventory::{NodeInventory, OsdSeen};
+use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
 use crate::domain::observation::{Observation, SlotState};
-use crate::domain::osd::{CrushItem, Layout, NodeName, Weight};
+use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, Weight, device_type};
 use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step;
@@ -40,9 +40,17 @@ pub(super) fn next(
         db_path: found.db_path.clone(),
         wal_path: found.wal_path.clone(),
         initial_weight: None,
+        device_type: (found.mode == Mode::Raw && !on_file).then(|| type_of(found, inventory)).flatten(),
         on_file,
         fresh: Some(Fresh { replaces: None }),
     })))
+}
+
+fn type_of(found: &OsdSeen, inventory: &NodeInventory) -> Option<String> {
+    let carries =
+        |disk: &&DiskSeen| matches!(&disk.state, DiskState::Ours { fsid, .. } if *fsid == found.fsid);
+    let disk = inventory.disks.iter().find(carries)?;
+    Some(device_type(disk.rotational, &disk.name).to_owned())
 }
 
 fn is_adoptable(found: &OsdSeen, ledger: &Ledger, seen: &Observation) -> bool {

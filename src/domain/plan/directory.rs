@@ -40,7 +40,7 @@ pub(super) fn next(
         nodes::Known::Never(why) => return Err(Reason::NotLookedAt { node, why: Some(why) }),
     };
     let processed = free::process(policy, &node, inventory, seen);
-    let onto = match choose(osd, &node, free::vacancies(ledger, Some(work), &processed), seen) {
+    let onto = match choose(osd, &node, free::vacancies(ledger, &node, Some(work), &processed), seen) {
         Ok(onto) => onto,
         // Ceph knows it a moment later.
         Err(reason @ Reason::RoomUnknown) => return Ok(Next::Wait(Wait::Gate { osd, reason })),
@@ -155,7 +155,7 @@ pub fn of_each(
             None => Err(Reason::NotLookedAt { node: node.clone(), why: None }),
             Some(inventory) => {
                 let processed = free::process(policy, node, inventory, seen);
-                let free = free::vacancies(ledger, look.and_then(is_about), &processed);
+                let free = free::vacancies(ledger, node, look.and_then(is_about), &processed);
                 choose(osd, node, free.filter(|(_, vacancy)| !taken.contains(&vacancy.device)), seen)
             }
         };

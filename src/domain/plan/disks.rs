@@ -56,8 +56,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
         let processed = free::process(policy, node, inventory, seen);
         found.problems.extend(processed.problems.into_iter().map(|problem| (node.to_string(), problem)));
         for (disk, verdict) in processed.disks {
-            let holds =
-                |record: &&Record| record.device().is_some_and(|device| device.is_same_as(&disk.identity));
+            let holds = |record: &&Record| free::is_about(record, node, &disk.identity);
             let in_flight = ledger.records.values().find(holds);
             let (word, why, becomes) = match (verdict, in_flight) {
                 (Verdict::New(_), Some(record)) => ("in-flight", Some(record.osd.to_string()), None),
@@ -73,7 +72,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
             };
             found.lines.push(DiskLine {
                 node: (*node).clone(),
-                stable: disk.identity.by_id.first().map(|name| format!("/dev/disk/by-id/{name}")),
+                stable: disk.identity.stable_path(),
                 size_bytes: disk.identity.size_bytes,
                 disk: disk.name,
                 verdict: word,

@@ -5,7 +5,7 @@ use crate::domain::guard::{Guard, holds};
 use crate::domain::inventory::{DiskSeen, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeWork, Record};
 use crate::domain::observation::{Look, Observation};
-use crate::domain::osd::NodeName;
+use crate::domain::osd::{DeviceIdentity, NodeName};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
 
@@ -34,15 +34,25 @@ pub(super) fn process(
     provision::process(node, inventory, &database::asked_on(node, seen), seen, policy.store_on_file)
 }
 
+/// Whether a record is about a device of a node. Of one that nothing names its place counts: else each free disk of that size would be
+/// the one that another record is about.
+pub(super) fn is_about(record: &Record, node: &NodeName, device: &DeviceIdentity) -> bool {
+    record.device().is_some_and(|recorded| {
+        let is_there = || record.node == *node && recorded.is_in_place_of(device);
+        recorded.is_same_as(device) && (recorded.is_named() || is_there())
+    })
+}
+
 /// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
 pub(super) fn vacancies<'p>(
     ledger: &'p Ledger,
+    node: &'p NodeName,
     work: Option<&'p NodeWork>,
     processed: &'p Processed,
 ) -> impl Iterator<Item = (&'p DiskSeen, &'p provision::Vacancy)> {
     let is_open = move |vacancy: &provision::Vacancy| {
         ledger.records.values().any(|record| {
-            let about = record.device().is_some_and(|device| device.is_same_as(&vacancy.device));
+            let about = is_about(record, node, &vacancy.device);
             let named = vacancy.tombstone.as_ref().is_some_and(|(_, _, id)| *id == record.id);
             about || named
         })
@@ -69,7 +79,7 @@ pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, see
         let chosen = provision::nodes(seen, policy.store_on_file).chosen;
         let processed = process(policy, &record.node, inventory, seen);
         let is_it = |vacancy: &provision::Vacancy| {
-            record.device().is_some_and(|device| device.is_same_as(&vacancy.device))
+            is_about(record, &record.node, &vacancy.device)
                 && vacant::door(vacancy) == record.door
                 && vacancy.db == record.db
                 && vacancy.layout == record.target

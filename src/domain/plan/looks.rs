@@ -97,7 +97,7 @@ impl Walk<'_> {
 
     fn looked(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
         let processed = free::process(self.policy, node, inventory, self.seen);
-        let new = self.vacancies(work, &processed).count();
+        let new = self.vacancies(node, work, &processed).count();
         self.save(
             node,
             NodeWork {

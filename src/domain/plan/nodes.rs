@@ -46,7 +46,7 @@ pub(super) fn beside(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Op
         return None;
     }
     let processed = free::process(policy, node, inventory, seen);
-    let vacancy = walk.vacancies(work, &processed).next()?;
+    let vacancy = walk.vacancies(node, work, &processed).next()?;
     // The cluster fills those in flight: what else must hold is asked.
     match gate::begin(policy, ledger, seen) {
         Gate::Open => vacant::record(node, vacancy, ledger, seen),
@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
             return gate.map_or(adopt, |reason| waits(node, reason));
         }
         let processed = free::process(self.policy, node, inventory, self.seen);
-        let Some(vacancy) = self.vacancies(work, &processed).next() else {
+        let Some(vacancy) = self.vacancies(node, work, &processed).next() else {
             return self.complete(node, work, &processed);
         };
         if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.seen)) {
@@ -273,10 +273,11 @@ impl<'a> Walk<'a> {
 
     pub(super) fn vacancies<'p>(
         &'p self,
+        node: &'p NodeName,
         work: &'p NodeWork,
         processed: &'p Processed,
     ) -> impl Iterator<Item = &'p provision::Vacancy> {
-        free::vacancies(self.ledger, Some(work), processed).map(|(_, vacancy)| vacancy)
+        free::vacancies(self.ledger, node, Some(work), processed).map(|(_, vacancy)| vacancy)
     }
 
     /// What its OSDs that are there don't get is known after the look is swept, too.

@@ -50,6 +50,8 @@ impl<'a> Databases<'a> {
         let refused =
             |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} can't be used: {why}"));
         match &disk.state {
+            // Several OSDs depend on it: another disk in its place must never be taken for it.
+            DiskState::Free if !disk.identity.is_named() => refused(&"it has no serial number"),
             DiskState::Free => Ok(disk),
             DiskState::Ours { .. }
             | DiskState::Rejected {

@@ -162,12 +162,6 @@ impl<'a> Step<'a> {
         if let Some(why) = classify::bars(&evidence, &self.record.target) {
             return self.quarantine(why);
         }
-        if evidence.device.by_id.is_empty() {
-            return self.quarantine(
-                "its device has no stable name under /dev/disk/by-id, which its new Deployment needs"
-                    .to_owned(),
-            );
-        }
         let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
         if let Gate::Shut(reason) = gate::enough_room(&proven, self.seen) {
             return self.quarantine(reason.to_string());

@@ -9,7 +9,7 @@ use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, holds};
-use crate::domain::inspection::Volume;
+use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Door, Ledger, NodeStatus, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
@@ -48,10 +48,11 @@ impl Step<'_> {
         if let Some(next) = self.leave_to_rook() {
             return next;
         }
-        let volume =
-            phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref()?.volume.clone());
-        let Some(block_path) = block_path(record, &evidence.device, volume.as_ref()) else {
-            return self.quarantine("its device has no stable name under /dev/disk/by-id".to_owned());
+        let look = phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref());
+        let volume = look.and_then(|look| look.volume.clone());
+        let kernel = look.and_then(|look| look.kernel.as_ref());
+        let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
+            return self.quarantine("its agent reported no path of its device".to_owned());
         };
         let (initial_weight, on_file) = match &record.door {
             Door::InPlace | Door::Directory { .. } => (None, false),
@@ -71,6 +72,9 @@ impl Step<'_> {
             db_path: volume.as_ref().and_then(|volume| volume.db_path.clone()),
             wal_path: volume.and_then(|volume| volume.wal_path),
             initial_weight,
+            device_type: kernel
+                .filter(|_| record.target.mode == Mode::Raw)
+                .map(|disk| disk.device_type.clone()),
             on_file,
             fresh: record.is_new().then_some(Fresh { replaces }),
         }))
@@ -289,15 +293,21 @@ fn late(osd: OsdId, daemon: &Daemon) -> String {
     format!("its daemon does not come up: {trouble}; see `kubectl describe pods -l ceph-osd-id={}`", osd.0)
 }
 
-/// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot.
-fn block_path(record: &Record, device: &DeviceIdentity, volume: Option<&Volume>) -> Option<String> {
+/// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot; by the kernel's if it has
+/// none, as Rook has it: its label is what activation goes by.
+fn block_path(
+    record: &Record,
+    device: &DeviceIdentity,
+    volume: Option<&Volume>,
+    kernel: Option<&KernelDisk>,
+) -> Option<String> {
     match &record.door {
         Door::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
         Door::InPlace | Door::Directory { .. } | Door::New { .. } if record.target.mode == Mode::Lvm => {
             volume.map(|v| v.block_path.clone())
         }
         Door::InPlace | Door::Directory { .. } | Door::New { .. } => {
-            Some(format!("/dev/disk/by-id/{}", device.by_id.first()?))
+            device.stable_path().or_else(|| Some(kernel?.node.clone()))
         }
     }
 }

@@ -20,7 +20,8 @@ impl Scene {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let host = host(root.path());
-        let onto = DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 };
+        let onto =
+            DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
         let directory = Some(Directory { path: HOST_PATH.to_owned(), onto });
         let request = NodeRequest { directory, ..any_request("n1") };
         let scene = Self { _root: root, host, request };

@@ -1,7 +1,7 @@
 //! The OSDs that were found on a node's disks, whoever made them.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::state::{Facts, Known};
 use super::{Seen, read_label};
@@ -50,7 +50,10 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         devices.iter().find(is_it)
     };
     let path_of = |role: Role| of_it(role).map(|device| stable_path(device).0);
-    let (block_path, is_stable) = stable_path(facts);
+    // Its pod finds the device by what it carries. What it links besides has only its path.
+    let (block_path, _) = stable_path(facts);
+    let beside = [Role::Db, Role::Wal].into_iter().filter_map(of_it);
+    let is_stable = beside.into_iter().all(|device| stable_path(device).1);
     let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));
     Some(OsdSeen {
         fsid: label.osd_fsid,
@@ -68,17 +71,14 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
     })
 }
 
-/// A path that leads to the device after a reboot, too; the kernel's own (false) where there is none. The first of the by-id
-/// names, as for every OSD that we deploy.
+/// A path that leads to the device after a reboot, too, as every OSD that we deploy has it; the kernel's own (false) if there is none.
 fn stable_path(facts: &Facts) -> (String, bool) {
     let disk = &facts.disk;
     if disk.is_file() {
         return (disk.node.display().to_string(), true);
     }
-    let by_id = disk.identity.by_id.first().map(|name| Path::new("/dev/disk/by-id").join(name));
-    let by_part = || disk.links.iter().find(|link| link.contains("/by-partuuid/")).map(Into::into);
-    match by_id.or_else(by_part) {
-        Some(path) => (path.display().to_string(), true),
+    match disk.identity.stable_path() {
+        Some(path) => (path, true),
         None => (disk.node.display().to_string(), false),
     }
 }

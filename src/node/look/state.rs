@@ -143,7 +143,9 @@ fn signed(signature: &Signature) -> Rejection {
 
 /// Something finds it again after a reboot, and of a partition also tells that it is the same one.
 fn is_named(disk: &Disk) -> bool {
-    !disk.identity.by_id.is_empty() && (disk.parent.is_none() || disk.identity.wwn.is_some())
+    let identity = &disk.identity;
+    let is_found = !identity.by_id.is_empty() || !identity.by_path.is_empty();
+    is_found && (disk.parent.is_none() || identity.wwn.is_some())
 }
 
 /// The last word on a disk on which nothing is: who has it exclusively, and what `ceph-volume inventory` says. `held` is

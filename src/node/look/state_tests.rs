@@ -19,6 +19,7 @@ fn disk() -> Disk {
         number: (8, 16),
         identity: DeviceIdentity {
             by_id: ["ata-1".to_owned()].into(),
+            by_path: [].into(),
             serial: None,
             wwn: None,
             size_bytes: MIN_BYTES,
@@ -94,6 +95,8 @@ fn only_a_disk_on_which_nothing_is_and_that_has_a_name_is_free() {
     let mut unnamed = facts(Marks::None);
     unnamed.disk.identity.by_id.clear();
     assert!(why(&unnamed).contains("no name under /dev/disk/by-id"));
+    unnamed.disk.identity.by_path = ["pci-0000:00:04.0".to_owned()].into();
+    assert_eq!(judge(&unnamed, &known()), DiskState::Free);
     let mut partition = facts(Marks::None);
     partition.disk.parent = Some("sdb".into());
     assert!(

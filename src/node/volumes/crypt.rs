@@ -66,7 +66,8 @@ mod tests {
         assert_eq!(recorded("h", &request), None);
         let (osd_fsid, whoami, cluster) = (request.old, request.osd, request.cluster);
         let proof = Proof::Luks { header: "h".into(), osd_fsid, whoami, cluster };
-        let device = DeviceIdentity { by_id: [].into(), serial: None, wwn: None, size_bytes: 1 };
+        let device =
+            DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
         request.evidence =
             Some(Evidence { device, proof: proof.clone(), usable_bytes: 1, beside: Vec::new() });
         let look = recorded("h", &request).unwrap();

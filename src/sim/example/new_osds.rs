@@ -120,6 +120,7 @@ impl World {
     pub fn add_disk(&mut self, name: &str, host: &str, size_bytes: u64) {
         let identity = DeviceIdentity {
             by_id: BTreeSet::from([format!("ata-{name}")]),
+            by_path: [].into(),
             serial: Some(format!("S-{name}")),
             wwn: None,
             size_bytes,

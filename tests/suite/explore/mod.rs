@@ -13,6 +13,7 @@ mod promises;
 mod rook;
 mod search;
 mod state;
+mod unnamed;
 mod upmaps;
 
 use osd_migrate::domain::guard::{Guard, without};

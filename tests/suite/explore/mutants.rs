@@ -9,7 +9,8 @@ use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
 use super::{
-    around, databases, directories, encrypted, everything, keyless, new_osds, nothing, operator, rook, upmaps,
+    around, databases, directories, encrypted, everything, keyless, new_osds, nothing, operator, rook,
+    unnamed, upmaps,
 };
 
 /// New OSDs that come up, and are not what was wanted.
@@ -117,6 +118,7 @@ fn searches() -> Vec<Search> {
     searches.push(upmaps::searched());
     searches.push(databases::searched());
     searches.push(encrypted::on_a_host_mapping());
+    searches.push(unnamed::disks_move());
     searches.push(keyless("no bootstrap key", nothing, (0, 0, 0)));
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
@@ -135,6 +137,7 @@ fn nothing_is_found(part: usize) {
         "upmaps, purges and the balancer",
         databases::SEARCHED,
         encrypted::ON_A_HOST_MAPPING,
+        unnamed::PULLED,
         new_osds::ON_VOLUMES,
     ];
     let searches = searches().into_iter().filter(|search| !explored.contains(&search.name));
@@ -207,6 +210,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
         Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
         Guard::DatabaseFits => databases::SEARCHED,
+        Guard::BlankByPlace => unnamed::PULLED,
         Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
         _ => "two copies",
     }

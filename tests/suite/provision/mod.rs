@@ -25,6 +25,7 @@ fn free(name: &str) -> DiskSeen {
         links: [format!("/dev/disk/by-id/ata-{name}"), format!("/dev/disk/by-path/pci-{name}")].into(),
         identity: DeviceIdentity {
             by_id: [format!("ata-{name}")].into(),
+            by_path: [].into(),
             serial: Some(format!("S-{name}")),
             wwn: Some(format!("wwn-{name}")),
             size_bytes: 100 * GIB,

@@ -37,10 +37,6 @@ fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
         ),
         (world(|r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false), "--osd-id"),
         (world(|r| r.inspection.as_mut().unwrap().evidence = None), "proves"),
-        (
-            world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().device.by_id.clear()),
-            "stable name",
-        ),
         (world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().usable_bytes = GIB), "bytes"),
     ] {
         let next = world.plan();

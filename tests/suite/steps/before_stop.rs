@@ -267,3 +267,14 @@ fn a_deployment_that_was_deleted_while_we_had_it_stopped_is_made_again_from_the_
     let world = World::stopped(OSD).with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
     check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
 }
+
+/// Two of such OSDs ended the run before: virtio without serial, VMware without enableUUID, KubeVirt.
+#[test]
+fn osd_on_a_disk_without_serial_number_is_proven() {
+    let world = World::recorded(OSD).report_with(OSD, |report| {
+        let device = &mut report.inspection.as_mut().unwrap().evidence.as_mut().unwrap().device;
+        (device.by_id, device.serial) = ([].into(), None);
+    });
+    let mut proven = world.saved("proof");
+    assert!(!proven.record(OSD).evidence.as_ref().unwrap().device.is_named());
+}

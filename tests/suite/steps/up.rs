@@ -1,5 +1,8 @@
 //! From the finished new OSD to the closed record: Prepared, Starting, Settling, Settled.
 
+use osd_migrate::domain::inspection::{Evidence, KernelDisk};
+use osd_migrate::domain::osd::DeviceIdentity;
+
 use super::*;
 use crate::support::build::nothing_left;
 
@@ -18,6 +21,28 @@ fn the_new_fsid_is_saved_before_it_is_deployed() {
     );
     let gone = World::prepared(OSD).saved("new").with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
     check!(gone.plan(), Next::Do(Act::Deploy(_)));
+}
+
+/// Virtual disks without serial number: the Deployment has the path that there is, and activation goes by the label.
+#[test]
+fn deployment_without_a_by_id_name_has_another_path() {
+    let path = |by_path: &[&str]| {
+        let world = World::prepared(OSD).saved("new").with(|w| {
+            let evidence = w.record(OSD).evidence.clone().unwrap();
+            let by_path = by_path.iter().map(|name| (*name).to_owned()).collect();
+            let device = DeviceIdentity { by_id: [].into(), by_path, serial: None, ..evidence.device };
+            w.ledger.records.get_mut(&OSD).unwrap().evidence = Some(Evidence { device, ..evidence });
+            for report in w.seen.kube.reports.values_mut() {
+                let kernel = KernelDisk { node: "/dev/vdb".to_owned(), device_type: "ssd".to_owned() };
+                report.inspection.as_mut().unwrap().kernel = Some(kernel);
+            }
+        });
+        let Next::Do(Act::Deploy(deploy)) = world.plan() else { panic!("{:#?}", world.plan()) };
+        assert_eq!(deploy.device_type.as_deref(), Some("ssd"), "as Rook labels it");
+        deploy.block_path
+    };
+    assert_eq!(path(&["pci-0000:00:04.0"]), "/dev/disk/by-path/pci-0000:00:04.0");
+    assert_eq!(path(&[]), "/dev/vdb");
 }
 
 #[test]

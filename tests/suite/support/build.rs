@@ -99,6 +99,7 @@ pub(crate) fn states(text: &str) -> BTreeSet<String> {
 pub(crate) fn identity(osd: OsdId) -> DeviceIdentity {
     DeviceIdentity {
         by_id: BTreeSet::from([format!("ata-disk-{}", osd.0)]),
+        by_path: [].into(),
         serial: Some(format!("S{}", osd.0)),
         wwn: None,
         size_bytes: 6 * GIB,
@@ -495,6 +496,7 @@ impl World {
                 evidence: Some(evidence(osd)),
                 capability: able(),
                 volume: None,
+                kernel: None,
             });
             report.problem = problem;
         })
@@ -519,6 +521,7 @@ impl World {
                 evidence: Some(evidence(osd)),
                 capability: able(),
                 volume: None,
+                kernel: None,
             }),
             left: Vec::new(),
             problem: None,
