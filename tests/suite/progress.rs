@@ -11,7 +11,7 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{Accepted, Limits, RequireClean};
 
 use crate::support::build::{
-    BY_HAND, FILESTORE, World, members, node_of, old_content, pod, quarantine, states, word,
+    BY_HAND, FILESTORE, World, claim, label, members, node_of, old_content, pod, quarantine, states, word,
 };
 use crate::support::check;
 
@@ -263,6 +263,14 @@ fn daemon_that_never_starts_is_quarantined_in_time() {
         "{:#?}",
         late.plan()
     );
+    // Tried again, its pod may rest from before: it has its time once more.
+    let again = late.clone().saved("quarantine").with(|w| {
+        w.daemon(SICK).pods[0].restarts = 9;
+        w.ledger = w.ledger.retried(SICK).unwrap();
+        w.record(SICK).saved_at = Some(w.seen.at);
+    });
+    let looked = again.report(SICK, Some(label(claim(SICK, 1), SICK, true)), None);
+    check!(looked.plan(), Next::Wait(Wait::Up { .. }));
     // The time is the owner's to set, and Rook's own comes before it.
     let soon = World::deployed(SICK)
         .with(|w| w.policy.limits = Limits { start: TimeDelta::minutes(2), ..w.policy.limits });

@@ -296,6 +296,9 @@ pub struct Record {
     /// Upmaps that went with its CRUSH item, in a purge: they are to be put back once it is up. None where none were lost.
     #[serde(default)]
     pub lost_upmaps: Option<LostUpmaps>,
+    /// A person let it be tried again after it was quarantined: restarts of its pod from before say nothing.
+    #[serde(default)]
+    pub retried: bool,
     /// The OSD is up, clean and as wanted: only cleaning up is left.
     pub closing: bool,
     /// It failed and is left alone.
@@ -412,7 +415,7 @@ impl Ledger {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
         (record.restarts, record.turned_back, record.barred_since) = (0, None, None);
-        record.held_since = None;
+        (record.held_since, record.retried) = (None, true);
         // A new attempt: the failed one's report must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))

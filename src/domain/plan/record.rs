@@ -68,6 +68,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
         lost_upmaps: None,
+        retried: false,
         closing: false,
         quarantine: None,
     };

@@ -133,7 +133,7 @@ impl Step<'_> {
         }
         let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
         let trouble = daemon.trouble();
-        if restarts >= MAX_RESTARTS {
+        if restarts >= MAX_RESTARTS && !self.record.retried {
             return self.quarantine(format!(
                 "its new daemon does not stay up: {}; see `kubectl logs deployment/{} --all-containers`",
                 trouble.as_deref().unwrap_or("no reason is known"),
