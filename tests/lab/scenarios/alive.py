@@ -1,8 +1,9 @@
 """One sick part never holds up the healthy rest, and no OSD stays down without a way back.
 
-On one cluster: a dead OSD, a cordoned node, a tenant at its quota, PGs that merge and are repaired while OSDs
-are stopped; then a new OSD whose init container fails again and again. With --full also ten stops beside merges
-and repairs under `rados bench`, and a node that is lost in the middle of a rebuild."""
+On one cluster: a dead OSD, a cordoned node, a tenant at its quota, a disk without a name under
+/dev/disk/by-id, PGs that merge and are repaired while OSDs are stopped; then a new OSD whose init
+container fails again and again. With --full also ten stops beside merges and repairs under `rados bench`,
+and a node that is lost in the middle of a rebuild."""
 
 import subprocess
 import time
@@ -12,7 +13,8 @@ from .world import LAB
 
 LEGACY = [0, 1, 2, 5]
 LAYOUT = ",".join(f"{osd}=bluestore-dev" for osd in LEGACY)
-DEAD, CORDONED, WELL = 0, 1, [2, 5]
+DEAD, CORDONED, NAMELESS = 0, 1, 5
+WELL = [2, NAMELESS]
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 # Limits of minutes, in seconds; a healthy start beside three labs takes half of them.
 SKIP_SOON = ["--skip-after", "20s"]
@@ -47,6 +49,7 @@ def the_rest_goes_on(world, fsids):
     sick.kill_osd(world, DEAD)
     sick.fill_tenant(world)
     sick.merging_pool(world, 24)
+    world.lab("no-id", f"osd{NAMELESS}")
     world.kubectl("cordon", f"h{CORDONED + 1}")
     repairs = sick.repair_for_ever(world)
     job = world.start("rest", [*RUN, *SKIP_SOON])
