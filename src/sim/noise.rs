@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::World;
+use crate::domain::observation::JobState;
 use crate::domain::osd::{NodeName, OsdId, PgId};
 
 /// What is wrong, and stays so.
@@ -159,6 +160,17 @@ impl World {
             Disturbance::MgrBack => noise.mgr_away = false,
         }
         self.noise_stays();
+    }
+
+    /// Agents whose processes and nodes live write heartbeats, each 15 s.
+    pub fn agents_say_that_they_live(&mut self) {
+        let World { at, kube, agents, .. } = self;
+        for job in kube.node_jobs.iter_mut().filter(|job| job.state == JobState::Running) {
+            let node = agents.get(&job.name).and_then(|agent| kube.nodes.get(&agent.request.node));
+            if node.is_some_and(|node| node.ready) {
+                job.heartbeat_at = Some(*at);
+            }
+        }
     }
 
     /// What is wrong shows; also after everything else was fixed.

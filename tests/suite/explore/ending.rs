@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::observation::{Slot, SlotState};
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::sim::Happening;
+use osd_migrate::sim::{Happening, Noise};
 
-use super::promises;
+use super::promises::progress::Watch;
 use super::search::{Search, decision};
 use super::state::{Done, State};
+use super::{pace, promises};
 
 /// Turns and happenings after which a run without further faults must have ended.
 const BOUND: usize = 600;
@@ -30,6 +31,16 @@ impl Search {
         Err(format!("{why}\n  (without more going wrong: {})", told.join("; ")))
     }
 
+    /// Something is wrong that nobody fixes.
+    fn is_sick(&self, state: &State) -> bool {
+        self.has_sick || state.world.noise != Noise::default()
+    }
+
+    /// What could be done at such an end, and is not: nothing is to be done in a world that stays shut.
+    fn left_undone(&self, now: &State, decided: &Next, policy: &Policy) -> Option<String> {
+        promises::progress::at_an_end(now, decided, policy).filter(|_| !self.stays_shut)
+    }
+
     fn goes_on(
         &self,
         state: &State,
@@ -41,6 +52,7 @@ impl Search {
         let mut passed = Vec::new();
         mend(&mut now, policy);
         let mut idle = 0;
+        let mut watch = Watch::default();
         for _ in 0..BOUND {
             let key = now.canonical();
             if settled.contains(&key) {
@@ -61,6 +73,10 @@ impl Search {
                 moved = true;
             }
             let decided = now.decide(policy);
+            if let Some(broken) = watch.broken(&now, &decided) {
+                return Err(broken);
+            }
+            pace::pass(&mut now.world, now.pace);
             let before = now.clone();
             let version = now.version;
             if let Some(told) = &mut told {
@@ -77,7 +93,11 @@ impl Search {
                 Next::Halt(_) | Next::Wait(_) if moved => idle = 0,
                 Next::Finished(_) if moved || now.frozen.is_some() => idle = 0,
                 Next::Finished(_) => {
+                    if let Some(broken) = self.left_undone(&now, &decided, policy) {
+                        return Err(broken);
+                    }
                     let faults = self.stays_shut
+                        || self.is_sick(&now)
                         || state.left.faults < self.left.faults
                         || state.left.leaps < self.left.leaps;
                     let stays = promises::new_osds::at_the_end(&now, policy);
@@ -94,6 +114,9 @@ impl Search {
                     return Ok(());
                 }
                 Next::Halt(halt) => {
+                    if let Some(broken) = self.left_undone(&now, &decided, policy) {
+                        return Err(broken);
+                    }
                     if let Some(broken) = promises::drains_at_a_halt(&now, halt) {
                         return Err(format!("at a halt, {broken}"));
                     }
@@ -104,11 +127,17 @@ impl Search {
                     idle += 1;
                     let nothing_wrong = state.left.faults == self.left.faults
                         && state.left.leaps == self.left.leaps
-                        && !self.stays_shut;
+                        && !self.stays_shut
+                        && !self.is_sick(&now);
                     if idle > 12 && nothing_wrong {
                         return Err(format!("nothing went wrong, and it waits: {wait}"));
                     }
-                    if idle > 12 && (self.stays_shut || is_for_others(wait, &now)) {
+                    if idle > 12
+                        && let Some(broken) = self.left_undone(&now, &decided, policy)
+                    {
+                        return Err(broken);
+                    }
+                    if idle > 12 && (self.stays_shut || self.is_sick(&now) || is_for_others(wait, &now)) {
                         settled.extend(passed);
                         return Ok(());
                     }
@@ -165,13 +194,16 @@ fn mend(state: &mut State, policy: &Policy) {
         .iter()
         .filter(|(osd, daemon)| daemon.replicas == 0 && daemon.stopped_by.is_none() && is_there(osd));
     mended.extend(stopped.map(|(osd, _)| Happening::PersonStarts(*osd)));
-    let outs = world.ceph.slots.iter().filter(|(_, slot)| !slot.is_in && slot.state == SlotState::Exists);
+    let outs = world.ceph.slots.iter().filter(|(osd, slot)| {
+        !slot.is_in && slot.state == SlotState::Exists && !world.noise.dead.contains(*osd)
+    });
     mended.extend(outs.map(|(osd, _)| Happening::PersonIns(*osd)));
     mended.push(if state.by_flag { Happening::Unconfirmed } else { Happening::Confirmed });
     mended.extend(osd_migrate::sim::Around::ALL.map(|what| Happening::Around(what, false)));
     for what in mended {
         world.happen(&what);
     }
+    world.noise_stays();
 }
 
 /// A wait for what does not mend by itself, named.

@@ -9,8 +9,8 @@ use osd_migrate::sim::{Happening, World, example};
 
 use super::search::Search;
 use super::{
-    around, databases, directories, encrypted, everything, keyless, new_osds, nothing, operator, rook,
-    unnamed, upmaps,
+    around, databases, directories, encrypted, everything, keyless, new_osds, noise, nothing, operator, pace,
+    rook, unnamed, upmaps,
 };
 
 /// New OSDs that come up, and are not what was wanted.
@@ -123,6 +123,8 @@ fn searches() -> Vec<Search> {
     searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
+    searches.push(pace::slow());
+    searches.extend(noise::searches());
     searches.extend(searches_of_new());
     searches.extend(searches_of_directories());
     searches
@@ -212,15 +214,28 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::DatabaseFits => databases::SEARCHED,
         Guard::BlankByPlace => unnamed::PULLED,
         Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
+        Guard::SkipsSickCandidate => "a node is cordoned",
+        Guard::DownIsNoCandidate => "an OSD died long ago",
+        Guard::LimitPastStopOnly => "two without a device",
+        Guard::NooutHasAnEnd => "a node is lost",
+        Guard::StartHasALimit => "an init container fails",
+        Guard::PoolQuotaIsNoFull => "a pool at its quota",
+        Guard::IntentOutlivesSlowLooks => pace::SLOW,
+        Guard::PassingStatesWait => "a PG turns odd",
+        Guard::OperatorGivenBack => "a mon dies beside an old Rook",
+        Guard::AgentRetriesSpaced => "agents fail",
         _ => "two copies",
     }
 }
 
-/// Every n-th guard: tests run side by side.
+/// Tests among which the guards are divided: they run in parallel, and the longest one should not run alone in the end.
+const PARTS: usize = 4;
+
+/// Every n-th guard.
 #[expect(clippy::print_stdout, reason = "the figures")]
 fn take_out(part: usize) {
     let mut missed = BTreeSet::new();
-    for guard in Guard::ALL.iter().skip(part).step_by(2) {
+    for guard in Guard::ALL.iter().skip(part).step_by(PARTS) {
         let mut searches = searches();
         searches.sort_by_key(|search| search.name != first_for(*guard));
         let found = searches.into_iter().find_map(|search| {
@@ -308,4 +323,43 @@ fn each_guard_taken_out_is_found() {
 #[test]
 fn each_guard_taken_out_is_found_too() {
     take_out(1);
+}
+
+#[test]
+fn each_guard_of_the_third_part_taken_out_is_found() {
+    take_out(2);
+}
+
+#[test]
+fn each_guard_of_the_fourth_part_taken_out_is_found() {
+    take_out(3);
+}
+
+/// Each rule of progress, taken out, is missed by the search that is about it.
+#[test]
+fn each_rule_of_progress_taken_out_is_found_by_its_own_search() {
+    let rules = [
+        Guard::AgentRetriesSpaced,
+        Guard::DownIsNoCandidate,
+        Guard::IntentOutlivesSlowLooks,
+        Guard::LimitPastStopOnly,
+        Guard::NooutHasAnEnd,
+        Guard::OperatorGivenBack,
+        Guard::PassingStatesWait,
+        Guard::PoolQuotaIsNoFull,
+        Guard::SkipsSickCandidate,
+        Guard::StartHasALimit,
+    ];
+    let mut missed = Vec::new();
+    for rule in rules {
+        let own = searches().into_iter().find(|search| search.name == first_for(rule)).unwrap();
+        let found = without(Some(rule), || own.run());
+        let story = found.violation.unwrap_or_else(|| {
+            missed.push(rule);
+            String::new()
+        });
+        let last = story.lines().find(|line| line.starts_with("  =>")).unwrap_or_default();
+        println!("mutant {rule:?} found in `{}` after {} states:{last}", own.name, found.states);
+    }
+    assert!(missed.is_empty(), "taken out, and nothing happened: {missed:?}");
 }

@@ -8,8 +8,8 @@ use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
-use super::promises;
 use super::state::{Budget, Done, State};
+use super::{pace, promises};
 
 /// One step of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,12 @@ pub(crate) struct Search {
     pub(crate) policy: fn() -> Policy,
     /// Nothing is to be done in this world: a gate stays shut for good.
     pub(crate) stays_shut: bool,
+    /// One OSD of this world can't be done, and the others can.
+    pub(crate) has_sick: bool,
     /// See `State`.
     pub(crate) freezes_late: bool,
+    /// Seconds that an iteration takes; see `pace`.
+    pub(crate) pace: i64,
     /// The stored ledger may be deleted by somebody, as a fault.
     pub(crate) loses_ledger: bool,
 }
@@ -71,7 +75,9 @@ impl Search {
             menu,
             policy: Policy::default,
             stays_shut: false,
+            has_sick: false,
             freezes_late: false,
+            pace: 0,
             loses_ledger: false,
         }
     }
@@ -158,7 +164,8 @@ impl Search {
 
     fn start(&self) -> State {
         let by_flag = (self.policy)().confirmed;
-        State { freezes_late: self.freezes_late, by_flag, ..State::new((self.world)(), self.left) }
+        let state = State::new((self.world)(), self.left);
+        State { freezes_late: self.freezes_late, pace: self.pace, by_flag, ..state }
     }
 
     fn moves(&self, state: &State, decided: &Next) -> Vec<Move> {
@@ -204,7 +211,7 @@ impl Search {
         steps.reverse();
         let policy = (self.policy)();
         let mut state = self.start();
-        let mut told = vec![format!("world {}:", self.name)];
+        let mut told = vec![format!("world {}, an iteration takes {} s:", self.name, self.pace)];
         for step in steps {
             let decided = state.decide(&policy);
             told.push(format!("  - {}", words(&step, &decided, &state)));
@@ -224,11 +231,13 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
     let version = state.version;
     match step {
         Move::Turn => {
+            pace::pass(&mut after.world, state.pace);
             let done = after.perform(decided, version);
             (after, done, Some(decided.clone()))
         }
         Move::Cut(writes) => {
             after.left.faults -= 1;
+            pace::pass(&mut after.world, state.pace);
             let done = after.perform_until(decided, version, *writes);
             (after, done, Some(decided.clone()))
         }

@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) by_flag: bool,
     /// Runners freeze behind the look at the ledger that every act begins with, not before it.
     pub(crate) freezes_late: bool,
+    /// Seconds between what a runner saw and what it does.
+    pub(crate) pace: i64,
 }
 
 /// What a step did.
@@ -74,6 +76,7 @@ impl State {
             thaws: false,
             by_flag: false,
             freezes_late: false,
+            pace: 0,
         }
     }
 
@@ -274,10 +277,12 @@ impl State {
     }
 }
 
-/// Deadlines in the domain: 1, 3 and 10 minutes.
+/// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start, twice that for a silent agent.
+const DEADLINES: [i64; 7] = [1, 2, 3, 8, 10, 15, 30];
+
 fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
     let minutes = (now - at).num_minutes();
-    let class: i64 = [1, 3, 10].iter().map(|deadline| i64::from(minutes >= *deadline)).sum();
+    let class: i64 = DEADLINES.iter().map(|deadline| i64::from(minutes >= *deadline)).sum();
     DateTime::UNIX_EPOCH + TimeDelta::seconds(class)
 }
 
@@ -285,8 +290,18 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
     for work in ledger.nodes.values_mut() {
         work.since = DateTime::UNIX_EPOCH;
     }
+    let run = &mut ledger.run;
+    for was in run.operator.iter_mut().chain(&mut run.last_operator) {
+        was.since = was.since.map(|at| passed(now, at));
+    }
+    if let Some(skipping) = &mut run.skipping {
+        skipping.since = passed(now, skipping.since);
+    }
     for record in ledger.records.values_mut() {
         record.milestones.clear();
+        for time in [&mut record.down_since, &mut record.held_since, &mut record.saved_at] {
+            *time = time.map(|at| passed(now, at));
+        }
         record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
         record.barred_since = record.barred_since.map(|at| passed(now, at));
         record.handed_at = record.handed_at.map(|at| passed(now, at));

@@ -4,6 +4,7 @@ mod directories;
 mod drains;
 mod in_place;
 pub(crate) mod new_osds;
+pub(crate) mod progress;
 
 use std::collections::BTreeSet;
 
@@ -37,6 +38,9 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
         return Some(format!("P6: {osd} was destroyed with {fsid} in its slot, {meant} was meant"));
     }
     if let Some(broken) = bootstrap_known(before, after) {
+        return Some(broken);
+    }
+    if let Some(broken) = next.filter(|_| done.saved).and_then(|next| progress::given_up(before, next)) {
         return Some(broken);
     }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
@@ -206,7 +210,9 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
         return None; // a record alone does nothing, and is withdrawn
     }
     let new = after.ledger.records.keys().find(|osd| !before.ledger.records.contains_key(osd))?;
-    let quarantined = before.ledger.quarantined().count();
+    let seen = before.world.look(|_| Questions::default());
+    let past_stop = |record: &&Record| osd_migrate::domain::phase::is_past_stop(record, &seen);
+    let quarantined = before.ledger.quarantined().filter(past_stop).count();
     let kube = &before.world.kube;
     let why = [
         (!policy.is_open_at(before.world.at), "outside of the window"),

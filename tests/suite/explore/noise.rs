@@ -1,0 +1,164 @@
+//! One part is sick and stays so: the rest is done, and no OSD stays down without a way back (`promises::progress`).
+
+use osd_migrate::domain::osd::{NodeName, OsdId, PgId};
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::sim::{Disturbance, Happening, OddPg, World, example};
+
+use super::search::Search;
+use super::{OURS, explored, has_time, machines, nothing, operator};
+
+fn noise(what: Disturbance) -> Vec<Happening> {
+    vec![Happening::Noise(what)]
+}
+
+fn first_node() -> NodeName {
+    NodeName("h1".to_owned())
+}
+
+fn pool_at_its_quota(_: &World) -> Vec<Happening> {
+    noise(Disturbance::Raised("POOL_FULL"))
+}
+
+fn mon_dies(_: &World) -> Vec<Happening> {
+    noise(Disturbance::Raised("MON_DOWN"))
+}
+
+fn node_is_lost(world: &World) -> Vec<Happening> {
+    let is_there = world.kube.nodes[&first_node()].ready;
+    if is_there { noise(Disturbance::NodeLost(first_node())) } else { Vec::new() }
+}
+
+fn init_container_fails(world: &World) -> Vec<Happening> {
+    let is_well = !world.noise.init_fails.contains(&OURS);
+    if is_well { noise(Disturbance::InitFails(OURS)) } else { Vec::new() }
+}
+
+fn agents_fail(world: &World) -> Vec<Happening> {
+    let is_well = world.noise.agents_fail.is_empty();
+    if is_well { noise(Disturbance::AgentsFail(first_node())) } else { Vec::new() }
+}
+
+fn mgr_fails_over(world: &World) -> Vec<Happening> {
+    if world.noise.mgr_away { Vec::new() } else { noise(Disturbance::MgrAway) }
+}
+
+fn pg_turns_odd(world: &World) -> Vec<Happening> {
+    let odd = [OddPg::Repair, OddPg::Premerge, OddPg::Recovering];
+    let pg = world.placements.keys().find(|pg| !world.noise.odd.contains_key(*pg));
+    let turns = |pg: PgId| odd.map(|odd| Happening::Noise(Disturbance::PgTurns(pg.clone(), odd)));
+    pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
+}
+
+fn with_a_second_pool() -> World {
+    example::two_on_a_host()
+}
+
+fn alone(name: &'static str, world: fn() -> World) -> Search {
+    Search { has_sick: true, ..Search::new(name, world, nothing, (0, 0, 0)) }
+}
+
+/// Where the mutants of progress are sought.
+pub(super) fn searches() -> Vec<Search> {
+    let one = |name, world, menu| Search::new(name, world, menu, (1, 0, 0));
+    vec![
+        alone("an OSD died long ago", example::a_dead_osd),
+        alone("a node is gone", example::a_node_that_is_gone),
+        alone("a node is cordoned", example::a_cordoned_node),
+        alone("an OSD may not stop", example::an_osd_that_may_not_stop),
+        alone("two without a device", example::two_without_a_device),
+        one("a pool at its quota", example::two_in_line, pool_at_its_quota),
+        one("a node is lost", example::two_in_line, node_is_lost),
+        one("an init container fails", example::two_in_line, init_container_fails),
+        one("agents fail", example::two_in_line, agents_fail),
+        one("the mgr fails over", example::two_in_line, mgr_fails_over),
+        one("a PG turns odd", with_a_second_pool, pg_turns_odd),
+        operator::beside("a mon dies beside an old Rook", mon_dies, (1, 0, 0)),
+    ]
+}
+
+fn search(name: &str) -> Search {
+    searches().into_iter().find(|search| search.name == name).unwrap()
+}
+
+#[test]
+fn dead_osd_holds_up_no_other() {
+    explored(&search("an OSD died long ago"));
+    explored(&search("a node is gone"));
+}
+
+#[test]
+fn cordoned_node_holds_up_no_other() {
+    explored(&search("a node is cordoned"));
+}
+
+#[test]
+fn osd_that_may_not_stop_holds_up_no_other() {
+    explored(&search("an OSD may not stop"));
+}
+
+#[test]
+fn osds_that_fail_before_stop_hold_up_no_other() {
+    explored(&search("two without a device"));
+}
+
+#[test]
+fn pool_at_its_quota_holds_up_nothing() {
+    explored(&search("a pool at its quota"));
+}
+
+#[test]
+fn lost_node_leaves_no_osd_down_with_noout() {
+    explored(&search("a node is lost"));
+}
+
+#[test]
+fn failing_init_container_leaves_no_osd_down_with_noout() {
+    explored(&search("an init container fails"));
+}
+
+#[test]
+fn failing_agents_are_retried_over_minutes() {
+    explored(&search("agents fail"));
+}
+
+#[test]
+fn mgr_failover_is_waited_for() {
+    explored(&search("the mgr fails over"));
+}
+
+#[test]
+fn pg_that_is_merged_or_repaired_reverts_no_stop() {
+    explored(&search("a PG turns odd"));
+}
+
+#[test]
+fn dead_mon_gives_rooks_operator_back() {
+    explored(&search("a mon dies beside an old Rook"));
+}
+
+#[test]
+fn noise_wider_if_there_is_time() {
+    if has_time() {
+        for pace in [30, 120] {
+            for search in searches() {
+                explored(&Search { pace, ..search });
+            }
+        }
+        for (name, world) in [
+            ("an OSD died long ago, a fault", example::a_dead_osd as fn() -> World),
+            ("a node is cordoned, a fault", example::a_cordoned_node),
+        ] {
+            explored(&Search::new(name, world, machines, (1, 0, 0)));
+        }
+    }
+}
+
+#[test]
+fn noise_worlds_have_one_healthy_osd_in_line() {
+    for world in [example::a_dead_osd(), example::a_node_that_is_gone(), example::a_cordoned_node()] {
+        let seen = world.look(|_| Questions::default());
+        let class = |osd| super::promises::class(&world, OsdId(osd));
+        assert!(class(0).migrates().is_some() && class(1).migrates().is_some());
+        assert!(seen.ceph.pgs.values().all(|pg| pg.state.contains("clean") && pg.up.len() == 3));
+    }
+}

@@ -1,0 +1,218 @@
+//! Progress (P8): one sick part never holds up the healthy rest, and no OSD stays down because of us without a way back. Asked of the
+//! truth: what the runner takes for closed gates does not count here.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use osd_migrate::domain::classify;
+use osd_migrate::domain::ledger::Record;
+use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
+use osd_migrate::domain::observation::{Releases, Slot};
+use osd_migrate::domain::osd::{Kind, OsdId};
+use osd_migrate::domain::phase::is_past_stop;
+use osd_migrate::domain::plan::Questions;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::sim::World;
+
+use super::{Broken, State, needed};
+
+/// Minutes without a change of its record after which an OSD that is down must be free to be healed: the rule says 15; a wait in
+/// `ending` lasts 3, and some iterations follow.
+const QUIET_MINUTES: i64 = 25;
+
+/// The same, whatever changes.
+const DOWN_HOURS: i64 = 3;
+
+/// Minutes between the first and the last attempt of a node agent before the OSD is given up past its stop.
+const TRIED_MINUTES: i64 = 5;
+
+/// Flags of the whole osdmap that keep OSDs or data from coming back.
+const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
+
+/// An OSD that is down with a `noout` of ours.
+struct Down {
+    since: DateTime<Utc>,
+    /// Since when its record is as it is.
+    changed: DateTime<Utc>,
+    record: Option<Record>,
+}
+
+/// What is watched while a run goes on and nothing more goes wrong.
+#[derive(Default)]
+pub(in super::super) struct Watch {
+    /// OSDs that are down with a `noout` of ours.
+    down: BTreeMap<OsdId, Down>,
+    /// Since when Rook's operator is at 0 by us with no OSD past its stop.
+    set_aside: Option<DateTime<Utc>>,
+}
+
+impl Watch {
+    /// What a state breaks after so many iterations of waiting.
+    pub(in super::super) fn broken(&mut self, now: &State, decided: &Next) -> Option<Broken> {
+        let at = now.world.at;
+        let slack = TimeDelta::seconds(4 * now.pace);
+        let down: Vec<OsdId> = down_with_noout(now).collect();
+        self.down.retain(|osd, _| down.contains(osd));
+        for osd in down {
+            let record = now.ledger.records.get(&osd);
+            let new = || Down { since: at, changed: at, record: record.cloned() };
+            let down = self.down.entry(osd).or_insert_with(new);
+            if down.record.as_ref() != record {
+                (down.changed, down.record) = (at, record.cloned());
+            }
+            let is_quiet = at - down.changed > TimeDelta::minutes(QUIET_MINUTES) + slack;
+            if is_quiet || at - down.since > TimeDelta::hours(DOWN_HOURS) + slack {
+                return Some(format!("P8: {osd} stays down with noout, and Ceph may not heal without it"));
+            }
+        }
+        if let Next::Wait(Wait::ActiveClean { osd, .. }) = decided
+            && is_ours(now, *osd)
+        {
+            return Some(format!("P8: {osd} is up, and its noout stays while its data comes back"));
+        }
+        let operator = now.world.kube.operator.as_ref().filter(|operator| operator.replicas == 0);
+        let is_aside = now.world.operator_by_us && operator.is_some() && !is_needed(now);
+        self.set_aside = is_aside.then(|| self.set_aside.unwrap_or(at));
+        let is_long = |since: DateTime<Utc>| at - since > TimeDelta::minutes(QUIET_MINUTES) + slack;
+        let waits = matches!(decided, Next::Wait(_));
+        let left = self.set_aside.filter(|since| waits && is_long(*since));
+        left.map(|_| "P8: Rook's operator stays at 0 while nothing is done".to_owned())
+    }
+}
+
+/// Rook is kept off for an OSD that is past its stop, or is being closed.
+fn is_needed(state: &State) -> bool {
+    let seen = state.world.look(|_| Questions::default());
+    state.ledger.in_flight().any(|record| record.closing || is_past_stop(record, &seen))
+}
+
+/// `noout` is on it, and by us.
+fn is_ours(state: &State, osd: OsdId) -> bool {
+    let slot = state.world.ceph.slots.get(&osd);
+    let record = state.ledger.records.get(&osd);
+    slot.is_some_and(|slot| slot.noout) && record.is_some_and(|record| !record.former_flags.0)
+}
+
+fn down_with_noout(state: &State) -> impl Iterator<Item = OsdId> {
+    let down = state.world.ceph.slots.iter().filter(|(_, slot)| !slot.up);
+    down.map(|(osd, _)| *osd).filter(|osd| is_ours(state, *osd))
+}
+
+/// What is broken when a run ends, or waits for what does not end by itself.
+pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Option<Broken> {
+    let ends = matches!(decided, Next::Finished(_) | Next::Halt(_));
+    if let Some(osd) = down_with_noout(state).next().filter(|_| ends) {
+        return Some(format!("P8: the run ends while {osd} is down with noout: Ceph can't heal"));
+    }
+    if let Next::Wait(Wait::Up { osd, .. }) = decided
+        && let Some(record) = state.ledger.records.get(osd).filter(|record| !record.closing)
+        && is_past_stop(record, &state.world.look(|_| Questions::default()))
+    {
+        return Some(format!("P8: {osd} does not start, and the run waits for it without an end"));
+    }
+    let is_lost = matches!(decided, Next::Halt(Halt::LedgerLost { .. } | Halt::StartsInVain { .. }));
+    if is_lost || !is_well(state, policy) {
+        return None;
+    }
+    let osd = undone(state, policy).next()?;
+    Some(format!("P8: nothing stands in the way of {osd}, and it is left undone"))
+}
+
+/// OSDs that are to be migrated, were not begun, and whose own gates are open.
+fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
+    let seen = state.world.look(|_| Questions::default());
+    let classes = classify::classify(&seen).into_iter().filter_map(|(osd, class)| {
+        let kind = class.migrates().filter(|kind| !Kind::in_directory(*kind));
+        kind.map(|_| osd).filter(|osd| classify::database_of(*osd, &seen).is_none())
+    });
+    let found: Vec<OsdId> = classes
+        .filter(|osd| policy.selects(*osd) && !state.ledger.records.contains_key(osd))
+        .filter(|osd| may_go(&state.world, *osd) == Some(true))
+        .collect();
+    found.into_iter()
+}
+
+/// It serves, its node is there, its device is what it should be, others can do without it, and what it holds fits.
+fn may_go(world: &World, osd: OsdId) -> Option<bool> {
+    let slot = world.ceph.slots.get(&osd)?;
+    let daemon = world.kube.daemons.get(&osd)?;
+    let node = world.kube.nodes.get(daemon.node.as_ref()?)?;
+    let (_, disk) = world.disk_of(slot.fsid?)?;
+    let fits = slot.used_bytes? / 10 * 11
+        <= disk.identity.size_bytes / 10_000 * u64::from(world.ceph.nearfull_ratio);
+    let spare =
+        world.placements.iter().filter(|(pg, _)| world.up_set(pg).contains(&osd)).all(|(pg, placement)| {
+            let pool = &world.ceph.pools[&placement.pool];
+            let others = world.complete_set(pg).into_iter().filter(|other| *other != osd).count();
+            others >= pool.min_size as usize && others > needed(world, placement.pool)
+        });
+    let serves =
+        slot.up && slot.is_in && daemon.replicas > 0 && daemon.rolled_out && daemon.held_by_others.is_none();
+    let is_there = node.ready && !node.cordoned && Some(&disk.node) == daemon.node.as_ref();
+    Some(serves && is_there && disk.proof.is_some() && disk.held_by.is_none() && fits && spare)
+}
+
+/// Nothing of the whole cluster stands in the way: no data is endangered, and nobody forbids it.
+fn is_well(state: &State, policy: &Policy) -> bool {
+    let World { ceph, kube, placements, noise, .. } = &state.world;
+    let declaration = &kube.declaration;
+    let is_whole = |(pg, placement): (_, &osd_migrate::sim::Placement)| {
+        placement.peered && state.world.complete_set(pg).len() == placement.home.len()
+    };
+    let is_full =
+        |code: &String| code.starts_with("OSD_") && code.contains("FULL") || code == "PG_BACKFILL_FULL";
+    let data = placements.iter().all(is_whole) && noise.odd.is_empty() && !noise.mgr_away;
+    let cluster = !ceph.health.iter().any(|code| is_full(code) || code == "MON_DOWN")
+        && !FLAGS.iter().any(|flag| ceph.flags.contains(*flag))
+        && ceph.releases == Releases::One;
+    let allowed = policy.is_confirmed(declaration)
+        && policy.is_open_at(state.world.at)
+        && !policy.only_new
+        && kube.order.is_none()
+        && !declaration.external
+        && !declaration.removes_out_osds;
+    let operator = kube.running_operator();
+    let rook = operator.is_none_or(|operator| operator.honours_fence || policy.scales_operator)
+        && kube.fence.as_deref() != Some("theirs")
+        && kube.oddities.is_empty()
+        && kube.rook_prepares.is_empty()
+        && kube.draining_failure_domain.is_none()
+        && !state.world.refuses_budgets;
+    let seen = state.world.look(|_| Questions::default());
+    let failed = state.ledger.quarantined().filter(|record| is_past_stop(record, &seen)).count();
+    let is_down = |slot: &Slot| !slot.up && slot.is_in;
+    data && cluster && allowed && rook && failed < 2 && !ceph.slots.values().any(is_down)
+}
+
+/// A stop is reverted, or an OSD given up, for what passes by itself.
+pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
+    let Next::Save { osd: Some(osd), why, .. } = next else { return None };
+    let record = before.ledger.records.get(osd)?;
+    match why {
+        Saving::TurnBack { .. } => {
+            let World { noise, .. } = &before.world;
+            let passes = noise.odd.values().any(|odd| odd.passes());
+            let lacks = |pg| {
+                let complete = before.world.complete_set(pg);
+                let home = &before.world.placements[pg].home;
+                home.iter().any(|home| home != osd && !complete.contains(home))
+            };
+            let is_safe = !before.world.placements.keys().any(lacks);
+            (passes && is_safe)
+                .then(|| format!("P8: the stop of {osd} was reverted for what passes by itself"))
+        }
+        Saving::Quarantine { why } if why.contains("node agent failed") => {
+            let jobs = before.world.kube.node_jobs.iter().filter(|job| job.record == record.id);
+            let tries: Vec<_> =
+                jobs.filter(|job| job.task == record.attempt.task).map(|job| job.created_at).collect();
+            let seen = before.world.look(|_| Questions::default());
+            let span = *tries.iter().max()? - *tries.iter().min()?;
+            let is_short = span < TimeDelta::minutes(TRIED_MINUTES) && is_past_stop(record, &seen);
+            is_short.then(|| {
+                format!("P8: {osd} was given up past its stop after {} s of trying", span.num_seconds())
+            })
+        }
+        _ => None,
+    }
+}
