@@ -194,6 +194,8 @@ impl Step<'_> {
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
                 (record.turned_back, record.held_since) = (None, None);
+                // The OSD serves: an earlier stop that was reverted is over, and this one needs `noout` again.
+                record.noout_lifted = false;
             });
         }
         if let Some(next) = self.hush() {
