@@ -200,6 +200,7 @@ mod tests {
         assert_eq!(sorted.len(), REASONS.len());
         let past = [
             "Recorded",
+            "Lifted",
             "Stopped",
             "Destroyed",
             "Prepared",
