@@ -1,7 +1,7 @@
 """Everything at random, at intervals of 1 to 6 s, by a seed: runner, agents, kubelets, mon and mgr are
 killed, Leases and node Jobs deleted; admin flags, pools, PG counts and weights change in the middle;
-scrubs and snapshot trims run. At the end all is done under its ids. In `make test` two legacy OSDs; with
---full nine OSDs of nine kinds under two roots."""
+scrubs and snapshot trims run. At the end all is done under its ids. By name two legacy OSDs; with --full nine
+OSDs of nine kinds under two roots."""
 
 import collections
 import json

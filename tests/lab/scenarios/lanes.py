@@ -14,7 +14,7 @@ import time
 from . import rights
 from .world import LAB, CannotRun
 
-LANES = 3  # a lab takes half of a core and 2 GiB; this machine's 2 cores also compile and search meanwhile
+LANES = 2  # a lab takes half of a core and 2 GiB; the 2 cores also search meanwhile, and OSDs that starve are marked down
 SETS = ("asked", "granted", "refused")
 
 
