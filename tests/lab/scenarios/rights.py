@@ -8,6 +8,7 @@ PREFIX = f"system:serviceaccount:{NAMESPACE}:osd-migrate"
 # Granted, and not to be seen in a log of this lab, or only with --full; each with its reason.
 UNSEEN = {
     ("osd-migrate", "update", "ceph.rook.io", "cephclusters/finalizers"): "asked for only where the admission plugin OwnerReferencesPermissionEnforcement is on",
+    ("osd-migrate-preflight", "list", "", "persistentvolumes"): "asked for only if a run's inventory of disks exists at that moment",
 }
 ONLY_FULL = {
     ("osd-migrate", "delete", "", "pods"): "frozen --full: a former runner's pod is told to end",
