@@ -13,6 +13,7 @@ use osd_migrate::domain::osd::{Kind, OsdId};
 use osd_migrate::domain::phase::is_past_stop;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::step;
 use osd_migrate::sim::World;
 
 use super::{Broken, State, needed};
@@ -185,7 +186,7 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     data && cluster && allowed && rook && failed < 2 && !ceph.slots.values().any(is_down)
 }
 
-/// A stop is reverted, or an OSD given up, for what passes by itself.
+/// A stop is reverted, or an OSD given up, for what passes by itself. (For what nobody knows after minutes it is: a copy may be gone.)
 pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
     let Next::Save { osd: Some(osd), why, .. } = next else { return None };
     let record = before.ledger.records.get(osd)?;
@@ -199,7 +200,10 @@ pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
                 home.iter().any(|home| home != osd && !complete.contains(home))
             };
             let is_safe = !before.world.placements.keys().any(lacks);
-            (passes && is_safe)
+            let is_early = record
+                .down_since
+                .is_none_or(|since| before.world.at - since < TimeDelta::minutes(step::UNKNOWN_MINUTES));
+            (passes && is_safe && is_early)
                 .then(|| format!("P8: the stop of {osd} was reverted for what passes by itself"))
         }
         Saving::Quarantine { why } if why.contains("node agent failed") => {
