@@ -23,8 +23,8 @@ RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
 # What a runner does for one OSD, in this order, and is stopped before.
 WAY = [
     "save-record", "agent-inspect", "save-proof", "keep", "save-stop", "save-fence", "fence", "hush", "save-budget", "limit-drains", "stop",
-    "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "unhush", "unfence", "save-unfenced", "save-closing",
-    "limit-drains", "save-budget-back", "unhush", "sweep", "save-closed",
+    "save-down", "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "save-up", "unhush", "unfence", "save-unfenced",
+    "save-closing", "limit-drains", "save-budget-back", "sweep", "save-closed",
 ]  # fmt: skip
 # The same where Rook has made no budget for drains.
 WAY_OF_OWN_BUDGET = [
