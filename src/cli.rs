@@ -161,7 +161,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub scale_operator: bool,
     /// End with 0, not 12, if OSDs were refused: the owner knows them. OSDs that were skipped for now (down, on a node that is cordoned)
-    /// end a run with 12 all the same; leave one out for good with --skip.
+    /// end a run with 12 all the same; leave one out permanently with --skip.
     #[arg(long)]
     pub allow_refused: bool,
     /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.

@@ -53,7 +53,7 @@ fn window(policy: &Policy, seen: &Observation) -> Gate {
 }
 
 /// OSDs that failed past their stop. One that failed before it serves as it did: it is reported, and the others go on.
-pub fn failed_past_stop(ledger: &Ledger) -> BTreeSet<OsdId> {
+fn failed_past_stop(ledger: &Ledger) -> BTreeSet<OsdId> {
     let counts = |record: &&Record| record.is_begun_past_stop() || is_out(Guard::LimitPastStopOnly);
     ledger.quarantined().filter(counts).map(|record| record.osd).collect()
 }

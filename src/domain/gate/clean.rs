@@ -78,7 +78,7 @@ pub fn state_text(pg: &Pg) -> String {
 }
 
 /// Returns whether all copies of a PG are there and complete, wherever they lie.
-pub fn lacks_no_copy(pg: &Pg, ceph: &Ceph) -> bool {
+pub(super) fn lacks_no_copy(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.size));
     let is_sound = pg.state.iter().all(|word| !UNSOUND.contains(&word.as_str()));
     pg.acting.len() as u64 >= size && pg.degraded == 0 && is_sound
@@ -106,7 +106,7 @@ pub(super) fn allows_elsewhere(accepted: &Accepted, pg: &Pg, ceph: &Ceph) -> boo
 
 /// Returns whether a PG's state allows that this OSD is stopped.
 ///
-/// Of a PG that shares the OSD, another copy must be good for certain: it may be moving, and nothing else.
+/// Of a PG that shares the OSD, another copy must certainly be good: it may be moving, and nothing else.
 pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> bool {
     let shares = pg.up.contains(&osd) || pg.acting.contains(&osd);
     is_clean(pg) || (allows_elsewhere(accepted, pg, ceph) && (!shares || only_moves(pg)))

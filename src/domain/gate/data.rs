@@ -114,7 +114,7 @@ pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
 }
 
 /// With this OSD gone, one loss more must be survivable: two complete copies left, or one chunk more than the data needs.
-pub fn leaves_redundancy(pool: &Pool) -> bool {
+fn leaves_redundancy(pool: &Pool) -> bool {
     let spare = match pool.data_chunks {
         None => pool.size >= 3,
         Some(data_chunks) => pool.size >= data_chunks.saturating_add(2),
@@ -123,7 +123,7 @@ pub fn leaves_redundancy(pool: &Pool) -> bool {
 }
 
 /// Whether every pool of these PGs can do without one OSD, and without one more.
-pub fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
+pub(super) fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
     let pools = concerned
         .iter()
         .filter_map(|pg| seen.ceph.pgs.get(pg))
@@ -133,7 +133,7 @@ pub fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
 }
 
 /// OSDs that hold a PG of a pool that can't do without one, each with its reason: one pass for all of them.
-pub fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
+pub(super) fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
     let mut found = BTreeMap::new();
     for pg in seen.ceph.pgs.values() {
         let Some(pool) = seen.ceph.pools.get(&pg.pool).filter(|pool| !leaves_redundancy(pool)) else {
@@ -148,7 +148,7 @@ pub fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
 
 /// OSDs that can't be stopped now, as far as the statistics tell, with the number of PGs that would stop serving: what
 /// `osd ok-to-stop` computes (16.2.15, `DaemonServer`), in one pass for all of them.
-pub fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
+pub(super) fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
     let mut found = BTreeMap::new();
     for pg in ceph.pgs.values() {
         let min_size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.min_size));

@@ -8,11 +8,9 @@ mod reason;
 mod rook;
 mod words;
 
-pub use begin::{begin, budget, failed_past_stop, held, is_cancelled};
-pub use clean::{accepted, is_clean, lacks_no_copy, state_text};
-pub use data::{
-    gone, is_filled, lacks_osds, leaves_redundancy, moved_unclean, pgs_of, redundancy, thin, unstoppable,
-};
+pub use begin::{begin, budget, held, is_cancelled};
+pub use clean::{accepted, is_clean, state_text};
+pub use data::{gone, is_filled, lacks_osds, moved_unclean, pgs_of};
 pub use own::{Own, passes_by_itself};
 pub use reason::Reason;
 pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
@@ -26,7 +24,7 @@ use super::ledger::Record;
 use super::observation::{Ceph, Observation, OkToStop, Pg, Releases, Slot};
 use super::osd::{NodeName, OsdId, PgId};
 use super::policy::Accepted;
-use data::{all_clean, all_clean_or_starving, clean_for, fresh, not_merging, only_ours_lacks};
+use data::{all_clean, all_clean_or_starving, clean_for, fresh, not_merging, only_ours_lacks, redundancy};
 
 /// Whether an act may be done now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

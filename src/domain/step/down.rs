@@ -13,6 +13,7 @@ use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
+use crate::domain::policy::Accepted;
 
 /// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
@@ -115,7 +116,7 @@ impl Step<'_> {
             &|| drains::allowed(record.osd, seen),
         ];
         match gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open) {
-            None | Some(Gate::Open) => self.stop_now(),
+            None | Some(Gate::Open) => self.stop_now(accepted),
             Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(&reason),
         }
     }
@@ -153,7 +154,7 @@ impl Step<'_> {
 
     /// Gates are open: keep, remember the PGs, fence, hush, keep drains off, stop; one a turn, and the gates asked again each time.
     /// Where Rook would do the same, the fence goes before the PGs.
-    pub(super) fn stop_now(&self) -> Next {
+    fn stop_now(&self, accepted: Accepted) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
         else {
@@ -211,7 +212,7 @@ impl Step<'_> {
             record: record.id.clone(),
             deployment: daemon.uid.clone(),
             generation: daemon.generation,
-            accepted: gate::accepted(self.policy, self.seen),
+            accepted,
         })
     }
 
