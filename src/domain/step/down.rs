@@ -117,7 +117,7 @@ impl Step<'_> {
         ];
         match gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open) {
             None | Some(Gate::Open) => self.stop_now(accepted),
-            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(&reason),
+            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(&reason, &accepted),
         }
     }
 
@@ -130,11 +130,12 @@ impl Step<'_> {
         (self.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
     }
 
-    /// A gate is not open. What was set for the stop does not stay for as long as that may last.
-    fn held_up(&self, reason: &Reason) -> Next {
+    /// Waits for a gate that is not open, and withdraws the record after `HELD_MINUTES`: what was set for the stop does not stay for
+    /// longer, and a reason that is this OSD's own holds up no other OSD.
+    fn held_up(&self, reason: &Reason, accepted: &Accepted) -> Next {
         let record = self.record;
         let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
-        if record.stop_intended_at.is_none() {
+        if record.stop_intended_at.is_none() && !self.is_its_own(reason, accepted) {
             return wait;
         }
         let Some(since) = record.held_since else {
@@ -150,6 +151,14 @@ impl Step<'_> {
             ));
         }
         self.withdraw()
+    }
+
+    /// Returns whether a gate is shut for this OSD, and would be open for another one.
+    fn is_its_own(&self, reason: &Reason, accepted: &Accepted) -> bool {
+        let is_own = |own: &gate::Own| {
+            *own.all() == Gate::Open && own.gate(self.record.osd, &self.record.node) != Gate::Open
+        };
+        matches!(reason, Reason::NotOkToStop { .. }) || is_own(&gate::Own::of(accepted, self.seen))
     }
 
     /// Gates are open: keep, remember the PGs, fence, hush, keep drains off, stop; one a turn, and the gates asked again each time.

@@ -28,6 +28,11 @@ fn node_is_lost(world: &World) -> Vec<Happening> {
     if is_there { noise(Disturbance::NodeLost(first_node())) } else { Vec::new() }
 }
 
+fn node_is_cordoned(world: &World) -> Vec<Happening> {
+    let is_cordoned = world.noise.cordoned.contains(&first_node());
+    if is_cordoned { Vec::new() } else { noise(Disturbance::Cordons(first_node())) }
+}
+
 fn init_container_fails(world: &World) -> Vec<Happening> {
     let is_well = !world.noise.init_fails.contains(&OURS);
     if is_well { noise(Disturbance::InitFails(OURS)) } else { Vec::new() }
@@ -67,6 +72,7 @@ pub(super) fn searches() -> Vec<Search> {
         alone("an OSD may not stop", example::an_osd_that_may_not_stop),
         alone("two without a device", example::two_without_a_device),
         one("a pool at its quota", example::two_in_line, pool_at_its_quota),
+        one("a node is cordoned at any time", example::two_in_line, node_is_cordoned),
         one("a node is lost", example::two_in_line, node_is_lost),
         one("an init container fails", example::two_in_line, init_container_fails),
         one("agents fail", example::two_in_line, agents_fail),
@@ -89,6 +95,11 @@ fn dead_osd_holds_up_no_other() {
 #[test]
 fn cordoned_node_holds_up_no_other() {
     explored(&search("a node is cordoned"));
+}
+
+#[test]
+fn node_cordoned_at_any_time_holds_up_no_other() {
+    explored(&search("a node is cordoned at any time"));
 }
 
 #[test]
