@@ -39,9 +39,14 @@ pub fn is_late(job: &NodeJob, seen: &Observation) -> bool {
     (seen.at - job.created_at).num_minutes() >= START_MINUTES
 }
 
-/// Its agent has not said in time that it lives.
+/// Returns whether its agent has written no heartbeat for `SILENT_MINUTES`.
 pub fn is_silent(job: &NodeJob, seen: &Observation) -> bool {
-    (seen.at - job.heartbeat_at.unwrap_or(job.created_at)).num_minutes() >= SILENT_MINUTES
+    silent_for(job, seen).num_minutes() >= SILENT_MINUTES
+}
+
+/// Returns how long ago its agent wrote its last heartbeat.
+fn silent_for(job: &NodeJob, seen: &Observation) -> TimeDelta {
+    seen.at - job.heartbeat_at.unwrap_or(job.created_at)
 }
 
 impl<'a> Step<'a> {
@@ -75,18 +80,23 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Whether an agent that does not end is given up. Before the stop a silent one is, at once: it has changed nothing. Past the
-    /// stop the OSD has to be down for twice as long as it keeps `noout`: by then Ceph heals without it. (The agent may be frozen and
-    /// go on later: it proves everything again.)
+    /// Returns whether an agent that does not end is given up. A silent inspection has changed nothing, and is given up at once. Past
+    /// the stop the OSD has to be down for twice as long as it keeps `noout`: by then Ceph heals without it. An agent that creates a
+    /// new OSD, or removes an old directory, leaves no OSD down: it has as much time. (It may be frozen and go on later: it proves
+    /// everything again.)
     fn is_lost(&self, job: &NodeJob) -> bool {
         if job.state != JobState::Running || is_out(Guard::FailuresEnd) {
             return false;
         }
-        let runs_for = self.seen.at - job.created_at;
-        let is_over = match self.record.down_since {
-            None => true,
-            Some(_) => self.down_for() >= self.policy.limits.noout * 2,
+        let patience = self.policy.limits.noout * 2;
+        let is_over = match (self.record.down_since, job.task) {
+            (Some(_), _) => self.down_for() >= patience,
+            (None, NodeTask::Inspect) => true,
+            (None, NodeTask::Rebuild | NodeTask::GiveBack | NodeTask::Clear) => {
+                silent_for(job, self.seen) >= patience
+            }
         };
+        let runs_for = self.seen.at - job.created_at;
         (is_silent(job, self.seen) && is_over) || runs_for >= TimeDelta::hours(AGENT_HOURS)
     }
 

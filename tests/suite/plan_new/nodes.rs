@@ -1,5 +1,10 @@
 //! Where each node stands, and what its disks become.
 
+use chrono::TimeDelta;
+
+use osd_migrate::domain::inspection::NodeTask;
+use osd_migrate::domain::observation::JobState;
+
 use super::*;
 
 #[test]
@@ -221,4 +226,21 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     back.world.happen(&Happening::Around(Around::Cordoned, false));
     assert_eq!(back.finished(), []);
     assert_eq!(back.world.ceph.slots.len(), 4);
+}
+
+#[test]
+fn silent_agent_that_creates_an_osd_is_given_up_after_half_an_hour() {
+    let mut run = Run::of(example::one_more());
+    let is_rebuild =
+        |act: &Act| matches!(act, Act::Agent { request, .. } if request.task == NodeTask::Rebuild);
+    run.acts(is_rebuild);
+    let silent_for = |minutes| {
+        let mut seen = run.seen();
+        let job = seen.kube.node_jobs.iter_mut().find(|job| job.task == NodeTask::Rebuild).unwrap();
+        (job.state, job.heartbeat_at) = (JobState::Running, None);
+        seen.at = job.created_at + TimeDelta::minutes(minutes);
+        plan::plan(&run.policy, &run.ledger, &seen)
+    };
+    assert!(matches!(silent_for(29), Next::Wait(Wait::AgentSilent { .. })), "{:?}", silent_for(29));
+    assert!(matches!(silent_for(30), Next::Save { why: Saving::Quarantine { .. }, .. }));
 }
