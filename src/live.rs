@@ -235,6 +235,11 @@ impl Live {
         made.map_err(|error| passing(error.to_string()))
     }
 
+    async fn act_in_session(&mut self, act: &Act) -> Result<(), Failure> {
+        let done = act_on_ceph(self.session().await?, act).await;
+        self.reopen(done)
+    }
+
     fn budget_refused(&self) -> Option<String> {
         self.budget_refused.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
     }
@@ -282,19 +287,18 @@ impl Cluster for Live {
             Act::MakeBudget { osd, record } => self.make_budget(*osd, record).await,
             Act::Hush { osd, record, .. } => {
                 k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-                let done = act_on_ceph(self.session().await?, act).await;
-                self.reopen(done)
+                self.act_in_session(act).await
             }
             Act::Destroy { osd, stopped_for, spare, .. } => {
                 if let Some(record) = stopped_for {
                     k8s.expect_stopped(*osd, record).await.map_err(kube_failure)?;
                 }
                 self.still_spare(spare.as_ref()).await?;
-                let done = act_on_ceph(self.session().await?, act).await;
-                self.reopen(done)
+                self.act_in_session(act).await
             }
             Act::Keep { .. }
             | Act::DropAgent { .. }
+            | Act::DeleteKey { .. }
             | Act::Fence { .. }
             | Act::Unfence { .. }
             | Act::ScaleOperator { .. }
@@ -310,10 +314,7 @@ impl Cluster for Live {
             | Act::Reclaim { .. }
             | Act::PurgeStray { .. }
             | Act::RestoreCrush { .. }
-            | Act::RestoreUpmaps { .. } => {
-                let done = act_on_ceph(self.session().await?, act).await;
-                self.reopen(done)
-            }
+            | Act::RestoreUpmaps { .. } => self.act_in_session(act).await,
         }
     }
 }

@@ -230,6 +230,7 @@ pub fn words(act: &Act) -> String {
             format!("{}: made Job for {}, attempt {}", request.osd, request.task, request.attempt)
         }
         Act::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
+        Act::DeleteKey { osd, job, .. } => format!("{osd}: deleted the bootstrap-osd key of Job {job}"),
         Act::Fence { value, .. } => format!("fenced the CephCluster: do-not-reconcile={value}"),
         Act::Bootstrap { there: true } => "made client.bootstrap-osd".to_owned(),
         Act::Bootstrap { there: false } => "removed client.bootstrap-osd, which we had made".to_owned(),

@@ -43,6 +43,15 @@ pub enum Act {
         /// uid expected.
         uid: String,
     },
+    /// Deletes the ConfigMap that owns the Secret with the key of a node Job; the Secret goes with it.
+    DeleteKey {
+        /// The OSD.
+        osd: OsdId,
+        /// Name of the node Job.
+        job: String,
+        /// uid of the ConfigMap expected.
+        uid: String,
+    },
     /// Put the label `ceph.rook.io/do-not-reconcile` on the CephCluster, and with it the annotation that names the version it was
     /// put on; if there is no label, and the record is still open: its Deployment is kept, or stopped, for it.
     Fence {

@@ -226,6 +226,8 @@ guards! {
     StraysSwept,
     /// Ceph may heal without an OSD that was left alone past Stop.
     QuarantineCalmed,
+    /// The Secret with the bootstrap-osd key of an OSD that was quarantined is deleted.
+    QuarantineKeyDeleted,
     /// The flags of an OSD are lifted before its record closes.
     UnhushedFirst,
     /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.

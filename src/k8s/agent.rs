@@ -12,7 +12,7 @@ use crate::domain::policy::Declaration;
 
 use super::agent_pod::owner;
 use super::mon_access::Key;
-use super::names::{Part, RECORD, attempt_labels, job_name, short};
+use super::names::{Part, RECORD, attempt_labels, job_name, key_owner_name, short};
 use super::node_job::{Blueprint, build};
 use super::whoami::Own;
 use super::{K8s, K8sError};
@@ -37,8 +37,10 @@ pub struct Agent<'a> {
 impl K8s {
     /// Makes a node Job, its empty report before it, and the Secret with its key; what is there already stays.
     ///
-    /// All three have the Job's name. Secret and Job belong to the report: they go when it goes, so nothing here needs to
-    /// read or delete Secrets; and what a runner that was frozen in between makes after the sweep does not live.
+    /// All three have the Job's name. The Job is owned by the report, the Secret by an empty ConfigMap that is owned by the report,
+    /// too: they go when it goes, and what a runner that was frozen in between makes after the sweep does not live. By deleting the
+    /// ConfigMap the key is deleted before the Job and its log. A right to delete Secrets would be one to delete all of them, also
+    /// those that open encrypted OSDs, as their names are not known beforehand.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
         let &Agent { request, image, data_dir, declaration, own, .. } = agent;
@@ -46,7 +48,9 @@ impl K8s {
         let osd_pod = self.osd_pod_template(request.osd, &request.node, placement).await?;
         let report = self.make_report(&name, report(request)).await?;
         let uid = report.metadata.uid.unwrap_or_default();
-        let key = typed(&name, secret(request, agent.bootstrap_key, &uid))?;
+        let owner_name = key_owner_name(&name);
+        let (owner, _) = self.make_map(&owner_name, key_owner(request, &uid)).await?;
+        let key = typed(&name, secret(request, agent.bootstrap_key, &owner_name, &owner))?;
         there_already(self.kind::<Secret>().create(&name, &key).await)?;
         let job = build(&Blueprint {
             request,
@@ -66,17 +70,22 @@ impl K8s {
     /// The ledger is looked at after it was made: who closes the record meanwhile either finds the report, and with it goes
     /// what it owns, also what is made later; or has saved already, and what was just made is taken back.
     pub(super) async fn make_report(&self, name: &str, report: Value) -> Result<ConfigMap, K8sError> {
-        let maps = self.kind::<ConfigMap>();
-        let (report, is_new) = match maps.create(name, &typed(name, report)?).await {
-            Ok(report) => (report, true),
-            Err(K8sError::AlreadyExists(_)) => (maps.get(name).await?, false),
-            Err(error) => return Err(error),
-        };
+        let (report, is_new) = self.make_map(name, report).await?;
         if let Err(late) = self.expect_ledger().await {
             let back = if is_new { self.take_back(&report).await } else { Ok(()) };
             return back.and(Err(late));
         }
         Ok(report)
+    }
+
+    /// Makes a ConfigMap; returns one that is there already, and whether it is new.
+    async fn make_map(&self, name: &str, map: Value) -> Result<(ConfigMap, bool), K8sError> {
+        let maps = self.kind::<ConfigMap>();
+        match maps.create(name, &typed(name, map)?).await {
+            Ok(map) => Ok((map, true)),
+            Err(K8sError::AlreadyExists(_)) => Ok((maps.get(name).await?, false)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes the ConfigMap that was just made.
@@ -91,7 +100,14 @@ impl K8s {
         self.kind::<Job>().delete(name, uid, PropagationPolicy::Background).await
     }
 
-    /// Deletes what a closed record would leave behind: node Jobs, then reports with their Secrets, last the kept copy.
+    /// Deletes the owner of a node Job's Secret, if it has this uid: the garbage collector deletes the Secret. Gone already is
+    /// success.
+    pub async fn delete_key(&self, job: &str, uid: &str) -> Result<(), K8sError> {
+        let name = key_owner_name(job);
+        self.kind::<ConfigMap>().delete(&name, uid, PropagationPolicy::Background).await
+    }
+
+    /// Deletes what a closed record would leave behind: node Jobs, then reports and the owners of their Secrets, last the kept copy.
     pub async fn sweep(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let selector = format!(
             "app.kubernetes.io/name=osd-migrate,osd-migrate.io/osd={},osd-migrate.io/record={}",
@@ -150,15 +166,28 @@ fn report(request: &NodeRequest) -> Value {
     })
 }
 
+/// The empty ConfigMap that owns the Secret of a node Job.
+fn key_owner(request: &NodeRequest, report_uid: &str) -> Value {
+    let job = job_name(request);
+    json!({
+        "metadata": {
+            "name": key_owner_name(&job),
+            "labels": attempt_labels(Part::Key, request),
+            "annotations": {RECORD: request.record.0},
+            "ownerReferences": owner(&job, report_uid),
+        },
+    })
+}
+
 /// The keyring as ceph-volume expects it in `/var/lib/ceph/bootstrap-osd`.
-fn secret(request: &NodeRequest, key: &Key, report_uid: &str) -> Value {
+fn secret(request: &NodeRequest, key: &Key, owner_name: &str, of: &ConfigMap) -> Value {
     let name = job_name(request);
     json!({
         "metadata": {
             "name": name,
             "labels": attempt_labels(Part::NodeJob, request),
             "annotations": {RECORD: request.record.0},
-            "ownerReferences": owner(&name, report_uid),
+            "ownerReferences": owner(owner_name, of.metadata.uid.as_deref().unwrap_or_default()),
         },
         "immutable": true,
         "stringData": {"ceph.keyring": format!("[client.bootstrap-osd]\n\tkey = {}\n", key.reveal())},

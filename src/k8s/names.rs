@@ -38,7 +38,7 @@ pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
 /// What is made for node agents and left by them: of records, which must be gone when the record is closed, and of looks.
 /// By one selector, so that each kind is listed once a turn.
 pub(super) const OF_AGENTS: &str =
-    "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (kept,look,node-job,report)";
+    "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (kept,key,look,node-job,report)";
 
 /// Longest record that is used as it is in names: with task, OSD and attempt, a Job's name has at most 63 characters.
 const SHORT: usize = 20;
@@ -53,6 +53,7 @@ pub(super) enum Part {
     NodeJob,
     Report,
     Kept,
+    Key,
     Look,
     Drains,
 }
@@ -67,6 +68,7 @@ impl Part {
             Self::NodeJob => "node-job",
             Self::Report => "report",
             Self::Kept => "kept",
+            Self::Key => "key",
             Self::Look => "look",
             Self::Drains => "drains",
         }
@@ -99,6 +101,19 @@ pub(super) fn attempt_labels(part: Part, request: &NodeRequest) -> BTreeMap<Stri
 /// Name of the node Job of an attempt, of its report and of its Secret: at most 63 characters.
 pub fn job_name(request: &NodeRequest) -> String {
     format!("osd-migrate-{}-{}-{}-{}", request.task, request.osd.0, short(&request.record), request.attempt)
+}
+
+/// Ends the name of the ConfigMap that owns the Secret of a node Job.
+const OF_KEY: &str = "-key";
+
+/// Name of the ConfigMap that owns the Secret of a node Job.
+pub(super) fn key_owner_name(job: &str) -> String {
+    format!("{job}{OF_KEY}")
+}
+
+/// The node Job that the name of such a ConfigMap names.
+pub(super) fn job_of_key_owner(name: &str) -> Option<&str> {
+    name.strip_suffix(OF_KEY)
 }
 
 /// Labels of what belongs to a look.

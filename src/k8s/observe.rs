@@ -11,13 +11,13 @@ use kube::core::ApiResource;
 use serde_json::Value;
 
 use crate::domain::inspection::{NodeReport, RecordId};
-use crate::domain::observation::{Daemon, Kube, Node, Pod};
+use crate::domain::observation::{Daemon, KeyOwner, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
 use super::ceph_cluster::{checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of};
 use super::job_state::{JobFacts, PodFacts};
 use super::look_job::{self, LookSeen};
-use super::names::{OF_AGENTS, OSD, PART, Part, RECORD};
+use super::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};
 use super::node_job::{self, JobSeen, PodSeen, ReportSeen};
 use super::tolerations;
 use super::{CONTROL, K8s, K8sError, control_map, daemon, job_state, pods};
@@ -183,7 +183,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
     let (daemons, oddities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
     let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
     let (mut kept, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
-    let mut looks = Vec::new();
+    let (mut looks, mut keys) = (Vec::new(), BTreeMap::new());
     for map in lists.maps {
         match map {
             OwnedMap::Kept { osd, record } => drop(kept.insert(osd, record)),
@@ -195,6 +195,10 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
                     Some(Err(why)) => notes.push(format!("configmap/{job}: its report can't be read: {why}")),
                     None => {}
                 }
+            }
+            OwnedMap::Key { name, job, owner } => {
+                leftovers.entry(owner.record.clone()).or_default().insert(format!("ConfigMap/{name}"));
+                keys.insert(job, owner);
             }
             OwnedMap::Look(look) => looks.push(*look),
             OwnedMap::Other { name, record } => {
@@ -226,6 +230,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         reports,
         looks,
         kept,
+        keys,
         leftovers,
         rook_prepares: Vec::new(),
         rook_migrated: BTreeSet::new(),
@@ -325,6 +330,7 @@ fn migrated_by_rook(map: ConfigMap) -> Option<OsdId> {
 enum OwnedMap {
     Kept { osd: OsdId, record: RecordId },
     Report { job: String, record: RecordId, seen: Box<ReportSeen> },
+    Key { name: String, job: String, owner: KeyOwner },
     Look(Box<Result<LookSeen, String>>),
     Other { name: String, record: RecordId },
 }
@@ -339,6 +345,11 @@ fn owned_map(map: ConfigMap) -> OwnedMap {
     let record = RecordId(record.or_else(|| labels.get(RECORD).cloned()).unwrap_or_default());
     let part = labels.get(PART).map_or("", String::as_str);
     let osd = labels.get(OSD).and_then(|osd| osd.parse().ok());
+    let of_key = job_of_key_owner(&name).filter(|_| part == Part::Key.as_str());
+    if let Some(job) = of_key.map(str::to_owned) {
+        let uid = map.metadata.uid.unwrap_or_default();
+        return OwnedMap::Key { name, job, owner: KeyOwner { uid, record } };
+    }
     match osd {
         Some(osd) if part == Part::Kept.as_str() => OwnedMap::Kept { osd, record },
         Some(_) if part == Part::Report.as_str() => OwnedMap::Report {

@@ -66,13 +66,14 @@ fn what_can_not_be_told_apart_is_an_oddity() {
 #[test]
 fn config_maps_are_kept_copies_reports_or_leftovers() {
     let map = |name: &str, part: &str, data: Value| {
-        let map = json!({"metadata": {"name": name, "labels": {PART: part, OSD: "3", RECORD: "short"},
+        let map = json!({"metadata": {"name": name, "uid": "u", "labels": {PART: part, OSD: "3", RECORD: "short"},
             "annotations": {RECORD: "the-record"}}, "data": data});
         owned_map(serde_json::from_value(map).unwrap())
     };
     let maps = vec![
         map("osd-migrate-osd-3", "kept", json!({})),
         map("job-1", "report", json!({"heartbeat": "2026-11-21T10:00:00Z", "report": "not json"})),
+        map("job-1-key", "key", json!({})),
         map("else", "", json!({})),
     ];
     let empty = Lists {
@@ -87,7 +88,8 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
     let record = RecordId("the-record".to_owned());
     assert_eq!(kube.kept, [(OsdId(3), record.clone())].into());
     let names: Vec<_> = kube.leftovers[&record].iter().map(String::as_str).collect();
-    assert_eq!(names, ["ConfigMap/else", "ConfigMap/job-1"]);
+    assert_eq!(names, ["ConfigMap/else", "ConfigMap/job-1", "ConfigMap/job-1-key"]);
+    assert_eq!(kube.keys, [("job-1".to_owned(), KeyOwner { uid: "u".to_owned(), record })].into());
     assert!(kube.reports.is_empty());
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert_eq!(kube.declaration.store, ObjectStore::bluestore());

@@ -328,13 +328,27 @@ async fn an_agent_gets_report_key_and_job_in_this_order() {
             200,
             json!({"metadata": {"name": name, "uid": "report"}}),
         ),
+        on(
+            &post("/api/v1/namespaces/rook-ceph/configmaps"),
+            201,
+            json!({"metadata": {"name": format!("{name}-key"), "uid": "key"}}),
+        )
+        .with(move |body| {
+            assert_eq!(body["metadata"]["name"], format!("{name}-key"));
+            assert_eq!(body["metadata"]["labels"][names::PART], "key");
+            assert_eq!(body["metadata"]["annotations"][names::RECORD], "r12-a7");
+            assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "report");
+            assert_eq!(body["data"], Value::Null, "the key is in the Secret alone");
+        }),
         on(&post("/api/v1/namespaces/rook-ceph/secrets"), 201, json!({"metadata": {"name": name}})).with(
             |body| {
                 assert_eq!(body["stringData"]["ceph.keyring"], "[client.bootstrap-osd]\n\tkey = AQ==\n");
-                assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "report");
+                let owners = &body["metadata"]["ownerReferences"];
+                assert_eq!((&owners[0]["uid"], &owners[1]), (&json!("key"), &Value::Null), "it alone");
             },
         ),
-        on(&post("/apis/batch/v1/namespaces/rook-ceph/jobs"), 409, refusal(409, "AlreadyExists")),
+        on(&post("/apis/batch/v1/namespaces/rook-ceph/jobs"), 409, refusal(409, "AlreadyExists"))
+            .with(|body| assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "report")),
     ];
     let agent = Agent {
         request: &request,
@@ -345,6 +359,21 @@ async fn an_agent_gets_report_key_and_job_in_this_order() {
         own: &own,
     };
     play(script, async |k8s| k8s.create_agent(&agent).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn key_is_deleted_by_uid_of_its_owner_and_nothing_else_is() {
+    let delete = "DELETE /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-rebuild-3-r1-1-key?";
+    let check = |body: Value| {
+        assert_eq!(body["propagationPolicy"], "Background", "the garbage collector deletes the Secret");
+        assert_eq!(body["preconditions"], json!({"uid": "u"}));
+    };
+    for (status, answer) in
+        [(200, json!({"kind": "Status", "status": "Success"})), (404, refusal(404, "NotFound"))]
+    {
+        let script = vec![on(delete, status, answer).with(check)];
+        play(script, async |k8s| k8s.delete_key("osd-migrate-rebuild-3-r1-1", "u").await).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ pub(super) async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
             k8s.keep(*osd, record, deployment, *generation).await
         }
         Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await,
+        Act::DeleteKey { job, uid, .. } => k8s.delete_key(job, uid).await,
         Act::Fence { osd, record, value } => {
             k8s.expect_open(*osd, record).await?;
             k8s.fence(value).await
@@ -51,6 +52,7 @@ pub(super) async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError>
         Act::Keep { .. }
         | Act::Agent { .. }
         | Act::DropAgent { .. }
+        | Act::DeleteKey { .. }
         | Act::Fence { .. }
         | Act::Unfence { .. }
         | Act::ScaleOperator { .. }

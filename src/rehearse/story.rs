@@ -238,6 +238,7 @@ fn done(act: &Act) -> String {
         Act::Deploy(deploy) => format!("{}: its Deployment starts the new OSD", deploy.osd),
         Act::Sweep { osd, .. } => format!("{osd}: what was made for it is swept"),
         Act::DropAgent { .. }
+        | Act::DeleteKey { .. }
         | Act::Unhush { .. }
         | Act::TakeIn { .. }
         | Act::ScaleOperator { .. }

@@ -61,6 +61,7 @@ impl World {
                 Ok(Vec::new())
             }
             Act::DropAgent { job, uid } => self.drop_agent(job, uid),
+            Act::DeleteKey { osd, job, uid } => self.delete_key(*osd, job, uid),
             Act::Fence { .. }
             | Act::Unfence { .. }
             | Act::ScaleOperator { .. }

@@ -473,6 +473,7 @@ fn kube() -> Kube {
         kept: BTreeMap::new(),
         order: None,
         local_volumes: Vec::new(),
+        keys: BTreeMap::new(),
         leftovers: BTreeMap::new(),
         rook_prepares: Vec::new(),
         rook_migrated: BTreeSet::new(),

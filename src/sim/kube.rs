@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::World;
+use super::acts::{Done, refuse};
+use super::{Effect, World};
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
-use crate::domain::observation::{Daemon, JobState, NodeJob, Pod};
+use crate::domain::observation::{Daemon, JobState, KeyOwner, NodeJob, Pod};
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 
 /// Name of a node Job, as `k8s::names` makes it.
@@ -114,8 +115,10 @@ impl World {
             heartbeat_at: None,
             trouble: None,
         });
-        let secret = format!("Secret/{name}");
-        self.kube.leftovers.entry(request.record.clone()).or_default().insert(secret);
+        let report = format!("ConfigMap/{name}");
+        self.kube.leftovers.entry(request.record.clone()).or_default().insert(report);
+        let owner = KeyOwner { uid: format!("uid-key-{name}"), record: request.record.clone() };
+        self.kube.keys.insert(name.clone(), owner);
         self.agents.insert(name, super::Agent::new(request.clone()));
     }
 
@@ -126,6 +129,15 @@ impl World {
         if not_started {
             self.agents.remove(name);
         }
+    }
+
+    /// Deletes the Secret with the key of a node Job, by its owner.
+    pub(super) fn delete_key(&mut self, osd: OsdId, job: &str, uid: &str) -> Done {
+        if self.kube.keys.get(job).is_some_and(|owner| owner.uid != uid) {
+            return refuse("the owner of the key was created again");
+        }
+        self.kube.keys.remove(job);
+        Ok(vec![Effect::Small(osd)])
     }
 
     /// Everything that was made for a record.
@@ -141,6 +153,7 @@ impl World {
             self.drop_job(job);
         }
         self.kube.reports.retain(|_, report| report.record != *record);
+        self.kube.keys.retain(|_, owner| owner.record != *record);
         self.kube.leftovers.remove(record);
         if self.kube.kept.get(&osd) == Some(record) {
             self.kube.kept.remove(&osd);

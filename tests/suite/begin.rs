@@ -47,8 +47,8 @@ const HOLDING: [Holding; 3] = [
 ];
 
 /// Everything from Stop to the closed record.
-fn past_stop() -> [World; 8] {
-    [
+fn past_stop() -> Vec<World> {
+    vec![
         World::stopping(OSD),
         World::stopped(OSD),
         World::destroyed(OSD),

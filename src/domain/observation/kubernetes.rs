@@ -50,6 +50,8 @@ pub struct Kube {
     pub looks: BTreeMap<String, Look>,
     /// OSDs whose Deployment is kept in a ConfigMap, with the record it was kept for.
     pub kept: BTreeMap<OsdId, RecordId>,
+    /// Owners of the Secrets with the bootstrap-osd key, by the name of the node Job that the key is for.
+    pub keys: BTreeMap<String, KeyOwner>,
     /// Everything else of ours that a closed record must not leave behind, by record: `Secret/name`, `ConfigMap/name`.
     pub leftovers: BTreeMap<RecordId, BTreeSet<String>>,
     /// Jobs that prepare OSDs for Rook and are running now (`app=rook-ceph-osd-prepare`).
@@ -244,6 +246,15 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Its taints.
     pub taints: Vec<Taint>,
+}
+
+/// The ConfigMap that owns the Secret with the key of a node Job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeyOwner {
+    /// uid.
+    pub uid: String,
+    /// The record that the Job was created for.
+    pub record: RecordId,
 }
 
 /// State of a node Job.

@@ -39,7 +39,7 @@ use crate::domain::provision;
 use crate::domain::step::{self, Step};
 use end::end;
 use record::Begun;
-use strays::{calm_quarantined, holds_up_another, lost_record, sweep_strays};
+use strays::{calm_quarantined, delete_key_of_quarantined, holds_up_another, lost_record, sweep_strays};
 
 /// What must be asked of Ceph about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,8 +96,9 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         return Next::Halt(halt);
     }
     let calm = || calm_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineCalmed));
+    let key = || delete_key_of_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineKeyDeleted));
     let sweep = || sweep_strays(ledger, seen).filter(|_| !is_out(Guard::StraysSwept));
-    let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(sweep);
+    let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(key).or_else(sweep);
     // An agent of a closed record that has not ended is waited for before anything is begun. Its node may be gone for good: an OSD
     // elsewhere, that is stopped, is not held up by it.
     let stray = match first {

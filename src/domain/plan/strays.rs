@@ -5,7 +5,7 @@ use crate::domain::act::Act;
 use crate::domain::inspection::RecordId;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Wait};
-use crate::domain::observation::{JobState, NodeJob, Observation};
+use crate::domain::observation::{JobState, KeyOwner, NodeJob, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_past_stop;
 use crate::domain::step::{is_late, is_silent};
@@ -34,6 +34,19 @@ pub(super) fn calm_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Ne
         let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
         let noin = noin && slot.up;
         (noout || noin).then_some(Next::Do(Act::Unhush { osd: record.osd, noout, noin }))
+    })
+}
+
+/// The key of a quarantined OSD's node Job is deleted once the Job has ended: the OSD may stay quarantined for months. The Job
+/// stays, as the quarantine message names its log.
+pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let kube = &seen.kube;
+    let is_in_use =
+        |name: &String| kube.node_jobs.iter().any(|job| job.name == *name && job.state != JobState::Ended);
+    ledger.quarantined().find_map(|record| {
+        let is_unused = |(job, owner): &(&String, &KeyOwner)| owner.record == record.id && !is_in_use(job);
+        let (job, owner) = kube.keys.iter().find(is_unused)?;
+        Some(Next::Do(Act::DeleteKey { osd: record.osd, job: job.clone(), uid: owner.uid.clone() }))
     })
 }
 

@@ -9,6 +9,7 @@ from .disks import digest
 
 SIX = "0=bluestore-dev,1=filestore-part,2=bluestore-dev,3=bluestore-dev,4=filestore-part,5=bluestore-dev"
 TWO = "0=bluestore-dev,5=bluestore-dev"
+OURS = "app.kubernetes.io/name=osd-migrate"
 RUN = ["run", "--confirm", "yes-really-migrate-osds"]
 
 
@@ -147,6 +148,16 @@ def refused(world, job, osd, foreign, sha, name, word):
     why = world.records()[osd]["quarantine"]["why"]
     world.say(f"{foreign} in the place of osd.{osd}'s disk: byte for byte unchanged, and: {why}")
     assert word in why and why in log, f"`{word}` is not in:\n{log}"
+    expect_no_key(world, osd)
+
+
+def expect_no_key(world, osd):
+    """The node Jobs of a quarantined OSD keep their logs, and no Secret with the bootstrap-osd key is left."""
+    gone = lambda: not world.get("secrets", "-l", OURS)  # noqa: E731
+    world.until("the Secrets of its node Jobs to be deleted", 60, gone)
+    jobs = [job["metadata"]["name"] for job in world.get("jobs", "-l", f"{OURS},osd-migrate.io/osd={osd}")["items"]]
+    assert jobs and all(world.kubectl("logs", f"job/{job}") for job in jobs), jobs
+    world.say(f"no Secret of ours is left; logs of {', '.join(jobs)} are there")
 
 
 def kernel_names_change(world):

@@ -216,7 +216,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
         Guard::SkipsSickCandidate => "a node is cordoned",
         Guard::DownIsNoCandidate => "an OSD died long ago",
-        Guard::LimitPastStopOnly => "two without a device",
+        Guard::LimitPastStopOnly | Guard::QuarantineKeyDeleted => "two without a device",
         Guard::NooutHasAnEnd => "a node is lost",
         Guard::StartHasALimit => "an init container fails",
         Guard::PoolQuotaIsNoFull => "a pool at its quota",

@@ -133,6 +133,8 @@ impl State {
             && !self.ledger.records.values().any(|record| record.id == request.record)
         {
             self.world.kube.leftovers.remove(&request.record);
+            // The garbage collector deletes a key whose owner belongs to a report that is gone.
+            self.world.kube.keys.retain(|_, owner| owner.record != request.record);
         }
     }
 

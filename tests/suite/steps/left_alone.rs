@@ -2,9 +2,10 @@
 
 use super::stopped::stopped_in_vain;
 use super::*;
+use crate::support::build::job_name;
 use osd_migrate::domain::ledger::ScaledOperator;
 use osd_migrate::domain::next::Summary;
-use osd_migrate::domain::observation::{Order, OrderKind};
+use osd_migrate::domain::observation::{KeyOwner, Order, OrderKind};
 use osd_migrate::domain::outlook::{self, Now};
 
 // ---- OSDs that were left alone, and the rest
@@ -169,4 +170,44 @@ fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
         w.seen.kube.order = Some(Order { kind: OrderKind::Pause, since: None });
     });
     check!(paused.plan(), Next::Do(Act::Unfence { .. }));
+}
+
+/// The key of the attempt that is saved, as it is seen beside its node Job.
+fn with_key(world: World) -> World {
+    world.with(|w| {
+        let record = w.record(OSD).clone();
+        let job = job_name(&record.id, OSD, record.attempt.task, record.attempt.number);
+        w.seen.kube.keys.insert(job, KeyOwner { uid: "key".to_owned(), record: record.id });
+    })
+}
+
+#[test]
+fn quarantined_osd_loses_its_key_once_its_node_job_ended() {
+    for begun in [World::recorded(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let quarantined = |state| with_key(left_alone(begun.clone())).job(OSD, state);
+        let ended = quarantined(JobState::Ended);
+        let expected = ended.seen.kube.node_jobs.last().unwrap().name.clone();
+        check!(ended.plan(), Next::Do(Act::DeleteKey { osd: OSD, job, uid }) if *job == expected && uid == "key");
+        // Once: the Job stays, as the message of the quarantine names its log.
+        let without_key = ended.with(|w| w.seen.kube.keys.clear());
+        assert!(!is_about_key(&without_key.plan()), "{:#?}", without_key.plan());
+        // An agent that has not ended may still need it.
+        for state in [JobState::Waiting, JobState::Running] {
+            let next = quarantined(state).plan();
+            assert!(!is_about_key(&next), "{state:?}: {next:#?}");
+        }
+        // A Job that was deleted, or never created, needs none.
+        let no_job = with_key(left_alone(begun.clone())).with(|w| w.seen.kube.node_jobs.clear());
+        assert!(is_about_key(&no_job.plan()), "{:#?}", no_job.plan());
+    }
+}
+
+#[test]
+fn open_record_keeps_its_key_until_it_is_swept() {
+    let open = with_key(World::destroyed(OSD)).job(OSD, JobState::Ended);
+    assert!(!is_about_key(&open.plan()), "{:#?}", open.plan());
+}
+
+fn is_about_key(next: &Next) -> bool {
+    matches!(next, Next::Do(Act::DeleteKey { .. }))
 }

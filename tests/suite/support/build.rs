@@ -347,6 +347,7 @@ pub(crate) fn observation() -> Observation {
             reports: BTreeMap::new(),
             looks: BTreeMap::new(),
             kept: BTreeMap::new(),
+            keys: BTreeMap::new(),
             leftovers: BTreeMap::new(),
             rook_prepares: Vec::new(),
             rook_migrated: BTreeSet::new(),

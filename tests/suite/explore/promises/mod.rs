@@ -12,7 +12,7 @@ use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
-use osd_migrate::domain::observation::Slot;
+use osd_migrate::domain::observation::{JobState, Slot};
 use osd_migrate::domain::osd::{CrushItem, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
@@ -359,6 +359,13 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     };
     if let Some(record) = ledger.quarantined().find(|record| !calm(record)) {
         return Some(format!("P9: {} was left alone with noout: Ceph can't heal", record.osd));
+    }
+    let runs =
+        |name: &String| kube.node_jobs.iter().any(|job| job.name == *name && job.state != JobState::Ended);
+    if let Some(job) = kube.keys.keys().find(|job| !runs(job)) {
+        return Some(format!(
+            "P9: the Secret of Job {job}, which has ended, is left, with the bootstrap-osd key"
+        ));
     }
     if let Some(broken) = directories::left(state) {
         return Some(broken);
