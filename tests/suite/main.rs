@@ -21,6 +21,7 @@ mod drill;
 mod explore;
 mod fidelity;
 mod gates;
+mod gates_own;
 mod hooks;
 mod ledger;
 mod outlook;
