@@ -29,7 +29,7 @@ pub struct Cli {
     /// Namespace of Rook's operator, where it is another one.
     #[arg(long, global = true, env = "OSD_MIGRATE_OPERATOR_NAMESPACE")]
     pub operator_namespace: Option<String>,
-    /// Secret with the user for Ceph (userID, userKey, fsid), where Rook's own is not to be read (docs/install.md).
+    /// Secret with the user for Ceph (userID, userKey, fsid), where Rook's own is not to be read (docs/guides/install.md).
     #[arg(long, global = true, env = "OSD_MIGRATE_CEPH_SECRET", value_name = "NAME")]
     pub ceph_secret: Option<String>,
     /// Seconds that Ceph may take to answer a command.

@@ -148,12 +148,13 @@ fn the_text_is_as_ceph_reads_it() {
 
 #[test]
 fn the_note_has_the_very_command() {
-    let note = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/install.md")).unwrap();
+    let note =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/install.md")).unwrap();
     // Broken into lines there: a backslash at the end of each, a blank at each break.
     let joined = note.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         joined.contains(&by_hand("get-or-create")),
-        "docs/install.md lacks: {}",
+        "docs/guides/install.md lacks: {}",
         by_hand("get-or-create")
     );
 }

@@ -239,7 +239,7 @@ fn about(osd: Option<OsdId>) -> String {
     osd.map(|osd| format!(" for {osd}")).unwrap_or_default()
 }
 
-/// Our own user is given its capabilities; who has only another one makes it (docs/install.md).
+/// Our own user is given its capabilities; who has only another one makes it (docs/guides/install.md).
 fn remedy(user: &str) -> String {
     caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" })
 }

@@ -204,7 +204,7 @@ fn the_oldest_kubernetes_is_the_same_in_chart_document_and_check() {
     };
     let oldest = between("build/chart", "\nOLDEST=", " ");
     assert_eq!(between("charts/osd-migrate/Chart.yaml", "kubeVersion: \">=", ".0-0\""), oldest);
-    assert_eq!(between("docs/install.md", "Kubernetes ", " or later"), oldest);
+    assert_eq!(between("docs/guides/install.md", "Kubernetes ", " or later"), oldest);
 }
 
 #[test]

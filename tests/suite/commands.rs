@@ -9,6 +9,7 @@ use clap::{CommandFactory, Parser};
 use osd_migrate::cli::Cli;
 use osd_migrate::k8s::CRON_JOB;
 
+use crate::pages::pages;
 use crate::purity::sources;
 use crate::runbook::{literals, read, root};
 
@@ -41,16 +42,20 @@ const OF_OTHERS: [&str; 21] = [
 ];
 
 fn documents() -> Vec<(String, String)> {
-    let docs = fs::read_dir(root().join("docs")).unwrap().map(|file| file.unwrap().path());
-    let mut paths: Vec<PathBuf> = docs.filter(|path| path.is_file()).collect();
-    paths.extend(["README.md", "charts/osd-migrate/templates/NOTES.txt"].map(|path| root().join(path)));
-    assert!(paths.len() > 8, "{paths:?}");
-    paths.into_iter().map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
+    // Decisions and changes are history; the command line is generated from the commands.
+    let is_history = |path: &str| path.contains("/adr/") || path == "CHANGELOG.md";
+    let is_generated = |path: &str| path == "docs/reference/command-line.md";
+    let mut documents: Vec<_> =
+        pages().into_iter().filter(|(path, _)| !is_history(path) && !is_generated(path)).collect();
+    let notes = "charts/osd-migrate/templates/NOTES.txt";
+    documents.push((notes.to_owned(), read(notes)));
+    documents
 }
 
 /// The code of a document: what stands between backticks, and what is set in by four columns (in the chart's notes: two).
-fn code(document: &str) -> Vec<String> {
-    let indented = document.lines().filter(|line| line.starts_with("  ")).map(str::to_owned);
+fn code(path: &str, document: &str) -> Vec<String> {
+    let indent = if path.ends_with(".md") { "    " } else { "  " };
+    let indented = document.lines().filter(|line| line.starts_with(indent)).map(str::to_owned);
     let spans = document
         .split('`')
         .skip(1)
@@ -125,7 +130,7 @@ fn begins_with_a_command(words: &[String]) -> bool {
 #[test]
 fn each_command_of_ours_that_is_told_is_one() {
     let of_documents = documents().into_iter().flat_map(|(path, text)| {
-        code(&text)
+        code(&path, &text)
             .iter()
             .flat_map(|code| commands(code))
             .map(|words| (path.clone(), words))
@@ -168,7 +173,7 @@ fn a_command_is_told_from_prose() {
     }
 }
 
-/// As the shell function `osd_migrate` of the README takes them.
+/// As the shell function `osd_migrate` of docs/guides/run.md takes them.
 #[test]
 fn each_list_of_arguments_that_is_told_is_one() {
     let mut told = 0;
@@ -191,7 +196,9 @@ fn each_list_of_arguments_that_is_told_is_one() {
 /// Two Jobs of one name can't be there: who types what is told one after the other must not be refused.
 #[test]
 fn no_two_examples_make_a_job_of_the_same_name() {
-    let texts = ["README.md", "docs/runbook.md"].map(read).join("\n");
+    let texts = ["README.md", "docs/guides/run.md", "docs/guides/new-osds.md", "docs/runbook.md"]
+        .map(read)
+        .join("\n");
     let mut names = Vec::new();
     for begins in ["osd_migrate ", "create job --from=cronjob/osd-migrate "] {
         for (at, _) in texts.match_indices(begins) {

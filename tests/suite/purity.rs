@@ -89,7 +89,7 @@ fn the_domain_is_pure() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// What the modules beside the domain must not know: the table in `docs/architecture.md`.
+/// What the modules beside the domain must not know: the table in `docs/development/reading-guide.md`.
 #[test]
 fn adapters_do_not_know_each_other_and_the_simulation_knows_none() {
     const K8S: [(&str, &str); 3] = [

@@ -95,7 +95,7 @@ def typed(world, osd, lines, code=0, **values):
     for line in filled:
         assert not re.search(OPEN, re.sub(r" # .*", "", line)), f"a placeholder is left: {line}"
         print("    " + line.replace("\n", "\n      "), flush=True)
-    functions = commands("Before you type", "input() {", "hand() {") + [re.search(r"^ +(osd_migrate\(\) \{.*?^ +\})", read("README.md"), re.M | re.S)[1]]
+    functions = commands("Before you type", "input() {", "hand() {") + [re.search(r"^ +(osd_migrate\(\) \{.*?^ +\})", read("docs/guides/run.md"), re.M | re.S)[1]]
     there = THERE.format(folder=world.folder(), lab=LAB, host=host, binary=world.binary)
     with open(os.path.join(world.folder(), "typed"), "w", encoding="utf-8") as file:
         file.write("\n".join([there, *functions, *filled, ""]))

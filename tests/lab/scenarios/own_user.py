@@ -1,5 +1,5 @@
 """client.osd-migrate: who acts, by the mons' audit log; what the user may not do, tried as that user; the user made by hand as
-docs/install.md says, its key in a Secret of its own."""
+docs/guides/install.md says, its key in a Secret of its own."""
 import base64
 import json
 import os
@@ -64,8 +64,8 @@ def expect_refused(world):
 
 
 def by_hand(world, secret):
-    """The user and its Secret as docs/install.md has them."""
-    with open(os.path.join(HERE, "..", "..", "docs", "install.md"), encoding="utf-8") as file:
+    """The user and its Secret as docs/guides/install.md has them."""
+    with open(os.path.join(HERE, "..", "..", "docs", "guides", "install.md"), encoding="utf-8") as file:
         command = re.search(r"^    (ceph auth get-or-create client\.osd-migrate .*?')$", file.read(), re.S | re.M).group(1)
     if is_there(world):
         world.lab("on", "adm", "ceph", "auth", "rm", USER)

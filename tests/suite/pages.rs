@@ -1,0 +1,169 @@
+//! All pages: where their links lead, what they name, how they are written.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::runbook::{read, root};
+
+/// Returns all pages with their text, by path below the repository.
+pub(crate) fn pages() -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    add(root(), false, &mut paths);
+    add(&root().join("docs"), true, &mut paths);
+    paths.sort();
+    assert!(paths.len() > 40, "they moved: {paths:?}");
+    let name = |path: &PathBuf| path.strip_prefix(root()).unwrap().display().to_string();
+    paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+fn add(folder: &Path, deep: bool, paths: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() && deep {
+            add(&path, deep, paths);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            paths.push(path);
+        }
+    }
+}
+
+/// Returns the text without code: no indented or fenced blocks, no spans between backticks.
+fn prose(text: &str) -> String {
+    let mut fenced = false;
+    let lines = text.lines().filter(|line| {
+        fenced ^= line.starts_with("```");
+        !fenced && !line.starts_with("    ") && !line.starts_with("```")
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    text.split('`').step_by(2).collect::<Vec<_>>().join("` `")
+}
+
+/// Returns the anchors of a page, as GitHub makes them of its headings, and those that it sets itself.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let of_heading = |heading: &str| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(of_heading);
+    let set = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    headings.chain(set.map(|(id, _)| id.to_owned())).collect()
+}
+
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let links = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    links.map(|(link, _)| link.to_owned()).filter(|link| !link.starts_with("https://")).collect()
+}
+
+/// Returns the path below the repository that a link of a page leads to.
+fn target(page: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn links_lead_to_pages_and_headings_that_exist() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (page, text) in pages() {
+        for link in links(&text) {
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let to = if file.is_empty() { page.clone() } else { target(&page, file) };
+            let path = root().join(&to);
+            let is_there = path.exists()
+                && (anchor.is_empty() || anchors(&fs::read_to_string(&path).unwrap()).contains(anchor));
+            if !is_there {
+                wrong.push(format!("{page}: {link}"));
+            }
+            count += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(count > 200, "{count}");
+}
+
+#[test]
+fn each_page_is_reached_from_the_index() {
+    let mut reached = BTreeSet::from(["docs/README.md".to_owned()]);
+    let mut rest = vec!["docs/README.md".to_owned()];
+    while let Some(page) = rest.pop() {
+        for link in links(&read(&page)) {
+            let file = link.split('#').next().unwrap_or_default();
+            let to = target(&page, file);
+            if file.ends_with(".md") && reached.insert(to.clone()) {
+                rest.push(to);
+            }
+        }
+    }
+    let lost: Vec<_> =
+        pages().into_iter().map(|(page, _)| page).filter(|page| !reached.contains(page)).collect();
+    assert!(lost.is_empty(), "no way from docs/README.md to {lost:?}");
+}
+
+/// What a reader of this repository does not have.
+const OUTSIDE: [&str; 8] =
+    ["design.md", "design section", "ceph-lab.md", "kube-lab.md", "peers.md", "seed 0", "trap T", "/work/"];
+
+#[test]
+fn pages_name_nothing_outside_of_the_repository() {
+    let names = |(page, text): (String, String)| {
+        let found: Vec<_> = OUTSIDE.iter().filter(|word| text.contains(**word)).collect();
+        (!found.is_empty()).then(|| format!("{page}: {found:?}"))
+    };
+    let found: Vec<_> = pages().into_iter().filter_map(names).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Words that STYLE.md forbids.
+const FORBIDDEN: [&str; 7] = ["anew", "for good", "by us", "somebody", "mend", "whoever", "but for"];
+
+/// Pages that are written by STYLE.md; that page itself quotes the words.
+fn is_written_by_style(page: &str) -> bool {
+    let folders = ["docs/guides/", "docs/concepts/", "docs/development/"];
+    let single = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/README.md"];
+    folders.iter().any(|folder| page.starts_with(folder)) && !page.contains("/adr/") || single.contains(&page)
+}
+
+#[test]
+fn pages_use_no_forbidden_words() {
+    let mut found = Vec::new();
+    for (page, text) in pages().into_iter().filter(|(page, _)| is_written_by_style(page)) {
+        let prose = prose(&text).to_lowercase();
+        let words: Vec<&str> =
+            prose.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let padded = format!(" {} ", words.join(" "));
+        found.extend(
+            FORBIDDEN
+                .iter()
+                .filter(|word| padded.contains(&format!(" {word} ")))
+                .map(|word| format!("{page}: {word}")),
+        );
+    }
+    assert!(found.is_empty(), "STYLE.md, Language: {found:#?}");
+}
+
+#[test]
+fn lines_of_pages_fit() {
+    const WIDTH: usize = 130;
+    let mut long = Vec::new();
+    for (page, text) in pages().into_iter().filter(|(page, _)| is_written_by_style(page)) {
+        let is_long = |line: &&str| line.chars().count() > WIDTH && !line.trim_start().starts_with('|');
+        long.extend(text.lines().filter(is_long).map(|line| format!("{page}: {line}")));
+    }
+    assert!(long.is_empty(), "longer than {WIDTH} columns: {long:#?}");
+}
+
+#[test]
+fn style_page_is_short() {
+    assert!(read("STYLE.md").lines().count() <= 120);
+    assert!(read("README.md").lines().count() <= 110);
+}

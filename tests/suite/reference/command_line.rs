@@ -1,0 +1,102 @@
+//! `docs/reference/command-line.md`, from the commands as clap knows them.
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
+
+use osd_migrate::cli::Cli;
+
+use super::wrapped;
+
+const HEAD: &str = "# Command line
+
+<!-- Generated from src/cli.rs: REFERENCE_WRITE=1 cargo test --locked --test suite reference:: -->
+
+`osd-migrate COMMAND [OPTIONS]`. In a cluster the commands run as Jobs of the chart's template:
+[run a migration](../guides/run.md#run-a-command). `osd-migrate COMMAND --help` prints the same text.
+";
+
+pub(super) fn page() -> String {
+    let cli = Cli::command();
+    let mut page = format!("{HEAD}\n{}\n", text(cli.get_long_about().or(cli.get_about())));
+    let commands: Vec<&Command> = cli.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    page.push_str("\n| command | |\n| --- | --- |\n");
+    for command in &commands {
+        let (name, about) = (command.get_name(), command.get_about().map(ToString::to_string));
+        page.push_str(&format!("| [`{name}`](#{name}) | {} |\n", about.unwrap_or_default()));
+    }
+    page.push_str("\n## Options of every command\n\n");
+    page.push_str(&options(&cli));
+    for command in commands {
+        page.push_str(&section(command));
+    }
+    page
+}
+
+fn section(command: &Command) -> String {
+    let positional: String =
+        command.get_positionals().map(|arg| format!(" {}", arg.get_id().as_str().to_uppercase())).collect();
+    let name = command.get_name();
+    let mut section = format!("\n## {name}\n\n`osd-migrate {name}{positional}`\n\n");
+    section.push_str(&text(command.get_long_about().or(command.get_about())));
+    section.push('\n');
+    let options = options(command);
+    if !options.is_empty() {
+        section.push_str(&format!("\n{options}"));
+    }
+    section
+}
+
+/// Sets paragraphs to the width; the list of faults of `rehearse` stays a list.
+fn text(about: Option<&StyledStr>) -> String {
+    let text = about.map(ToString::to_string).unwrap_or_default();
+    text.split("\n\n").map(|paragraph| wrapped(paragraph, "")).collect::<Vec<_>>().join("\n\n")
+}
+
+fn options(command: &Command) -> String {
+    command.get_arguments().map(option).collect()
+}
+
+fn option(arg: &Arg) -> String {
+    let long = arg.get_long().map(|long| format!("--{long}"));
+    let name = long.unwrap_or_else(|| arg.get_id().as_str().to_uppercase());
+    let short = arg.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+    let takes_value = arg.get_action().takes_values() && !arg.is_positional();
+    let value = arg.get_value_names().and_then(|names| names.first()).filter(|_| takes_value);
+    let value = value.map(|value| format!(" {value}")).unwrap_or_default();
+    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let (help, list) = help.split_once(":\n").map_or((help.as_str(), ""), |(help, list)| (help, list));
+    let about = [sentence(help), choices(arg), defaults(arg)].join(" ");
+    let mut option = format!("- **`{short}{name}{value}`**\n{}\n", wrapped(&about, "  "));
+    for line in list.lines().filter(|line| !line.trim().is_empty()) {
+        let (name, about) = line.trim().split_once(' ').unwrap();
+        option.push_str(&format!("{}\n", wrapped(&format!("- `{name}`: {}", about.trim()), "  ")));
+    }
+    option
+}
+
+fn sentence(help: &str) -> String {
+    let help = help.trim();
+    if help.ends_with(['.', ':']) { help.to_owned() } else { format!("{help}.") }
+}
+
+fn choices(arg: &Arg) -> String {
+    let values = arg.get_possible_values();
+    let is_switch = !arg.get_action().takes_values();
+    let choice = |value: &clap::builder::PossibleValue| {
+        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+        format!("`{}`: {}", value.get_name(), sentence(&help))
+    };
+    if is_switch { String::new() } else { values.iter().map(choice).collect::<Vec<_>>().join(" ") }
+}
+
+fn defaults(arg: &Arg) -> String {
+    if !arg.get_action().takes_values() {
+        return String::new();
+    }
+    let default: Vec<String> =
+        arg.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
+    let env = arg.get_env().map(|env| format!("`{}`", env.to_string_lossy()));
+    let default = (!default.is_empty()).then(|| format!("Default: {}.", default.join(", ")));
+    let env = env.map(|env| format!("Environment: {env}."));
+    default.into_iter().chain(env).collect::<Vec<_>>().join(" ")
+}
