@@ -1,4 +1,4 @@
-//! Rook's operator: away, kept away by the fence, or in the way. See `docs/adr/0018-beside-a-running-rook.md`.
+//! Rook's operator: away, kept away by the fence, or in the way. See `docs/development/adr/0018-beside-a-running-rook.md`.
 
 use std::collections::BTreeSet;
 

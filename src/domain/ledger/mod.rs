@@ -1,4 +1,4 @@
-//! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/ledger.md`.
+//! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/concepts/ledger.md`.
 
 mod bounds;
 mod stored;

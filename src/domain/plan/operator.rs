@@ -1,5 +1,5 @@
 //! Rook's operator that knows no fence: scaled to 0 for as long as OSDs are migrated, where its owner lets us. See
-//! `docs/adr/0018-beside-a-running-rook.md`.
+//! `docs/development/adr/0018-beside-a-running-rook.md`.
 
 use std::collections::BTreeSet;
 

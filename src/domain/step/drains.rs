@@ -1,5 +1,5 @@
 //! How many OSDs a drain of a node may take down while one of ours is stopped: none. Rook's PodDisruptionBudget counts an OSD whose
-//! Deployment is at 0 as none that is missing. See `docs/adr/0021-drains-wait-for-us.md`.
+//! Deployment is at 0 as none that is missing. See `docs/development/adr/0021-drains-wait-for-us.md`.
 
 use chrono::{DateTime, Utc};
 

@@ -1,5 +1,5 @@
 //! The Deployment of an OSD that was made anew, left to Rook to make: its prepare Job finds the OSD on the disk (1.20,
-//! "re-hydration"). See `docs/adr/0020-hand-back-by-rook.md`.
+//! "re-hydration"). See `docs/development/adr/0020-hand-back-by-rook.md`.
 
 use chrono::TimeDelta;
 

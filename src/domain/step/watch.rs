@@ -1,5 +1,5 @@
 //! What the clock does for an OSD that is down past its stop: the time is saved at which it went down and came up, and its `noout`
-//! ends. See `docs/adr/0025-progress.md`.
+//! ends. See `docs/development/adr/0025-progress.md`.
 
 use chrono::TimeDelta;
 

@@ -1,5 +1,5 @@
 //! OSDs as they were made before ceph-volume: on partitions of ceph-disk or of Rook up to 1.2, with parts on other devices, in
-//! directories. What proves each kind: `docs/legacy.md`.
+//! directories. What proves each kind: `docs/concepts/legacy-osds.md`.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -14,8 +14,8 @@ from . import faults, rights
 from .bad_day import slot
 from .world import HERE, LAB
 
-RUNBOOK, LEDGER = "docs/runbook.md", "docs/ledger.md"
-LOST = "When it is lost"  # of the ledger's page
+RUNBOOK, LEDGER, RECOVER = "docs/runbook.md", "docs/concepts/ledger.md", "docs/guides/recover-the-ledger.md"
+LOST = "When it is lost"  # how to recover the ledger
 DOCUMENTS = os.path.join(HERE, "..", "..")
 # Placeholders that must not be left in what is typed.
 OPEN = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|CLAIM)\b"
@@ -238,7 +238,7 @@ def lost(world, osd):
     """The ledger of an OSD whose slot is destroyed is deleted, and nobody has a copy."""
     values = hold_destroyed(world, osd)
     lose_ledger(world, osd)
-    looked = typed(world, osd, commands(LOST, "ceph osd dump", "get jobs,pods", "get deployments", page=LEDGER))
+    looked = typed(world, osd, commands(LOST, "ceph osd dump", "get jobs,pods", "get deployments", page=RECOVER))
     assert '"destroyed"' in looked, looked
     kept = world.get("configmap", f"osd-migrate-osd-{osd}")["data"]["deployment"]
     assert re.search(r'--osd-uuid[^0-9a-f]+([0-9a-f-]{36})', kept)[1] == values["OLD"], kept
@@ -246,20 +246,20 @@ def lost(world, osd):
         give_back(world, osd, "ssh h1", FSID=values["OLD"], PATH=f"/var/lib/rook/osd{osd}")
     serves(world, osd, "annotate", "scale")
     reweight = next(node["reweight"] for node in world.ceph("osd", "tree")["nodes"] if node["id"] == osd)
-    lift = commands(LOST, "osd reweight", "unset-group", "get cephcluster", page=LEDGER)
+    lift = commands(LOST, "osd reweight", "unset-group", "get cephcluster", page=RECOVER)
     fence = typed(world, osd, lift, REWEIGHT=reweight).splitlines()[-1]
     assert fence.startswith("osd-migrate-") and "new" not in slot(world, osd)["state"], (fence, slot(world, osd))
-    typed(world, osd, commands(LOST, "label cephcluster", "patch pdb", page=LEDGER))
+    typed(world, osd, commands(LOST, "label cephcluster", "patch pdb", page=RECOVER))
     log = faults.expect_end(world, begin(world, 5), 0, 300)  # osd.5 was migrated before
     assert "nothing is left to do" in log, log
 
 
 def lost_and_put_back(world, osd):
     """The same, with a copy that was kept."""
-    typed(world, osd, commands("Read it", "ns=", "> ledger.json", page=LEDGER))
+    typed(world, osd, commands("Keep a copy", "> ledger.json", page=LEDGER))
     records = world.records()
     lose_ledger(world, osd)
-    typed(world, osd, quoted(section(LOST, LEDGER), "kubectl -n rook-ceph create"))
+    typed(world, osd, commands("You have a copy", "create -f", page=RECOVER))
     assert world.records() == records
 
 
