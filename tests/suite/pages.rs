@@ -123,6 +123,14 @@ fn pages_name_nothing_outside_of_the_repository() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Returns the text with the words of its links, and without what they lead to.
+fn without_targets(text: &str) -> String {
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.split_once(')').map_or(part, |(_, words)| words));
+    std::iter::once(first.as_str()).chain(rest).collect::<Vec<_>>().join(" ")
+}
+
 /// Words that STYLE.md forbids.
 const FORBIDDEN: [&str; 7] = ["anew", "for good", "by us", "somebody", "mend", "whoever", "but for"];
 
@@ -137,7 +145,7 @@ fn is_written_by_style(page: &str) -> bool {
 fn pages_use_no_forbidden_words() {
     let mut found = Vec::new();
     for (page, text) in pages().into_iter().filter(|(page, _)| is_written_by_style(page)) {
-        let prose = prose(&text).to_lowercase();
+        let prose = without_targets(&prose(&text)).to_lowercase();
         let words: Vec<&str> =
             prose.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let padded = format!(" {} ", words.join(" "));
@@ -153,10 +161,12 @@ fn pages_use_no_forbidden_words() {
 
 #[test]
 fn lines_of_pages_fit() {
-    const WIDTH: usize = 130;
+    const WIDTH: usize = 120;
     let mut long = Vec::new();
     for (page, text) in pages().into_iter().filter(|(page, _)| is_written_by_style(page)) {
-        let is_long = |line: &&str| line.chars().count() > WIDTH && !line.trim_start().starts_with('|');
+        let is_long = |line: &&str| {
+            line.chars().count() > WIDTH && !line.starts_with("    ") && !line.trim_start().starts_with('|')
+        };
         long.extend(text.lines().filter(is_long).map(|line| format!("{page}: {line}")));
     }
     assert!(long.is_empty(), "longer than {WIDTH} columns: {long:#?}");
