@@ -41,20 +41,22 @@ const OF_OTHERS: [&str; 21] = [
     "--yes-i-really-mean-it",
 ];
 
+/// What Helm prints after an install.
+const NOTES: &str = "charts/osd-migrate/templates/NOTES.txt";
+
 fn documents() -> Vec<(String, String)> {
     // Decisions and changes are history; the command line is generated from the commands.
     let is_history = |path: &str| path.contains("/adr/") || path == "CHANGELOG.md";
     let is_generated = |path: &str| path == "docs/reference/command-line.md";
     let mut documents: Vec<_> =
         pages().into_iter().filter(|(path, _)| !is_history(path) && !is_generated(path)).collect();
-    let notes = "charts/osd-migrate/templates/NOTES.txt";
-    documents.push((notes.to_owned(), read(notes)));
+    documents.push((NOTES.to_owned(), read(NOTES)));
     documents
 }
 
 /// The code of a document: what stands between backticks, and what is set in by four columns (in the chart's notes: two).
 fn code(path: &str, document: &str) -> Vec<String> {
-    let indent = if path.ends_with(".md") { "    " } else { "  " };
+    let indent = if path == NOTES { "  " } else { "    " };
     let indented = document.lines().filter(|line| line.starts_with(indent)).map(str::to_owned);
     let spans = document
         .split('`')

@@ -17,11 +17,15 @@ pub(crate) fn pages() -> Vec<(String, String)> {
     paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
 }
 
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
+}
+
 fn add(folder: &Path, deep: bool, paths: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() && deep {
             add(&path, deep, paths);
-        } else if path.extension().is_some_and(|end| end == "md") {
+        } else if is_page(&path) {
             paths.push(path);
         }
     }
@@ -99,7 +103,7 @@ fn each_page_is_reached_from_the_index() {
         for link in links(&read(&page)) {
             let file = link.split('#').next().unwrap_or_default();
             let to = target(&page, file);
-            if file.ends_with(".md") && reached.insert(to.clone()) {
+            if is_page(Path::new(file)) && reached.insert(to.clone()) {
                 rest.push(to);
             }
         }

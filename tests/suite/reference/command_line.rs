@@ -17,33 +17,38 @@ const HEAD: &str = "# Command line
 
 pub(super) fn page() -> String {
     let cli = Cli::command();
-    let mut page = format!("{HEAD}\n{}\n", text(cli.get_long_about().or(cli.get_about())));
     let commands: Vec<&Command> = cli.get_subcommands().filter(|command| !command.is_hide_set()).collect();
-    page.push_str("\n| command | |\n| --- | --- |\n");
-    for command in &commands {
+    let row = |command: &&Command| {
         let (name, about) = (command.get_name(), command.get_about().map(ToString::to_string));
-        page.push_str(&format!("| [`{name}`](#{name}) | {} |\n", about.unwrap_or_default()));
-    }
-    page.push_str("\n## Options of every command\n\n");
-    page.push_str(&options(&cli));
-    for command in commands {
-        page.push_str(&section(command));
-    }
-    page
+        format!("| [`{name}`](#{name}) | {} |\n", about.unwrap_or_default())
+    };
+    let rows: Vec<String> = commands.iter().map(row).collect();
+    let sections: Vec<String> = commands.iter().map(|command| section(command)).collect();
+    [
+        HEAD,
+        "\n",
+        &text(cli.get_long_about().or(cli.get_about())),
+        "\n\n| command | |\n| --- | --- |\n",
+        &rows.concat(),
+        "\n## Options of every command\n\n",
+        &options(&cli),
+        &sections.concat(),
+    ]
+    .concat()
 }
 
 fn section(command: &Command) -> String {
-    let positional: String =
-        command.get_positionals().map(|arg| format!(" {}", arg.get_id().as_str().to_uppercase())).collect();
-    let name = command.get_name();
-    let mut section = format!("\n## {name}\n\n`osd-migrate {name}{positional}`\n\n");
-    section.push_str(&text(command.get_long_about().or(command.get_about())));
-    section.push('\n');
+    let words: Vec<String> = std::iter::once(command.get_name().to_owned())
+        .chain(command.get_positionals().map(|arg| arg.get_id().as_str().to_uppercase()))
+        .collect();
+    let about = text(command.get_long_about().or(command.get_about()));
     let options = options(command);
-    if !options.is_empty() {
-        section.push_str(&format!("\n{options}"));
-    }
-    section
+    let break_before = if options.is_empty() { "" } else { "\n" };
+    format!(
+        "\n## {}\n\n`osd-migrate {}`\n\n{about}\n{break_before}{options}",
+        command.get_name(),
+        words.join(" ")
+    )
 }
 
 /// Sets paragraphs to the width; the list of faults of `rehearse` stays a list.
@@ -66,12 +71,12 @@ fn option(arg: &Arg) -> String {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let (help, list) = help.split_once(":\n").map_or((help.as_str(), ""), |(help, list)| (help, list));
     let about = [sentence(help), choices(arg), defaults(arg)].join(" ");
-    let mut option = format!("- **`{short}{name}{value}`**\n{}\n", wrapped(&about, "  "));
-    for line in list.lines().filter(|line| !line.trim().is_empty()) {
+    let item = |line: &str| {
         let (name, about) = line.trim().split_once(' ').unwrap();
-        option.push_str(&format!("{}\n", wrapped(&format!("- `{name}`: {}", about.trim()), "  ")));
-    }
-    option
+        format!("{}\n", wrapped(&format!("- `{name}`: {}", about.trim()), "  "))
+    };
+    let items: Vec<String> = list.lines().filter(|line| !line.trim().is_empty()).map(item).collect();
+    format!("- **`{short}{name}{value}`**\n{}\n{}", wrapped(&about, "  "), items.concat())
 }
 
 fn sentence(help: &str) -> String {
