@@ -17,11 +17,7 @@ use crate::domain::osd::{
 pub use stored::Unreadable;
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
-///
-/// 2: new OSDs (`Record.door`), the nodes that they are made on (key `nodes`). 3: all kinds of legacy OSDs, those in directories among
-/// them (`Record.former_weight`, `NodeWork.directories`). 4: databases on another device also of OSDs that are there
-/// (`Record.db`); drains that are kept off in every run (`Run.budget`).
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 1;
 
 /// Records in flight at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
 pub const MAX_OPEN: usize = 64;
@@ -55,7 +51,6 @@ pub struct NodeWork {
     /// The run that works on it: another run looks anew.
     pub run: String,
     /// The run that asked for its look, if it is an earlier one.
-    #[serde(default)]
     pub looked_by: Option<String>,
     /// Number of its look, saved before its Job is made.
     pub look: u32,
@@ -127,28 +122,20 @@ pub struct Run {
     /// Our fence, from before it is put up until after it is taken down.
     pub fence: Option<String>,
     /// The resourceVersion of the CephCluster as it was looked at without a fence, right before ours was put up.
-    #[serde(default)]
     pub fence_after: Option<u64>,
     /// Rook, which runs, said that it leaves such a later one alone: the fence is in force.
-    #[serde(default)]
     pub fence_heard: bool,
     /// Rook's operator as it was, from before we scale it to 0 until after it is back.
-    #[serde(default)]
     pub operator: Option<ScaledOperator>,
     /// The one that was put back, or forgotten, last: a runner that was frozen while it scaled it may do so after that.
-    #[serde(default)]
     pub last_operator: Option<ScaledOperator>,
     /// The OSDs' PodDisruptionBudget as it was, from before we limit it to 0 until after it is back.
-    #[serde(default)]
     pub budget: Option<FormerBudget>,
     /// The one that was put back last: a runner that was frozen while it limited it may do so after that.
-    #[serde(default)]
     pub last_budget: Option<FormerBudget>,
     /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
-    #[serde(default)]
     pub last_fence: Option<String>,
     /// client.bootstrap-osd was not there: ours, from before it is made until after it is removed.
-    #[serde(default)]
     pub bootstrap: bool,
     /// How far the Job got whose pods failed. None where the last save was by a Job's first pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,12 +180,10 @@ pub struct ScaledOperator {
     /// Replicas that were wanted.
     pub replicas: u32,
     /// uid of its Deployment: one that was made anew since is not the one that we scaled. None in what earlier versions left behind.
-    #[serde(default)]
     pub uid: Option<String>,
     /// Generation of its Deployment then: scaled by us, and touched by nobody since, it is one more.
     pub generation: i64,
     /// When it was saved, or when the last OSD was finished since. None in what earlier versions left behind.
-    #[serde(default)]
     pub since: Option<DateTime<Utc>>,
 }
 
@@ -208,7 +193,6 @@ pub struct FormerBudget {
     /// Its `maxUnavailable`.
     pub max_unavailable: u32,
     /// Its uid: one that was made anew since is not ours. None in what earlier versions left behind.
-    #[serde(default)]
     pub uid: Option<String>,
     /// Its generation then: limited by us, and written by nobody since, it is one more. None in what format 3 left behind.
     pub generation: Option<i64>,
@@ -226,12 +210,10 @@ pub struct Record {
     /// Why it is migrated.
     pub class: Class,
     /// By which door it came.
-    #[serde(default)]
     pub door: Door,
     /// What it becomes.
     pub target: Layout,
     /// The device that its database is made on, where it is another. (One that has its own volume for it has that again.)
-    #[serde(default)]
     pub db: Option<DbDevice>,
     /// The fsid before Stop.
     pub old: OsdFsid,
@@ -240,7 +222,6 @@ pub struct Record {
     /// Place in CRUSH, as it is to be in the end.
     pub crush: CrushItem,
     /// The CRUSH weight before, where another one follows the size of the device that its id is made anew on.
-    #[serde(default)]
     pub former_weight: Option<Weight>,
     /// In-weight.
     pub reweight: Weight,
@@ -259,25 +240,18 @@ pub struct Record {
     /// When Stop was intended first since the record was made or its PGs changed. How long before the stop does not matter.
     pub stop_intended_at: Option<DateTime<Utc>>,
     /// Since when the OSD is seen stopped or down past its stop. None while it is up.
-    #[serde(default)]
     pub down_since: Option<DateTime<Utc>>,
     /// Its `noout` was lifted while it was down: Ceph may heal without it. It is not set again.
-    #[serde(default)]
     pub noout_lifted: bool,
     /// Since when a gate holds it up between the intent and the stop.
-    #[serde(default)]
     pub held_since: Option<DateTime<Utc>>,
     /// When something was saved of it last. None in what earlier versions left behind.
-    #[serde(default)]
     pub saved_at: Option<DateTime<Utc>>,
     /// Stops that were turned back, since the record was made or its OSD tried again.
-    #[serde(default)]
     pub restarts: u32,
     /// Why the last stop was turned back; none from the moment that another is intended.
-    #[serde(default)]
     pub turned_back: Option<String>,
     /// Since when the old data, its slot destroyed, may not be wiped for what is known of its PGs.
-    #[serde(default)]
     pub barred_since: Option<DateTime<Utc>>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
@@ -286,18 +260,14 @@ pub struct Record {
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
     /// Since when its Deployment is left to Rook to make.
-    #[serde(default)]
     pub handed_at: Option<DateTime<Utc>>,
     /// Of one that goes to a free disk: the epoch in which it came up, and when that was seen first.
-    #[serde(default)]
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
     pub milestones: Vec<(String, DateTime<Utc>)>,
     /// Upmaps that went with its CRUSH item, in a purge: they are to be put back once it is up. None where none were lost.
-    #[serde(default)]
     pub lost_upmaps: Option<LostUpmaps>,
     /// A person let it be tried again after it was quarantined: restarts of its pod from before say nothing.
-    #[serde(default)]
     pub retried: bool,
     /// The OSD is up, clean and as wanted: only cleaning up is left.
     pub closing: bool,

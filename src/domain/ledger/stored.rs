@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::nodes_to_json;
-use super::{FORMAT, FormerBudget, Ledger, Record, Run};
+use super::{FORMAT, Ledger, Record, Run};
 
 /// What is stored can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,16 +45,6 @@ struct StoredRun {
     open: Vec<u32>,
 }
 
-/// Up to format 3 only a new OSD could have its database elsewhere, and its door said so.
-fn record_from(text: &str) -> Result<Record, serde_json::Error> {
-    let mut stored: serde_json::Value = serde_json::from_str(text)?;
-    let of_door = stored.get_mut("door").and_then(|door| door.as_object_mut()?.remove("db"));
-    if let (Some(db), Some(fields)) = (of_door, stored.as_object_mut()) {
-        fields.entry("db").or_insert(db);
-    }
-    serde_json::from_value(stored)
-}
-
 impl Ledger {
     /// One text per key: `format`, `run`, and `osd-<id>` for each open record.
     pub fn to_keys(&self) -> Result<BTreeMap<String, String>, serde_json::Error> {
@@ -81,15 +71,12 @@ impl Ledger {
         if format > FORMAT {
             return Err(Unreadable::Newer(format));
         }
-        let mut stored: StoredRun =
+        let stored: StoredRun =
             serde_json::from_str(text("run")?).map_err(|e| broken("run", e.to_string()))?;
-        stored.run.budget = stored.run.budget.or_else(|| budget_of_operator(text("run").ok()?));
-        // Not there in format 1.
-        let nodes = keys.get("nodes").map_or_else(|| Ok(BTreeMap::new()), |text| serde_json::from_str(text));
-        let nodes = nodes.map_err(|e| broken("nodes", e.to_string()))?;
+        let nodes = serde_json::from_str(text("nodes")?).map_err(|e| broken("nodes", e.to_string()))?;
         let mut records = BTreeMap::new();
         for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
-            let record: Record = record_from(value).map_err(|e| broken(key, e.to_string()))?;
+            let record: Record = serde_json::from_str(value).map_err(|e| broken(key, e.to_string()))?;
             if *key != format!("osd-{}", record.osd.0) {
                 return Err(broken(key, format!("it holds {}", record.osd)));
             }
@@ -101,11 +88,4 @@ impl Ledger {
         }
         Ok(Self { run: stored.run, records, nodes })
     }
-}
-
-/// Until format 3 the budget was limited with the operator, and stored with it.
-fn budget_of_operator(run: &str) -> Option<FormerBudget> {
-    let run: serde_json::Value = serde_json::from_str(run).ok()?;
-    let max_unavailable = u32::try_from(run.pointer("/operator/budget")?.as_u64()?).ok()?;
-    Some(FormerBudget { max_unavailable, uid: None, generation: None })
 }
