@@ -102,6 +102,7 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<Announcement> {
             format!("{osd} is still down: its noout is lifted, and Ceph may restore its data elsewhere"),
         ),
         Saving::Withdrawn
+        | Saving::NotAdmitted { .. }
         | Saving::Purged
         | Saving::Attempt { .. }
         | Saving::Proof

@@ -4,6 +4,7 @@
 mod acts;
 mod lease;
 mod ledgers;
+mod questions;
 mod session;
 
 use std::collections::BTreeSet;
@@ -86,23 +87,6 @@ impl Live {
     async fn look_at_ceph(&mut self) -> Result<observation::Ceph, Failure> {
         let seen = self.session().await?.observe().await;
         self.reopen(seen)
-    }
-
-    /// Asks about single OSDs.
-    async fn ask(&mut self, questions: &Questions, ceph: &mut observation::Ceph) -> Result<(), Failure> {
-        for set in &questions.ok_to_stop {
-            let verdict = self.session().await?.ok_to_stop(set).await;
-            ceph.ok_to_stop.insert(set.clone(), self.reopen(verdict)?);
-        }
-        for osd in &questions.auth {
-            let has = self.session().await?.has_auth(*osd).await;
-            ceph.auth.insert(*osd, self.reopen(has)?);
-        }
-        if questions.bootstrap {
-            let has = self.session().await?.has_bootstrap().await;
-            ceph.bootstrap = Some(self.reopen(has)?);
-        }
-        Ok(())
     }
 
     /// `ok-to-stop` is asked, and the slot looked at, just before the Deployment is stopped (P2).
@@ -257,7 +241,7 @@ impl Cluster for Live {
         self.declared = Some((ceph.fsid, kube.declaration.clone()));
         let mut seen = Observation { at: now(), ceph, kube };
         let questions = ask(&seen);
-        self.ask(&questions, &mut seen.ceph).await?;
+        self.ask(&questions, &mut seen).await?;
         Ok(seen)
     }
 

@@ -169,6 +169,7 @@ impl Audience for Teller {
                 | Event::Saved {
                     why:
                         Saving::Quarantine { .. }
+                        | Saving::NotAdmitted { .. }
                         | Saving::FenceGone
                         | Saving::Uncleared { .. }
                         | Saving::Attempt { after: Some(_), .. },

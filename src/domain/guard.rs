@@ -239,6 +239,8 @@ guards! {
     SkipsSickCandidate,
     /// An OSD that is down is not begun.
     DownIsNoCandidate,
+    /// The API server admits the Deployment of the new OSD before the old one is stopped.
+    AdmittedFirst,
     /// Only failures past a stop count towards the failure limit.
     LimitPastStopOnly,
     /// An OSD that stays down loses `noout` after a while, and before the run halts.

@@ -123,7 +123,7 @@ impl K8s {
         }
     }
 
-    fn frame<'a>(
+    pub(super) fn frame<'a>(
         &'a self,
         declaration: &'a Declaration,
         cluster: &ClusterFsid,
@@ -139,13 +139,13 @@ impl K8s {
     }
 }
 
-fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
+pub(super) fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
     render_osd::can_activate(deploy)
         .map_err(|found| K8sError::Unexpected { what: deploy.osd.to_string(), found })
 }
 
 /// Whether it can become the new one: name and selector of a Deployment can't be changed.
-fn fits(new: &Value, found: &Found) -> bool {
+pub(super) fn fits(new: &Value, found: &Found) -> bool {
     text(new, "/metadata/name") == found.name
         && new.pointer("/spec/selector") == found.object.pointer("/spec/selector")
 }

@@ -274,12 +274,22 @@ where
 {
     /// Makes an object.
     pub(super) async fn create(&self, name: &str, object: &K) -> Result<K, K8sError> {
-        self.answer(self.call("create", Some(name)), self.api.create(&post(), object)).await
+        self.answer(self.call("create", Some(name)), self.api.create(&post(false), object)).await
+    }
+
+    /// Asks whether an object could be created: `dryRun=All`, nothing is stored.
+    pub(super) async fn try_create(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("create", Some(name)), self.api.create(&post(true), object)).await
     }
 
     /// Replaces an object: PUT. Its resourceVersion and uid, where it has them, are preconditions.
     pub(super) async fn replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
-        self.answer(self.call("update", Some(name)), self.api.replace(name, &post(), object)).await
+        self.answer(self.call("update", Some(name)), self.api.replace(name, &post(false), object)).await
+    }
+
+    /// Asks whether an object could be replaced: `dryRun=All`, nothing is stored.
+    pub(super) async fn try_replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("update", Some(name)), self.api.replace(name, &post(true), object)).await
     }
 }
 
@@ -288,6 +298,6 @@ fn patch_by_us() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-fn post() -> PostParams {
-    PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) }
+fn post(dry_run: bool) -> PostParams {
+    PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) }
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides, waits or sleeps, but for the report of a node agent, and nothing reads the clock: times come in.
 
+mod admission;
 mod agent;
 mod agent_pod;
 mod budgets;

@@ -222,6 +222,7 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         osd_budget: None,
         own_budget: None,
         budget_refused: None,
+        admission: BTreeMap::new(),
         skipped: None,
         daemons,
         oddities,

@@ -198,7 +198,7 @@ impl K8s {
         Ok(json!({"tolerations": tolerations::render(&all)}))
     }
 
-    async fn expect_deployment(&self, osd: OsdId) -> Result<Found, K8sError> {
+    pub(super) async fn expect_deployment(&self, osd: OsdId) -> Result<Found, K8sError> {
         let missing =
             || K8sError::Unexpected { what: osd.to_string(), found: "it has no Deployment".to_owned() };
         self.osd_deployment(osd).await?.ok_or_else(missing)

@@ -8,6 +8,7 @@ use super::wire_tests::{
 use super::*;
 use crate::domain::act::{Deploy, Fresh};
 use crate::domain::inspection::RecordId;
+use crate::domain::observation::Admission;
 use crate::domain::osd::{ClusterFsid, OsdId};
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
@@ -253,4 +254,70 @@ async fn tolerations_are_added_by_one_put_of_the_object_that_was_seen() {
         let result = play(script, async |k8s| tolerate(k8s, uid, generation, "late").await).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
     }
+}
+
+// ---- the dry run before a stop
+
+const PUT_DRY: &str =
+    "PUT /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?&dryRun=All&fieldManager=osd-migrate";
+const POST_DRY: &str =
+    "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&dryRun=All&fieldManager=osd-migrate";
+
+/// The dry run of the new Deployment in the place of `found`, and what the API server answers.
+async fn admits(
+    found: Value,
+    request: &str,
+    (status, reason, message): (u16, &str, &str),
+) -> Result<Admission, K8sError> {
+    let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}}});
+    let answer = if status < 300 {
+        deployment()
+    } else {
+        json!({"kind": "Status", "status": "Failure", "code": status, "reason": reason, "message": message})
+    };
+    let script = vec![
+        on("GET /api/v1/nodes/h1.example", 200, node),
+        on(FIND, 200, list(&[found])),
+        on(request, status, answer).with(|body| {
+            let metadata = &body["metadata"];
+            assert!(metadata.get("uid").is_none() && metadata.get("resourceVersion").is_none(), "{metadata}");
+            assert_eq!(body["spec"]["template"]["spec"]["initContainers"][0]["name"], "activate");
+        }),
+    ];
+    let fsid = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
+    let (deploy, declaration) = (render_osd::tests::deploy(), render_osd::tests::declaration());
+    play(script, async |k8s| k8s.admits(&deploy, &declaration, &fsid).await).await
+}
+
+#[tokio::test]
+async fn dry_run_of_a_deployment_tells_what_admission_says() {
+    let policy = "deployments.apps \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' \
+                  denied request: no";
+    let refused = || Admission::Refused(policy.to_owned());
+    let put = async |answer| admits(deployment(), PUT_DRY, answer).await;
+    assert_eq!(put((200, "", "")).await.unwrap(), Admission::Admitted);
+    assert_eq!(put((422, "Invalid", policy)).await.unwrap(), refused());
+    assert!(matches!(put((422, "Invalid", "spec: Invalid value")).await.unwrap(), Admission::Refused(_)));
+    // A webhook with side effects takes no dry run: what it would say is met when the OSD is deployed.
+    let no_dry_run = (400, "BadRequest", "admission webhook \"v\" does not support dry run");
+    assert_eq!(put(no_dry_run).await.unwrap(), Admission::Admitted);
+    let down = "Internal error occurred: failed calling webhook \"v\": connection refused";
+    assert!(matches!(put((500, "InternalError", down)).await.unwrap(), Admission::Unanswered(_)));
+    // A missing right is an error, as in every other call.
+    let right = "deployments.apps \"x\" is forbidden: User \"u\" cannot update resource";
+    assert!(matches!(put((403, "Forbidden", right)).await, Err(K8sError::Forbidden { .. })));
+}
+
+#[tokio::test]
+async fn dry_run_of_another_selector_is_a_create_under_the_same_name() {
+    let post = async |answer| {
+        let mut old = deployment();
+        old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
+        admits(old, POST_DRY, answer).await.unwrap()
+    };
+    assert_eq!(post((409, "AlreadyExists", "it exists")).await, Admission::Admitted);
+    let webhook = "admission webhook \"v\" denied the request: no";
+    assert_eq!(post((403, "Forbidden", webhook)).await, Admission::Refused(webhook.to_owned()));
+    let quota = "deployments.apps \"x\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1";
+    assert_eq!(post((403, "Forbidden", quota)).await, Admission::Admitted, "the present one goes first");
 }

@@ -197,6 +197,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::Stop
             | Saving::New
             | Saving::Withdrawn
+            | Saving::NotAdmitted { .. }
             | Saving::Purged
             | Saving::PgsGone { .. }
             | Saving::Barred

@@ -419,6 +419,9 @@ impl World {
             }
             Some(_) => self.expect_open(osd, &deploy.record)?,
         }
+        if self.noise.refused.contains(&osd) {
+            return refuse("a policy refuses it");
+        }
         self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])
     }

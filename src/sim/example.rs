@@ -28,8 +28,8 @@ pub use directories::{in_directory, two_in_directories};
 pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
 pub use noise::{
-    a_cordoned_node, a_dead_osd, a_node_that_is_gone, an_osd_that_may_not_stop, beside_the_sick, two_in_line,
-    two_without_a_device,
+    a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
+    beside_the_sick, two_in_line, two_without_a_device,
 };
 pub use rook::{beside_old_rook, beside_rook, beside_rook_that_hydrates, beside_rook_that_migrates};
 
@@ -463,6 +463,7 @@ fn kube() -> Kube {
         }),
         own_budget: None,
         budget_refused: None,
+        admission: BTreeMap::new(),
         skipped: None,
         daemons: BTreeMap::new(),
         oddities: Vec::new(),

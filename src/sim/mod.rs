@@ -205,6 +205,9 @@ impl World {
         ceph.bootstrap = None;
         let mut seen = Observation { at: self.at, ceph, kube: self.kube.clone() };
         let questions = ask(&seen);
+        if let Some(deploy) = questions.admission {
+            seen.kube.admission.insert(deploy.osd, self.noise.admission(deploy.osd));
+        }
         for set in questions.ok_to_stop {
             let verdict = self.ok_to_stop(&set);
             seen.ceph.ok_to_stop.insert(set, verdict);

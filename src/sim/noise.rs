@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::World;
-use crate::domain::observation::JobState;
+use crate::domain::observation::{Admission, JobState};
 use crate::domain::osd::{NodeName, OsdId, PgId};
 
 /// What is wrong, and stays so.
@@ -14,6 +14,8 @@ pub struct Noise {
     pub dead: BTreeSet<OsdId>,
     /// OSDs whose pods fail in an init container, again and again.
     pub init_fails: BTreeSet<OsdId>,
+    /// OSDs whose Deployment is refused in its new shape, by a policy.
+    pub refused: BTreeSet<OsdId>,
     /// Nodes that are cordoned.
     pub cordoned: BTreeSet<NodeName>,
     /// Nodes that are not Ready: lost, or cut off from the API server while their daemons run.
@@ -80,6 +82,8 @@ pub enum Disturbance {
     Cordons(NodeName),
     /// The pods of this OSD fail in an init container from now on.
     InitFails(OsdId),
+    /// The Deployment of this OSD is refused in its new shape from now on.
+    Refuses(OsdId),
     /// Each agent on this node fails from now on.
     AgentsFail(NodeName),
     /// A health code is raised permanently.
@@ -100,6 +104,7 @@ impl fmt::Display for Disturbance {
             Self::NodeLost(node) => write!(f, "node {node} is lost permanently"),
             Self::Cordons(node) => write!(f, "node {node} is cordoned permanently"),
             Self::InitFails(osd) => write!(f, "an init container of {osd} fails from now on"),
+            Self::Refuses(osd) => write!(f, "a policy refuses the new Deployment of {osd} from now on"),
             Self::AgentsFail(node) => write!(f, "agents on node {node} fail from now on"),
             Self::Raised(code) => write!(f, "the health code {code} is raised permanently"),
             Self::PgTurns(pg, odd) => write!(f, "PG {pg} turns {odd:?}"),
@@ -114,6 +119,12 @@ impl Noise {
     /// The OSD can't boot, whatever is done.
     pub(super) fn keeps_down(&self, osd: OsdId) -> bool {
         self.dead.contains(&osd) || self.init_fails.contains(&osd)
+    }
+
+    /// What the API server says of the OSD's Deployment in its new shape.
+    pub(super) fn admission(&self, osd: OsdId) -> Admission {
+        let is_refused = self.refused.contains(&osd);
+        if is_refused { Admission::Refused("no such container here".to_owned()) } else { Admission::Admitted }
     }
 
     /// Why a pod of the OSD does not run.
@@ -149,6 +160,7 @@ impl World {
             }
             Disturbance::Cordons(node) => drop(noise.cordoned.insert(node.clone())),
             Disturbance::InitFails(osd) => drop(noise.init_fails.insert(*osd)),
+            Disturbance::Refuses(osd) => drop(noise.refused.insert(*osd)),
             Disturbance::AgentsFail(node) => drop(noise.agents_fail.insert(node.clone())),
             Disturbance::Raised(code) => drop(noise.health.insert((*code).to_owned())),
             Disturbance::PgTurns(pg, odd) => drop(noise.odd.insert(pg.clone(), *odd)),

@@ -6,8 +6,9 @@ use osd_migrate::domain::act::Act;
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::ledger::ScaledOperator;
 use osd_migrate::domain::next::{Next, Saving, Summary, Wait};
-use osd_migrate::domain::observation::{Operator, Pod};
+use osd_migrate::domain::observation::{Admission, Operator, Pod};
 use osd_migrate::domain::osd::OsdId;
+use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::{Accepted, Limits, RequireClean};
 
 use crate::support::build::{
@@ -75,6 +76,67 @@ fn cordoned_node_is_waited_for_and_left_at_last() {
     // Its owner is done: it is begun, and nothing is remembered.
     let back = waits.with(|w| w.seen.kube.nodes.get_mut(&node_of(SICK)).unwrap().cordoned = false);
     assert_eq!(back.saved("record").ledger.run.skipping, None);
+}
+
+#[test]
+fn osd_whose_deployment_is_refused_is_skipped_unstopped() {
+    let refused = |w: &mut World| {
+        w.seen.kube.admission.insert(SICK, Admission::Refused("no privileged pods".to_owned()));
+    };
+    let world = World::proven(SICK).with(|w| w.policy.select.clear());
+    check!(world.plan(), Next::Do(Act::Keep { osd: SICK, .. }));
+    let closing = world.clone().with(refused).saved("not-admitted");
+    let end = closing.swept(SICK).saved("closed");
+    assert!(!end.ledger.records.contains_key(&SICK));
+    // The next OSD is begun, and this one is not begun again.
+    check!(end.plan(), Next::Save { osd: Some(HEALTHY), why: Saving::Record, .. });
+    let alone = end.with(|w| w.policy.skip = [HEALTHY].into());
+    let last = alone.plan();
+    assert!(
+        matches!(ended(&last).skipped.as_slice(), [(SICK, why)] if why.contains("no privileged pods")),
+        "{last:#?}"
+    );
+    // Another Job asks again.
+    let another = alone.with(|w| w.policy.run = "another".to_owned());
+    check!(another.plan(), Next::Save { osd: Some(SICK), why: Saving::Record, .. });
+    // An intent is waited out first: a call may be on its way.
+    let intended = World::intended(SICK).with(refused).with(|w| w.seen.at += TimeDelta::seconds(1));
+    assert_eq!(word(&intended.plan()), Some("held"));
+}
+
+#[test]
+fn stop_waits_for_the_answer_of_the_api_server() {
+    let unasked = World::proven(SICK).with(|w| w.seen.kube.admission.clear());
+    check!(unasked.plan(), Next::Wait(Wait::Gate { reason: Reason::AdmissionUnknown { why: None, .. }, .. }));
+    let silent = unasked.clone().with(|w| {
+        w.seen.kube.admission.insert(SICK, Admission::Unanswered("failed calling webhook".to_owned()));
+    });
+    check!(
+        silent.plan(),
+        Next::Wait(Wait::Gate { reason: Reason::AdmissionUnknown { why: Some(_), .. }, .. })
+    );
+    // The Deployment to be is asked about, once nothing else stands in the way.
+    let asked = |world: &World| plan::questions(&world.policy, &world.ledger, &world.seen).admission;
+    let deploy = asked(&unasked).unwrap();
+    assert_eq!((deploy.osd, &deploy.node), (SICK, &node_of(SICK)));
+    assert!(deploy.block_path.starts_with("/dev/disk/by-id/"), "{deploy:?}");
+    assert_eq!(asked(&unasked.clone().with(cordoned)), None);
+    assert_eq!(asked(&World::new()), None);
+    assert_eq!(asked(&World::recorded(SICK)), None);
+    assert_eq!(asked(&World::stopping(SICK)), None);
+    // `osd ok-to-stop` is asked at the same time.
+    assert!(asked(&unasked.with(|w| w.seen.ceph.ok_to_stop.clear())).is_some());
+}
+
+#[test]
+fn many_refusals_keep_the_ledger_small() {
+    let mut ledger = World::new().ledger;
+    (0..10_000).for_each(|osd| ledger.note_refusal(OsdId(osd), "job", &"x".repeat(2000)));
+    assert_eq!(ledger.not_admitted(OsdId(0), "job").map(str::len), Some(300));
+    assert_eq!(ledger.not_admitted(OsdId(9999), "job"), Some("see the log of the run"));
+    assert_eq!(ledger.not_admitted(OsdId(0), "another"), None);
+    let bytes: usize = ledger.to_keys().unwrap().values().map(String::len).sum();
+    assert!(bytes < 450_000, "{bytes}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use super::act::Spare;
 use super::guard::{Guard, is_out};
 use super::ledger::Record;
-use super::observation::{Ceph, Observation, OkToStop, Pg, Releases, Slot};
+use super::observation::{Admission, Ceph, Observation, OkToStop, Pg, Releases, Slot};
 use super::osd::{NodeName, OsdId, PgId};
 use super::policy::Accepted;
 use data::{all_clean, all_clean_or_starving, clean_for, fresh, not_merging, only_ours_lacks, redundancy};
@@ -132,6 +132,19 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
         node_ready(node, seen),
         not_cordoned(node, seen),
     ])
+}
+
+/// Gate before an OSD is stopped: the API server would admit the Deployment of the new one.
+pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
+    match seen.kube.admission.get(&osd) {
+        Some(Admission::Admitted) => Gate::Open,
+        Some(Admission::Refused(why)) => Gate::Shut(Reason::AdmissionRefused { osd, why: why.clone() }),
+        Some(Admission::Unanswered(why)) => {
+            Gate::Unknown(Reason::AdmissionUnknown { osd, why: Some(why.clone()) })
+        }
+        None => Gate::Unknown(Reason::AdmissionUnknown { osd, why: None }),
+    }
+    .guarded()
 }
 
 /// Gate of one node alone: it is Ready, and takes new pods.

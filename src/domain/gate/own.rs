@@ -104,8 +104,12 @@ fn one_unclean(pg: &PgId, state: String) -> Reason {
     Reason::NotClean { count: 1, pg: pg.clone(), state, down: [].into() }
 }
 
-/// Returns whether what holds up an OSD may end without anybody's help. A dead OSD that Ceph has healed without does not come back.
+/// Returns whether what holds up an OSD may end without anybody's help. A dead OSD does not come back once Ceph has
+/// healed without it, and a policy does not change.
 pub fn passes_by_itself(reason: &Reason, seen: &Observation) -> bool {
+    if matches!(reason, Reason::AdmissionRefused { .. }) {
+        return false;
+    }
     if let Reason::Down { osd } = reason {
         return seen.ceph.slots.get(osd).is_some_and(|slot| slot.is_in);
     }

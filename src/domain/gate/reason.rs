@@ -163,6 +163,20 @@ pub enum Reason {
         /// what it said
         why: String,
     },
+    /// The API server refuses the Deployment of the new OSD.
+    AdmissionRefused {
+        /// the OSD
+        osd: OsdId,
+        /// what it said
+        why: String,
+    },
+    /// Whether the API server admits that Deployment is not known.
+    AdmissionUnknown {
+        /// the OSD
+        osd: OsdId,
+        /// why, if the API server was asked
+        why: Option<String>,
+    },
     /// Deployments or pods of OSDs can't be told apart.
     Odd {
         /// the sentence
@@ -291,6 +305,8 @@ impl Reason {
             | Self::Draining { .. }
             | Self::NotCounted { .. }
             | Self::BudgetRefused { .. }
+            | Self::AdmissionRefused { .. }
+            | Self::AdmissionUnknown { .. }
             | Self::Odd { .. }
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
@@ -343,6 +359,7 @@ impl Reason {
             Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
             Self::Draining { .. } => Guard::NotDraining,
             Self::BudgetRefused { .. } => Guard::DrainsLimitedFirst,
+            Self::AdmissionRefused { .. } | Self::AdmissionUnknown { .. } => Guard::AdmittedFirst,
             Self::Odd { .. } => Guard::NothingOdd,
             Self::NodeNotReady { .. } => Guard::NodeReady,
             Self::NodeCordoned { .. } => Guard::NodeNotCordoned,

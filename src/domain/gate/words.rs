@@ -46,6 +46,8 @@ impl Reason {
             Self::NodeCordoned { .. } => "node-cordoned",
             Self::NotCounted { .. } => "not-counted",
             Self::BudgetRefused { .. } => "budget-refused",
+            Self::AdmissionRefused { .. } => "admission-refused",
+            Self::AdmissionUnknown { .. } => "admission-unknown",
             Self::StartedByOthers => "started-by-others",
             Self::Rolling { .. } => "rolling",
             Self::MonDown => "mon-down",
@@ -196,6 +198,19 @@ impl fmt::Display for Reason {
             Self::BudgetRefused { why } => write!(
                 f,
                 "a drain may take another OSD meanwhile, and the PodDisruptionBudget osd-migrate-drains against it is refused: {why}"
+            ),
+            Self::AdmissionRefused { osd, why } => write!(
+                f,
+                "the API server does not admit the Deployment that {osd} would get (asked with dryRun=All before \
+                 its stop): {why}. Allow that Deployment, or change the policy, webhook or quota that is named; the next run asks again"
+            ),
+            Self::AdmissionUnknown { why: None, .. } => {
+                f.write_str("the API server was not asked yet whether it admits the Deployment of the new OSD")
+            }
+            Self::AdmissionUnknown { osd, why: Some(why) } => write!(
+                f,
+                "the API server does not say whether it admits the Deployment that {osd} would get: {why}; see \
+                 `kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations`"
             ),
             Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
             Self::MonDown => f.write_str(

@@ -1,6 +1,7 @@
 //! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/concepts/ledger.md`.
 
 mod bounds;
+mod refusals;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use crate::domain::osd::{
     CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
 };
 
+pub use refusals::Refusals;
 pub use stored::Unreadable;
 
 /// Format of what is stored. A newer one is a halt, never a best effort.
@@ -143,6 +145,9 @@ pub struct Run {
     /// Since when a Job waits for nothing but OSDs that their own state holds up. Reset with each OSD that is begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipping: Option<Skipping>,
+    /// OSDs that a Job does not begin again, as their new Deployment is not admitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<Refusals>,
 }
 
 /// Since when a Job waits for nothing but OSDs that their own state holds up: a node that is cordoned or not Ready.

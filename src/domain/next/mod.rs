@@ -43,6 +43,11 @@ pub enum Saving {
     Record,
     /// The record is given up before anything was done.
     Withdrawn,
+    /// The record is given up before anything was done: the Deployment of the new OSD is not admitted.
+    NotAdmitted {
+        /// what the API server said
+        why: String,
+    },
     /// The id was purged by somebody else before anything was done: the record is given up.
     Purged,
     /// An attempt of a node agent, before its Job is made.
@@ -151,6 +156,7 @@ impl Saving {
         match self {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
+            Self::NotAdmitted { .. } => "not-admitted",
             Self::Purged => "purged-by-others",
             Self::Attempt { task: NodeTask::Inspect, .. } => "inspect",
             Self::Attempt { task: NodeTask::Rebuild, .. } => "rebuild",
@@ -196,6 +202,11 @@ impl fmt::Display for Saving {
         f.write_str(self.word())?;
         match self {
             Self::Quarantine { why } | Self::TurnBack { why } => write!(f, ": {why}"),
+            Self::NotAdmitted { why } => write!(
+                f,
+                ": the API server does not admit the Deployment that the OSD would get; the OSD stays as it is, and \
+                 the others go on: {why}"
+            ),
             Self::FenceGone => f.write_str(
                 ": somebody took the label ceph.rook.io/do-not-reconcile off the CephCluster while the OSD is down; it is put up again",
             ),

@@ -33,6 +33,9 @@ pub struct Kube {
     pub own_budget: Option<String>,
     /// Why the API server did not let us make our own, a few minutes ago: no right, a quota, a policy.
     pub budget_refused: Option<String>,
+    /// Whether the API server would admit the Deployment of the new OSD (`dryRun=All`). Asked only of an OSD that
+    /// is about to be stopped.
+    pub admission: BTreeMap<OsdId, Admission>,
     /// The latest resourceVersion of the CephCluster at which Rook said that it left it alone (event `ReconcileSkipped`, which
     /// names the version that the reconcile had read; Rook >= 1.20). Asked only while such an operator runs.
     pub skipped: Option<u64>,
@@ -65,6 +68,17 @@ pub struct Kube {
     pub order: Option<Order>,
     /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node is there.
     pub local_volumes: Vec<LocalVolume>,
+}
+
+/// Answer of the API server to a dry run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Admission {
+    /// The object would be admitted, or a webhook that takes no dry runs keeps that unknown.
+    Admitted,
+    /// A policy, a webhook or a quota refuses the object, with these words.
+    Refused(String),
+    /// The API server gave no answer: a webhook does not respond. Why.
+    Unanswered(String),
 }
 
 /// A PersistentVolume on a path of a node: a link to a disk, a disk, or a folder.

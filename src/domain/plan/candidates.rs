@@ -39,7 +39,10 @@ pub(super) fn asked(
     let own = Own::of(&gate::accepted(policy, seen), seen);
     let is_open = |osd: &OsdId| {
         let node = seen.kube.daemons.get(osd).and_then(|daemon| daemon.node.as_ref());
-        own.never(*osd).is_none() && node.is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
+        let is_admitted = ledger.not_admitted(*osd, &policy.run).is_none();
+        is_admitted
+            && own.never(*osd).is_none()
+            && node.is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
     };
     let found = candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd);
     found.filter(is_open).take(AHEAD).collect::<Vec<_>>().into_iter()
@@ -116,7 +119,7 @@ impl Pass<'_> {
             Gate::Open => self.own.gate_asked(osd, &node),
             Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &node),
         };
-        match (own, self.all.clone()) {
+        match (gate::first_of([self.admitted(osd), own]), self.all.clone()) {
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 self.skipped.push(Skipped { osd, reason });
                 // A mutant waits for the first one, as if it were the only one.
@@ -135,6 +138,13 @@ impl Pass<'_> {
             }
             (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => Some(self.wait_for_all(osd, &gate)),
         }
+    }
+
+    /// An OSD whose new Deployment was not admitted is not begun again by this run.
+    fn admitted(&self, osd: OsdId) -> Gate {
+        self.ledger.not_admitted(osd, &self.policy.run).map_or(Gate::Open, |why| {
+            Gate::Shut(Reason::AdmissionRefused { osd, why: why.to_owned() }).guarded()
+        })
     }
 
     /// All gates are open.

@@ -27,8 +27,9 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
+use crate::domain::act::Deploy;
 use crate::domain::classify::{self, Class};
-use crate::domain::gate::{self, Gate};
+use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, holds, is_out};
 use crate::domain::ledger::{Door, Ledger, Record};
 use crate::domain::next::{Halt, Next, Summary, Wait};
@@ -41,7 +42,7 @@ use end::end;
 use record::Begun;
 use strays::{calm_quarantined, delete_key_of_quarantined, holds_up_another, lost_record, sweep_strays};
 
-/// What must be asked of Ceph about single OSDs before a turn can be decided.
+/// What must be asked about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Questions {
     /// Sets for `osd ok-to-stop`.
@@ -50,9 +51,11 @@ pub struct Questions {
     pub auth: BTreeSet<OsdId>,
     /// Whether client.bootstrap-osd is there.
     pub bootstrap: bool,
+    /// The Deployment of a new OSD, for a dry run by the API server: of one OSD, right before its stop.
+    pub admission: Option<Deploy>,
 }
 
-/// What to ask Ceph.
+/// What to ask Ceph and the API server.
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let restarts = tolerate::asks(ledger, seen).filter(|_| policy.makes_new());
@@ -69,7 +72,15 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .collect(),
         auth: open,
         bootstrap: step::bootstrap::is_asked_for(ledger),
+        admission: admission(policy, ledger, seen),
     }
+}
+
+/// The Deployment that the API server is asked about: that of the first open OSD that is about to be stopped.
+fn admission(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Deploy> {
+    ledger.in_flight().find_map(|record| {
+        Step::of(record, ledger, is_wanted(policy, ledger, record, seen), policy, seen).asks_admission()
+    })
 }
 
 /// The one thing the run does next.
@@ -205,8 +216,10 @@ fn without_operator(step: &Step<'_>, policy: &Policy, ledger: &Ledger, seen: &Ob
     let Next::Wait(Wait::Gate { reason, .. }) = &next else { return next };
     let gate = Gate::Shut(reason.clone());
     let is_open = |imagined: &Observation| {
-        let imagined = Step::of(step.record, ledger, step.facts.wanted, policy, imagined);
-        !matches!(imagined.next(), Next::Wait(_))
+        let next = Step::of(step.record, ledger, step.facts.wanted, policy, imagined).next();
+        // The API server is asked last, once the operator is out of the way.
+        let asks = |reason: &Reason| matches!(reason, Reason::AdmissionUnknown { why: None, .. });
+        !matches!(&next, Next::Wait(wait) if !matches!(wait, Wait::Gate { reason, .. } if asks(reason)))
     };
     let is_about_stop = step.begins();
     let away =

@@ -104,25 +104,34 @@ impl Step<'_> {
         if let Some(wait) = self.rests_after_revert() {
             return Next::Wait(wait);
         }
+        let admitted = gate::admitted(self.record.osd, self.seen);
+        if let Some(next) = self.give_up_unadmitted(&admitted) {
+            return next;
+        }
+        let accepted = gate::accepted(self.policy, self.seen);
+        match gate::first_of([self.stop_gates(&accepted), admitted]) {
+            Gate::Open => self.stop_now(accepted),
+            Gate::Shut(reason) | Gate::Unknown(reason) => self.held_up(&reason, &accepted),
+        }
+    }
+
+    /// The gates before a stop, except for what the API server says of the new Deployment: that is asked last.
+    pub(super) fn stop_gates(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.seen);
-        let accepted = gate::accepted(self.policy, seen);
         // Behind our fence Rook could not end what it has begun.
         let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
         let gates: [&dyn Fn() -> Gate; 5] = [
             &rook,
-            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), &accepted, seen),
+            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), accepted, seen),
             &|| gate::enough_room(record, seen),
             &|| drains::counted(record, seen),
             &|| drains::allowed(record.osd, seen),
         ];
-        match gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open) {
-            None | Some(Gate::Open) => self.stop_now(accepted),
-            Some(Gate::Shut(reason) | Gate::Unknown(reason)) => self.held_up(&reason, &accepted),
-        }
+        gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open).unwrap_or(Gate::Open)
     }
 
     /// A while after a stop that was reverted no other one is tried.
-    fn rests_after_revert(&self) -> Option<Wait> {
+    pub(super) fn rests_after_revert(&self) -> Option<Wait> {
         let record = self.record;
         let why = record.turned_back.clone()?;
         let until = record.saved_at? + TimeDelta::minutes(REVERT_PAUSE_MINUTES);

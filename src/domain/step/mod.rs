@@ -1,10 +1,12 @@
 //! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of `design.md` section 5.
 //!
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
+//! `admission` (what the API server says of the new Deployment),
 //! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone), `drains` (of other nodes meanwhile),
 //! `hand_back` (where Rook makes the Deployment), `up` (from the new one to the closed record) and `upmaps` (what a purge took
 //! besides the place).
 
+mod admission;
 mod agents;
 pub mod bootstrap;
 mod directory;

@@ -13,7 +13,7 @@ use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Door, Ledger, NodeStatus, Record};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
-use crate::domain::osd::{DeviceIdentity, Mode, OsdId};
+use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
 
@@ -28,7 +28,7 @@ pub const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
 
 impl Step<'_> {
     pub(super) fn deploy(&self) -> Next {
-        let (record, osd) = (self.record, self.record.osd);
+        let record = self.record;
         let (Some(fsid), Some(evidence)) = (self.slot_fsid(), &record.evidence) else {
             return Next::Wait(Wait::FreshView);
         };
@@ -54,13 +54,25 @@ impl Step<'_> {
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
             return self.quarantine("its agent reported no path of its device".to_owned());
         };
+        self.fenced(Act::Deploy(self.deployment(fsid, block_path, volume, kernel)))
+    }
+
+    /// Returns what the Deployment of the new OSD is rendered from.
+    pub(super) fn deployment(
+        &self,
+        fsid: OsdFsid,
+        block_path: String,
+        volume: Option<Volume>,
+        kernel: Option<&KernelDisk>,
+    ) -> Deploy {
+        let (record, osd) = (self.record, self.record.osd);
         let (initial_weight, on_file) = match &record.door {
             Door::InPlace | Door::Directory { .. } => (None, false),
             Door::New { initial_weight, on_file } => (*initial_weight, *on_file),
         };
         let there = self.seen.kube.daemons.get(&osd);
         let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.generation));
-        self.fenced(Act::Deploy(Deploy {
+        Deploy {
             osd,
             record: record.id.clone(),
             fsid,
@@ -77,7 +89,7 @@ impl Step<'_> {
                 .map(|disk| disk.device_type.clone()),
             on_file,
             fresh: record.is_new().then_some(Fresh { replaces }),
-        }))
+        }
     }
 
     /// The weight of the new disk's size, before the OSD is started: what moves for it moves once. One that others set stays.
@@ -295,7 +307,7 @@ fn late(osd: OsdId, daemon: &Daemon) -> String {
 
 /// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot; by the kernel's if it has
 /// none, as Rook has it: its label is what activation goes by.
-fn block_path(
+pub(super) fn block_path(
     record: &Record,
     device: &DeviceIdentity,
     volume: Option<&Volume>,

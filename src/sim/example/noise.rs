@@ -51,6 +51,13 @@ pub fn a_cordoned_node() -> World {
     world
 }
 
+/// A policy refuses the Deployment that the first OSD would get.
+pub fn a_refused_deployment() -> World {
+    let mut world = two_in_line();
+    world.noise.refused.insert(SICK);
+    world
+}
+
 /// The first OSD's node is gone, its data healed elsewhere.
 pub fn a_node_that_is_gone() -> World {
     let mut world = a_dead_osd();

@@ -215,6 +215,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::BlankByPlace => unnamed::PULLED,
         Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
         Guard::SkipsSickCandidate => "a node is cordoned",
+        Guard::AdmittedFirst => "a Deployment is refused",
         Guard::DownIsNoCandidate => "an OSD died long ago",
         Guard::LimitPastStopOnly | Guard::QuarantineKeyDeleted => "two without a device",
         Guard::NooutHasAnEnd => "a node is lost",
@@ -339,6 +340,7 @@ fn each_guard_of_the_fourth_part_taken_out_is_found() {
 #[test]
 fn each_rule_of_progress_taken_out_is_found_by_its_own_search() {
     let rules = [
+        Guard::AdmittedFirst,
         Guard::AgentRetriesSpaced,
         Guard::DownIsNoCandidate,
         Guard::IntentOutlivesSlowLooks,

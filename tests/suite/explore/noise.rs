@@ -38,6 +38,14 @@ fn init_container_fails(world: &World) -> Vec<Happening> {
     if is_well { noise(Disturbance::InitFails(OURS)) } else { Vec::new() }
 }
 
+/// A policy comes while the OSD serves: what comes after its stop is met too late.
+fn policy_comes(world: &World) -> Vec<Happening> {
+    let serves = world.kube.daemons.get(&OURS).is_some_and(|daemon| daemon.stopped_by.is_none());
+    let is_old = world.ceph.slots[&OURS].fsid == example::two_in_line().ceph.slots[&OURS].fsid;
+    let is_well = world.noise.refused.is_empty();
+    if serves && is_old && is_well { noise(Disturbance::Refuses(OURS)) } else { Vec::new() }
+}
+
 fn agents_fail(world: &World) -> Vec<Happening> {
     let is_well = world.noise.agents_fail.is_empty();
     if is_well { noise(Disturbance::AgentsFail(first_node())) } else { Vec::new() }
@@ -70,6 +78,8 @@ pub(super) fn searches() -> Vec<Search> {
         alone("a node is gone", example::a_node_that_is_gone),
         alone("a node is cordoned", example::a_cordoned_node),
         alone("an OSD may not stop", example::an_osd_that_may_not_stop),
+        alone("a Deployment is refused", example::a_refused_deployment),
+        one("a policy comes", example::two_in_line, policy_comes),
         alone("two without a device", example::two_without_a_device),
         one("a pool at its quota", example::two_in_line, pool_at_its_quota),
         one("a node is cordoned at any time", example::two_in_line, node_is_cordoned),
@@ -105,6 +115,12 @@ fn node_cordoned_at_any_time_holds_up_no_other() {
 #[test]
 fn osd_that_may_not_stop_holds_up_no_other() {
     explored(&search("an OSD may not stop"));
+}
+
+#[test]
+fn osd_whose_deployment_is_refused_is_not_stopped() {
+    explored(&search("a Deployment is refused"));
+    explored(&search("a policy comes"));
 }
 
 #[test]

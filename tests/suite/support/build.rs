@@ -17,8 +17,8 @@ use osd_migrate::domain::inspection::{
 use osd_migrate::domain::ledger::{Ledger, Record};
 use osd_migrate::domain::next::{Next, Saving, Summary};
 use osd_migrate::domain::observation::{
-    Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator, OsdBudget, Pg,
-    Pod, Pool, Releases, Slot, SlotState,
+    Admission, Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator,
+    OsdBudget, Pg, Pod, Pool, Releases, Slot, SlotState,
 };
 use osd_migrate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Kind, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId,
@@ -339,6 +339,7 @@ pub(crate) fn observation() -> Observation {
             }),
             own_budget: None,
             budget_refused: None,
+            admission: osds().map(|osd| (osd, Admission::Admitted)).collect(),
             skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),
             oddities: Vec::new(),

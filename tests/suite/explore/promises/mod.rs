@@ -43,6 +43,9 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     if let Some(broken) = next.filter(|_| done.saved).and_then(|next| progress::given_up(before, next)) {
         return Some(broken);
     }
+    if let Some(broken) = next.and_then(|next| progress::unadmitted(before, next)) {
+        return Some(broken);
+    }
     let by_effect = done.effects.iter().find_map(|effect| answer_for(before, effect, after));
     let by_save = next.filter(|_| done.saved).and_then(|_| record_kept(before, after));
     let by_agent = next.and_then(|next| in_place::agent_allowed(before, next, done));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify;
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
@@ -151,7 +152,15 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
     let serves =
         slot.up && slot.is_in && daemon.replicas > 0 && daemon.rolled_out && daemon.held_by_others.is_none();
     let is_there = node.ready && !node.cordoned && Some(&disk.node) == daemon.node.as_ref();
-    Some(serves && is_there && disk.proof.is_some() && disk.held_by.is_none() && fits && spare)
+    Some(
+        !world.noise.refused.contains(&osd)
+            && serves
+            && is_there
+            && disk.proof.is_some()
+            && disk.held_by.is_none()
+            && fits
+            && spare,
+    )
 }
 
 /// Nothing of the whole cluster stands in the way: no data is endangered, and nobody forbids it.
@@ -184,6 +193,13 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     let failed = state.ledger.quarantined().filter(|record| is_past_stop(record, &seen)).count();
     let is_down = |slot: &Slot| !slot.up && slot.is_in;
     data && cluster && allowed && rook && failed < 2 && !ceph.slots.values().any(is_down)
+}
+
+/// An OSD is stopped whose new Deployment is refused.
+pub(super) fn unadmitted(before: &State, next: &Next) -> Option<Broken> {
+    let Next::Do(Act::Stop { osd, .. }) = next else { return None };
+    let is_refused = before.world.noise.refused.contains(osd) && !before.thaws;
+    is_refused.then(|| format!("P8: {osd} is stopped, and its new Deployment is not admitted"))
 }
 
 /// A stop is reverted, or an OSD given up, for what passes by itself. (For what nobody knows after minutes it is: a copy may be gone.)

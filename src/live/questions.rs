@@ -1,0 +1,32 @@
+//! What is asked about single OSDs, after everything was looked at.
+
+use crate::domain::observation::Observation;
+use crate::domain::plan::Questions;
+use crate::ports::Failure;
+
+use super::{Live, kube_failure};
+
+impl Live {
+    /// Asks about single OSDs.
+    pub(super) async fn ask(&mut self, questions: &Questions, seen: &mut Observation) -> Result<(), Failure> {
+        if let Some(deploy) = &questions.admission {
+            let (fsid, declaration) = self.declared()?;
+            let answer = self.k8s.admits(deploy, &declaration, &fsid).await.map_err(kube_failure)?;
+            seen.kube.admission.insert(deploy.osd, answer);
+        }
+        let ceph = &mut seen.ceph;
+        for set in &questions.ok_to_stop {
+            let verdict = self.session().await?.ok_to_stop(set).await;
+            ceph.ok_to_stop.insert(set.clone(), self.reopen(verdict)?);
+        }
+        for osd in &questions.auth {
+            let has = self.session().await?.has_auth(*osd).await;
+            ceph.auth.insert(*osd, self.reopen(has)?);
+        }
+        if questions.bootstrap {
+            let has = self.session().await?.has_bootstrap().await;
+            ceph.bootstrap = Some(self.reopen(has)?);
+        }
+        Ok(())
+    }
+}
