@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::gate::{self, Gate, Reason};
-use osd_migrate::domain::ledger::ScaledOperator;
+use osd_migrate::domain::ledger::{Ledger, ScaledOperator};
 use osd_migrate::domain::next::{Next, Saving, Summary, Wait};
 use osd_migrate::domain::observation::{Admission, Operator, Pod};
 use osd_migrate::domain::osd::OsdId;
@@ -135,8 +135,10 @@ fn many_refusals_keep_the_ledger_small() {
     assert_eq!(ledger.not_admitted(OsdId(0), "job").map(str::len), Some(300));
     assert_eq!(ledger.not_admitted(OsdId(9999), "job"), Some("see the log of the run"));
     assert_eq!(ledger.not_admitted(OsdId(0), "another"), None);
-    let bytes: usize = ledger.to_keys().unwrap().values().map(String::len).sum();
+    let keys = ledger.to_keys().unwrap();
+    let bytes: usize = keys.values().map(String::len).sum();
     assert!(bytes < 450_000, "{bytes}");
+    assert_eq!(Ledger::from_keys(&keys).unwrap(), ledger);
 }
 
 #[test]

@@ -19,7 +19,9 @@ const TEXT: usize = 300;
 pub struct Refusals {
     /// uid of the run's Job: another one asks again.
     pub job: String,
-    /// What the API server said, by OSD.
+    /// What the API server said, by OSD. Stored as pairs: a number as a key can't be read back from `run`, which is
+    /// flattened.
+    #[serde(with = "pairs")]
     pub osds: BTreeMap<OsdId, String>,
 }
 
@@ -41,5 +43,24 @@ impl Ledger {
         }
         refusals.osds.insert(osd, text);
         self.run.refusals = Some(refusals);
+    }
+}
+
+/// A map as a list of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::domain::osd::OsdId;
+
+    pub(super) fn serialize<S: Serializer>(map: &BTreeMap<OsdId, String>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<BTreeMap<OsdId, String>, D::Error> {
+        Ok(Vec::<(OsdId, String)>::deserialize(from)?.into_iter().collect())
     }
 }

@@ -1,5 +1,5 @@
-"""A Deployment that a ValidatingAdmissionPolicy refuses: nothing of that OSD is stopped, the reason is named, the other
-OSDs go on. And an OSD on a disk without a name under /dev/disk/by-id, which its label proves."""
+"""A Deployment that a ValidatingAdmissionPolicy refuses: a dry run tells before the stop, so that the OSD is never stopped, the
+reason is named, and the other OSDs go on. And an OSD on a disk without a name under /dev/disk/by-id, which its label proves."""
 
 from . import sick
 
@@ -15,20 +15,25 @@ def run(world):
     before, fsids = world.shape(), world.fsids()
     world.lab("no-id", f"osd{NAMELESS}")
     sick.refuse_deployment(world, REFUSED)
+    pods = pod_uids(world)
     job = world.start("refused", RUN)
     result = world.wait_for(job, 300)
     log = world.log(job)
     assert result == ("Failed", SOME_NOT_MIGRATED), (result, log)
     sick.expect_untouched(world, fsids, REFUSED)
+    assert pod_uids(world) == pods, f"osd.{REFUSED} was stopped:\n{log}"
+    tried = [record for record in world.closed() if record["osd"] == REFUSED]
+    assert [sick.milestones(record)[-1] for record in tried] == ["not-admitted"], (tried, log)
     assert world.fsids()[NAMELESS] != fsids[NAMELESS], log
-    said = [
-        line
-        for line in log.splitlines()
-        if f"osd.{REFUSED}" in line and "no container named activate" in line
-    ]
-    assert said, log
-    world.say(said[-1][:400])
+    last = log.splitlines()[-1]
+    assert f"osd.{REFUSED}" in last and "no container named activate" in last, log
+    world.say(last[:600])
     sick.admit_again(world)
     job = world.start("admitted", RUN)
     assert world.wait_for(job, 300) == ("Complete", 0), world.log(job)
     world.expect_migrated(before, fsids, [REFUSED, NAMELESS])
+
+
+def pod_uids(world):
+    pods = world.get("pods", "-l", f"ceph-osd-id={REFUSED}")["items"]
+    return {pod["metadata"]["uid"] for pod in pods}
