@@ -1,10 +1,11 @@
 //! Whether the API server admits the Deployment of the new OSD: asked before the old one is stopped, because afterwards the data is gone.
 
-use super::Step;
+use super::{Step, drains};
 use crate::domain::act::Deploy;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase::{self, Phase};
+use crate::domain::policy::Accepted;
 
 impl Step<'_> {
     /// Returns what the API server is asked about: the Deployment to be, if nothing else stands in the way of the stop.
@@ -18,6 +19,21 @@ impl Step<'_> {
             Gate::Open | Gate::Unknown(Reason::NotAsked) => self.foreseen(),
             Gate::Shut(_) | Gate::Unknown(_) => None,
         }
+    }
+
+    /// The gates before a stop, except for what the API server says of the new Deployment: that is asked last.
+    pub(super) fn stop_gates(&self, accepted: &Accepted) -> Gate {
+        let (record, seen) = (self.record, self.seen);
+        // Behind our fence Rook could not end what it has begun.
+        let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
+        let gates: [&dyn Fn() -> Gate; 5] = [
+            &rook,
+            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), accepted, seen),
+            &|| gate::enough_room(record, seen),
+            &|| drains::counted(record, seen),
+            &|| drains::allowed(record.osd, seen),
+        ];
+        gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open).unwrap_or(Gate::Open)
     }
 
     /// Returns what Deploy will be rendered from, as far as that is known. The fsid and the paths of logical volumes come with the

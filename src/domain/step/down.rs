@@ -115,21 +115,6 @@ impl Step<'_> {
         }
     }
 
-    /// The gates before a stop, except for what the API server says of the new Deployment: that is asked last.
-    pub(super) fn stop_gates(&self, accepted: &Accepted) -> Gate {
-        let (record, seen) = (self.record, self.seen);
-        // Behind our fence Rook could not end what it has begun.
-        let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
-        let gates: [&dyn Fn() -> Gate; 5] = [
-            &rook,
-            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), accepted, seen),
-            &|| gate::enough_room(record, seen),
-            &|| drains::counted(record, seen),
-            &|| drains::allowed(record.osd, seen),
-        ];
-        gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open).unwrap_or(Gate::Open)
-    }
-
     /// A while after a stop that was reverted no other one is tried.
     pub(super) fn rests_after_revert(&self) -> Option<Wait> {
         let record = self.record;
