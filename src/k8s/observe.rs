@@ -179,11 +179,10 @@ fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
 
 /// Puts the lists together. Beside the observation: notes for people.
 fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
-    let mut notes = Vec::new();
     let (daemons, oddities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
     let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
     let (mut kept, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
-    let (mut looks, mut keys) = (Vec::new(), BTreeMap::new());
+    let (mut looks, mut keys, mut notes) = (Vec::new(), BTreeMap::new(), Vec::new());
     for map in lists.maps {
         match map {
             OwnedMap::Kept { osd, record } => drop(kept.insert(osd, record)),
