@@ -1,6 +1,6 @@
 //! The guards by name. Each condition that keeps the program from harm is asked through [`holds`]; in test builds one guard
 //! at a time can be taken out, and the exploration must then find the harm (`tests/suite/mutants.rs`). What each protects
-//! stands in `docs/safety.md`.
+//! stands in `docs/concepts/safety.md`.
 
 /// Whether a guard lets pass: its condition. In a test build (feature `drill`), a guard that was taken out lets everything
 /// pass.
@@ -52,7 +52,7 @@ macro_rules! guards {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// Its name, as `docs/safety.md` lists it.
+            /// Its name, as `docs/concepts/safety.md` lists it.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }

@@ -1,4 +1,4 @@
-"""What docs/runbook.md says to type where no run may be used, typed on real Ceph: each command is taken from the page, its
+"""What docs/guides/recover-by-hand.md says to type where no run may be used, typed on real Ceph: each command is taken from the page, its
 placeholders (osd.5, h1, NAME, DEV, FSID, WEIGHT ...) are filled in by what the page's own questions answer.
 
 Runs bring an OSD to a phase and are deleted there, as the page says. Each case ends with the cluster as it was before."""
@@ -14,7 +14,7 @@ from . import faults, rights
 from .bad_day import slot
 from .world import HERE, LAB
 
-RUNBOOK, LEDGER, RECOVER = "docs/runbook.md", "docs/concepts/ledger.md", "docs/guides/recover-the-ledger.md"
+RUNBOOK, LEDGER, RECOVER = "docs/guides/recover-by-hand.md", "docs/concepts/ledger.md", "docs/guides/recover-the-ledger.md"
 LOST = "When it is lost"  # how to recover the ledger
 DOCUMENTS = os.path.join(HERE, "..", "..")
 # Placeholders that must not be left in what is typed.
@@ -33,7 +33,6 @@ def run(world):
     world.lab("write", "100")
     world.adorn()
     shutil.copy(os.path.join(world.folder(), "kubeconfig"), os.path.join(world.folder(), "kubeconfig-by-hand"))
-    typed(world, 0, commands("Before you type", "set-context"))
     for case, osd in [(prepared, 5), (stopped, 0), (lost, 0), (destroyed, 0), (destroyed, 1), (made_anew, 0), (gone, 1)]:
         before, began = world.shape(), time.monotonic()
         world.say(f"osd.{osd}, {case.__name__}")
@@ -76,7 +75,7 @@ def commands(heading, *words, without=(), page=RUNBOOK):
 
 def entry(phase, *verbs):
     """The commands of a phase's entry that begin so."""
-    return quoted(re.search(rf"^- \*\*`{phase}`\*\*(.*?)(?=^- |\Z)", section("Phase by phase"), re.MULTILINE | re.DOTALL)[1], *verbs)
+    return quoted(re.search(rf"^- (?:<a id=\S+></a>\s+)?\*\*`{phase}`\*\*(.*?)(?=^- |\Z)", section("Phase by phase"), re.MULTILINE | re.DOTALL)[1], *verbs)
 
 
 def quoted(text, *verbs):
@@ -111,7 +110,7 @@ class Hand:
         self.world, self.osd = world, osd
 
     def __enter__(self):
-        typed(self.world, self.osd, commands("Before you type", "node=h1", '"osd-hand"', "kubectl wait"))
+        typed(self.world, self.osd, commands("Before you type", "node=h1", '"osd-hand"', "wait --for"))
 
     def __exit__(self, *_):
         typed(self.world, self.osd, commands("Before you type", "delete pod osd-hand"))
@@ -190,7 +189,7 @@ def started(world, osd, values):
     typed(world, osd, commands("Start what was made by hand", "delete deployment"))
     typed(world, osd, commands("Put the record away", "--argjson"))
     world.jobs.append(f"adopt-{len(world.jobs)}")
-    select, adopt, unselect = commands("Start what was made by hand", "kubectl patch", "osd_migrate adopt")
+    select, adopt, unselect = commands("Start what was made by hand", "patch cephcluster", "osd_migrate adopt")
     typed(world, osd, [select, adopt], adopt=world.jobs[-1], **values)
     assert world.wait_for(world.jobs[-1], 200) == ("Complete", 0), world.log(world.jobs[-1])
     typed(world, osd, [unselect])
@@ -272,8 +271,8 @@ def lose_ledger(world, osd):
 def made_anew(world, osd):
     """First under another id, by mistake: that is undone."""
     values, stray = hold_destroyed(world, osd), len(world.fsids())
-    wipe = commands("Make it anew", "set-group", "lvm zap", "raw list")
-    make = commands("Make it anew", "mons=", "printf", "auth get client", "raw prepare", "show-label")
+    wipe = commands("Recreate it", "set-group", "lvm zap", "raw list")
+    make = commands("Recreate it", "mons=", "printf", "auth get client", "raw prepare", "show-label")
     with Hand(world, osd):
         assert list(rights.documents(typed(world, osd, wipe, **values)))[-1] == {}
         typed(world, osd, [line.replace(" --osd-id 5", "") for line in make], **values)

@@ -1,5 +1,5 @@
 //! All states: the real `plan`, `step` and `gate` over the simulated cluster, breadth first, with every order in which things may
-//! happen, go wrong or be done by others. See `docs/safety.md`.
+//! happen, go wrong or be done by others. See `docs/concepts/safety.md`.
 
 mod databases;
 mod directories;
@@ -106,7 +106,7 @@ fn around(_: &World) -> Vec<Happening> {
 }
 
 /// What may come in pairs: what breaks by itself, and what people do to an OSD that is being worked on. Not two deliberate
-/// acts whose end is known and told in `docs/safety.md`: a purge with a start or a stop, and a ceph-volume that goes past
+/// acts whose end is known and told in `docs/concepts/safety.md`: a purge with a start or a stop, and a ceph-volume that goes past
 /// the stand-in.
 fn pairs(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);

@@ -2,13 +2,14 @@
 //!
 //! To write them: `REFERENCE_WRITE=1 cargo test --locked --test suite reference::`, then read the difference.
 
+mod anchors;
 mod command_line;
 mod values;
 
 use osd_migrate::rehearse;
 use osd_migrate::sim::schedule::BACKFILL_RATE;
 
-use crate::runbook::{read, root};
+use crate::runbook::{PAGES, read, root};
 
 /// Compares a page with what it is generated from.
 fn check(path: &str, generated: &str) {
@@ -50,6 +51,13 @@ fn command_line_page_is_up_to_date() {
 #[test]
 fn values_page_is_up_to_date() {
     check("docs/reference/values.md", &values::page());
+}
+
+#[test]
+fn each_code_has_its_anchor() {
+    for page in PAGES {
+        check(page, &anchors::anchored(&read(page)));
+    }
 }
 
 /// Times and sizes differ as soon as a step is added; the rest of a line does not.
