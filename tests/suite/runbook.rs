@@ -784,23 +784,27 @@ fn what_the_hooks_of_helm_say_is_quoted() {
     assert_same("hooks", &there, &said(&entries("## Hooks of Helm")));
 }
 
+/// Returns the entries of all pages.
+fn all_entries() -> Vec<Entry> {
+    let document = runbook();
+    let has_entries = |heading: &&str| {
+        let (_, below) = document.split_once(&format!("{heading}\n")).unwrap();
+        let ends = ["\n## ", "\n# "].iter().filter_map(|heading| below.find(heading)).min();
+        below[..ends.unwrap_or(below.len())].contains("\n- ")
+    };
+    let headings = document.lines().filter(|line| line.starts_with("## ") || line.starts_with("# E"));
+    headings.filter(has_entries).flat_map(entries).collect()
+}
+
+/// Returns what the entries say besides the words of the program.
+pub(crate) fn remarks() -> Vec<String> {
+    all_entries().into_iter().map(|entry| entry.rest).collect()
+}
+
 /// A sentence that is only repeated helps nobody.
 #[test]
 fn each_entry_says_more_than_the_sentence() {
-    let document = runbook();
-    let headings = document.lines().filter(|line| line.starts_with("## ") || line.starts_with("# E"));
-    let with_entries = headings.filter(|heading| {
-        let (_, below) = document.split_once(&format!("{heading}\n")).unwrap();
-        below
-            .split("\n## ")
-            .next()
-            .unwrap_or_default()
-            .split("\n# ")
-            .next()
-            .unwrap_or_default()
-            .contains("\n- ")
-    });
-    let all: Vec<Entry> = with_entries.flat_map(entries).collect();
+    let all = all_entries();
     assert!(all.len() > 200, "they moved: {}", all.len());
     let bare: Vec<_> = all.iter().filter(|entry| entry.rest.is_empty()).collect();
     assert!(bare.is_empty(), "no remedy: {bare:#?}");
