@@ -114,8 +114,18 @@ fn each_page_is_reached_from_the_index() {
 }
 
 /// What a reader of this repository does not have.
-const OUTSIDE: [&str; 8] =
-    ["design.md", "design section", "ceph-lab.md", "kube-lab.md", "peers.md", "seed 0", "trap T", "/work/"];
+const OUTSIDE: [&str; 10] = [
+    "design.md",
+    "design section",
+    "The design (",
+    "the design's",
+    "ceph-lab.md",
+    "kube-lab.md",
+    "peers.md",
+    "seed 0",
+    "trap T",
+    "/work/",
+];
 
 #[test]
 fn pages_name_nothing_outside_of_the_repository() {
