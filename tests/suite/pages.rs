@@ -145,6 +145,36 @@ fn without_targets(text: &str) -> String {
     std::iter::once(first.as_str()).chain(rest).collect::<Vec<_>>().join(" ")
 }
 
+/// Folders that pages name files of.
+const ROOTS: [&str; 8] = ["src/", "tests/", "build/", "charts/", "docs/", "job/", "image/", "domain/"];
+
+/// Returns whether a code span is a path: no command, no pattern, nothing left to fill in.
+fn is_path(span: &str) -> bool {
+    let is_of_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    ROOTS.iter().any(|folder| span.starts_with(folder))
+        && span.chars().all(is_of_path)
+        && !span.contains("NAME")
+}
+
+#[test]
+fn paths_named_in_pages_exist() {
+    let mut missing = Vec::new();
+    let mut count = 0;
+    let is_history = |page: &str| page.contains("/adr/") || page == "CHANGELOG.md";
+    for (page, text) in pages().into_iter().filter(|(page, _)| !is_history(page)) {
+        for span in text.split('`').skip(1).step_by(2).filter(|span| is_path(span)) {
+            let below_src = span.starts_with("domain/");
+            let path = if below_src { root().join("src").join(span) } else { root().join(span) };
+            if !path.exists() {
+                missing.push(format!("{page}: {span}"));
+            }
+            count += 1;
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(count > 80, "{count}");
+}
+
 /// Words that STYLE.md forbids.
 const FORBIDDEN: [&str; 7] = ["anew", "for good", "by us", "somebody", "mend", "whoever", "but for"];
 
