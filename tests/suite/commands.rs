@@ -11,7 +11,7 @@ use osd_migrate::k8s::CRON_JOB;
 
 use crate::pages::pages;
 use crate::purity::sources;
-use crate::runbook::{literals, read, root};
+use crate::runbook::{literals, read, remarks, root};
 
 /// What follows our name where it is the name of a release, of a container or of the program, and no command.
 const NO_COMMAND: [&str; 6] = ["in", "knows", "needs", "stands", "that", "tomb"];
@@ -273,4 +273,36 @@ fn runs_are_made_from_the_cron_job_that_is_there() {
     }
     assert!(told > 10, "{told}");
     assert!(of_chart.contains(&format!("\n  name: {CRON_JOB}\n")));
+}
+
+/// Commands of kubectl that need no namespace: of the whole cluster, of this machine, or with one in the manifest.
+const WITHOUT_NAMESPACE: [&str; 9] =
+    ["apply", "auth", "config", "cordon", "drain", "get node", "get pv", "patch --local", "uncordon"];
+
+fn names_the_namespace(command: &str) -> bool {
+    let is_short = command.split_whitespace().count() < 4; // a mention, not a command to type
+    let has_one = command.split_whitespace().any(|word| word == "-n" || word == "-A");
+    is_short || has_one || WITHOUT_NAMESPACE.iter().any(|verb| command.starts_with(verb))
+}
+
+#[test]
+fn kubectl_commands_in_pages_name_the_namespace() {
+    const MESSAGES: &str = "docs/reference/messages.md"; // quotes the program
+    let remarks = (MESSAGES.to_owned(), remarks().join("\n"));
+    let pages = documents().into_iter().filter(|(path, _)| path != MESSAGES).chain([remarks]);
+    let mut count = 0;
+    let mut without = Vec::new();
+    for (path, text) in pages {
+        for code in code(&path, &text).iter().filter(|code| !code.starts_with("text ")) {
+            for (at, name) in code.match_indices("kubectl ") {
+                let command = code[at + name.len()..].trim_start();
+                if !names_the_namespace(command) {
+                    without.push(format!("{path}: {command}"));
+                }
+                count += 1;
+            }
+        }
+    }
+    assert!(without.is_empty(), "{without:#?}");
+    assert!(count > 120, "{count}");
 }
