@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::purity::sources;
 use crate::runbook::{read, remarks, root};
 
 /// Returns all pages with their text, by path below the repository.
@@ -173,6 +174,25 @@ fn paths_named_in_pages_exist() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(count > 80, "{count}");
+}
+
+#[test]
+fn decisions_that_are_named_exist() {
+    const FOLDER: &str = "docs/development/adr";
+    let index = read(&format!("{FOLDER}/README.md"));
+    let texts = ["src", "tests/suite"].iter().flat_map(|folder| sources(&root().join(folder)));
+    let texts = texts.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()));
+    let mut missing = Vec::new();
+    for (path, text) in texts.chain(pages()) {
+        let names = text.match_indices("ADR ").map(|(at, name)| &text[at + name.len()..]);
+        let numbers = names.filter_map(|rest| rest.get(..4)).filter(|four| four.parse::<u32>().is_ok());
+        missing.extend(
+            numbers
+                .filter(|number| !index.contains(&format!("| [{number}](")))
+                .map(|number| format!("{path}: {number}")),
+        );
+    }
+    assert!(missing.is_empty(), "not in {FOLDER}/README.md: {missing:?}");
 }
 
 /// Words that STYLE.md forbids.
