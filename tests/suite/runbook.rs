@@ -61,7 +61,7 @@ fn unclean() -> String {
     text("active+undersized+degraded")
 }
 
-fn reasons() -> Vec<Reason> {
+pub(crate) fn reasons() -> Vec<Reason> {
     let (pg, node, osd) = (pg(), node(), OSD);
     let (since, state) = (Some(noon()), unclean());
     vec![
@@ -148,7 +148,7 @@ fn halts() -> Vec<Halt> {
     ]
 }
 
-fn waits() -> Vec<Wait> {
+pub(crate) fn waits() -> Vec<Wait> {
     let (osd, node, reason) = (OSD, node(), Reason::MonDown);
     let job = text("osd-migrate-rebuild-5-55ebe299-7-2");
     let trouble = Some(text("TROUBLE"));
@@ -477,7 +477,7 @@ fn said(entries: &[Entry]) -> BTreeSet<String> {
 }
 
 /// Whether a text is what is quoted; `...` stands for any part.
-fn is_quoted(quote: &str, text: &str) -> bool {
+pub(crate) fn is_quoted(quote: &str, text: &str) -> bool {
     let mut parts = quote.split("...");
     let first = parts.next().unwrap_or_default();
     let parts: Vec<&str> = parts.collect();

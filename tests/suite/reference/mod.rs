@@ -4,6 +4,7 @@
 
 mod anchors;
 mod command_line;
+mod guide;
 mod values;
 
 use osd_migrate::rehearse;

@@ -1,0 +1,41 @@
+//! What `docs/guides/run.md` quotes of the program.
+
+use osd_migrate::domain::next::Wait;
+use osd_migrate::domain::osd::OsdId;
+
+use crate::runbook::{is_quoted, literals, read, reasons, waits};
+
+/// Returns the code spans in the first column of the table with that heading.
+fn spans(heading: &str) -> Vec<String> {
+    let page = read("docs/guides/run.md");
+    let (_, table) = page.split_once(&format!("\n| {heading} |")).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| row.split('|').nth(1).unwrap_or_default());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned)).collect()
+}
+
+#[test]
+fn guide_quotes_what_a_run_says() {
+    let gate = |reason| Wait::Gate { osd: OsdId(5), reason };
+    let of_waits = waits().into_iter().chain(reasons().into_iter().map(gate)).map(|wait| wait.to_string());
+    let said: Vec<String> = of_waits.chain(reasons().iter().map(ToString::to_string)).collect();
+    let quotes = spans("it says");
+    let is_said = |quote: &String| {
+        let quote = format!("{}...", quote.trim_end_matches("..."));
+        said.iter().any(|text| is_quoted(&quote, text))
+    };
+    let unknown: Vec<_> = quotes.iter().filter(|quote| !is_said(quote)).collect();
+    assert!(quotes.len() > 5 && unknown.is_empty(), "docs/guides/run.md: not said: {unknown:#?}");
+}
+
+#[test]
+fn guide_names_the_words_of_the_plan() {
+    let texts = literals(&read("src/show/mod.rs"));
+    let is_word = |span: &String| {
+        let word = span.split_once(':').map_or(span.as_str(), |(word, _)| word).replace("osd.5", "...");
+        texts.iter().any(|text| *text == word || text.starts_with(&format!("{word}:")))
+    };
+    let spans = spans("NOW");
+    let unknown: Vec<_> = spans.iter().filter(|span| !is_word(span)).collect();
+    assert!(spans.len() > 5 && unknown.is_empty(), "docs/guides/run.md, NOW: {unknown:#?}");
+}
