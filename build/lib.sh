@@ -21,7 +21,7 @@ HELM_ROOT=$TOOLS/helm-$HELM
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
 TESTED=$TARGET/lab-binary/osd-migrate # of the test build, for Ceph images as new as this machine
-BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the tests' drills
+BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the tests' failpoints
 RELEASED=$TARGET/x86_64-unknown-linux-gnu/release/osd-migrate
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }

@@ -61,7 +61,7 @@ pub enum Command {
     Run(RunArgs),
     /// Make new OSDs only: of disks that the CephCluster selects and that are free, one after the other.
     ///
-    /// Nothing is migrated. A disk on which anything is, is never touched. See `osd-migrate plan --look` before.
+    /// Nothing is migrated. A disk on which anything is, is never touched. See `osd-migrate plan --inventory` before.
     Provision(NewArgs),
     /// Say which OSDs are open, since when, what is waited for and why, and what was ordered.
     Status(StatusArgs),
@@ -116,7 +116,7 @@ pub struct RehearseArgs {
     pub seed: u64,
     /// What goes wrong (--help lists the names); may be given several times.
     #[arg(long, value_name = "NAME[@OSD]", value_parser = fault::parse, long_help = fault::help())]
-    pub fault: Vec<fault::Asked>,
+    pub fault: Vec<fault::RequestedFault>,
     /// How to print it.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -133,7 +133,7 @@ pub struct PlanArgs {
     pub run: RunArgs,
     /// Look at the disks of the nodes first, by a Job on each that only reads; runs in a Job itself.
     #[arg(long)]
-    pub look: bool,
+    pub inventory: bool,
     /// How to print it.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -166,8 +166,8 @@ pub struct RunArgs {
     pub allow_refused: bool,
     /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.
     /// What Rook has not made within 10 minutes is made all the same.
-    #[arg(long, value_enum, value_name = "WHO", default_value_t = HandBack::Render)]
-    pub hand_back: HandBack,
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = DeploymentBy::Render)]
+    pub deployment_by: DeploymentBy,
     /// Which PGs must be clean before an OSD is stopped: all of the cluster, or only those on the OSD.
     /// With "own" every PG must still have all its copies; a balancer may be at work.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = RequireClean::All)]
@@ -219,7 +219,7 @@ fn duration(text: &str) -> Result<TimeDelta, String> {
 
 /// Who makes the Deployment of an OSD that was made anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HandBack {
+pub enum DeploymentBy {
     /// osd-migrate, from the one that was there; Rook may be away.
     Render,
     /// Rook, of what it finds on the disk: nothing of the old Deployment is left.
@@ -261,8 +261,8 @@ pub enum NodeCommand {
     },
     /// Do what the environment variable OSD_MIGRATE_REQUEST asks.
     Agent,
-    /// Look at the disks, as the environment variable OSD_MIGRATE_LOOK asks. Changes nothing.
-    Look,
+    /// Look at the disks, as the environment variable OSD_MIGRATE_INVENTORY asks. Changes nothing.
+    Inventory,
 }
 
 /// Only the exact words confirm.
@@ -279,9 +279,9 @@ impl RunArgs {
             skip: set(&self.skip),
             scales_operator: self.scale_operator,
             allows_refused: self.allow_refused,
-            hand_back: match self.hand_back {
-                HandBack::Render => policy::HandBack::Rendered,
-                HandBack::Rook => policy::HandBack::ByRook,
+            deployment_by: match self.deployment_by {
+                DeploymentBy::Render => policy::DeploymentBy::Rendered,
+                DeploymentBy::Rook => policy::DeploymentBy::ByRook,
             },
             only_new: false,
             require_clean: match self.require_clean {
@@ -329,13 +329,13 @@ mod tests {
     fn who_makes_the_deployment_is_one_of_two() {
         let parse = |words: &[&str]| Cli::try_parse_from(["osd-migrate", "run"].iter().chain(words));
         let policy = |words: &[&str]| match parse(words).map(|cli| cli.command) {
-            Ok(Command::Run(args)) => Some(args.policy().hand_back),
+            Ok(Command::Run(args)) => Some(args.policy().deployment_by),
             Ok(_) | Err(_) => None,
         };
-        assert_eq!(policy(&[]), Some(policy::HandBack::Rendered));
-        assert_eq!(policy(&["--hand-back", "rook"]), Some(policy::HandBack::ByRook));
-        assert_eq!(policy(&["--hand-back", "render"]), Some(policy::HandBack::Rendered));
-        assert_eq!(policy(&["--hand-back", "me"]), None);
+        assert_eq!(policy(&[]), Some(policy::DeploymentBy::Rendered));
+        assert_eq!(policy(&["--deployment-by", "rook"]), Some(policy::DeploymentBy::ByRook));
+        assert_eq!(policy(&["--deployment-by", "render"]), Some(policy::DeploymentBy::Rendered));
+        assert_eq!(policy(&["--deployment-by", "me"]), None);
     }
 
     #[test]

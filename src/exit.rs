@@ -17,7 +17,7 @@ pub enum Exit {
     /// 10: a person is needed.
     Halted,
     /// 11: finished, but some OSDs were left alone.
-    SomeLeftAlone,
+    SomeQuarantined,
     /// 12: finished, but some OSDs were refused, or skipped for now.
     SomeNotMigrated,
     /// 1: try again.
@@ -33,7 +33,7 @@ impl From<Exit> for ExitCode {
             Exit::TryAgain => 1,
             Exit::Refused => 3,
             Exit::Halted => 10,
-            Exit::SomeLeftAlone => 11,
+            Exit::SomeQuarantined => 11,
             Exit::SomeNotMigrated => 12,
             Exit::Interrupted => 130,
         })
@@ -73,7 +73,7 @@ pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
         Ok(End::Finished(Summary { quarantined, unseen_nodes, .. }))
             if !(quarantined.is_empty() && unseen_nodes.is_empty()) =>
         {
-            Exit::SomeLeftAlone
+            Exit::SomeQuarantined
         }
         Ok(End::Finished(Summary { cancelled: false, refused, skipped, .. }))
             if !(skipped.is_empty() && (refused.is_empty() || policy.allows_refused)) =>
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(exit(skipped(), &allows), Exit::SomeNotMigrated);
         // A failure weighs more.
         let failed = Summary { quarantined: one(), ..refused() };
-        assert_eq!(exit(failed, &strict), Exit::SomeLeftAlone);
+        assert_eq!(exit(failed, &strict), Exit::SomeQuarantined);
         assert_eq!(exit(Summary { cancelled: true, ..refused() }, &strict), Exit::Refused);
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::domain::plan::Questions;
 use crate::domain::policy::Policy;
 use crate::domain::preflight;
+use crate::event_reporter::EventReporter;
 use crate::exit::{Exit, ended, failed, not_loaded, not_seen};
 use crate::k8s::{CRON_JOB, K8s, K8sError, Own, Started};
 use crate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
 use crate::ports::{Cluster, LedgerStore};
 use crate::run::{End, Ports};
 use crate::show;
-use crate::tell::Teller;
 
 /// Before an upgrade: which OSDs would not be started any more. Changes nothing.
 pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -> Exit {
@@ -28,7 +28,7 @@ pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -
                 print(&show::no_cluster(k8s.namespace()));
                 return Exit::Finished;
             }
-            print(&show::not_looked());
+            print(&show::not_inspected());
             return not_seen(&failure);
         }
     };
@@ -85,7 +85,7 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
         store,
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: Teller::new(Arc::clone(&k8s), Some(&own)),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)),
     };
     match ports.run(&policy).await {
         Ok(End::Finished(_)) => {

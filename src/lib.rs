@@ -14,7 +14,7 @@
 //! | `ports` | what the loop needs of the world |
 //! | `exit` | how the program ends |
 //! | `hooks` | what Helm runs before and after: `preflight`, `start`, `uninstall` |
-//! | `looks` | `plan --look`: the nodes' disks outside of a run |
+//! | `looks` | `plan --inventory`: the nodes' disks outside of a run |
 //! | `live` | joins the two adapters to fulfil it |
 //! | `report`, `tell` | what happened, as data; told as log, event and status |
 //! | `announce` | what of it becomes an event of Kubernetes |
@@ -26,19 +26,20 @@
 //! | `rehearse` | the loop on the simulated cluster in virtual time, told line by line |
 //! | `memory` | the memory that the pod may use, against the size of the cluster |
 //! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
-//! | `drill` | test builds only: stops the process at a named place |
+//! | `failpoint` | test builds only: stops the process at a named place |
 
-pub mod announce;
 pub mod ceph;
 pub mod cli;
 pub mod domain;
-#[cfg(feature = "drill")]
-pub mod drill;
+pub mod event_reporter;
 pub mod exit;
+#[cfg(feature = "failpoint")]
+pub mod failpoint;
 pub mod hooks;
+pub mod inventories;
 pub mod k8s;
+pub mod kube_events;
 pub mod live;
-pub mod looks;
 pub mod memory;
 pub mod node;
 pub mod ports;
@@ -48,4 +49,3 @@ pub mod run;
 pub mod serve;
 pub mod show;
 pub mod sim;
-pub mod tell;

@@ -14,17 +14,17 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::ceph::CephError;
-use crate::domain::act::{Act, Deploy, Spare};
+use crate::domain::act::{Act, DataPrecondition, Deploy};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::inventory::LookRequest;
+use crate::domain::inventory::InventoryRequest;
 use crate::domain::observation::{self, Kube, Observation};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use crate::domain::plan::Questions;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
-use crate::k8s::{Agent, K8s, K8sError, Key, LookJob, Own};
+use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, Own};
 use crate::ports::{Clock, Cluster, Failure, Severity};
 
 use acts::{act_on_ceph, act_on_kube};
@@ -47,14 +47,14 @@ pub struct Live {
     ceph_timeout: Duration,
     /// Commands of sessions that are closed, for the figures.
     commands_before: u64,
-    /// What the look said that an act was decided on: what is rendered is what was decided.
+    /// What the job said that an act was decided on: what is rendered is what was decided.
     declared: Option<(ClusterFsid, Declaration)>,
     /// Until when a budget of our own is not tried again, and why.
-    budget_refused: Option<(DateTime<Utc>, String)>,
+    pdb_rejected: Option<(DateTime<Utc>, String)>,
 }
 
 impl Live {
-    /// Opens nothing yet: the first look does.
+    /// Opens nothing yet: the first job does.
     pub fn new(k8s: Arc<K8s>, ceph_timeout: Duration) -> Self {
         Self {
             k8s,
@@ -63,7 +63,7 @@ impl Live {
             ceph_timeout,
             commands_before: 0,
             declared: None,
-            budget_refused: None,
+            pdb_rejected: None,
         }
     }
 
@@ -84,7 +84,7 @@ impl Live {
         self.reopen(keys)
     }
 
-    async fn look_at_ceph(&mut self) -> Result<observation::Ceph, Failure> {
+    async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
         let seen = self.session().await?.observe().await;
         self.reopen(seen)
     }
@@ -96,7 +96,7 @@ impl Live {
         fsid: OsdFsid,
         record: &RecordId,
         (uid, generation): (&str, i64),
-        spare: &Spare,
+        precondition: &DataPrecondition,
     ) -> Result<(), Failure> {
         let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
         let verdict = self.reopen(verdict)?;
@@ -106,8 +106,8 @@ impl Live {
                 verdict.bad_pgs
             )));
         }
-        let seen = self.look_at_ceph().await?;
-        if let Err(reason) = expect::spare(spare, &seen) {
+        let seen = self.observe_ceph().await?;
+        if let Err(reason) = expect::precondition(precondition, &seen) {
             return Err(passing(format!("{osd} was not stopped: {reason}")));
         }
         if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
@@ -117,10 +117,11 @@ impl Live {
     }
 
     /// What an act needs of the data is asked again right before it.
-    async fn still_spare(&mut self, spare: Option<&Spare>) -> Result<(), Failure> {
-        let Some(spare) = spare else { return Ok(()) };
-        let seen = self.look_at_ceph().await?;
-        expect::spare(spare, &seen).map_err(|reason| passing(format!("nothing was given up: {reason}")))
+    async fn still_allowed(&mut self, precondition: Option<&DataPrecondition>) -> Result<(), Failure> {
+        let Some(precondition) = precondition else { return Ok(()) };
+        let seen = self.observe_ceph().await?;
+        expect::precondition(precondition, &seen)
+            .map_err(|reason| passing(format!("nothing was given up: {reason}")))
     }
 
     async fn make_agent(
@@ -146,11 +147,16 @@ impl Live {
         self.k8s.create_agent(&agent).await.map_err(kube_failure)
     }
 
-    async fn look_at_disks(&self, request: &LookRequest, image: &str, data_dir: &str) -> Result<(), Failure> {
+    async fn create_inventory(
+        &self,
+        request: &InventoryRequest,
+        image: &str,
+        data_dir: &str,
+    ) -> Result<(), Failure> {
         let (_, declaration) = self.declared()?;
         let own = self.runner()?;
-        let look = LookJob { request, image, data_dir, declaration: &declaration, own: &own };
-        self.k8s.create_look(&look).await.map_err(kube_failure)
+        let job = NewInventoryJob { request, image, data_dir, declaration: &declaration, own: &own };
+        self.k8s.create_inventory_job(&job).await.map_err(kube_failure)
     }
 
     fn runner(&self) -> Result<Arc<Own>, Failure> {
@@ -175,7 +181,7 @@ impl Live {
 
     /// The map is read again before an OSD is started that nothing starts: its slot may be another's by now.
     async fn expect_down(&mut self, deploy: &Deploy) -> Result<(), Failure> {
-        let seen = self.look_at_ceph().await?;
+        let seen = self.observe_ceph().await?;
         let Deploy { osd, fsid, .. } = deploy;
         if expect::to_start(seen.slots.get(osd), *fsid) {
             return Ok(());
@@ -189,16 +195,16 @@ impl Live {
         osd: OsdId,
         expected: (&str, i64),
         add: &[Toleration],
-        spare: Option<&Spare>,
+        precondition: Option<&DataPrecondition>,
     ) -> Result<(), Failure> {
-        let seen = self.look_at_ceph().await?;
+        let seen = self.observe_ceph().await?;
         let is_up = seen.slots.get(&osd).is_some_and(|slot| slot.up);
         let refused = |why: String| passing(format!("{osd} was not given tolerations: {why}"));
-        if !expect::to_tolerate(is_up, spare.is_some()) {
+        if !expect::to_tolerate(is_up, precondition.is_some()) {
             return Err(refused("it came up since it was looked at".to_owned()));
         }
         if is_up {
-            expect::spare(spare.unwrap_or(&Spare::AllClean), &seen)
+            expect::precondition(precondition.unwrap_or(&DataPrecondition::AllClean), &seen)
                 .map_err(|why| refused(why.to_string()))?;
             let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
             let verdict = self.reopen(verdict)?;
@@ -211,10 +217,10 @@ impl Live {
     }
 
     /// What fails is seen by the looks of the next time, and then tried again: the plan decides what it means.
-    async fn make_budget(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
+    async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
         self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
-        let made = self.k8s.make_budget().await;
-        self.budget_refused =
+        let made = self.k8s.create_pdb().await;
+        self.pdb_rejected =
             made.as_ref().err().map(|error| (now() + until_tried_again(error), error.to_string()));
         made.map_err(|error| passing(error.to_string()))
     }
@@ -224,8 +230,8 @@ impl Live {
         self.reopen(done)
     }
 
-    fn budget_refused(&self) -> Option<String> {
-        self.budget_refused.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
+    fn pdb_rejected(&self) -> Option<String> {
+        self.pdb_rejected.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
     }
 
     fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
@@ -236,8 +242,8 @@ impl Live {
 impl Cluster for Live {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
         let mut kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
-        kube.budget_refused = self.budget_refused();
-        let ceph = self.look_at_ceph().await?;
+        kube.pdb_rejected = self.pdb_rejected();
+        let ceph = self.observe_ceph().await?;
         self.declared = Some((ceph.fsid, kube.declaration.clone()));
         let mut seen = Observation { at: now(), ceph, kube };
         let questions = ask(&seen);
@@ -248,55 +254,57 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
-        if !matches!(act, Act::Look { .. } | Act::SweepLook { .. }) {
+        if !matches!(act, Act::Inventory { .. } | Act::DeleteInventoryJob { .. }) {
             self.act_as_own_user().await?;
         }
-        #[cfg(feature = "drill")]
-        crate::drill::hold_before("late-", act);
+        #[cfg(feature = "failpoint")]
+        crate::failpoint::pause_before("late-", act);
         match act {
-            Act::Agent { request, image, data_dir, spare } => {
-                self.still_spare(spare.as_ref()).await?;
+            Act::Agent { request, image, data_dir, precondition } => {
+                self.still_allowed(precondition.as_ref()).await?;
                 self.make_agent(request, image, data_dir).await
             }
             Act::Stop { osd, fsid, record, deployment, generation, accepted } => {
-                let spare = Spare::CleanFor { osd: *osd, accepted: accepted.clone() };
-                self.stop(*osd, *fsid, record, (deployment, *generation), &spare).await
+                let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
+                self.stop(*osd, *fsid, record, (deployment, *generation), &precondition).await
             }
-            Act::Look { request, image, data_dir } => self.look_at_disks(request, image, data_dir).await,
+            Act::Inventory { request, image, data_dir } => {
+                self.create_inventory(request, image, data_dir).await
+            }
             Act::Adopt(deploy) => self.adopt(deploy).await,
-            Act::Tolerate { osd, deployment, generation, add, spare } => {
-                self.tolerate(*osd, (deployment, *generation), add, spare.as_ref()).await
+            Act::Tolerate { osd, deployment, generation, add, precondition } => {
+                self.tolerate(*osd, (deployment, *generation), add, precondition.as_ref()).await
             }
             Act::Deploy(deploy) => self.deploy(deploy).await,
-            Act::MakeBudget { osd, record } => self.make_budget(*osd, record).await,
-            Act::Hush { osd, record, .. } => {
+            Act::CreatePdb { osd, record } => self.create_pdb(*osd, record).await,
+            Act::SetOsdFlags { osd, record, .. } => {
                 k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
                 self.act_in_session(act).await
             }
-            Act::Destroy { osd, stopped_for, spare, .. } => {
+            Act::Destroy { osd, stopped_for, precondition, .. } => {
                 if let Some(record) = stopped_for {
                     k8s.expect_stopped(*osd, record).await.map_err(kube_failure)?;
                 }
-                self.still_spare(spare.as_ref()).await?;
+                self.still_allowed(precondition.as_ref()).await?;
                 self.act_in_session(act).await
             }
-            Act::Keep { .. }
+            Act::BackUp { .. }
             | Act::DropAgent { .. }
             | Act::DeleteKey { .. }
             | Act::Fence { .. }
             | Act::Unfence { .. }
             | Act::ScaleOperator { .. }
             | Act::LimitDrains { .. }
-            | Act::DropBudget { .. }
+            | Act::DeletePdb { .. }
             | Act::Restart { .. }
             | Act::DropDeployment { .. }
-            | Act::Sweep { .. }
-            | Act::SweepLook { .. } => act_on_kube(&k8s, act).await.map_err(kube_failure),
+            | Act::CleanUp { .. }
+            | Act::DeleteInventoryJob { .. } => act_on_kube(&k8s, act).await.map_err(kube_failure),
             Act::Bootstrap { .. }
-            | Act::Unhush { .. }
+            | Act::UnsetOsdFlags { .. }
             | Act::TakeIn { .. }
-            | Act::Reclaim { .. }
-            | Act::PurgeStray { .. }
+            | Act::Reregister { .. }
+            | Act::PurgeMisplaced { .. }
             | Act::RestoreCrush { .. }
             | Act::RestoreUpmaps { .. } => self.act_in_session(act).await,
         }

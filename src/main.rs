@@ -10,16 +10,17 @@ use clap::Parser;
 use osd_migrate::cli::{Cli, Command, NodeCommand, Output, PlanArgs, RehearseArgs};
 use osd_migrate::domain::drift::{self, Finding};
 use osd_migrate::domain::ledger::Ledger;
-use osd_migrate::domain::observation::OrderKind;
+use osd_migrate::domain::observation::ControlKind;
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::outlook;
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::preview;
+use osd_migrate::event_reporter::EventReporter;
 use osd_migrate::exit::{Exit, ended, failed, not_loaded, not_seen};
 use osd_migrate::hooks;
+use osd_migrate::inventories::Inventories;
 use osd_migrate::k8s::{K8s, Own, Place, PodEnv};
 use osd_migrate::live::{Ledgers, Live, PodLease, WallClock, kube_failure};
-use osd_migrate::looks::Looks;
 use osd_migrate::node;
 use osd_migrate::ports::{Clock, Cluster, Failure, LedgerStore};
 use osd_migrate::rehearse;
@@ -28,12 +29,11 @@ use osd_migrate::run::{End, Ports};
 use osd_migrate::serve;
 use osd_migrate::show::{self, Status};
 use osd_migrate::sim::schedule::BACKFILL_RATE;
-use osd_migrate::tell::Teller;
 
 fn main() -> ExitCode {
     // Under the name of a tool that ceph-volume calls, this program stands in for that tool.
-    if std::env::args_os().next().is_some_and(|name| node::stand_in::is_called_as(&name)) {
-        return node::stand_in::main(std::env::args_os());
+    if std::env::args_os().next().is_some_and(|name| node::shim::is_called_as(&name)) {
+        return node::shim::main(std::env::args_os());
     }
     let cli = Cli::parse();
     start_logging();
@@ -90,7 +90,7 @@ async fn dispatch(cli: Cli) -> Exit {
         return match command {
             NodeCommand::Install { folder } => told(node::install(folder).map(drop)),
             NodeCommand::Agent => told(serve::serve(environment).await),
-            NodeCommand::Look => told(serve::look(environment).await),
+            NodeCommand::Inventory => told(serve::inventory(environment).await),
         };
     }
     if let Command::Rehearse(args) = &cli.command {
@@ -110,14 +110,18 @@ async fn dispatch(cli: Cli) -> Exit {
     match cli.command {
         Command::Plan(args) => {
             let live = Live::new(Arc::clone(&k8s), timeout);
-            if args.look { look_and_plan(live, k8s, &args).await } else { plan_only(live, k8s, &args).await }
+            if args.inventory {
+                plan_with_inventory(live, k8s, &args).await
+            } else {
+                plan_only(live, k8s, &args).await
+            }
         }
         Command::Run(args) => run(k8s, timeout, args.policy()).await,
         Command::Provision(args) => run(k8s, timeout, args.policy()).await,
         Command::Status(args) => print_status(k8s, args.output).await,
-        Command::Pause => order(&k8s, Some(OrderKind::Pause)).await,
-        Command::Cancel => order(&k8s, Some(OrderKind::Cancel)).await,
-        Command::Resume => order(&k8s, None).await,
+        Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
+        Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
+        Command::Resume => control(&k8s, None).await,
         Command::Retry { osd } => retry(k8s, osd).await,
         Command::Preflight => hooks::preflight(k8s, timeout, print).await,
         Command::Start { revision } => hooks::start(&k8s, revision).await,
@@ -131,8 +135,8 @@ async fn dispatch(cli: Cli) -> Exit {
 
 /// Our own pod and Job: the runner works only as one.
 async fn own(k8s: &K8s) -> Result<Own, Failure> {
-    #[cfg(feature = "drill")]
-    if let Some(own) = osd_migrate::drill::own() {
+    #[cfg(feature = "failpoint")]
+    if let Some(own) = osd_migrate::failpoint::own() {
         return Ok(own);
     }
     let env = PodEnv::read(environment).map_err(kube_failure)?;
@@ -166,7 +170,7 @@ async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
 }
 
 /// The same after a look at the disks of all nodes at once; what was made for it is swept.
-async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
+async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
         Err(failure) => return not_seen(&failure),
@@ -174,15 +178,15 @@ async fn look_and_plan(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let policy =
         Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
     let mut live = live.acting_as(own);
-    let mut looks = Looks { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
-    let exit = match looks.ask().await {
+    let mut inventories = Inventories { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
+    let exit = match inventories.ask().await {
         Ok(()) => {
-            let printed = print_plan(looks.live, Arc::clone(&k8s), &policy, args.output).await;
+            let printed = print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output).await;
             printed.map_or_else(|exit| exit, |_| Exit::Finished)
         }
         Err(failure) => not_seen(&failure),
     };
-    match looks.sweep().await {
+    match inventories.clean_up().await {
         Ok(()) => exit,
         Err(failure) => not_seen(&failure),
     }
@@ -204,7 +208,7 @@ async fn print_plan(
     let (ledger, _) = Ledgers(k8s).load().await.map_err(|error| not_loaded(&error))?;
     let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
-    let lines = if policy.only_new { Vec::new() } else { outlook::lines(policy, &ledger, &seen) };
+    let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };
     let devices = proven_devices(&ledger);
     let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
     let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
@@ -251,7 +255,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
         store: Ledgers(Arc::clone(&k8s)),
         lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
         clock: WallClock,
-        audience: Teller::new(Arc::clone(&k8s), Some(&own)),
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)),
     };
     ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;
@@ -264,7 +268,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     );
     match end {
         // What the schedule finds and may not mend is a report, no failure.
-        Ok(End::Finished(summary)) if own.scheduled && summary.only_lacks_confirmation() => Exit::Finished,
+        Ok(End::Finished(summary)) if own.scheduled && summary.needs_only_confirmation() => Exit::Finished,
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end, &policy),
     }
@@ -295,16 +299,16 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
         Ok(doing) => doing,
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
-    let order = match k8s.read_order().await {
-        Ok(order) => order,
+    let control = match k8s.read_control().await {
+        Ok(control) => control,
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
-    let own_budget = match k8s.own_budget().await {
+    let own_pdb = match k8s.own_pdb().await {
         Ok(own) => own.is_some(),
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
     let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let status = Status { ledger: &ledger, order: order.as_ref(), own_budget, said: said.as_ref() };
+    let status = Status { ledger: &ledger, control: control.as_ref(), own_pdb, said: said.as_ref() };
     match output {
         Output::Table => print(&show::status_text(&status)),
         Output::Json => print(&format!("{:#}", show::status_json(&status))),
@@ -313,20 +317,20 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
 }
 
 /// Pause, cancel, or lift both.
-async fn order(k8s: &K8s, kind: Option<OrderKind>) -> Exit {
-    let standing = match k8s.read_order().await {
-        Ok(order) => order.map(|order| order.kind),
+async fn control(k8s: &K8s, kind: Option<ControlKind>) -> Exit {
+    let standing = match k8s.read_control().await {
+        Ok(control) => control.map(|control| control.kind),
         Err(error) => return not_seen(&kube_failure(error)),
     };
     // What stands keeps its time; and a pause must not let a cancelled run go on.
-    let is_less = (standing, kind) == (Some(OrderKind::Cancel), Some(OrderKind::Pause));
+    let is_less = (standing, kind) == (Some(ControlKind::Cancel), Some(ControlKind::Pause));
     if standing != kind
         && !is_less
-        && let Err(error) = k8s.write_order(kind, WallClock.now()).await
+        && let Err(error) = k8s.write_control(kind, WallClock.now()).await
     {
         return not_seen(&kube_failure(error));
     }
-    tracing::info!("{}", show::ordered(standing, kind));
+    tracing::info!("{}", show::control_changed(standing, kind));
     Exit::Finished
 }
 

@@ -101,7 +101,7 @@ pub enum Tenure {
 /// The Lease. Politeness only: safety lies in what each act expects to find.
 pub trait Lease {
     /// Takes, keeps or takes over the Lease.
-    fn hold(&mut self) -> impl Future<Output = Result<Tenure, Failure>>;
+    fn acquire(&mut self) -> impl Future<Output = Result<Tenure, Failure>>;
 }
 
 /// Time.
@@ -113,7 +113,7 @@ pub trait Clock {
 }
 
 /// Who is told what happens.
-pub trait Audience {
+pub trait Reporter {
     /// Told of everything, as it happens. Never fails the run.
-    fn tell(&mut self, event: crate::report::Event<'_>) -> impl Future<Output = ()>;
+    fn report(&mut self, event: crate::report::Event<'_>) -> impl Future<Output = ()>;
 }

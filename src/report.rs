@@ -116,9 +116,9 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "cancelled: nothing is in flight, and nothing more is begun. To let runs begin again: osd-migrate resume",
         )?;
-        left_alone(summary, f)?;
+        quarantined(summary, f)?;
         half_way(summary, f)?;
-        kept_from_rook(summary, f)?;
+        withheld_from_rook(summary, f)?;
         return operator_at_0(summary, f);
     }
     if !summary.unconfirmed.is_empty() {
@@ -127,15 +127,15 @@ fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             "not confirmed: {} would be migrated, nothing was changed. To confirm: {HOW_TO_CONFIRM}",
             names(&summary.unconfirmed)
         )?;
-        left_alone(summary, f)?;
+        quarantined(summary, f)?;
         half_way(summary, f)?;
-        kept_from_rook(summary, f)?;
+        withheld_from_rook(summary, f)?;
         return operator_at_0(summary, f);
     }
     f.write_str("finished: nothing is left to do")?;
-    left_alone(summary, f)?;
+    quarantined(summary, f)?;
     half_way(summary, f)?;
-    kept_from_rook(summary, f)?;
+    withheld_from_rook(summary, f)?;
     operator_at_0(summary, f)?;
     for (node, problem) in &summary.problems {
         write!(f, "; node {node}: {problem}")?;
@@ -162,8 +162,8 @@ fn half_way(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "; Rook is kept off until what is half-way is mended: {}", retries.join("; "))
 }
 
-fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if summary.kept_from_rook.is_empty() {
+fn withheld_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.withheld_from_rook.is_empty() {
         return Ok(());
     }
     write!(
@@ -171,7 +171,7 @@ fn kept_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result 
         "; Rook is still kept off the CephCluster: it would begin to migrate {} itself. Take \
          spec.storage.migration.confirmation and spec.storage.store.updateStore out of the CephCluster, then run once more \
          (kubectl create job --from=cronjob/osd-migrate NAME): Rook goes on",
-        names(&summary.kept_from_rook)
+        names(&summary.withheld_from_rook)
     )
 }
 
@@ -189,7 +189,7 @@ fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&scale_operator(name, 1))
 }
 
-fn left_alone(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn quarantined(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (osd, why) in &summary.quarantined {
         write!(f, "; {osd} was left alone: {why}")?;
     }
@@ -225,7 +225,7 @@ fn some_of(osds: &[OsdId]) -> String {
 /// An act in words.
 pub fn words(act: &Act) -> String {
     match act {
-        Act::Keep { osd, .. } => format!("{osd}: kept its Deployment"),
+        Act::BackUp { osd, .. } => format!("{osd}: kept its Deployment"),
         Act::Agent { request, .. } => {
             format!("{}: made Job for {}, attempt {}", request.osd, request.task, request.attempt)
         }
@@ -239,20 +239,20 @@ pub fn words(act: &Act) -> String {
         Act::LimitDrains { max_unavailable, .. } => {
             format!("drains may evict {max_unavailable} OSDs at a time (PodDisruptionBudget rook-ceph-osd)")
         }
-        Act::MakeBudget { .. } => {
+        Act::CreatePdb { .. } => {
             "made PodDisruptionBudget osd-migrate-drains: no OSD may be evicted".to_owned()
         }
-        Act::DropBudget { .. } => {
+        Act::DeletePdb { .. } => {
             "deleted PodDisruptionBudget osd-migrate-drains: drains have their turn".to_owned()
         }
-        Act::Hush { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
-        Act::Unhush { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
+        Act::SetOsdFlags { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
+        Act::UnsetOsdFlags { osd, noout, noin } => format!("{osd}: lifted {}", flags(*noout, *noin)),
         Act::Stop { osd, .. } => format!("{osd}: stopped"),
         Act::TakeIn { osd, reweight, .. } => format!("{osd}: taken in again, reweight {reweight}"),
         Act::Restart { osd, .. } => format!("{osd}: started again as it was"),
         Act::Destroy { osd, fsid, .. } => format!("{osd}: destroyed {fsid}"),
-        Act::Reclaim { osd, .. } => format!("{osd}: took its id back"),
-        Act::PurgeStray { stray, .. } => format!("purged {stray}, which was made by mistake"),
+        Act::Reregister { osd, .. } => format!("{osd}: took its id back"),
+        Act::PurgeMisplaced { misplaced, .. } => format!("purged {misplaced}, which was made by mistake"),
         Act::RestoreCrush { osd, former: None, .. } => format!("{osd}: put back into CRUSH"),
         Act::RestoreCrush { osd, item, former: Some(former), .. } => {
             format!("{osd}: in CRUSH as recorded, with weight {}, which was {former}", item.weight)
@@ -263,11 +263,11 @@ pub fn words(act: &Act) -> String {
         }
         Act::DropDeployment { osd, .. } => format!("{osd}: deleted its old Deployment, for Rook to make one"),
         Act::Deploy(deploy) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
-        Act::Sweep { osd, .. } => format!("{osd}: swept what was made for its record"),
-        Act::Look { request, .. } => {
+        Act::CleanUp { osd, .. } => format!("{osd}: swept what was made for its record"),
+        Act::Inventory { request, .. } => {
             format!("{}: made Job for a look at its disks, number {}", request.node, request.number)
         }
-        Act::SweepLook { name, .. } => format!("swept the look {name}"),
+        Act::DeleteInventoryJob { name, .. } => format!("swept the look {name}"),
         Act::Adopt(deploy) => format!("{}: deployed {}, which nothing started", deploy.osd, deploy.fsid),
         Act::Tolerate { osd, add, .. } => {
             let keys: Vec<_> = add.iter().map(|toleration| toleration.key.as_str()).collect();

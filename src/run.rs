@@ -12,7 +12,7 @@ use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
 use crate::ports::{
-    Audience, Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure,
+    Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Reporter, Saved, Severity, Tenure,
 };
 use crate::report::Event;
 
@@ -75,7 +75,7 @@ pub struct Ports<C, L, T, K, A> {
     pub audience: A,
 }
 
-impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T, K, A> {
+impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T, K, A> {
     /// Runs until the end.
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
         let mut blind = 0;
@@ -84,18 +84,18 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
         let mut stopped = Vec::new();
         loop {
             match self.turn(policy, &mut stopped).await {
-                Ok(Turn::Again) => (blind, done_at) = (0, self.clock.now()),
-                Ok(Turn::Pause) => {
+                Ok(Iteration::Again) => (blind, done_at) = (0, self.clock.now()),
+                Ok(Iteration::Pause) => {
                     blind = 0;
                     let idle = self.clock.now() - done_at;
                     self.clock.sleep(pause(idle)).await;
                 }
-                Ok(Turn::End(end)) => return Ok(end),
+                Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
                     blind += 1;
                     // One that ends would leave the OSD down, and nobody would know when the right is back.
                     let waits = severity(&error) == Severity::Denied && !stopped.is_empty();
-                    self.tell_failure(&error, if waits { &stopped } else { &[] }).await;
+                    self.report_failure(&error, if waits { &stopped } else { &[] }).await;
                     if !waits && (blind >= PATIENCE || severity(&error) != Severity::Passing) {
                         return Err(error);
                     }
@@ -109,7 +109,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
     }
 
     /// An act that was refused has been told already, unless it is waited for.
-    async fn tell_failure(&mut self, error: &RunError, waiting: &[Stopped]) {
+    async fn report_failure(&mut self, error: &RunError, waiting: &[Stopped]) {
         let osds: Vec<String> = waiting.iter().map(|stopped| stopped.osd.to_string()).collect();
         let text = match (error, osds.is_empty()) {
             (RunError::Act(_), true) => return,
@@ -119,93 +119,97 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Audience> Ports<C, L, T,
                 osds.join(", ")
             ),
         };
-        self.audience.tell(Event::Blind(&text)).await;
+        self.audience.report(Event::Blind(&text)).await;
     }
 
     /// Lifts `noout` of OSDs that wait for a right for too long, if it was not set by others: Ceph may heal without them.
     async fn let_ceph_heal(&mut self, stopped: &[Stopped]) {
         for one in stopped.iter().filter(|one| one.noout_is_ours) {
-            let act = Act::Unhush { osd: one.osd, noout: true, noin: false };
+            let act = Act::UnsetOsdFlags { osd: one.osd, noout: true, noin: false };
             match self.cluster.act(&act).await {
-                Ok(()) => self.audience.tell(Event::Done(&act)).await,
-                Err(failure) => self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await,
+                Ok(()) => self.audience.report(Event::Done(&act)).await,
+                Err(failure) => {
+                    self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
+                }
             }
         }
     }
 
-    async fn turn(&mut self, policy: &Policy, stopped: &mut Vec<Stopped>) -> Result<Turn, RunError> {
-        match self.lease.hold().await.map_err(RunError::Observe)? {
+    async fn turn(&mut self, policy: &Policy, stopped: &mut Vec<Stopped>) -> Result<Iteration, RunError> {
+        match self.lease.acquire().await.map_err(RunError::Observe)? {
             Tenure::Mine => {}
             Tenure::Wait(why) => {
-                self.audience.tell(Event::Lease(&why)).await;
-                return Ok(Turn::Pause);
+                self.audience.report(Event::Lease(&why)).await;
+                return Ok(Iteration::Pause);
             }
             Tenure::Other(why) => {
-                self.audience.tell(Event::Lease(&why)).await;
-                return Ok(Turn::End(End::LeftToOther));
+                self.audience.report(Event::Lease(&why)).await;
+                return Ok(Iteration::End(End::LeftToOther));
             }
         }
         let (ledger, version) = self.store.load().await.map_err(RunError::Ledger)?;
         *stopped = stopped_of(&ledger);
-        let in_vain = plan::in_vain(policy, &ledger);
+        let crash_loop = plan::crash_loop(policy, &ledger);
         let ask = |seen: &_| plan::questions(policy, &ledger, seen);
-        let seen = match (self.cluster.observe(ask).await, &in_vain) {
+        let seen = match (self.cluster.observe(ask).await, &crash_loop) {
             (Ok(seen), _) => seen,
             (Err(_), Some(halt)) => return Ok(self.halted(halt.clone()).await),
             (Err(failure), None) => return Err(RunError::Observe(failure)),
         };
-        let next = match in_vain {
+        let next = match crash_loop {
             Some(halt) => plan::before_halt(Next::Halt(halt), &ledger, &seen),
             None => plan::plan(policy, &ledger, &seen),
         };
         match next {
             Next::Save { ledger: new, osd, why } => {
-                #[cfg(feature = "drill")]
-                crate::drill::hold(&format!("save-{}", why.word()));
+                #[cfg(feature = "failpoint")]
+                crate::failpoint::pause_at(&format!("save-{}", why.word()));
                 if let Some(closed) =
                     osd.filter(|osd| !new.records.contains_key(osd)).and_then(|osd| ledger.records.get(&osd))
                 {
                     self.store.close(closed).await.map_err(RunError::Observe)?;
                 }
                 match self.store.save(&new, version).await.map_err(RunError::Observe)? {
-                    Saved::Stored => self.audience.tell(Event::Saved { osd, why: &why, ledger: &new }).await,
-                    Saved::Conflict => self.audience.tell(Event::Conflict).await,
+                    Saved::Stored => {
+                        self.audience.report(Event::Saved { osd, why: &why, ledger: &new }).await;
+                    }
+                    Saved::Conflict => self.audience.report(Event::Conflict).await,
                 }
-                Ok(Turn::Again)
+                Ok(Iteration::Again)
             }
             Next::Do(act) => {
-                #[cfg(feature = "drill")]
-                crate::drill::hold_before("", &act);
+                #[cfg(feature = "failpoint")]
+                crate::failpoint::pause_before("", &act);
                 self.act(act).await
             }
             Next::Wait(wait) => {
-                self.audience.tell(Event::Waiting { wait: &wait, ledger: &ledger, seen: &seen }).await;
-                Ok(Turn::Pause)
+                self.audience.report(Event::Waiting { wait: &wait, ledger: &ledger, seen: &seen }).await;
+                Ok(Iteration::Pause)
             }
             Next::Finished(summary) => {
-                self.audience.tell(Event::Finished(&summary)).await;
-                Ok(Turn::End(End::Finished(summary)))
+                self.audience.report(Event::Finished(&summary)).await;
+                Ok(Iteration::End(End::Finished(summary)))
             }
             Next::Halt(halt) => Ok(self.halted(halt).await),
         }
     }
 
-    async fn halted(&mut self, halt: Halt) -> Turn {
-        self.audience.tell(Event::Halted(&halt)).await;
-        Turn::End(End::Halted(halt))
+    async fn halted(&mut self, halt: Halt) -> Iteration {
+        self.audience.report(Event::Halted(&halt)).await;
+        Iteration::End(End::Halted(halt))
     }
 
-    async fn act(&mut self, act: Act) -> Result<Turn, RunError> {
+    async fn act(&mut self, act: Act) -> Result<Iteration, RunError> {
         match self.cluster.act(&act).await {
             Ok(()) => {
-                self.audience.tell(Event::Done(&act)).await;
-                Ok(Turn::Again)
+                self.audience.report(Event::Done(&act)).await;
+                Ok(Iteration::Again)
             }
             // Never tried again here: the next look decides.
             Err(failure) => {
-                self.audience.tell(Event::NotDone { act: &act, why: &failure.message }).await;
+                self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
                 match failure.severity {
-                    Severity::Passing => Ok(Turn::Pause),
+                    Severity::Passing => Ok(Iteration::Pause),
                     Severity::Denied | Severity::NeedsPerson => Err(RunError::Act(failure)),
                 }
             }
@@ -219,7 +223,7 @@ fn pause(idle: TimeDelta) -> Duration {
 }
 
 /// What a turn came to.
-enum Turn {
+enum Iteration {
     Again,
     Pause,
     End(End),

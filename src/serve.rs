@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::domain::inspection::{NodeProblem, NodeRequest};
-use crate::domain::inventory::LookRequest;
+use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::NodeName;
 use crate::k8s::{K8s, Place};
 use crate::live::{now, pause};
@@ -104,16 +104,16 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
     Ok(())
 }
 
-/// Looks at the node's disks as `OSD_MIGRATE_LOOK` asks; the report says what was seen, also where nothing could be.
-pub async fn look(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
+/// Looks at the node's disks as `OSD_MIGRATE_INVENTORY` asks; the report says what was seen, also where nothing could be.
+pub async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
-    let request: LookRequest = serde_json::from_str(&get("OSD_MIGRATE_LOOK")?)?;
+    let request: InventoryRequest = serde_json::from_str(&get("OSD_MIGRATE_INVENTORY")?)?;
     let post = Post::taken(get).await?;
-    tracing::info!("look {} at the disks of {}", request.number, request.node);
-    let report = post.alive(node::look(&request, &post.host)).await;
+    tracing::info!("job {} at the disks of {}", request.number, request.node);
+    let report = post.alive(node::inventory(&request, &post.host)).await;
     told(&report.steps, report.problem.as_deref());
-    post.k8s.patch_look(&post.report, &report).await?;
+    post.k8s.patch_inventory(&post.report, &report).await?;
     Ok(())
 }
 

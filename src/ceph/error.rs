@@ -136,7 +136,7 @@ pub enum CephError {
     },
     /// An answer that can't be read: a release that this program doesn't know.
     #[error("can't read the answer to `ceph {command}`: {source}")]
-    Answer {
+    UnreadableAnswer {
         /// The command.
         command: &'static str,
         /// Why.
@@ -190,7 +190,7 @@ impl CephError {
             | Self::KeyRefused { .. }
             | Self::NotAllowed { .. }
             | Self::OtherCluster { .. }
-            | Self::Answer { .. } => true,
+            | Self::UnreadableAnswer { .. } => true,
             Self::Read { .. } | Self::Act { .. } => self.is_permission(),
             Self::NoMon { .. }
             | Self::Connect { .. }
@@ -214,7 +214,7 @@ impl CephError {
             | Self::Connect { .. }
             | Self::OtherCluster { .. }
             | Self::NoAnswer { .. }
-            | Self::Answer { .. }
+            | Self::UnreadableAnswer { .. }
             | Self::Unexpected { .. }
             | Self::Unsettled { .. }
             | Self::Closed => None,

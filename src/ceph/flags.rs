@@ -22,7 +22,7 @@ impl Ceph {
     /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
     /// They survive `osd destroy` and `osd new`, not a purge. Flags that come after the OSD was made anew would be lifted by
     /// nobody: so its slot must hold that fsid, up or down as expected.
-    pub async fn hush(
+    pub async fn set_osd_flags(
         &self,
         osd: OsdId,
         (fsid, up): (Option<OsdFsid>, bool),
@@ -32,7 +32,7 @@ impl Ceph {
         const NAME: &str = "osd set-group";
         let Some(command) = command(NAME, osd, noout, noin) else { return Ok(()) };
         let slot = self.slot(osd).await?;
-        if expect::to_hush(slot.as_ref(), fsid, up) {
+        if expect::to_set_flags(slot.as_ref(), fsid, up) {
             return self.act(osd, command).await;
         }
         let held = fsid.map_or("destroyed".to_owned(), |fsid| format!("fsid {fsid}"));
@@ -55,7 +55,7 @@ impl Ceph {
     ///
     /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be reweighted to 1.0 at its
     /// next boot (16.2.15). So before `noin` goes, it is given the reweight that it has, which takes the mark off.
-    pub async fn unhush(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
+    pub async fn unset_osd_flags(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
         let map = self.osd_map().await?;
         let Some(slot) = map.slots.get(&osd) else { return Ok(()) };
         let (noout, noin) = (noout && slot.noout, noin && slot.noin);
@@ -95,10 +95,10 @@ mod tests {
     fn flags_are_set_only_on_the_osd_that_is_meant() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
-        assert!(expect::to_hush(Some(&slot), Some(fsid), true));
-        assert!(!expect::to_hush(Some(&slot), Some(fsid), false), "it was deployed meanwhile");
-        assert!(!expect::to_hush(Some(&slot), Some(other), true), "it was made anew meanwhile");
-        assert!(!expect::to_hush(Some(&Slot { fsid: None, ..slot }), Some(fsid), true));
+        assert!(expect::to_set_flags(Some(&slot), Some(fsid), true));
+        assert!(!expect::to_set_flags(Some(&slot), Some(fsid), false), "it was deployed meanwhile");
+        assert!(!expect::to_set_flags(Some(&slot), Some(other), true), "it was made anew meanwhile");
+        assert!(!expect::to_set_flags(Some(&Slot { fsid: None, ..slot }), Some(fsid), true));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::command::Command;
 use crate::domain::osd::ClusterFsid;
 
 #[derive(Deserialize)]
-struct Answer {
+struct FsidAnswer {
     fsid: ClusterFsid,
 }
 
@@ -15,7 +15,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<ClusterFsid> {
-    serde_json::from_slice(answer).map(|Answer { fsid }| fsid)
+    serde_json::from_slice(answer).map(|FsidAnswer { fsid }| fsid)
 }
 
 #[cfg(test)]

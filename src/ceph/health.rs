@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::command::Command;
 
 #[derive(Deserialize)]
-struct Answer {
+struct HealthAnswer {
     checks: Map<String, Value>,
 }
 
@@ -18,7 +18,8 @@ pub(super) fn command() -> Command {
 
 /// Codes (`OSD_DOWN`), the muted ones too: a mute hides a fact, it does not undo it.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<String>> {
-    serde_json::from_slice(answer).map(|Answer { checks }| checks.into_iter().map(|(code, _)| code).collect())
+    serde_json::from_slice(answer)
+        .map(|HealthAnswer { checks }| checks.into_iter().map(|(code, _)| code).collect())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::domain::osd::{ClusterFsid, OsdId};
 
-#[cfg(feature = "drill")]
+#[cfg(feature = "failpoint")]
 mod answers;
 mod auth;
 mod caps;
@@ -33,7 +33,7 @@ mod osd_new;
 mod osd_stat;
 mod own_user;
 mod pg_dump;
-mod purge_stray;
+mod purge_misplaced;
 mod restore_crush;
 mod restore_upmaps;
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod versions;
 use command::Command;
 use librados::{Daemon, Lane, NotConnected, Reply};
 
-#[cfg(feature = "drill")]
+#[cfg(feature = "failpoint")]
 pub use answers::Answers;
 pub use caps::{USER, by_hand};
 pub use error::CephError;
@@ -185,7 +185,7 @@ impl Ceph {
             }
         };
         let answer = ask.retry(quick_retries()).when(CephError::is_transient).await?;
-        parse(&answer).map_err(|source| CephError::Answer { command: command.name, source })
+        parse(&answer).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
     }
 
     /// Acts, once.

@@ -10,7 +10,7 @@ use crate::domain::observation::OkToStop;
 use crate::domain::osd::OsdId;
 
 #[derive(Deserialize)]
-struct Answer {
+struct OkToStopAnswer {
     ok_to_stop: bool,
     num_not_ok_pgs: u32,
 }
@@ -21,7 +21,7 @@ fn command(osds: &BTreeSet<OsdId>) -> Command {
 }
 
 fn parse(answer: &[u8]) -> serde_json::Result<OkToStop> {
-    let Answer { ok_to_stop, num_not_ok_pgs } = serde_json::from_slice(answer)?;
+    let OkToStopAnswer { ok_to_stop, num_not_ok_pgs } = serde_json::from_slice(answer)?;
     Ok(OkToStop { ok: ok_to_stop, bad_pgs: num_not_ok_pgs })
 }
 
@@ -33,7 +33,7 @@ impl Ceph {
         let reply = self.send(&command).await?;
         match (reply.code, parse(&reply.out)) {
             (_, Ok(verdict)) => Ok(verdict),
-            (0.., Err(source)) => Err(CephError::Answer { command: command.name, source }),
+            (0.., Err(source)) => Err(CephError::UnreadableAnswer { command: command.name, source }),
             (code, Err(_)) => Err(CephError::Read {
                 command: command.name,
                 errno: super::error::errno(code),

@@ -24,7 +24,7 @@ pub(super) const FINEST: &str = "osd";
 const DEEPEST: usize = 64;
 
 #[derive(Deserialize)]
-struct Answer {
+struct CrushDump {
     devices: Vec<Device>,
     types: Vec<BucketType>,
     buckets: Vec<Bucket>,
@@ -75,13 +75,13 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
-    let mut answer: Answer = serde_json::from_slice(answer)?;
+    let mut answer: CrushDump = serde_json::from_slice(answer)?;
     // Shadow trees hold the OSDs of one device class a second time: `default~hdd`.
     answer.buckets.retain(|bucket| !bucket.name.contains('~'));
     Ok(Crush { items: items(&answer), failure_domains: failure_domains(&answer) })
 }
 
-fn items(answer: &Answer) -> BTreeMap<OsdId, CrushItem> {
+fn items(answer: &CrushDump) -> BTreeMap<OsdId, CrushItem> {
     let parents: BTreeMap<i64, &Bucket> = answer
         .buckets
         .iter()
@@ -113,7 +113,7 @@ fn location(mut id: i64, parents: &BTreeMap<i64, &Bucket>) -> BTreeMap<String, S
     location
 }
 
-fn failure_domains(answer: &Answer) -> BTreeMap<i64, String> {
+fn failure_domains(answer: &CrushDump) -> BTreeMap<i64, String> {
     let ids: BTreeMap<&str, i64> = answer.types.iter().map(|t| (t.name.as_str(), t.type_id)).collect();
     let finest = |rule: &Rule| {
         rule.steps

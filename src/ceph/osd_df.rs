@@ -8,11 +8,11 @@ use super::command::Command;
 use crate::domain::osd::OsdId;
 
 #[derive(Deserialize)]
-struct Answer {
+struct OsdDf {
     nodes: Vec<Node>,
     /// OSDs outside CRUSH.
     #[serde(default)]
-    stray: Vec<Node>,
+    misplaced: Vec<Node>,
 }
 
 #[derive(Deserialize)]
@@ -44,9 +44,9 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
-    let Answer { nodes, stray } = serde_json::from_slice(answer)?;
+    let OsdDf { nodes, misplaced } = serde_json::from_slice(answer)?;
     // Size 0: the mgr has heard nothing of it.
-    let known = nodes.into_iter().chain(stray).filter(|node| node.kb > 0);
+    let known = nodes.into_iter().chain(misplaced).filter(|node| node.kb > 0);
     Ok(known.map(|node| (node.id, node.used().saturating_mul(1024))).collect())
 }
 

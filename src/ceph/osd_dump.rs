@@ -28,7 +28,7 @@ pub(super) struct OsdMap {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct OsdDump {
     fsid: ClusterFsid,
     epoch: Epoch,
     flags: String,
@@ -87,7 +87,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<OsdMap> {
-    let answer: Answer = serde_json::from_slice(answer)?;
+    let answer: OsdDump = serde_json::from_slice(answer)?;
     let profiles = answer.erasure_code_profiles;
     Ok(OsdMap {
         fsid: answer.fsid,

@@ -14,12 +14,12 @@ fn command(osd: OsdId, claim: OsdFsid) -> Command {
 impl Ceph {
     /// Takes an id back after a purge: the id must be absent, or hold this claim already (then nothing is sent). The slot
     /// starts from nothing: no key, no CRUSH item, reweight and affinity 1.0, no flags (16.2.15).
-    pub async fn reclaim(&self, osd: OsdId, claim: OsdFsid) -> Result<(), CephError> {
+    pub async fn reregister(&self, osd: OsdId, claim: OsdFsid) -> Result<(), CephError> {
         let slot = self.slot(osd).await?;
-        if expect::to_reclaim(slot.as_ref()) {
+        if expect::to_reregister(slot.as_ref()) {
             return self.act(osd, command(osd, claim)).await;
         }
-        if slot.as_ref().is_some_and(|slot| expect::is_reclaimed(slot, claim)) {
+        if slot.as_ref().is_some_and(|slot| expect::is_reregistered(slot, claim)) {
             return Ok(());
         }
         let (expected, found) = ("no such id".to_owned(), osd_dump::describe(slot.as_ref()));
@@ -44,7 +44,7 @@ mod tests {
     fn a_slot_is_claimed_only_by_that_fsid_and_before_it_boots() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let fsid = slot.fsid.unwrap();
-        assert!(!expect::is_reclaimed(&slot, fsid));
-        assert!(expect::is_reclaimed(&Slot { state: SlotState::New, up: false, ..slot }, fsid));
+        assert!(!expect::is_reregistered(&slot, fsid));
+        assert!(expect::is_reregistered(&Slot { state: SlotState::New, up: false, ..slot }, fsid));
     }
 }

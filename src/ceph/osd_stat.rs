@@ -6,7 +6,7 @@ use super::command::Command;
 use crate::domain::osd::Epoch;
 
 #[derive(Deserialize)]
-struct Answer {
+struct OsdStat {
     epoch: Epoch,
 }
 
@@ -15,7 +15,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Epoch> {
-    serde_json::from_slice(answer).map(|Answer { epoch }| epoch)
+    serde_json::from_slice(answer).map(|OsdStat { epoch }| epoch)
 }
 
 #[cfg(test)]

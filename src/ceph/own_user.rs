@@ -25,7 +25,7 @@ struct Entity {
 
 /// What is to be done about the user.
 #[derive(Debug, PartialEq, Eq)]
-enum Lack {
+enum UserChange {
     Nothing,
     User,
     Caps,
@@ -35,12 +35,12 @@ fn wanted() -> BTreeMap<String, String> {
     [("mon", caps::on_mons()), ("mgr", caps::on_mgr())].map(|(k, v)| (k.to_owned(), v)).into()
 }
 
-fn lack(found: Option<&User>) -> Lack {
+fn lack(found: Option<&User>) -> UserChange {
     match found {
-        None => Lack::User,
+        None => UserChange::User,
         // More than that is no more ours than less.
-        Some(user) if user.caps != wanted() => Lack::Caps,
-        Some(_) => Lack::Nothing,
+        Some(user) if user.caps != wanted() => UserChange::Caps,
+        Some(_) => UserChange::Nothing,
     }
 }
 
@@ -68,7 +68,7 @@ impl Ceph {
     /// may look it up. Changes nothing.
     pub async fn own_user(&self) -> Result<Option<Secret>, CephError> {
         match self.read(get(), parse).await {
-            Ok(user) => Ok((lack(Some(&user)) == Lack::Nothing).then_some(user.key)),
+            Ok(user) => Ok((lack(Some(&user)) == UserChange::Nothing).then_some(user.key)),
             Err(error) if matches!(error.errno(), Some(Errno::NOENT | Errno::ACCESS)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -82,9 +82,9 @@ impl Ceph {
             Err(error) => return Err(error),
         };
         match (lack(found.as_ref()), found) {
-            (Lack::Nothing, Some(user)) => return Ok(user.key),
-            (Lack::Caps, _) => self.read(with_caps("auth caps"), nothing).await?,
-            (Lack::User | Lack::Nothing, _) => {
+            (UserChange::Nothing, Some(user)) => return Ok(user.key),
+            (UserChange::Caps, _) => self.read(with_caps("auth caps"), nothing).await?,
+            (UserChange::User | UserChange::Nothing, _) => {
                 self.read(with_caps("auth get-or-create"), nothing).await?;
             }
         }
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn it_is_made_where_it_is_missing_and_mended_where_its_capabilities_are_others() {
-        assert_eq!(lack(None), Lack::User);
-        assert_eq!(lack(Some(&user(wanted()))), Lack::Nothing);
+        assert_eq!(lack(None), UserChange::User);
+        assert_eq!(lack(Some(&user(wanted()))), UserChange::Nothing);
         let mut more = wanted();
         more.insert("osd".to_owned(), "allow *".to_owned());
         let mut less = wanted();
@@ -111,7 +111,7 @@ mod tests {
         let mut others = wanted();
         others.insert("mon".to_owned(), "allow *".to_owned());
         for caps in [more, less, others, BTreeMap::new()] {
-            assert_eq!(lack(Some(&user(caps.clone()))), Lack::Caps, "{caps:?}");
+            assert_eq!(lack(Some(&user(caps.clone()))), UserChange::Caps, "{caps:?}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::domain::osd::{Epoch, OsdId, PgId};
 const ITEM_NONE: u32 = 0x7fff_ffff;
 
 #[derive(Deserialize)]
-struct Answer {
+struct PgDump {
     pg_ready: bool,
     #[serde(default)]
     pg_stats: Stats,
@@ -79,7 +79,7 @@ pub(super) fn command() -> Command {
 
 /// Returns no PGs at all while the mgr is not ready: the view is not fresh then, and says so by their number.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Pg>> {
-    let Answer { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
+    let PgDump { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
     Ok(if pg_ready { pg_stats.0 } else { BTreeMap::new() })
 }
 

@@ -12,7 +12,7 @@ use crate::domain::observation::Releases;
 const WITHOUT_FILESTORE: u32 = 18;
 
 #[derive(Deserialize)]
-struct Answer {
+struct VersionsAnswer {
     #[serde(default)]
     mon: Map<String, Value>,
     #[serde(default)]
@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
 
 /// Whether daemons of more than one release run, and whether mons and mgrs are ahead.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Releases> {
-    let Answer { mon, mgr, overall } = serde_json::from_slice(answer)?;
+    let VersionsAnswer { mon, mgr, overall } = serde_json::from_slice(answer)?;
     if overall.len() <= 1 {
         return Ok(Releases::One);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::inspection::{NodeRequest, RecordId};
-use super::inventory::LookRequest;
+use super::inventory::InventoryRequest;
 use super::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight};
 use super::policy::Accepted;
 use super::storage::Toleration;
@@ -15,7 +15,7 @@ use super::storage::Toleration;
 #[serde(rename_all = "kebab-case")]
 pub enum Act {
     /// Keep the Deployment as found in ConfigMap `osd-migrate-osd-<id>`, so that a deleted one can be made again.
-    Keep {
+    BackUp {
         /// The OSD.
         osd: OsdId,
         /// For which record.
@@ -34,7 +34,7 @@ pub enum Act {
         /// The host folder `dataDirHostPath`.
         data_dir: String,
         /// What must hold, where the agent is to wipe the old data.
-        spare: Option<Spare>,
+        precondition: Option<DataPrecondition>,
     },
     /// Delete a node Job whose container did not start.
     DropAgent {
@@ -88,14 +88,14 @@ pub enum Act {
         max_unavailable: u32,
     },
     /// Make a PodDisruptionBudget of our own that lets no OSD's pod be evicted; one that is there is success.
-    MakeBudget {
+    CreatePdb {
         /// The OSD that is stopped, or about to be.
         osd: OsdId,
         /// Its record, which must be open.
         record: RecordId,
     },
     /// Delete that budget; gone already is success.
-    DropBudget {
+    DeletePdb {
         /// uid expected
         uid: String,
     },
@@ -105,7 +105,7 @@ pub enum Act {
         there: bool,
     },
     /// Set per-OSD flags, if the slot holds `fsid` and the record is still open.
-    Hush {
+    SetOsdFlags {
         /// The OSD.
         osd: OsdId,
         /// The fsid expected in the slot; none in a destroyed one.
@@ -120,7 +120,7 @@ pub enum Act {
         noin: bool,
     },
     /// Remove per-OSD flags.
-    Unhush {
+    UnsetOsdFlags {
         /// The OSD.
         osd: OsdId,
         /// flag `noout` of this OSD (`osd unset-group`)
@@ -169,19 +169,19 @@ pub enum Act {
         /// For which record the Deployment must be stopped, its pods gone; where it is the old OSD that is given up.
         stopped_for: Option<RecordId>,
         /// What must hold of the data then.
-        spare: Option<Spare>,
+        precondition: Option<DataPrecondition>,
     },
     /// `osd new <claim> <id>` on an absent id: takes the id back after a purge.
-    Reclaim {
+    Reregister {
         /// The OSD.
         osd: OsdId,
         /// One of our claims.
         claim: OsdFsid,
     },
     /// `osd purge-new <stray>`: an id that ceph-volume made for our disk instead of ours; it must be `new`, never up, with this fsid.
-    PurgeStray {
+    PurgeMisplaced {
         /// The stray id.
-        stray: OsdId,
+        misplaced: OsdId,
         /// Its fsid: one of our claims.
         fsid: OsdFsid,
     },
@@ -223,16 +223,16 @@ pub enum Act {
     /// Bring the Deployment back in Rook's present shape, starting `fsid`.
     Deploy(Deploy),
     /// Make the ConfigMap and the Job of a look at a node's disks; what is there already is success.
-    Look {
+    Inventory {
         /// What its agent is told.
-        request: LookRequest,
+        request: InventoryRequest,
         /// Image the agent runs in.
         image: String,
         /// The host folder `dataDirHostPath`.
         data_dir: String,
     },
     /// Delete a look that no node waits for any more; its Job goes with it.
-    SweepLook {
+    DeleteInventoryJob {
         /// Name of its ConfigMap and Job.
         name: String,
         /// uid of the ConfigMap expected.
@@ -252,10 +252,10 @@ pub enum Act {
         /// What to add.
         add: Vec<Toleration>,
         /// What must hold of the data, where it is up.
-        spare: Option<Spare>,
+        precondition: Option<DataPrecondition>,
     },
     /// Delete the node Jobs, reports, Secrets and the kept Deployment of a record.
-    Sweep {
+    CleanUp {
         /// The OSD.
         osd: OsdId,
         /// The record.
@@ -267,7 +267,7 @@ pub enum Act {
 /// frozen in between (P2, P6).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Spare {
+pub enum DataPrecondition {
     /// Every PG allows that the OSD is stopped.
     CleanFor {
         /// The OSD.
@@ -278,14 +278,14 @@ pub enum Spare {
     /// Every PG is clean, and has reported since its OSDs last changed.
     AllClean,
     /// Every PG that is not clean is one of these, which the stopped OSD served, and lacks its copy alone.
-    OnlyLacking {
+    OnlyOursMissing {
         /// The stopped OSD.
         osd: OsdId,
         /// PGs as saved at Stop.
         pgs: BTreeSet<PgId>,
     },
     /// The new OSD is up and has its data; what the old one held is clean, wherever it is now.
-    Filled {
+    Backfilled {
         /// The new OSD.
         osd: OsdId,
         /// Its fsid.

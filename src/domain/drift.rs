@@ -104,7 +104,7 @@ impl fmt::Display for Finding {
             Self::OsdWithoutDeployment { osd } => {
                 write!(
                     f,
-                    "no Deployment runs {osd}: a run makes it one where its disk is found (osd-migrate plan --look)"
+                    "no Deployment runs {osd}: a run makes it one where its disk is found (osd-migrate plan --inventory)"
                 )
             }
             Self::DeploymentWithoutOsd { name, osd } => write!(
@@ -151,7 +151,7 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
             }
             // Rook replaces it, or a person keeps it from Rook: neither to be filled by us, nor to be purged.
             SlotState::Destroyed
-                if daemons.get(osd).is_some_and(|daemon| daemon.held_by_others.is_some()) => {}
+                if daemons.get(osd).is_some_and(|daemon| daemon.managed_externally.is_some()) => {}
             SlotState::Destroyed => {
                 found.insert(Finding::SlotWithoutOsd { osd: *osd });
             }
@@ -182,7 +182,7 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
     let ours: BTreeSet<OsdFsid> = ledger
         .records
         .values()
-        .flat_map(|record| record.claims.iter().copied().chain([record.old]))
+        .flat_map(|record| record.issued.iter().copied().chain([record.old]))
         .collect();
     let is_there =
         |fsid: &OsdFsid| ours.contains(fsid) || slots.values().any(|slot| slot.fsid == Some(*fsid));

@@ -2,23 +2,23 @@
 //! at a time can be taken out, and the exploration must then find the harm (`tests/suite/mutants.rs`). What each protects
 //! stands in `docs/concepts/safety.md`.
 
-/// Whether a guard lets pass: its condition. In a test build (feature `drill`), a guard that was taken out lets everything
+/// Whether a guard lets pass: its condition. In a test build (feature `failpoint`), a guard that was taken out lets everything
 /// pass.
 #[inline]
-pub fn holds(guard: Guard, condition: bool) -> bool {
+pub fn passes(guard: Guard, condition: bool) -> bool {
     condition || is_out(guard)
 }
 
 /// Whether a guard was taken out: never, but in a test build.
-#[cfg(not(feature = "drill"))]
+#[cfg(not(feature = "failpoint"))]
 pub const fn is_out(_: Guard) -> bool {
     false
 }
 
-#[cfg(feature = "drill")]
+#[cfg(feature = "failpoint")]
 pub use out::{is_out, without};
 
-#[cfg(feature = "drill")]
+#[cfg(feature = "failpoint")]
 mod out {
     use std::cell::Cell;
 
@@ -69,17 +69,17 @@ guards! {
     /// All PGs are active+clean before a stop, and before a free disk becomes an OSD.
     AllClean,
     /// But for those that lack OSDs to lie on, of which every one that could be is up.
-    OnlyStarves,
+    OnlyShortOfOsds,
     /// Ceph says `ok-to-stop`.
     OkToStop,
     /// Without the OSD, one loss more is survivable.
     Redundancy,
     /// After the stop, no other copy lacks.
-    OnlyOursLacks,
+    OnlyOursMissing,
     /// No PG is on its way to another state.
     Peered,
     /// What the old OSD holds fits into the new one.
-    EnoughRoom,
+    EnoughSpace,
     /// Nothing is nearly full.
     NotFull,
     /// No flag of the cluster stands in the way.
@@ -91,15 +91,15 @@ guards! {
     /// Rook's operator is at 0, or can be fenced.
     OperatorAway,
     /// One that runs has said that it leaves the fenced CephCluster alone.
-    FenceHeard,
+    FenceAcknowledged,
     /// The fence stays where Rook, which runs, would begin with a migration of its own.
     FenceStays,
     /// No fence of somebody else is up.
-    NotFencedByOthers,
+    NotFencedExternally,
     /// Rook lets no domain be drained.
     NotDraining,
     /// Deployments and pods can be told apart.
-    NothingOdd,
+    NothingAmbiguous,
     /// One OSD restarts after the other.
     RolledOutFirst,
     /// The node is Ready.
@@ -121,7 +121,7 @@ guards! {
     /// The time is inside a window.
     InWindow,
     /// Not more OSDs failed than the budget allows.
-    WithinBudget,
+    WithinFailureLimit,
     // Preconditions of acts (domain/expect.rs).
     /// `osd destroy`: the slot holds the fsid that is meant.
     DestroyFsid,
@@ -134,11 +134,11 @@ guards! {
     /// Tolerate: an OSD that was down when it was decided is down.
     TolerateExpects,
     /// Stop: all PGs are clean, asked again right before.
-    SpareAllClean,
+    RecheckAllClean,
     /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
-    SpareOnlyLacking,
+    RecheckOnlyOursMissing,
     /// Removal of an old directory: the new OSD has its data, asked again right before.
-    SpareFilled,
+    RecheckBackfilled,
     /// A CRUSH weight is set only where the one from before is there: others' stays.
     WeighExpects,
     /// An upmap is put back only where its PG has none: the balancer's and people's stay.
@@ -152,7 +152,7 @@ guards! {
     /// Fence and flags: the record is still open.
     RecordOpen,
     /// Before `noin` is lifted, the mark `new` is taken off, so that the next boot keeps the reweight.
-    UnhushKeepsReweight,
+    UnsetFlagsKeepsReweight,
     // The phase table, the steps, the plan (domain/phase/, domain/step/, domain/plan/).
     /// A slot is the old one only by the fsid recorded.
     SlotIsOld,
@@ -167,7 +167,7 @@ guards! {
     /// The proof is in the record before Stop.
     ProvenFirst,
     /// An OSD in a directory is stopped only where the disk that it goes to was found free.
-    DeviceFreeFirst,
+    DiskAvailableFirst,
     /// The weight follows the new disk's size before the new OSD is started.
     WeighedFirst,
     /// An OSD on device-mapper is an encrypted one only if a key, an init container or the name of its mapping says so.
@@ -183,7 +183,7 @@ guards! {
     /// A disk that is a PersistentVolume, or may be one, becomes no OSD, and an OSD on it is not started as one of the host's.
     NoPersistentVolume,
     /// A record that was given up is open again where its agent took the id all the same.
-    BegunIsFinished,
+    StartedIsFinished,
     /// An OSD is done only when the PGs that it is to hold are clean with it.
     CleanAtTheEnd,
     /// And have reported since it came up.
@@ -191,7 +191,7 @@ guards! {
     /// An OSD is done only when its metadata is as recorded.
     ConformsAtTheEnd,
     /// The Deployment is kept before Stop.
-    KeptFirst,
+    BackedUpFirst,
     /// PGs and intent are saved before Stop.
     IntentSavedFirst,
     /// The fence is up before every act from Stop to Deploy.
@@ -203,9 +203,9 @@ guards! {
     /// No drain may take another OSD down when one is stopped.
     DrainsLimitedFirst,
     /// Nor while it is stopped, whatever becomes of Rook's budget.
-    DrainsKeptOff,
+    DrainsBlocked,
     /// How many it might take is in the ledger before it is limited.
-    BudgetSavedFirst,
+    PdbSavedFirst,
     /// That client.bootstrap-osd was missing is in the ledger before it is made.
     BootstrapSavedFirst,
     /// It is removed only where we made it.
@@ -217,21 +217,21 @@ guards! {
     /// The new fsid is saved before Deploy.
     NewSavedFirst,
     /// The record is closed only when nothing of it is left.
-    SweptFirst,
+    CleanedUpFirst,
     /// An agent that fails again and again is given up.
     FailuresEnd,
     /// A mark of ours without its record halts the run.
     LedgerNotLost,
     /// What a frozen runner made for a closed record is swept.
-    StraysSwept,
+    OrphansDeleted,
     /// Ceph may heal without an OSD that was left alone past Stop.
-    QuarantineCalmed,
+    QuarantineLiftsNoout,
     /// The Secret with the bootstrap-osd key of an OSD that was quarantined is deleted.
     QuarantineKeyDeleted,
     /// The flags of an OSD are lifted before its record closes.
-    UnhushedFirst,
+    FlagsUnsetFirst,
     /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.
-    HushedFirst,
+    FlagsSetFirst,
     /// An OSD that somebody started again after our stop is not destroyed.
     StaysStopped,
     // The rules of progress (ADR 0025): without them a sick part holds up the healthy rest.
@@ -250,11 +250,11 @@ guards! {
     /// The quota of a pool does not count as full.
     PoolQuotaIsNoFull,
     /// An intent to stop holds however long an iteration takes.
-    IntentOutlivesSlowLooks,
+    IntentOutlivesSlowIterations,
     /// What passes by itself after a stop is waited for.
     PassingStatesWait,
     /// Rook's operator is given back while a run waits.
-    OperatorGivenBack,
+    OperatorRestored,
     /// Attempts of a node agent past the stop are spaced.
     AgentRetriesSpaced,
     // Preconditions of the node agent (node/, and as the simulated agent has them).
@@ -269,21 +269,21 @@ guards! {
     /// Fsid, id and cluster of the old OSD, and how it was made, are on the disk as recorded.
     ProofNames,
     /// A store that is not the old one is wiped only if its fsid is a claim.
-    ProofClaim,
+    ProofIssuedFsid,
     /// A claimed store names this OSD and this cluster.
-    ProofClaimOfThis,
+    ProofIssuedToThis,
     /// A free disk is made an OSD only where nothing is on it.
-    VacantDisk,
+    DiskAvailable,
     /// A blank disk that nothing names (no serial number) is the recorded one only where that was plugged in.
     BlankByPlace,
     /// The device for a database can take it: before Stop, and again before the old data goes.
     DatabaseFits,
     /// The claim is on the node's disk before `osd new` goes out.
-    ClaimWrittenFirst,
+    FsidWrittenFirst,
     /// ceph-volume's rollback may not purge the id.
-    StandInRefusesPurge,
+    ShimRefusesPurge,
     /// ceph-volume may ask for no other id.
-    StandInOneId,
+    ShimOneId,
     /// An act begins only with the ledger that it was decided by.
     ActByLedger,
     /// A save: nobody wrote the ledger since it was read.

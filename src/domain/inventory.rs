@@ -12,7 +12,7 @@ use super::osd::{ClusterFsid, DeviceIdentity, Mode, NodeName, ObjectStore, OsdFs
 
 /// What an agent is asked to look at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct LookRequest {
+pub struct InventoryRequest {
     /// The run that asks: the uid of its Job. A look of another run is never believed.
     pub run: String,
     /// The saved number of the look; the report names it again.
@@ -27,7 +27,7 @@ pub struct LookRequest {
 
 /// What an agent saw. The last thing it writes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct LookReport {
+pub struct InventoryReport {
     /// As in the request.
     pub run: String,
     /// As in the request.
@@ -81,7 +81,7 @@ pub struct DiskSeen {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DiskState {
     /// Nothing: no signature, no partition, no copy of a label, first and last MiB zero, nobody has it.
-    Free,
+    Available,
     /// Our tombstone: it was proven and is being wiped, or its new OSD was never made.
     Tombstone {
         /// OSD it is kept for

@@ -46,7 +46,7 @@ pub struct Declaration {
 
 /// Who makes the Deployment of an OSD that was made anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum HandBack {
+pub enum DeploymentBy {
     /// We do, in Rook's present shape; Rook brings it into its own words later.
     #[default]
     Rendered,
@@ -120,8 +120,8 @@ pub struct Policy {
     pub only_new: bool,
     /// `--scale-operator`: an operator of Rook that knows no fence is scaled to 0 for as long as OSDs are migrated.
     pub scales_operator: bool,
-    /// `--hand-back`: who makes the Deployment of an OSD that was made anew.
-    pub hand_back: HandBack,
+    /// `--deployment-by`: who makes the Deployment of an OSD that was made anew.
+    pub deployment_by: DeploymentBy,
     /// `--allow-refused`: a run ends with 0 though OSDs are refused. Those that it skipped for now count all the same.
     pub allows_refused: bool,
     /// `uninstall`: nothing is begun; what was changed for the duration is restored.

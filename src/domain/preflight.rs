@@ -15,13 +15,13 @@ pub struct Preflight {
     /// OSDs that are being migrated.
     pub in_flight: Vec<OsdId>,
     /// OSDs that were left alone half-way.
-    pub left_alone: Vec<OsdId>,
+    pub quarantined: Vec<OsdId>,
 }
 
 impl Preflight {
     /// Whether the upgrade may go on. What is not known says nothing: the upgrade's own checks see that such an OSD is down.
     pub fn passes(&self) -> bool {
-        self.legacy.is_empty() && self.in_flight.is_empty() && self.left_alone.is_empty()
+        self.legacy.is_empty() && self.in_flight.is_empty() && self.quarantined.is_empty()
     }
 }
 
@@ -29,7 +29,7 @@ impl Preflight {
 pub fn preflight(ledger: &Ledger, seen: &Observation) -> Preflight {
     let mut found = Preflight {
         in_flight: ledger.in_flight().map(|record| record.osd).collect(),
-        left_alone: ledger.quarantined().map(|record| record.osd).collect(),
+        quarantined: ledger.quarantined().map(|record| record.osd).collect(),
         ..Preflight::default()
     };
     for (osd, slot) in seen.ceph.slots.iter().filter(|(osd, _)| !ledger.records.contains_key(osd)) {

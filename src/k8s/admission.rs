@@ -34,10 +34,13 @@ impl K8s {
         if let Err(error) = expect_startable(deploy) {
             return Ok(Admission::Refused(error.to_string()));
         }
-        let machine = self.machine(&deploy.node).await?;
+        let node_object = self.node_object(&deploy.node).await?;
         let found = self.expect_deployment(deploy.osd).await?;
-        let new =
-            render_osd::render(deploy, &found.object, &self.frame(declaration, cluster, &machine.hostname));
+        let new = render_osd::render(
+            deploy,
+            &found.object,
+            &self.frame(declaration, cluster, &node_object.hostname),
+        );
         let (name, in_place) = (text(&new, "/metadata/name"), fits(&new, &found));
         // Without uid and resourceVersion: a status that is written meanwhile is no conflict.
         let new = dynamic(&name, new)?;

@@ -14,7 +14,7 @@ use super::agent_pod::owner;
 use super::mon_access::Key;
 use super::names::{Part, RECORD, attempt_labels, job_name, key_owner_name, short};
 use super::node_job::{Blueprint, build};
-use super::whoami::Own;
+use super::own_pod::Own;
 use super::{K8s, K8sError};
 
 /// Everything a node Job is made from.
@@ -72,7 +72,7 @@ impl K8s {
     pub(super) async fn make_report(&self, name: &str, report: Value) -> Result<ConfigMap, K8sError> {
         let (report, is_new) = self.make_map(name, report).await?;
         if let Err(late) = self.expect_ledger().await {
-            let back = if is_new { self.take_back(&report).await } else { Ok(()) };
+            let back = if is_new { self.delete_created(&report).await } else { Ok(()) };
             return back.and(Err(late));
         }
         Ok(report)
@@ -89,7 +89,7 @@ impl K8s {
     }
 
     /// Deletes the ConfigMap that was just made.
-    pub(super) async fn take_back(&self, made: &ConfigMap) -> Result<(), K8sError> {
+    pub(super) async fn delete_created(&self, made: &ConfigMap) -> Result<(), K8sError> {
         let name = made.metadata.name.clone().unwrap_or_default();
         let uid = made.metadata.uid.clone().unwrap_or_default();
         self.kind::<ConfigMap>().delete(&name, &uid, PropagationPolicy::Background).await
@@ -108,7 +108,7 @@ impl K8s {
     }
 
     /// Deletes what a closed record would leave behind: node Jobs, then reports and the owners of their Secrets, last the kept copy.
-    pub async fn sweep(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
+    pub async fn clean_up(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let selector = format!(
             "app.kubernetes.io/name=osd-migrate,osd-migrate.io/osd={},osd-migrate.io/record={}",
             osd.0,
@@ -128,10 +128,10 @@ impl K8s {
         let maps = self.kind::<ConfigMap>();
         let mut found = maps
             .list(&selector, |map| {
-                let kept =
+                let backups =
                     map.metadata.labels.as_ref().and_then(|l| l.get(super::names::PART)).map(String::as_str)
-                        == Some(Part::Kept.as_str());
-                of_record(map.metadata.annotations).then_some((kept, map.metadata.name, map.metadata.uid))
+                        == Some(Part::Backup.as_str());
+                of_record(map.metadata.annotations).then_some((backups, map.metadata.name, map.metadata.uid))
             })
             .await?;
         found.sort();

@@ -9,7 +9,7 @@ use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
 use crate::node::{PARENT, ROOK};
 
-use super::whoami::Own;
+use super::own_pod::Own;
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
 const SERVICE_ACCOUNT: &str = "osd-migrate-node";

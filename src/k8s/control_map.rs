@@ -7,7 +7,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
-use crate::domain::observation::{Order, OrderKind};
+use crate::domain::observation::{Control, ControlKind};
 
 use super::names::{Part, labels};
 use super::{K8s, K8sError};
@@ -22,13 +22,13 @@ const RUN: &str = "run";
 
 impl K8s {
     /// What is ordered now.
-    pub async fn read_order(&self) -> Result<Option<Order>, K8sError> {
+    pub async fn read_control(&self) -> Result<Option<Control>, K8sError> {
         let map = self.kind::<ConfigMap>().get_opt(CONTROL).await?;
-        Ok(map.and_then(order))
+        Ok(map.and_then(control))
     }
 
     /// Orders something, or lifts what was ordered; whoever orders last is right.
-    pub async fn write_order(&self, kind: Option<OrderKind>, at: DateTime<Utc>) -> Result<(), K8sError> {
+    pub async fn write_control(&self, kind: Option<ControlKind>, at: DateTime<Utc>) -> Result<(), K8sError> {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": CONTROL, "labels": labels(Part::Control)},
@@ -38,23 +38,23 @@ impl K8s {
     }
 }
 
-fn word(kind: OrderKind) -> &'static str {
+fn word(kind: ControlKind) -> &'static str {
     match kind {
-        OrderKind::Pause => "pause",
-        OrderKind::Cancel => "cancel",
+        ControlKind::Pause => "pause",
+        ControlKind::Cancel => "cancel",
     }
 }
 
 /// What the map orders. A word that is not known was meant to hold the runs back somehow: it is taken for a pause.
-pub(super) fn order(map: ConfigMap) -> Option<Order> {
+pub(super) fn control(map: ConfigMap) -> Option<Control> {
     let data: BTreeMap<String, String> = map.data.unwrap_or_default();
     let since = data.get(SINCE).and_then(|at| at.parse().ok());
     let kind = match data.get(ORDER).map(|text| text.trim())? {
         "" | RUN => return None,
-        text if text == word(OrderKind::Cancel) => OrderKind::Cancel,
-        _ => OrderKind::Pause,
+        text if text == word(ControlKind::Cancel) => ControlKind::Cancel,
+        _ => ControlKind::Pause,
     };
-    Some(Order { kind, since })
+    Some(Control { kind, since })
 }
 
 #[cfg(test)]
@@ -75,36 +75,36 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_pause() {
-        let read = |data: &[(&str, &str)]| order(map(data)).map(|order| (order.kind, order.since));
-        assert_eq!(order(ConfigMap::default()), None);
+        let read = |data: &[(&str, &str)]| control(map(data)).map(|control| (control.kind, control.since));
+        assert_eq!(control(ConfigMap::default()), None);
         assert_eq!((read(&[]), read(&[(ORDER, "run")]), read(&[(ORDER, "")])), (None, None, None));
         assert_eq!(
             read(&[(ORDER, "pause"), (SINCE, "2026-03-01T12:00:00Z")]),
-            Some((OrderKind::Pause, Some(at())))
+            Some((ControlKind::Pause, Some(at())))
         );
         // As a person may have written it, by kubectl.
-        assert_eq!(read(&[(ORDER, "cancel\n")]), Some((OrderKind::Cancel, None)));
-        assert_eq!(read(&[(ORDER, "stop it"), (SINCE, "now")]), Some((OrderKind::Pause, None)));
+        assert_eq!(read(&[(ORDER, "cancel\n")]), Some((ControlKind::Cancel, None)));
+        assert_eq!(read(&[(ORDER, "stop it"), (SINCE, "now")]), Some((ControlKind::Pause, None)));
     }
 
     #[tokio::test]
     async fn an_order_is_one_apply_of_the_whole_map_and_is_read_back() {
         let patch = format!("PATCH {MAP}?&force=true&fieldManager=osd-migrate application/apply-patch+yaml");
         for (kind, text) in
-            [(Some(OrderKind::Pause), "pause"), (Some(OrderKind::Cancel), "cancel"), (None, "run")]
+            [(Some(ControlKind::Pause), "pause"), (Some(ControlKind::Cancel), "cancel"), (None, "run")]
         {
             let script = vec![on(&patch, 200, json!({"metadata": {"name": CONTROL}})).with(move |body| {
                 assert_eq!(body["data"], json!({"order": text, "since": "2026-03-01T12:00:00Z"}));
                 assert_eq!(body["metadata"]["labels"]["osd-migrate.io/part"], "control");
                 assert!(body["metadata"].get("ownerReferences").is_none(), "it outlives every Job");
             })];
-            play(script, async |k8s| k8s.write_order(kind, at()).await).await.unwrap();
+            play(script, async |k8s| k8s.write_control(kind, at()).await).await.unwrap();
             let stored = json!({"metadata": {"name": CONTROL}, "data": {"order": text, "since": "2026-03-01T12:00:00Z"}});
             let script = vec![on(&format!("GET {MAP}"), 200, stored)];
-            let read = play(script, async |k8s| k8s.read_order().await).await.unwrap();
-            assert_eq!(read, kind.map(|kind| Order { kind, since: Some(at()) }));
+            let read = play(script, async |k8s| k8s.read_control().await).await.unwrap();
+            assert_eq!(read, kind.map(|kind| Control { kind, since: Some(at()) }));
         }
         let none = vec![on(&format!("GET {MAP}"), 404, refusal(404, "NotFound"))];
-        assert_eq!(play(none, async |k8s| k8s.read_order().await).await.unwrap(), None);
+        assert_eq!(play(none, async |k8s| k8s.read_control().await).await.unwrap(), None);
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
             || env(deployment, "ROOK_PVC_BACKED_OSD") == Some("true"),
         opens_encryption: opens_encryption(deployment),
         encrypted_to_rook: label("encrypted") == Some("true"),
-        held_by_others: held_by_others(deployment),
+        managed_externally: managed_externally(deployment),
         tolerations: tolerations::parse(deployment.pointer("/spec/template/spec/tolerations")),
         rolled_out: rolled_out(deployment),
         names_topology: names_topology(deployment),
@@ -148,7 +148,7 @@ fn fsid_of_words(container: &Value) -> Option<OsdFsid> {
     })
 }
 
-pub(super) fn held_by_others(deployment: &Value) -> Option<String> {
+pub(super) fn managed_externally(deployment: &Value) -> Option<String> {
     let entries = |path: &str| deployment.pointer(path).and_then(Value::as_object).into_iter().flatten();
     let label = entries("/metadata/labels").find(|(key, _)| *key == FENCE);
     let replacement =
@@ -245,7 +245,7 @@ mod tests {
         );
         assert_eq!(daemon.stopped_by, Some(RecordId("r1".to_owned())));
         assert_eq!(daemon.tolerations.iter().map(|t| t.key.as_str()).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(daemon.held_by_others.as_deref(), Some("label ceph.rook.io/do-not-reconcile=true"));
+        assert_eq!(daemon.managed_externally.as_deref(), Some("label ceph.rook.io/do-not-reconcile=true"));
     }
 
     #[test]

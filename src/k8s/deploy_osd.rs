@@ -8,7 +8,7 @@ use crate::domain::expect;
 use crate::domain::osd::ClusterFsid;
 use crate::domain::policy::Declaration;
 
-use super::osd_object::{Found, text, with_identity};
+use super::osd_object::{FoundDeployment, text, with_identity};
 use super::render_osd::{self, Frame};
 use super::{K8s, K8sError, declared_osd, tolerations};
 
@@ -33,10 +33,10 @@ impl K8s {
         if let Some(fresh) = &deploy.fresh {
             return self.deploy_fresh(deploy, fresh, declaration, cluster).await;
         }
-        let machine = self.machine(&deploy.node).await?;
-        let frame = self.frame(declaration, cluster, &machine.hostname);
+        let node_object = self.node_object(&deploy.node).await?;
+        let frame = self.frame(declaration, cluster, &node_object.hostname);
         let Some(found) = self.osd_deployment(deploy.osd).await? else {
-            let (_, old) = self.kept_deployment(deploy.osd, &deploy.record).await?;
+            let (_, old) = self.backed_up_deployment(deploy.osd, &deploy.record).await?;
             let new = render_osd::render(deploy, &old, &frame);
             let name = text(&new, "/metadata/name");
             return self.create_deployment(&name, new).await.map(|()| Deployed::Done);
@@ -56,7 +56,7 @@ impl K8s {
             return self.put(&found.name, with_identity(new, &found)).await.map(|()| Deployed::Done);
         }
         // Without the copy, a deleted Deployment could not be made again.
-        self.kept_deployment(deploy.osd, &deploy.record).await?;
+        self.backed_up_deployment(deploy.osd, &deploy.record).await?;
         self.osd_deployments().delete(&found.name, &found.uid, PropagationPolicy::Foreground).await?;
         Ok(Deployed::Deleting)
     }
@@ -82,7 +82,7 @@ impl K8s {
         declaration: &Declaration,
         cluster: &ClusterFsid,
     ) -> Result<Deployed, K8sError> {
-        let (machine, owner) = tokio::try_join!(self.machine(&deploy.node), self.ceph_cluster())?;
+        let (node_object, owner) = tokio::try_join!(self.node_object(&deploy.node), self.ceph_cluster())?;
         if owner.metadata.uid.as_ref() != Some(&declaration.uid) {
             let what = format!("cephcluster/{}", declaration.name);
             return Err(K8sError::Unexpected {
@@ -90,10 +90,10 @@ impl K8s {
                 found: "it was made anew since it was looked at".to_owned(),
             });
         }
-        let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &machine);
+        let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &node_object);
         let base =
             declared_osd::base(&owner, self.namespace(), deploy.crush.device_class.as_deref(), &tolerated)?;
-        let new = render_osd::render(deploy, &base, &self.frame(declaration, cluster, &machine.hostname));
+        let new = render_osd::render(deploy, &base, &self.frame(declaration, cluster, &node_object.hostname));
         let found = self.osd_deployment(deploy.osd).await?;
         if let Some(found) = &found {
             if found.object.pointer("/metadata/deletionTimestamp").is_some() {
@@ -145,12 +145,12 @@ pub(super) fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
 }
 
 /// Whether it can become the new one: name and selector of a Deployment can't be changed.
-pub(super) fn fits(new: &Value, found: &Found) -> bool {
+pub(super) fn fits(new: &Value, found: &FoundDeployment) -> bool {
     text(new, "/metadata/name") == found.name
         && new.pointer("/spec/selector") == found.object.pointer("/spec/selector")
 }
 
-fn expect_in_place(deploy: &Deploy, fresh: &Fresh, found: Option<&Found>) -> Result<(), K8sError> {
+fn expect_in_place(deploy: &Deploy, fresh: &Fresh, found: Option<&FoundDeployment>) -> Result<(), K8sError> {
     let there = found.map(|found| (found.uid.as_str(), found.generation()));
     let expected = fresh.replaces.as_ref().map(|(uid, generation)| (uid.as_str(), *generation));
     if expect::in_place_of(there, expected) {

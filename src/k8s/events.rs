@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::domain::policy::Declaration;
 
 use super::names::{OURS, hash};
-use super::whoami::Own;
+use super::own_pod::Own;
 use super::{K8s, K8sError, to_jiff};
 
 /// The API server's limit for the text of an event, in bytes (`ValidateEventCreate`, `NoteLengthLimit`).

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PropagationPolicy;
 
 use super::names::{MANAGED_BY, NAME, OURS};
-use super::whoami::Own;
+use super::own_pod::Own;
 use super::{K8s, K8sError, from_jiff, pods, to_jiff};
 
 /// Name of the Lease.
@@ -62,7 +62,7 @@ pub enum LeaseOutcome {
         from: String,
     },
     /// Another Job lives and works: leave it alone.
-    HeldByLiveJob {
+    OwnedByLiveJob {
         /// Name of the Job.
         job: String,
         /// Its pod.
@@ -103,7 +103,7 @@ impl K8s {
             return if expired {
                 self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from: identity })
             } else {
-                Ok(LeaseOutcome::HeldByLiveJob { job: identity, pod: "unknown".to_owned() })
+                Ok(LeaseOutcome::OwnedByLiveJob { job: identity, pod: "unknown".to_owned() })
             };
         };
         let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
@@ -116,7 +116,7 @@ impl K8s {
             // Its Job was deleted, or its node is being drained: it ends, and its work is ours to resume.
             Some(pod) if pod.metadata.deletion_timestamp.is_some() => return self.end(pod).await,
             Some(_) if !expired => {
-                return Ok(LeaseOutcome::HeldByLiveJob { job: holder.job, pod: holder.pod });
+                return Ok(LeaseOutcome::OwnedByLiveJob { job: holder.job, pod: holder.pod });
             }
             Some(pod) => return self.end(pod).await,
         }

@@ -5,7 +5,6 @@
 mod admission;
 mod agent;
 mod agent_pod;
-mod budgets;
 mod ceph_cluster;
 mod control_map;
 mod daemon;
@@ -14,13 +13,13 @@ mod declared_osd;
 mod deploy_osd;
 mod error;
 mod events;
+mod inventory_job;
+mod inventory_report;
 mod job_state;
 mod kind;
 mod lease;
 mod ledger_map;
 mod local_volumes;
-mod look_job;
-mod look_report;
 mod mon_access;
 mod names;
 mod node_job;
@@ -31,12 +30,13 @@ mod osd_containers;
 mod osd_deployment;
 mod osd_env;
 mod osd_object;
+mod own_pod;
+mod pdbs;
 mod pods;
 mod render_osd;
 mod report_map;
 mod run_job;
 mod tolerations;
-mod whoami;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,14 +54,14 @@ pub use control_map::CONTROL;
 pub use deploy_osd::Deployed;
 pub use error::{Call, K8sError};
 pub use events::{About, EventType};
+pub use inventory_job::NewInventoryJob;
+pub use inventory_report::{INVENTORY, INVENTORY_GZ, Stored, fit, unpack};
 pub use lease::{Holder, LEASE, LeaseOutcome};
 pub use ledger_map::{LEDGER, ResourceVersion, STATUS};
-pub use look_job::LookJob;
-pub use look_report::{LOOK, LOOK_GZ, Stored, fit, unpack};
 pub use mon_access::{Key, MonAccess};
-pub use names::{OURS, STOPPED, job_name, kept_name, look_name, short};
+pub use names::{OURS, STOPPED, backup_name, inventory_job_name, job_name, short};
+pub use own_pod::{More, Own, PodEnv};
 pub use run_job::{CRON_JOB, Started};
-pub use whoami::{More, Own, PodEnv};
 
 /// Name of our writes in `managedFields`.
 const FIELD_MANAGER: &str = "osd-migrate";
@@ -197,8 +197,8 @@ mod wire_fence_tests;
 #[cfg(test)]
 mod wire_frozen_tests;
 #[cfg(test)]
-mod wire_lease_tests;
+mod wire_inventory_tests;
 #[cfg(test)]
-mod wire_look_tests;
+mod wire_lease_tests;
 #[cfg(test)]
 mod wire_tests;

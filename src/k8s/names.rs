@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
-use crate::domain::inventory::LookRequest;
+use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::OsdId;
 
 /// Value of `app.kubernetes.io/name` on everything that is ours.
@@ -38,7 +38,7 @@ pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
 /// What is made for node agents and left by them: of records, which must be gone when the record is closed, and of looks.
 /// By one selector, so that each kind is listed once a turn.
 pub(super) const OF_AGENTS: &str =
-    "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (kept,key,look,node-job,report)";
+    "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (backup,key,inventory,node-job,report)";
 
 /// Longest record that is used as it is in names: with task, OSD and attempt, a Job's name has at most 63 characters.
 const SHORT: usize = 20;
@@ -52,9 +52,9 @@ pub(super) enum Part {
     Control,
     NodeJob,
     Report,
-    Kept,
+    Backup,
     Key,
-    Look,
+    Inventory,
     Drains,
 }
 
@@ -67,9 +67,9 @@ impl Part {
             Self::Control => "control",
             Self::NodeJob => "node-job",
             Self::Report => "report",
-            Self::Kept => "kept",
+            Self::Backup => "backup",
             Self::Key => "key",
-            Self::Look => "look",
+            Self::Inventory => "inventory",
             Self::Drains => "drains",
         }
     }
@@ -117,8 +117,8 @@ pub(super) fn job_of_key_owner(name: &str) -> Option<&str> {
 }
 
 /// Labels of what belongs to a look.
-pub(super) fn look_labels(request: &LookRequest) -> BTreeMap<String, String> {
-    let mut labels = labels(Part::Look);
+pub(super) fn inventory_labels(request: &InventoryRequest) -> BTreeMap<String, String> {
+    let mut labels = labels(Part::Inventory);
     labels.insert(NODE.to_owned(), node_hash(request));
     labels.insert(RUN.to_owned(), short_text(&request.run));
     labels.insert(NUMBER.to_owned(), request.number.to_string());
@@ -126,25 +126,25 @@ pub(super) fn look_labels(request: &LookRequest) -> BTreeMap<String, String> {
 }
 
 /// Name of a look's ConfigMap and Job: at most 63 characters.
-pub fn look_name(request: &LookRequest) -> String {
-    format!("osd-migrate-look-{}-{}-{}", node_hash(request), short_text(&request.run), request.number)
+pub fn inventory_job_name(request: &InventoryRequest) -> String {
+    format!("osd-migrate-disks-{}-{}-{}", node_hash(request), short_text(&request.run), request.number)
 }
 
 /// Names of nodes may be longer than names of pods.
-fn node_hash(request: &LookRequest) -> String {
+fn node_hash(request: &InventoryRequest) -> String {
     let mut hash = format!("{:016x}", hash(&request.node.0));
     hash.truncate(12);
     hash
 }
 
 /// Name of the ConfigMap that keeps an OSD's Deployment as found.
-pub fn kept_name(osd: OsdId) -> String {
+pub fn backup_name(osd: OsdId) -> String {
     format!("osd-migrate-osd-{}", osd.0)
 }
 
 /// The task that a label names.
 pub(super) fn task(text: &str) -> Option<NodeTask> {
-    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::GiveBack, NodeTask::Clear]
+    [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear]
         .into_iter()
         .find(|task| task.to_string() == text)
 }
@@ -184,33 +184,41 @@ mod tests {
         }
     }
 
-    fn look(node: &str, run: &str, number: u32) -> LookRequest {
+    fn inventory(node: &str, run: &str, number: u32) -> InventoryRequest {
         let cluster = "6a1b2c3d-0000-4000-8000-000000000001".parse().unwrap();
-        LookRequest { run: run.to_owned(), number, node: NodeName(node.to_owned()), cluster, on_file: false }
+        InventoryRequest {
+            run: run.to_owned(),
+            number,
+            node: NodeName(node.to_owned()),
+            cluster,
+            on_file: false,
+        }
     }
 
     #[test]
     fn looks_of_two_nodes_runs_or_numbers_have_two_names_that_fit() {
         let run = "0b1f1a0e-6c65-4c11-9d65-0f1d5a3a9a01";
         let names = [
-            look_name(&look("h1", run, 1)),
-            look_name(&look("h2", run, 1)),
-            look_name(&look("h1", "other", 1)),
-            look_name(&look("h1", run, 2)),
+            inventory_job_name(&inventory("h1", run, 1)),
+            inventory_job_name(&inventory("h2", run, 1)),
+            inventory_job_name(&inventory("h1", "other", 1)),
+            inventory_job_name(&inventory("h1", run, 2)),
         ];
         assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{names:?}");
-        assert_eq!(look_name(&look("h1", "r1", 7)), "osd-migrate-look-08ba8707b55f-r1-7");
-        let longest = look_name(&look(&"n".repeat(253), &"x".repeat(SHORT), u32::MAX));
+        assert_eq!(inventory_job_name(&inventory("h1", "r1", 7)), "osd-migrate-disks-08ba8707b55f-r1-7");
+        let longest = inventory_job_name(&inventory(&"n".repeat(253), &"x".repeat(SHORT), u32::MAX));
         assert!(longest.len() <= 63, "{}", longest.len());
-        assert!(look_labels(&look(&"n".repeat(253), run, 1)).values().all(|value| value.len() <= 63));
+        assert!(
+            inventory_labels(&inventory(&"n".repeat(253), run, 1)).values().all(|value| value.len() <= 63)
+        );
     }
 
     #[test]
     fn the_longest_job_name_fits_into_a_label() {
         let longest =
-            format!("osd-migrate-{}-{}-{}-{}", NodeTask::GiveBack, 999_999, "x".repeat(SHORT), 99_999);
+            format!("osd-migrate-{}-{}-{}-{}", NodeTask::RestoreSlot, 999_999, "x".repeat(SHORT), 99_999);
         assert!(longest.len() <= 63, "{}", longest.len());
-        assert_eq!(task("give-back"), Some(NodeTask::GiveBack));
+        assert_eq!(task("restore-slot"), Some(NodeTask::RestoreSlot));
         assert_eq!(task("other"), None);
     }
 }

@@ -15,7 +15,7 @@ use crate::domain::policy::Declaration;
 use super::agent_pod::{self, AgentPod, Parent};
 use super::job_state::{self, JobFacts, PodFacts};
 use super::names::{ATTEMPT, OSD, Part, RECORD, TASK, attempt_labels, job_name, task};
-use super::whoami::Own;
+use super::own_pod::Own;
 
 /// Key of the report in its ConfigMap.
 pub(super) const REPORT: &str = "report";

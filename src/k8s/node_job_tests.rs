@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
 use crate::domain::storage::Resources;
 
-use super::super::whoami::More;
+use super::super::own_pod::More;
 use super::*;
 
 pub(crate) fn request() -> NodeRequest {
@@ -191,7 +191,7 @@ fn rooks_folder_is_mounted_for_a_rebuild_alone() {
     for (task, is_mounted) in [
         (NodeTask::Inspect, false),
         (NodeTask::Rebuild, true),
-        (NodeTask::GiveBack, false),
+        (NodeTask::RestoreSlot, false),
         (NodeTask::Clear, false),
     ] {
         let job = built_of(&NodeRequest { task, ..request() }).to_string();

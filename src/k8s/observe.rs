@@ -15,8 +15,8 @@ use crate::domain::observation::{Daemon, KeyOwner, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
 
 use super::ceph_cluster::{checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of};
+use super::inventory_job::{self, InventoryJobSeen};
 use super::job_state::{JobFacts, PodFacts};
-use super::look_job::{self, LookSeen};
 use super::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};
 use super::node_job::{self, JobSeen, PodSeen, ReportSeen};
 use super::tolerations;
@@ -32,10 +32,10 @@ impl K8s {
     /// One look at everything that a turn decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
         // Twelve lists at the same time are a large future; it need not lie on the stack of every caller.
-        Box::pin(self.look()).await
+        Box::pin(self.inventory()).await
     }
 
-    async fn look(&self) -> Result<Kube, K8sError> {
+    async fn inventory(&self) -> Result<Kube, K8sError> {
         let deployments = self.untyped(&ApiResource::erase::<Deployment>(&()));
         let (pods, jobs, maps) = (self.kind::<ApiPod>(), self.kind::<Job>(), self.kind::<ConfigMap>());
         let machines = self.cluster_kind::<ApiNode>();
@@ -69,23 +69,23 @@ impl K8s {
         let of_operator = daemons.iter().flatten().find_map(|p| p.operator_namespace.clone());
         let nodes = nodes.into_iter().collect();
         let lists = Lists { daemons, osd_pods, nodes, jobs: job_list, job_pods, maps: map_list };
-        let (operator, budget, own_budget) =
-            tokio::try_join!(self.operator(of_operator), self.osd_budget(), self.own_budget())?;
-        let (mut kube, oddities) = assemble(lists, declaration(&cluster)?);
+        let (operator, osd_pdb, own_pdb) =
+            tokio::try_join!(self.operator(of_operator), self.osd_pdb(), self.own_pdb())?;
+        let (mut kube, ambiguities) = assemble(lists, declaration(&cluster)?);
         (kube.fence, kube.cluster_version, kube.fenced_at) =
             (fence_of(&cluster), version_of(&cluster), fenced_at(&cluster));
-        (kube.operator, kube.osd_budget, kube.own_budget) = (operator, budget, own_budget);
+        (kube.operator, kube.osd_pdb, kube.own_pdb) = (operator, osd_pdb, own_pdb);
         (kube.rook_checked, kube.rook_image) = (checked_by_rook(&cluster), image_of_rook(&cluster));
         if kube.fenceable_operator().is_some() && kube.fence.is_some() {
             kube.skipped = self.skipped_by_rook(&kube.declaration.name).await?;
         }
-        kube.local_volumes = self.local_volumes(!kube.looks.is_empty()).await?;
+        kube.local_volumes = self.local_volumes(!kube.inventories.is_empty()).await?;
         kube.rook_prepares = prepares;
         let migrated = [migration, replacement].into_iter().flatten();
         kube.rook_migrated = migrated.filter_map(migrated_by_rook).collect();
-        (kube.draining_failure_domain, kube.order) =
-            (pdb.and_then(draining), control.and_then(control_map::order));
-        for note in oddities {
+        (kube.draining_failure_domain, kube.control) =
+            (pdb.and_then(draining), control.and_then(control_map::control));
+        for note in ambiguities {
             self.note_in_log(&note);
         }
         Ok(kube)
@@ -98,7 +98,7 @@ impl K8s {
     }
 
     /// A node as it is now.
-    pub(super) async fn machine(&self, node: &NodeName) -> Result<Node, K8sError> {
+    pub(super) async fn node_object(&self, node: &NodeName) -> Result<Node, K8sError> {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
         Ok(named_node(&found).1)
     }
@@ -117,30 +117,30 @@ struct Lists {
 /// A Job of ours on a node.
 enum OurJob {
     Node(Result<JobSeen, String>),
-    Look(JobFacts),
+    Inventory(JobFacts),
 }
 
 /// A pod of such a Job.
 enum OurPod {
     Node(PodSeen),
-    Look(PodFacts),
+    Inventory(PodFacts),
 }
 
-fn is_look(meta: &ObjectMeta) -> bool {
-    meta.labels.as_ref().and_then(|l| l.get(PART)).is_some_and(|part| part == Part::Look.as_str())
+fn is_inventory(meta: &ObjectMeta) -> bool {
+    meta.labels.as_ref().and_then(|l| l.get(PART)).is_some_and(|part| part == Part::Inventory.as_str())
 }
 
 fn our_job(job: &Job) -> OurJob {
-    if is_look(&job.metadata) {
-        OurJob::Look(job_state::job(job))
+    if is_inventory(&job.metadata) {
+        OurJob::Inventory(job_state::job(job))
     } else {
         OurJob::Node(node_job::job_seen(job))
     }
 }
 
 fn our_pod(pod: &ApiPod) -> Option<OurPod> {
-    if is_look(&pod.metadata) {
-        job_state::pod(pod).map(OurPod::Look)
+    if is_inventory(&pod.metadata) {
+        job_state::pod(pod).map(OurPod::Inventory)
     } else {
         node_job::pod_seen(pod).map(OurPod::Node)
     }
@@ -155,37 +155,37 @@ fn taken(reports: &mut BTreeMap<String, NodeReport>, job: String, report: NodeRe
 
 /// Of records, and of looks.
 fn jobs_apart(jobs: Vec<OurJob>) -> (Vec<Result<JobSeen, String>>, Vec<JobFacts>) {
-    let (mut of_records, mut of_looks) = (Vec::new(), Vec::new());
+    let (mut of_records, mut of_inventories) = (Vec::new(), Vec::new());
     for job in jobs {
         match job {
             OurJob::Node(job) => of_records.push(job),
-            OurJob::Look(job) => of_looks.push(job),
+            OurJob::Inventory(job) => of_inventories.push(job),
         }
     }
-    (of_records, of_looks)
+    (of_records, of_inventories)
 }
 
 /// The same of pods.
 fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
-    let (mut of_records, mut of_looks) = (Vec::new(), Vec::new());
+    let (mut of_records, mut of_inventories) = (Vec::new(), Vec::new());
     for pod in pods {
         match pod {
             OurPod::Node(pod) => of_records.push(pod),
-            OurPod::Look(pod) => of_looks.push(pod),
+            OurPod::Inventory(pod) => of_inventories.push(pod),
         }
     }
-    (of_records, of_looks)
+    (of_records, of_inventories)
 }
 
 /// Puts the lists together. Beside the observation: notes for people.
 fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
-    let (daemons, oddities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
+    let (daemons, ambiguities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
     let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
-    let (mut kept, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
-    let (mut looks, mut keys, mut notes) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let (mut backups, mut leftovers) = (BTreeMap::new(), BTreeMap::<RecordId, BTreeSet<String>>::new());
+    let (mut inventories, mut keys, mut notes) = (Vec::new(), BTreeMap::new(), Vec::new());
     for map in lists.maps {
         match map {
-            OwnedMap::Kept { osd, record } => drop(kept.insert(osd, record)),
+            OwnedMap::Backup { osd, record } => drop(backups.insert(osd, record)),
             OwnedMap::Report { job, record, seen } => {
                 leftovers.entry(record).or_default().insert(format!("ConfigMap/{job}"));
                 heartbeats.extend(seen.heartbeat.map(|at| (job.clone(), at)));
@@ -199,16 +199,16 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
                 leftovers.entry(owner.record.clone()).or_default().insert(format!("ConfigMap/{name}"));
                 keys.insert(job, owner);
             }
-            OwnedMap::Look(look) => looks.push(*look),
+            OwnedMap::Inventory(inventory) => inventories.push(*inventory),
             OwnedMap::Other { name, record } => {
                 leftovers.entry(record).or_default().insert(format!("ConfigMap/{name}"));
             }
         }
     }
-    let (of_records, of_looks) = jobs_apart(lists.jobs);
-    let (record_pods, look_pods) = pods_apart(lists.job_pods);
+    let (of_records, of_inventories) = jobs_apart(lists.jobs);
+    let (record_pods, inventory_pods) = pods_apart(lists.job_pods);
     let (node_jobs, job_notes) = node_job::assemble(of_records, record_pods, &heartbeats);
-    let (looks, look_notes) = look_job::assemble(looks, &of_looks, &look_pods);
+    let (inventories, look_notes) = inventory_job::assemble(inventories, &of_inventories, &inventory_pods);
     notes.extend(job_notes.into_iter().chain(look_notes));
     let kube = Kube {
         declaration,
@@ -218,24 +218,24 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
         operator: None,
         rook_checked: None,
         rook_image: None,
-        osd_budget: None,
-        own_budget: None,
-        budget_refused: None,
+        osd_pdb: None,
+        own_pdb: None,
+        pdb_rejected: None,
         admission: BTreeMap::new(),
         skipped: None,
         daemons,
-        oddities,
+        ambiguities,
         nodes: lists.nodes,
         node_jobs,
         reports,
-        looks,
-        kept,
+        inventories,
+        backups,
         keys,
         leftovers,
         rook_prepares: Vec::new(),
         rook_migrated: BTreeSet::new(),
         draining_failure_domain: None,
-        order: None,
+        control: None,
         local_volumes: Vec::new(),
     };
     (kube, notes)
@@ -248,14 +248,14 @@ fn daemons(
     pods: Vec<(Option<OsdId>, Pod)>,
     nodes: &BTreeMap<NodeName, Node>,
 ) -> (BTreeMap<OsdId, Daemon>, Vec<String>) {
-    let (mut daemons, mut oddities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
+    let (mut daemons, mut ambiguities) = (BTreeMap::<OsdId, Daemon>::new(), Vec::new());
     let by_hostname: BTreeMap<&str, &NodeName> =
         nodes.iter().map(|(name, node)| (node.hostname.as_str(), name)).collect();
     for one in parsed {
         let daemon::Parsed { osd, mut daemon, hostname, .. } = match one {
             Ok(parsed) => parsed,
-            Err(oddity) => {
-                oddities.push(oddity);
+            Err(ambiguity) => {
+                ambiguities.push(ambiguity);
                 continue;
             }
         };
@@ -264,7 +264,7 @@ fn daemons(
             daemon.node = Some(name);
         }
         if let Some(other) = daemons.get(&osd) {
-            oddities.push(format!("{osd} has two Deployments: {} and {}", other.name, daemon.name));
+            ambiguities.push(format!("{osd} has two Deployments: {} and {}", other.name, daemon.name));
         } else {
             daemons.insert(osd, daemon);
         }
@@ -272,15 +272,15 @@ fn daemons(
     for (osd, pod) in pods {
         match osd.and_then(|osd| daemons.get_mut(&osd)) {
             Some(daemon) => daemon.pods.push(pod),
-            None => oddities.push(format!("pod/{} runs an OSD without a Deployment of it", pod.name)),
+            None => ambiguities.push(format!("pod/{} runs an OSD without a Deployment of it", pod.name)),
         }
     }
     for daemon in daemons.values_mut() {
         daemon.pods.sort_by(|a, b| a.name.cmp(&b.name));
         daemon.node = daemon.node.take().or_else(|| daemon.pods.iter().find_map(|pod| pod.node.clone()));
     }
-    oddities.sort();
-    (daemons, oddities)
+    ambiguities.sort();
+    (daemons, ambiguities)
 }
 
 fn parse_daemon(deployment: DynamicObject) -> Result<daemon::Parsed, String> {
@@ -328,16 +328,16 @@ fn migrated_by_rook(map: ConfigMap) -> Option<OsdId> {
 
 /// A ConfigMap that belongs to a record or a look.
 enum OwnedMap {
-    Kept { osd: OsdId, record: RecordId },
+    Backup { osd: OsdId, record: RecordId },
     Report { job: String, record: RecordId, seen: Box<ReportSeen> },
     Key { name: String, job: String, owner: KeyOwner },
-    Look(Box<Result<LookSeen, String>>),
+    Inventory(Box<Result<InventoryJobSeen, String>>),
     Other { name: String, record: RecordId },
 }
 
 fn owned_map(map: ConfigMap) -> OwnedMap {
-    if is_look(&map.metadata) {
-        return OwnedMap::Look(Box::new(look_job::map_seen(map)));
+    if is_inventory(&map.metadata) {
+        return OwnedMap::Inventory(Box::new(inventory_job::map_seen(map)));
     }
     let name = map.metadata.name.unwrap_or_default();
     let labels = map.metadata.labels.unwrap_or_default();
@@ -351,7 +351,7 @@ fn owned_map(map: ConfigMap) -> OwnedMap {
         return OwnedMap::Key { name, job, owner: KeyOwner { uid, record } };
     }
     match osd {
-        Some(osd) if part == Part::Kept.as_str() => OwnedMap::Kept { osd, record },
+        Some(osd) if part == Part::Backup.as_str() => OwnedMap::Backup { osd, record },
         Some(_) if part == Part::Report.as_str() => OwnedMap::Report {
             job: name,
             record,

@@ -28,8 +28,8 @@ fn deployments_get_their_pods_and_the_name_of_their_node() {
     let parsed =
         vec![deployment("rook-ceph-osd-1", "1", "host-1"), deployment("rook-ceph-osd-2", "2", "no-node")];
     let pods = [api_pod("b", "1", "Running"), api_pod("a", "1", "Pending"), api_pod("c", "1", "Succeeded")];
-    let (daemons, oddities) = daemons(parsed, pods.into_iter().flatten().collect(), &nodes);
-    assert_eq!(oddities, Vec::<String>::new());
+    let (daemons, ambiguities) = daemons(parsed, pods.into_iter().flatten().collect(), &nodes);
+    assert_eq!(ambiguities, Vec::<String>::new());
     let first = &daemons[&OsdId(1)];
     assert_eq!(first.node, Some(NodeName("n1".to_owned())));
     assert_eq!(first.pods.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
@@ -55,11 +55,11 @@ fn what_can_not_be_told_apart_is_an_oddity() {
         deployment("rook-ceph-osd-x", "x", "h"),
     ];
     let pods = [api_pod("lost", "9", "Running")].into_iter().flatten().collect();
-    let (daemons, oddities) = daemons(parsed, pods, &BTreeMap::new());
+    let (daemons, ambiguities) = daemons(parsed, pods, &BTreeMap::new());
     assert_eq!(daemons.len(), 1);
-    assert_eq!(oddities.len(), 3, "{oddities:?}");
+    assert_eq!(ambiguities.len(), 3, "{ambiguities:?}");
     assert!(
-        oddities.contains(&"osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned())
+        ambiguities.contains(&"osd.1 has two Deployments: rook-ceph-osd-1 and rook-ceph-osd-id-1".to_owned())
     );
 }
 
@@ -71,7 +71,7 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
         owned_map(serde_json::from_value(map).unwrap())
     };
     let maps = vec![
-        map("osd-migrate-osd-3", "kept", json!({})),
+        map("osd-migrate-osd-3", "backup", json!({})),
         map("job-1", "report", json!({"heartbeat": "2026-11-21T10:00:00Z", "report": "not json"})),
         map("job-1-key", "key", json!({})),
         map("else", "", json!({})),
@@ -86,7 +86,7 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
     };
     let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
     let record = RecordId("the-record".to_owned());
-    assert_eq!(kube.kept, [(OsdId(3), record.clone())].into());
+    assert_eq!(kube.backups, [(OsdId(3), record.clone())].into());
     let names: Vec<_> = kube.leftovers[&record].iter().map(String::as_str).collect();
     assert_eq!(names, ["ConfigMap/else", "ConfigMap/job-1", "ConfigMap/job-1-key"]);
     assert_eq!(kube.keys, [("job-1".to_owned(), KeyOwner { uid: "u".to_owned(), record })].into());
@@ -97,10 +97,10 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
 
 #[test]
 fn looks_are_told_apart_from_the_jobs_of_records() {
-    let labels = json!({PART: "look", "osd-migrate.io/number": "1"});
+    let labels = json!({PART: "inventory", "osd-migrate.io/number": "1"});
     let annotations = json!({"osd-migrate.io/node": "h1", "osd-migrate.io/run": "r"});
     let meta =
-        json!({"name": "osd-migrate-look-x-r-1", "uid": "u", "labels": labels, "annotations": annotations});
+        json!({"name": "osd-migrate-disks-x-r-1", "uid": "u", "labels": labels, "annotations": annotations});
     let empty = Lists {
         daemons: Vec::new(),
         osd_pods: Vec::new(),
@@ -111,7 +111,7 @@ fn looks_are_told_apart_from_the_jobs_of_records() {
     };
     let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
     assert_eq!((kube.node_jobs.len(), kube.leftovers.len(), notes), (0, 0, Vec::<String>::new()));
-    assert_eq!(kube.looks["osd-migrate-look-x-r-1"].node, NodeName("h1".to_owned()));
+    assert_eq!(kube.inventories["osd-migrate-disks-x-r-1"].node, NodeName("h1".to_owned()));
 }
 
 #[test]

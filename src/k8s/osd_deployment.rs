@@ -13,9 +13,9 @@ use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::storage::Toleration;
 
 use super::kind::Kind;
-use super::names::kept_name;
+use super::names::backup_name;
 use super::osd_object::{
-    Found, bare, dynamic, kept, kept_for, parse_kept, running, stopped, text, tolerating,
+    FoundDeployment, backup_of, backups, bare, dynamic, parse_backup, running, stopped, text, tolerating,
 };
 use super::{K8s, K8sError, tolerations};
 
@@ -25,9 +25,9 @@ impl K8s {
     }
 
     /// The Deployment of an OSD, by label: its name changed with the years.
-    pub(super) async fn osd_deployment(&self, osd: OsdId) -> Result<Option<Found>, K8sError> {
+    pub(super) async fn osd_deployment(&self, osd: OsdId) -> Result<Option<FoundDeployment>, K8sError> {
         let selector = format!("app=rook-ceph-osd,ceph-osd-id={}", osd.0);
-        let mut found = self.osd_deployments().list(&selector, |d| Some(Found::new(d))).await?;
+        let mut found = self.osd_deployments().list(&selector, |d| Some(FoundDeployment::new(d))).await?;
         if found.len() > 1 {
             let names: Vec<_> = found.into_iter().map(|f| f.name).collect();
             let found = format!("{} Deployments run it: {}", names.len(), names.join(", "));
@@ -48,19 +48,19 @@ impl K8s {
         let found = self.expect_deployment(osd).await?;
         found.expect_uid(uid)?;
         found.expect_generation(generation)?;
-        found.expect_not_held()?;
-        let name = kept_name(osd);
+        found.expect_not_managed_externally()?;
+        let name = backup_name(osd);
         let maps = self.kind::<ConfigMap>();
-        let map = kept(osd, record, &found.object)?;
+        let map = backups(osd, record, &found.object)?;
         match maps.create(&name, &map).await {
             // Made first and looked after: who closes the record meanwhile either finds the copy, or has saved.
             Ok(made) => match self.expect_ledger().await {
                 Ok(()) => Ok(()),
-                Err(late) => self.take_back(&made).await.and(Err(late)),
+                Err(late) => self.delete_created(&made).await.and(Err(late)),
             },
             Err(K8sError::AlreadyExists(_)) => {
                 let there = maps.get(&name).await?;
-                if kept_for(&there).as_deref() == Some(record.0.as_str()) {
+                if backup_of(&there).as_deref() == Some(record.0.as_str()) {
                     return Ok(());
                 }
                 let mut map = map;
@@ -75,14 +75,15 @@ impl K8s {
     /// Fails where the record is no longer open: its Deployment is neither kept nor stopped for it. What would be set for it
     /// then, nobody would take off again.
     pub async fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
-        let name = kept_name(osd);
-        let kept = self.kind::<ConfigMap>().get_opt(&name).await?.as_ref().and_then(kept_for).map(RecordId);
-        let stopped_by = if kept.as_ref() == Some(record) {
+        let name = backup_name(osd);
+        let backups =
+            self.kind::<ConfigMap>().get_opt(&name).await?.as_ref().and_then(backup_of).map(RecordId);
+        let stopped_by = if backups.as_ref() == Some(record) {
             None
         } else {
             self.osd_deployment(osd).await?.and_then(|found| found.stopped_by()).map(RecordId)
         };
-        if expect::open_record(kept.as_ref(), stopped_by.as_ref(), record) {
+        if expect::open_record(backups.as_ref(), stopped_by.as_ref(), record) {
             return Ok(());
         }
         let found = format!("it keeps no Deployment for record `{record}`: the record is closed");
@@ -95,7 +96,7 @@ impl K8s {
         self.at_rest(osd, record).await.map(drop)
     }
 
-    async fn at_rest(&self, osd: OsdId, record: &RecordId) -> Result<Found, K8sError> {
+    async fn at_rest(&self, osd: OsdId, record: &RecordId) -> Result<FoundDeployment, K8sError> {
         let found = self.expect_deployment(osd).await?;
         let has_pods = self.has_osd_pods(osd).await?;
         let stopped_by = found.stopped_by().map(RecordId);
@@ -125,7 +126,7 @@ impl K8s {
             Some(_) | None => {}
         }
         found.expect_generation(generation)?;
-        found.expect_not_held()?;
+        found.expect_not_managed_externally()?;
         self.expect_open(osd, record).await?;
         self.put(&found.name, stopped(found.object, record)).await
     }
@@ -133,7 +134,7 @@ impl K8s {
     /// Undoes Stop. Where somebody deleted the Deployment, it is made again from the kept copy.
     pub async fn restart(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let Some(found) = self.osd_deployment(osd).await? else {
-            let (name, object) = self.kept_deployment(osd, record).await?;
+            let (name, object) = self.backed_up_deployment(osd, record).await?;
             return self.create_deployment(&name, running(bare(object))).await;
         };
         match found.stopped_by() {
@@ -153,7 +154,7 @@ impl K8s {
         uid: &str,
         generation: i64,
     ) -> Result<(), K8sError> {
-        self.kept_deployment(osd, record).await?;
+        self.backed_up_deployment(osd, record).await?;
         let found = self.at_rest(osd, record).await?;
         found.expect_uid(uid)?;
         found.expect_generation(generation)?;
@@ -186,32 +187,32 @@ impl K8s {
     ) -> Result<Value, K8sError> {
         let object = match self.osd_deployment(osd).await? {
             Some(found) => Some(found.object),
-            None => match self.kind::<ConfigMap>().get_opt(&kept_name(osd)).await? {
-                Some(map) => Some(parse_kept(map)?.1),
+            None => match self.kind::<ConfigMap>().get_opt(&backup_name(osd)).await? {
+                Some(map) => Some(parse_backup(map)?.1),
                 None => None,
             },
         };
         if let Some(object) = object {
             return Ok(object.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({})));
         }
-        let all = tolerations::for_node(placement, &self.machine(node).await?);
+        let all = tolerations::for_node(placement, &self.node_object(node).await?);
         Ok(json!({"tolerations": tolerations::render(&all)}))
     }
 
-    pub(super) async fn expect_deployment(&self, osd: OsdId) -> Result<Found, K8sError> {
+    pub(super) async fn expect_deployment(&self, osd: OsdId) -> Result<FoundDeployment, K8sError> {
         let missing =
             || K8sError::Unexpected { what: osd.to_string(), found: "it has no Deployment".to_owned() };
         self.osd_deployment(osd).await?.ok_or_else(missing)
     }
 
-    pub(super) async fn kept_deployment(
+    pub(super) async fn backed_up_deployment(
         &self,
         osd: OsdId,
         record: &RecordId,
     ) -> Result<(String, Value), K8sError> {
-        let name = kept_name(osd);
+        let name = backup_name(osd);
         let map = self.kind::<ConfigMap>().get(&name).await?;
-        let (of, object) = parse_kept(map)?;
+        let (of, object) = parse_backup(map)?;
         if of != record.0 {
             let found = format!("it keeps the Deployment for record `{of}`, not `{record}`");
             return Err(K8sError::Unexpected { what: format!("configmap/{name}"), found });

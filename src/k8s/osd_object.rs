@@ -9,20 +9,20 @@ use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 use crate::domain::storage::Toleration;
 
-use super::names::{Part, RECORD, STOPPED, kept_name, record_labels};
+use super::names::{Part, RECORD, STOPPED, backup_name, record_labels};
 use super::{K8sError, tolerations};
 
 const DEPLOYMENT: &str = "deployment";
 
 /// A Deployment as found.
-pub(super) struct Found {
+pub(super) struct FoundDeployment {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) version: String,
     pub(super) object: Value,
 }
 
-impl Found {
+impl FoundDeployment {
     pub(super) fn new(deployment: DynamicObject) -> Self {
         let meta = &deployment.metadata;
         let [name, uid, version] =
@@ -66,8 +66,8 @@ impl Found {
     }
 
     /// Labels are no part of the generation, and one of them says that another client works on the OSD.
-    pub(super) fn expect_not_held(&self) -> Result<(), K8sError> {
-        super::daemon::held_by_others(&self.object)
+    pub(super) fn expect_not_managed_externally(&self) -> Result<(), K8sError> {
+        super::daemon::managed_externally(&self.object)
             .map_or(Ok(()), |by| Err(self.unexpected(format!("held: {by}"))))
     }
 
@@ -125,34 +125,35 @@ pub(super) fn bare(mut deployment: Value) -> Value {
 }
 
 /// The rendered Deployment as a PUT of the one that is there.
-pub(super) fn with_identity(mut new: Value, found: &Found) -> Value {
+pub(super) fn with_identity(mut new: Value, found: &FoundDeployment) -> Value {
     set(&mut new, &["metadata", "uid"], json!(found.uid));
     set(&mut new, &["metadata", "resourceVersion"], json!(found.version));
     new
 }
 
 /// The ConfigMap that keeps a Deployment. Managed fields stay out: they are half of the size and mean nothing later.
-pub(super) fn kept(osd: OsdId, record: &RecordId, deployment: &Value) -> Result<ConfigMap, K8sError> {
+pub(super) fn backups(osd: OsdId, record: &RecordId, deployment: &Value) -> Result<ConfigMap, K8sError> {
     let mut deployment = deployment.clone();
     if let Some(metadata) = deployment.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
     let map = json!({
         "metadata": {
-            "name": kept_name(osd),
-            "labels": record_labels(Part::Kept, osd, record),
+            "name": backup_name(osd),
+            "labels": record_labels(Part::Backup, osd, record),
             "annotations": {RECORD: record.0},
         },
         "data": {DEPLOYMENT: deployment.to_string()},
     });
-    serde_json::from_value(map).map_err(|e| K8sError::Malformed { what: kept_name(osd), why: e.to_string() })
+    serde_json::from_value(map)
+        .map_err(|e| K8sError::Malformed { what: backup_name(osd), why: e.to_string() })
 }
 
-pub(super) fn kept_for(map: &ConfigMap) -> Option<String> {
+pub(super) fn backup_of(map: &ConfigMap) -> Option<String> {
     map.metadata.annotations.as_ref()?.get(RECORD).cloned()
 }
 
-pub(super) fn parse_kept(map: ConfigMap) -> Result<(String, Value), K8sError> {
+pub(super) fn parse_backup(map: ConfigMap) -> Result<(String, Value), K8sError> {
     let what = format!("configmap/{}", map.metadata.name.unwrap_or_default());
     let malformed = |why: String| K8sError::Malformed { what: what.clone(), why };
     let record = map.metadata.annotations.unwrap_or_default().remove(RECORD);
@@ -212,9 +213,9 @@ mod tests {
     #[test]
     fn a_kept_deployment_comes_back_without_what_the_server_wrote() {
         let record = RecordId("Long-Record-2026-11-21T10:00:00Z".to_owned());
-        let map = kept(OsdId(3), &record, &deployment()).unwrap();
+        let map = backups(OsdId(3), &record, &deployment()).unwrap();
         assert_eq!(map.metadata.name.as_deref(), Some("osd-migrate-osd-3"));
-        let (of, object) = parse_kept(map).unwrap();
+        let (of, object) = parse_backup(map).unwrap();
         assert_eq!(of, record.0);
         let expected = json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "rook-ceph-osd-3", "ownerReferences": [{"uid": "c"}]},

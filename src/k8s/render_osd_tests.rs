@@ -55,7 +55,7 @@ fn old() -> Value {
             "name": "rook-ceph-osd-3", "uid": "d", "resourceVersion": "4",
             "labels": {"app": "rook-ceph-osd", "ceph-osd-id": "3", "team": "storage", "topology-location-rack": "gone",
                 "rook.io/operator-namespace": "rook-system", "rook-version": "v1.2.7"},
-            "annotations": {STOPPED: "r1", "banzaicloud.com/last-applied": "x", "note": "keep me"},
+            "annotations": {STOPPED: "r1", "banzaicloud.com/last-applied": "x", "note": "back-up me"},
             "ownerReferences": [{"kind": "CephCluster", "uid": "c-uid"}],
         },
         "spec": {"replicas": 0, "template": {
@@ -161,7 +161,7 @@ fn labels_tell_the_place_of_today_and_keep_what_others_put() {
         assert_eq!(labels[key], value, "{key}");
     }
     assert!(labels.get("topology-location-rack").is_none());
-    assert_eq!(new.pointer("/metadata/annotations"), Some(&json!({"note": "keep me"})));
+    assert_eq!(new.pointer("/metadata/annotations"), Some(&json!({"note": "back-up me"})));
 }
 
 #[test]

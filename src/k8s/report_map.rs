@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use crate::domain::inspection::NodeReport;
-use crate::domain::inventory::LookReport;
+use crate::domain::inventory::InventoryReport;
 
 use super::node_job::{HEARTBEAT, REPORT};
-use super::{K8s, K8sError, look_report};
+use super::{K8s, K8sError, inventory_report};
 
 /// How long an agent tries to get its report through. An API server may be restarted in the middle of an upgrade; a report
 /// that never arrives costs one more attempt, so there is no need for longer.
@@ -26,9 +26,9 @@ impl K8s {
     }
 
     /// Writes what was seen of a node's disks: the last thing such an agent does. Tries for some minutes.
-    pub async fn patch_look(&self, name: &str, report: &LookReport) -> Result<(), K8sError> {
-        let stored = look_report::fit(report)
-            .map_err(|why| K8sError::Malformed { what: format!("look {name}"), why })?;
+    pub async fn patch_inventory(&self, name: &str, report: &InventoryReport) -> Result<(), K8sError> {
+        let stored = inventory_report::fit(report)
+            .map_err(|why| K8sError::Malformed { what: format!("inventory {name}"), why })?;
         self.patch_patiently(name, &stored.into_patch()).await
     }
 

@@ -40,13 +40,13 @@ async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only
     let mut old = stopped_deployment();
     old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
     let node = || on("GET /api/v1/nodes/h1.example", 200, json!({"metadata": {"name": "h1.example"}}));
-    let kept = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
+    let backups = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
         "data": {"deployment": deployment().to_string()}});
     let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
     let script = vec![
         node(),
         on(FIND, 200, list(&[old.clone()])),
-        on(KEPT, 200, kept),
+        on(KEPT, 200, backups),
         on(delete, 200, old.clone()).with(|body| {
             assert_eq!(body["propagationPolicy"], "Foreground");
             assert_eq!(body["preconditions"], json!({"uid": "d-uid"}));
@@ -60,7 +60,7 @@ async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only
 #[tokio::test]
 async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_kept() {
     let drop = async |k8s: &K8s| k8s.drop_deployment(OsdId(3), &RecordId("r1".to_owned()), "d-uid", 5).await;
-    let kept = |record: &str| {
+    let backups = |record: &str| {
         json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": record}},
             "data": {"deployment": deployment().to_string()}})
     };
@@ -68,7 +68,7 @@ async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_k
     let find = |object: Value| on(FIND, 200, list(&[object]));
     let delete = "DELETE /apis/apps/v1/namespaces/rook-ceph/deployments/rook-ceph-osd-3?";
     let script = vec![
-        on(KEPT, 200, kept("r1")),
+        on(KEPT, 200, backups("r1")),
         find(stopped_deployment()),
         on(pods, 200, list(&[])),
         on(delete, 200, stopped_deployment()).with(|body| {
@@ -80,9 +80,9 @@ async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_k
     let mut changed = stopped_deployment();
     changed["metadata"]["generation"] = json!(6);
     for script in [
-        vec![on(KEPT, 200, kept("r2"))],
-        vec![on(KEPT, 200, kept("r1")), find(deployment()), on(pods, 200, list(&[]))],
-        vec![on(KEPT, 200, kept("r1")), find(changed), on(pods, 200, list(&[]))],
+        vec![on(KEPT, 200, backups("r2"))],
+        vec![on(KEPT, 200, backups("r1")), find(deployment()), on(pods, 200, list(&[]))],
+        vec![on(KEPT, 200, backups("r1")), find(changed), on(pods, 200, list(&[]))],
     ] {
         let result = play(script, drop).await;
         assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");

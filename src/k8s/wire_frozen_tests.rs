@@ -48,16 +48,16 @@ fn is_refused(result: &Result<(), K8sError>) {
 
 #[tokio::test]
 async fn an_act_expects_the_ledger_that_it_was_decided_by() {
-    let look = async |k8s: &K8s| {
+    let inventory = async |k8s: &K8s| {
         k8s.load().await.unwrap();
         k8s.expect_ledger().await
     };
-    play(vec![loaded(), is_at("5")], look).await.unwrap();
-    is_refused(&play(vec![loaded(), is_at("6")], look).await);
+    play(vec![loaded(), is_at("5")], inventory).await.unwrap();
+    is_refused(&play(vec![loaded(), is_at("6")], inventory).await);
     let absent = || on(LEDGER_GET, 404, refusal(404, "NotFound"));
-    play(vec![absent(), absent()], look).await.unwrap();
-    is_refused(&play(vec![absent(), is_at("1")], look).await);
-    is_refused(&play(vec![loaded(), absent()], look).await);
+    play(vec![absent(), absent()], inventory).await.unwrap();
+    is_refused(&play(vec![absent(), is_at("1")], inventory).await);
+    is_refused(&play(vec![loaded(), absent()], inventory).await);
 }
 
 #[tokio::test]
@@ -66,9 +66,9 @@ async fn a_kept_copy_and_a_report_made_too_late_are_taken_back() {
         k8s.load().await.unwrap();
         k8s.keep(OsdId(12), &RecordId("r1".to_owned()), "d-uid", 5).await
     };
-    let kept = "osd-migrate-osd-12";
-    play(vec![loaded(), deployments(), made(kept), is_at("5")], keep).await.unwrap();
-    is_refused(&play(vec![loaded(), deployments(), made(kept), is_at("6"), deleted(kept)], keep).await);
+    let backups = "osd-migrate-osd-12";
+    play(vec![loaded(), deployments(), made(backups), is_at("5")], keep).await.unwrap();
+    is_refused(&play(vec![loaded(), deployments(), made(backups), is_at("6"), deleted(backups)], keep).await);
 
     let agent = async |k8s: &K8s| {
         k8s.load().await.unwrap();

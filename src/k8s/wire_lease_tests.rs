@@ -53,7 +53,7 @@ async fn the_lease_of_a_pod_that_is_gone_or_over_is_taken_over() {
 async fn a_live_holder_of_another_job_keeps_the_lease() {
     let script =
         vec![on(LEASE_GET, 200, lease(OTHER, JUST_NOW)), on(POD_GET, 200, pod("Running", Some("n1")))];
-    let held = LeaseOutcome::HeldByLiveJob { job: "old".to_owned(), pod: "old-x".to_owned() };
+    let held = LeaseOutcome::OwnedByLiveJob { job: "old".to_owned(), pod: "old-x".to_owned() };
     assert_eq!(acquire(script).await.unwrap(), held);
 }
 

@@ -77,7 +77,7 @@ pub(super) fn stopped_deployment() -> Value {
 }
 
 /// The copy that is kept of it while record `record` is open.
-fn kept(record: &str) -> Exchange {
+fn backups(record: &str) -> Exchange {
     on(KEPT, 200, json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {names::RECORD: record}}}))
 }
 
@@ -94,7 +94,7 @@ pub(super) const KEPT: &str = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-m
 async fn stop_is_one_put_of_the_object_that_was_seen() {
     let script = vec![
         on(FIND, 200, list(&[deployment()])),
-        kept("r1"),
+        backups("r1"),
         on(PUT, 200, stopped_deployment()).with(|body| {
             assert_eq!(body["metadata"]["uid"], "d-uid");
             assert_eq!(body["metadata"]["resourceVersion"], "77");
@@ -121,7 +121,7 @@ async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
 /// Its runner slept while another one gave the OSD up, or closed that record and began it anew.
 #[tokio::test]
 async fn nothing_is_stopped_for_a_record_that_is_closed() {
-    for copy in [on(KEPT, 404, refusal(404, "NotFound")), kept("r2")] {
+    for copy in [on(KEPT, 404, refusal(404, "NotFound")), backups("r2")] {
         let seen = || on(FIND, 200, list(&[deployment()]));
         let script = vec![seen(), copy, seen()];
         let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
@@ -141,7 +141,7 @@ async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
     written["status"] = json!({"readyReplicas": 1});
     let script = vec![
         on(FIND, 200, list(&[written])),
-        kept("r1"),
+        backups("r1"),
         on(PUT, 200, stopped_deployment()).with(|body| assert_eq!(body["metadata"]["resourceVersion"], "99")),
     ];
     let stop = async |k8s: &K8s| k8s.stop(OsdId(3), &record(), &seen.uid, seen.generation).await;
@@ -163,7 +163,7 @@ async fn stop_again_is_done_already_and_a_conflict_is_told() {
     let script = vec![on(FIND, 200, list(&[stopped_deployment()]))];
     play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 1).await).await.unwrap();
     let script =
-        vec![on(FIND, 200, list(&[deployment()])), kept("r1"), on(PUT, 409, refusal(409, "Conflict"))];
+        vec![on(FIND, 200, list(&[deployment()])), backups("r1"), on(PUT, 409, refusal(409, "Conflict"))];
     let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
     assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
 }
@@ -382,10 +382,10 @@ async fn an_agent_for_an_osd_that_has_no_deployment_yet_is_let_onto_its_node() {
     let placement = tolerations::parse(Some(&storage));
     let node =
         json!({"metadata": {"name": "h1"}, "spec": {"taints": [{"key": "late", "effect": "NoExecute"}]}});
-    let kept = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-12";
+    let backups = "GET /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-osd-12";
     let script = vec![
         on(&FIND.replace("%3D3", "%3D12"), 200, list(&[])),
-        on(kept, 404, refusal(404, "NotFound")),
+        on(backups, 404, refusal(404, "NotFound")),
         on("GET /api/v1/nodes/h1", 200, node),
     ];
     let osd_pod = async |k8s: &K8s| {

@@ -8,7 +8,7 @@ use crate::k8s::{K8s, K8sError};
 #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
 pub(super) async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
     match act {
-        Act::Keep { osd, record, deployment, generation } => {
+        Act::BackUp { osd, record, deployment, generation } => {
             k8s.keep(*osd, record, deployment, *generation).await
         }
         Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await,
@@ -24,13 +24,13 @@ pub(super) async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
         Act::LimitDrains { uid, generation, max_unavailable } => {
             k8s.limit_drains((uid, *generation), *max_unavailable).await
         }
-        Act::DropBudget { uid } => k8s.drop_budget(uid).await,
+        Act::DeletePdb { uid } => k8s.delete_pdb(uid).await,
         Act::Restart { osd, record } => k8s.restart(*osd, record).await,
         Act::DropDeployment { osd, record, deployment, generation } => {
             k8s.drop_deployment(*osd, record, deployment, *generation).await
         }
-        Act::Sweep { osd, record } => k8s.sweep(*osd, record).await,
-        Act::SweepLook { name, uid } => k8s.sweep_look(name, uid).await,
+        Act::CleanUp { osd, record } => k8s.clean_up(*osd, record).await,
+        Act::DeleteInventoryJob { name, uid } => k8s.delete_inventory_job(name, uid).await,
         _ => Ok(()),
     }
 }
@@ -38,18 +38,20 @@ pub(super) async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
 /// The acts that are one command to Ceph.
 pub(super) async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
     match act {
-        Act::Hush { osd, fsid, up, noout, noin, .. } => ceph.hush(*osd, (*fsid, *up), *noout, *noin).await,
+        Act::SetOsdFlags { osd, fsid, up, noout, noin, .. } => {
+            ceph.set_osd_flags(*osd, (*fsid, *up), *noout, *noin).await
+        }
         Act::Bootstrap { there } => ceph.set_bootstrap(*there).await,
-        Act::Unhush { osd, noout, noin } => ceph.unhush(*osd, *noout, *noin).await,
+        Act::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
         Act::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
         Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
-        Act::Reclaim { osd, claim } => ceph.reclaim(*osd, *claim).await,
-        Act::PurgeStray { stray, fsid } => ceph.purge_stray(*stray, *fsid).await,
+        Act::Reregister { osd, claim } => ceph.reregister(*osd, *claim).await,
+        Act::PurgeMisplaced { misplaced, fsid } => ceph.purge_misplaced(*misplaced, *fsid).await,
         Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
             ceph.restore_crush(*osd, item, *former, *reweight, *primary_affinity).await
         }
         Act::RestoreUpmaps { osd, fsid, upmaps } => ceph.restore_upmaps(*osd, *fsid, upmaps).await,
-        Act::Keep { .. }
+        Act::BackUp { .. }
         | Act::Agent { .. }
         | Act::DropAgent { .. }
         | Act::DeleteKey { .. }
@@ -57,16 +59,16 @@ pub(super) async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError>
         | Act::Unfence { .. }
         | Act::ScaleOperator { .. }
         | Act::LimitDrains { .. }
-        | Act::MakeBudget { .. }
-        | Act::DropBudget { .. }
+        | Act::CreatePdb { .. }
+        | Act::DeletePdb { .. }
         | Act::Stop { .. }
         | Act::Restart { .. }
         | Act::DropDeployment { .. }
         | Act::Deploy(_)
-        | Act::Look { .. }
-        | Act::SweepLook { .. }
+        | Act::Inventory { .. }
+        | Act::DeleteInventoryJob { .. }
         | Act::Adopt(_)
         | Act::Tolerate { .. }
-        | Act::Sweep { .. } => Ok(()),
+        | Act::CleanUp { .. } => Ok(()),
     }
 }

@@ -27,7 +27,7 @@ impl PodLease {
 }
 
 impl crate::ports::Lease for PodLease {
-    async fn hold(&mut self) -> Result<Tenure, Failure> {
+    async fn acquire(&mut self) -> Result<Tenure, Failure> {
         let Some(me) = &self.me else { return Ok(Tenure::Mine) };
         let now = now();
         if (now - self.held_at).num_seconds() < RENEW_SECONDS {
@@ -47,7 +47,7 @@ impl crate::ports::Lease for PodLease {
                 self.held_at = now;
                 Tenure::Mine
             }
-            LeaseOutcome::HeldByLiveJob { job, pod } => {
+            LeaseOutcome::OwnedByLiveJob { job, pod } => {
                 Tenure::Other(format!("Job {job} is at work (pod {pod}): leaving it to that one"))
             }
             LeaseOutcome::WaitForOldPod { pod, .. } => {

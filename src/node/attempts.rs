@@ -11,11 +11,11 @@ use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 
 fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
-    super::claims::path(state, osd, record).with_extension("attempt")
+    super::issued::path(state, osd, record).with_extension("attempt")
 }
 
 /// Writes the attempt down, unless a later one is there already. The lock must be held.
-pub(crate) fn come(state: &Path, osd: OsdId, record: &RecordId, attempt: u32) -> Result<(), NodeError> {
+pub(crate) fn check_in(state: &Path, osd: OsdId, record: &RecordId, attempt: u32) -> Result<(), NodeError> {
     let path = path(state, osd, record);
     let last: u32 = match fs::read_to_string(&path) {
         // What a crash has cut off is no number, and its agent had done nothing.
@@ -43,15 +43,15 @@ mod tests {
     #[test]
     fn an_agent_that_starts_after_a_later_one_has_been_there_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let come =
-            |record: &str, attempt| come(folder.path(), OsdId(3), &RecordId(record.to_owned()), attempt);
+        let check_in =
+            |record: &str, attempt| check_in(folder.path(), OsdId(3), &RecordId(record.to_owned()), attempt);
         for attempt in [1, 1, 3] {
-            come("a-1", attempt).unwrap();
+            check_in("a-1", attempt).unwrap();
         }
-        assert!(matches!(come("a-1", 2), Err(NodeError::Refused(why)) if why.contains("attempt 3")));
-        come("a-1", 4).unwrap();
-        come("b-2", 1).unwrap();
+        assert!(matches!(check_in("a-1", 2), Err(NodeError::Refused(why)) if why.contains("attempt 3")));
+        check_in("a-1", 4).unwrap();
+        check_in("b-2", 1).unwrap();
         fs::write(path(folder.path(), OsdId(3), &RecordId("b-2".to_owned())), "").unwrap();
-        come("b-2", 1).unwrap();
+        check_in("b-2", 1).unwrap();
     }
 }

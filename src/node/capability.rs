@@ -40,18 +40,18 @@ const LVM_TOOLS: [&str; 10] = [
 
 /// What was asked, and the answer that only the moment can give.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CapabilityAnswer {
     pub(crate) capability: Capability,
     /// The slots, or why the mons did not tell them.
     pub(crate) slots: Result<Slots, NodeError>,
 }
 
 /// Asks image and mons, all at once.
-pub(crate) async fn ask(host: &Host) -> Asked {
+pub(crate) async fn ask(host: &Host) -> CapabilityAnswer {
     let (mut capability, slots) = tokio::join!(of_image(host), mons::slots(host));
     capability.key_accepted = slots.is_ok();
     capability.key_trouble = slots.as_ref().err().map(|error| last_lines(&error.to_string()));
-    Asked { capability, slots }
+    CapabilityAnswer { capability, slots }
 }
 
 /// Asks the image alone; that needs no key, so none is accepted.
@@ -68,7 +68,7 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
     }
 }
 
-impl Asked {
+impl CapabilityAnswer {
     /// Whether a rebuild can be done here; why not, if not. `mapped`: what is there lies on device-mapper.
     pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode, mapped: bool) -> Result<(), NodeError> {
         let mut lacks = self.capability.missing_tools.clone();

@@ -10,7 +10,7 @@ use super::command::{Group, program_named, words};
 use super::error::NodeError;
 use super::redact::last_lines;
 use super::volumes::Made;
-use super::{Host, claims, stand_in};
+use super::{Host, issued, shim};
 use crate::domain::inspection::NodeRequest;
 
 const CEPH_VOLUME: &str = "ceph-volume";
@@ -81,9 +81,9 @@ pub(crate) async fn prepare(
         .args(&args)
         .process_group(0)
         .env("PATH", format!("{}:{}", folder.0.display(), host.path))
-        .env(stand_in::REAL_PATH_ENV, &host.path)
-        .env(stand_in::OSD_ENV, request.osd.0.to_string())
-        .env(stand_in::CLAIMS_ENV, claims::path(&host.state, request.osd, &request.record))
+        .env(shim::REAL_PATH_ENV, &host.path)
+        .env(shim::OSD_ENV, request.osd.0.to_string())
+        .env(shim::ISSUED_ENV, issued::path(&host.state, request.osd, &request.record))
         // LVM in a pod would wait for ever for the host's udevd; SELinux labels of a pod's own folders are not ours to set.
         .env("DM_DISABLE_UDEV", "1")
         .env("CEPH_VOLUME_SKIP_RESTORECON", "1")
@@ -116,7 +116,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn make(host: &Host) -> Result<Self, NodeError> {
         let folder = Self(host.scratch.join(format!("osd-migrate-{}", uuid::Uuid::new_v4())));
-        stand_in::make_folder(&folder.0, &host.binary)?;
+        shim::make_folder(&folder.0, &host.binary)?;
         Ok(folder)
     }
 }

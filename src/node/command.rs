@@ -17,14 +17,14 @@ pub(crate) const QUICK: Duration = Duration::from_secs(60);
 pub(crate) const MONS: Duration = Duration::from_secs(45);
 
 /// What a command left behind.
-pub(crate) struct Answer {
+pub(crate) struct CommandOutput {
     pub(crate) command: String,
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Answer {
+impl CommandOutput {
     /// The answer, or an error with its last lines if it ended badly.
     pub(crate) fn good(self) -> Result<Self, NodeError> {
         if self.status.success() { Ok(self) } else { Err(self.into_error()) }
@@ -62,7 +62,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
     args: &[A],
     stdin: Option<&[u8]>,
     limit: Duration,
-) -> Result<Answer, NodeError> {
+) -> Result<CommandOutput, NodeError> {
     let command = words(program, args);
     let mut child = program_named(program)
         .args(args)
@@ -85,7 +85,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
     match tokio::time::timeout(limit, all).await {
         Ok(Ok(output)) => {
             group.0 = None;
-            Ok(Answer {
+            Ok(CommandOutput {
                 command,
                 status: output.status,
                 stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

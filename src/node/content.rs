@@ -14,14 +14,14 @@ use crate::domain::osd::{OsdFsid, Role};
 
 /// One look at a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct DiskFinding {
     pub(crate) content: Content,
     /// What identifies the OSD in it, where it is complete and of a kind that we can wipe.
     pub(crate) proof: Option<Proof>,
     /// The OSD that it belongs to in any way, also where `content` is `Other`.
     pub(crate) about: Option<OsdFsid>,
     /// Parts of that OSD on other devices (`pieces`).
-    pub(crate) beside: Vec<Piece>,
+    pub(crate) auxiliary: Vec<Piece>,
     /// Parts that it says are elsewhere: the unique guids of their partitions, where it names them.
     pub(crate) elsewhere: BTreeMap<Role, Option<String>>,
     /// What hides the rest from a look at the disk alone (`volumes::within`).
@@ -30,14 +30,14 @@ pub(crate) struct Look {
     pub(crate) usable_bytes: Option<u64>,
 }
 
-impl Look {
+impl DiskFinding {
     /// Without a proof.
     pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
         Self {
             content,
             proof: None,
             about,
-            beside: Vec::new(),
+            auxiliary: Vec::new(),
             elsewhere: BTreeMap::new(),
             layer: None,
             usable_bytes: None,
@@ -50,46 +50,52 @@ impl Look {
 }
 
 /// Looks at a disk.
-pub(crate) async fn look(disk: &Disk, reading: Reading<'_>) -> Result<Look, NodeError> {
+pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFinding, NodeError> {
     match marks::of(disk).await? {
-        Marks::Tombstone(stone) => {
-            let about = Some(stone.old);
-            Ok(Look::plain(stone.into_content(), about))
+        Marks::Tombstone(tombstone) => {
+            let about = Some(tombstone.old);
+            Ok(DiskFinding::plain(tombstone.into_content(), about))
         }
         Marks::Label => labelled(disk).await,
-        Marks::LabelCopy(place) => {
-            Ok(Look::other(format!("a copy of a BlueStore label at byte {place}, none at the start"), None))
-        }
+        Marks::LabelCopy(place) => Ok(DiskFinding::other(
+            format!("a copy of a BlueStore label at byte {place}, none at the start"),
+            None,
+        )),
         // A table within a partition is somebody's data.
         Marks::Signed(signature)
             if signature.table.is_some() && !signature.ambivalent && disk.parent.is_none() =>
         {
-            let legacy = legacy::look(disk, reading).await?;
-            Ok(legacy.unwrap_or_else(|| Look::other(described(&signature, disk), None)))
+            let legacy = legacy::examine(disk, reading).await?;
+            Ok(legacy.unwrap_or_else(|| DiskFinding::other(described(&signature, disk), None)))
         }
-        Marks::Signed(signature) => Ok(Look {
+        Marks::Signed(signature) => Ok(DiskFinding {
             layer: layer(&signature),
-            ..Look::other(described(&signature, disk), signature.physical_volume().and_then(volumes::fsid_of))
+            ..DiskFinding::other(
+                described(&signature, disk),
+                signature.physical_volume().and_then(volumes::fsid_of),
+            )
         }),
         Marks::None | Marks::Data { .. } if !disk.partitions.is_empty() => {
-            Ok(Look::other(described(&Signature::default(), disk), None))
+            Ok(DiskFinding::other(described(&Signature::default(), disk), None))
         }
-        Marks::None => Ok(Look::plain(Content::Blank, None)),
-        Marks::Data { .. } => Ok(Look::other("no signature, but its first or last MiB is not zero", None)),
+        Marks::None => Ok(DiskFinding::plain(Content::Blank, None)),
+        Marks::Data { .. } => {
+            Ok(DiskFinding::other("no signature, but its first or last MiB is not zero", None))
+        }
     }
 }
 
-async fn labelled(disk: &Disk) -> Result<Look, NodeError> {
+async fn labelled(disk: &Disk) -> Result<DiskFinding, NodeError> {
     let label = label::read(&disk.node).await?;
     if label.role() != Some(Role::Block) {
         // A part of it is never taken for the OSD.
         let what = format!("`{}` of OSD {}, whose data is on another device", label.part, label.osd_fsid);
-        return Ok(Look::other(what, None));
+        return Ok(DiskFinding::other(what, None));
     }
     let about = Some(label.osd_fsid);
     if !disk.partitions.is_empty() {
         let what = format!("a BlueStore label of OSD {} on a disk that has partitions", label.osd_fsid);
-        return Ok(Look::other(what, about));
+        return Ok(DiskFinding::other(what, about));
     }
     let proof = match (label.finished, label.whoami, label.cluster) {
         (true, Some(whoami), Some(cluster)) => Some(Proof::BluestoreLabel {
@@ -100,7 +106,7 @@ async fn labelled(disk: &Disk) -> Result<Look, NodeError> {
         }),
         (true | false, _, _) => None,
     };
-    Ok(Look { proof, ..Look::plain(label.into_content(), about) })
+    Ok(DiskFinding { proof, ..DiskFinding::plain(label.into_content(), about) })
 }
 
 fn layer(signature: &Signature) -> Option<Layer> {

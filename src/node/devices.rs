@@ -114,7 +114,7 @@ impl Disk {
     }
 
     /// How a message names it.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         match self.identity.by_id.first().filter(|_| !self.is_file()) {
             Some(id) => format!("/dev/{} ({id})", self.name),
             None => self.node.display().to_string(),
@@ -127,7 +127,8 @@ impl Disk {
             Some(parent) => sys_block.join(parent).join(&self.name),
             None => sys_block.join(&self.name),
         };
-        let became = |why: String| NodeError::NotDone(format!("{} changed meanwhile: {why}", self.told()));
+        let became =
+            |why: String| NodeError::NotDone(format!("{} changed meanwhile: {why}", self.described()));
         let number = same_device(&sys, &self.node).map_err(became)?;
         let size = self::number(&sys.join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES);
         if number != self.number || size != self.identity.size_bytes {

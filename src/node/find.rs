@@ -2,22 +2,22 @@
 
 use super::Host;
 use super::command::{QUICK, blocking};
-use super::content::{self, Look};
+use super::content::{self, DiskFinding};
 use super::devices::{self, Disk, Disks, SECTOR_BYTES};
 use super::error::NodeError;
 use super::file_disk;
 use super::legacy::{self, Reading, Sharing};
 use super::parts;
 use super::proof;
-use super::volumes::{self, Known, Moment};
+use super::volumes::{self, LvmCache, Moment};
 use crate::domain::inspection::{NodeRequest, Volume};
 use crate::domain::osd::DeviceIdentity;
 
 /// A disk and what it carries.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundDisk {
     pub(crate) disk: Disk,
-    pub(crate) look: Look,
+    pub(crate) examine: DiskFinding,
     /// The logical volumes that its OSD lies on, where it is finished.
     pub(crate) volume: Option<Volume>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) enum Search {
     /// Exactly one disk.
-    One(Box<Found>),
+    One(Box<FoundDisk>),
     /// None; what was looked at instead.
     None(String),
     /// More than one, which is as bad.
@@ -40,51 +40,55 @@ pub(crate) async fn recorded(
     identity: &DeviceIdentity,
     request: &NodeRequest,
     sharing: Sharing,
-    is_ours: impl Fn(&Look) -> bool,
+    is_ours: impl Fn(&DiskFinding) -> bool,
 ) -> Result<Search, NodeError> {
     let mut all = list(host).await?;
     if identity.is_partition() {
         all = partitions(host, all, identity.size_bytes).await?;
     }
-    let told = told(&all.disks, &all.unseen);
+    let described = described(&all.disks, &all.unseen);
     let fitting: Vec<Disk> =
         all.disks.into_iter().filter(|disk| identity.is_same_as(&disk.identity)).collect();
     let is_only = fitting.len() == 1;
-    let (mut seen, known) = (Vec::new(), Known::default());
+    let (mut seen, known) = (Vec::new(), LvmCache::default());
     for disk in fitting {
         match look_at(host, &disk, sharing, &known, request).await {
-            Ok(look) => seen.push(Found { disk, look, volume: None }),
+            Ok(examine) => seen.push(FoundDisk { disk, examine, volume: None }),
             Err(error) if is_only => return Err(error),
             // Another disk that looks alike and can't be read: what proves ours is on ours.
             Err(_) => {}
         }
     }
-    seen.retain(|found| proof::same_disk(identity, &found.disk.identity, &found.look.content).is_ok());
-    let ours = proof::candidates(seen, is_only, |found| &found.look.content, |found| is_ours(&found.look));
-    let looked_at = format!("no disk is {} of {} bytes; {told}", identity.stable_name(), identity.size_bytes);
-    Ok(one_of(ours, looked_at))
+    seen.retain(|found| proof::same_disk(identity, &found.disk.identity, &found.examine.content).is_ok());
+    let ours =
+        proof::candidates(seen, is_only, |found| &found.examine.content, |found| is_ours(&found.examine));
+    let inspected =
+        format!("no disk is {} of {} bytes; {described}", identity.stable_name(), identity.size_bytes);
+    Ok(one_of(ours, inspected))
 }
 
 /// The file for tests, if it is the one that is meant.
-pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&Found) -> bool) -> Result<Search, NodeError> {
+pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&FoundDisk) -> bool) -> Result<Search, NodeError> {
     let disk = file_disk::as_disk(host)?;
-    let looked_at = disk.told();
-    let look =
-        content::look(&disk, Reading { scratch: &host.scratch, sharing: Sharing::No, whom: None }).await?;
-    let found = Some(Found { disk, look, volume: None }).filter(is_it);
-    Ok(one_of(found.into_iter().collect(), format!("looked at {looked_at}")))
+    let inspected = disk.described();
+    let examine =
+        content::examine(&disk, Reading { scratch: &host.scratch, sharing: Sharing::No, whom: None }).await?;
+    let found = Some(FoundDisk { disk, examine, volume: None }).filter(is_it);
+    Ok(one_of(found.into_iter().collect(), format!("looked at {inspected}")))
 }
 
 /// The disk that carries the request's old OSD, in any way; or the partition that does, of a disk that is not its own.
 pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search, NodeError> {
     let all = list(host).await?;
-    let (mut unseen, known) = (all.unseen, Known::default());
+    let (mut unseen, known) = (all.unseen, LvmCache::default());
     let mut carriers = Vec::new();
     let mut seen = Vec::new();
     let reading = reading(host, request, Sharing::WithTheDaemon);
     for disk in all.disks {
         match look_at(host, &disk, reading.sharing, &known, request).await {
-            Ok(look) if look.about == Some(request.old) => carriers.push(Found { disk, look, volume: None }),
+            Ok(examine) if examine.about == Some(request.old) => {
+                carriers.push(FoundDisk { disk, examine, volume: None });
+            }
             Ok(_) => {
                 carriers.extend(on_partitions(host, &disk, reading, &mut unseen).await?);
                 seen.push(disk);
@@ -92,7 +96,7 @@ pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search
             Err(error) => unseen.push(format!("{} ({error})", disk.name)),
         }
     }
-    Ok(one_of(carriers, told(&seen, &unseen)))
+    Ok(one_of(carriers, described(&seen, &unseen)))
 }
 
 /// The partitions of a disk that carry the OSD each for itself.
@@ -101,7 +105,7 @@ async fn on_partitions(
     disk: &Disk,
     reading: Reading<'_>,
     unseen: &mut Vec<String>,
-) -> Result<Vec<Found>, NodeError> {
+) -> Result<Vec<FoundDisk>, NodeError> {
     let mut found = Vec::new();
     for disk in parts::of(disk, &host.sys_block, &host.dev).await?.disks {
         match legacy::label_at(&disk.node).await {
@@ -112,8 +116,10 @@ async fn on_partitions(
                 continue;
             }
         }
-        match content::look(&disk, reading).await {
-            Ok(look) if look.about == reading.whom => found.push(Found { disk, look, volume: None }),
+        match content::examine(&disk, reading).await {
+            Ok(examine) if examine.about == reading.whom => {
+                found.push(FoundDisk { disk, examine, volume: None });
+            }
             Ok(_) => {}
             Err(error) => unseen.push(format!("{} ({error})", disk.name)),
         }
@@ -126,11 +132,11 @@ async fn look_at(
     host: &Host,
     disk: &Disk,
     sharing: Sharing,
-    known: &Known,
+    known: &LvmCache,
     request: &NodeRequest,
-) -> Result<Look, NodeError> {
-    let look = content::look(disk, reading(host, request, sharing)).await?;
-    volumes::within(host, disk, look, known, request, Moment::Asked).await
+) -> Result<DiskFinding, NodeError> {
+    let examine = content::examine(disk, reading(host, request, sharing)).await?;
+    volumes::within(host, disk, examine, known, request, Moment::Asked).await
 }
 
 pub(crate) fn reading<'a>(host: &'a Host, request: &NodeRequest, sharing: Sharing) -> Reading<'a> {
@@ -155,22 +161,22 @@ pub(crate) async fn list(host: &Host) -> Result<Disks, NodeError> {
     blocking("list", sys_block.display().to_string(), QUICK, move || devices::list(&sys_block, &dev)).await
 }
 
-fn one_of(mut found: Vec<Found>, looked_at: String) -> Search {
-    let names: Vec<String> = found.iter().map(|found| found.disk.told()).collect();
+fn one_of(mut found: Vec<FoundDisk>, inspected: String) -> Search {
+    let names: Vec<String> = found.iter().map(|found| found.disk.described()).collect();
     match (found.pop(), found.is_empty()) {
-        (None, _) => Search::None(looked_at),
+        (None, _) => Search::None(inspected),
         (Some(one), true) => Search::One(Box::new(one)),
         (Some(_), false) => Search::Several(names.join(", ")),
     }
 }
 
-fn told(disks: &[Disk], unseen: &[String]) -> String {
-    let names: Vec<String> = disks.iter().map(Disk::told).collect();
-    let mut told =
+fn described(disks: &[Disk], unseen: &[String]) -> String {
+    let names: Vec<String> = disks.iter().map(Disk::described).collect();
+    let mut described =
         format!("looked at {}", if names.is_empty() { "no disk".to_owned() } else { names.join(", ") });
     if !unseen.is_empty() {
-        told.push_str("; could not look at ");
-        told.push_str(&unseen.join(", "));
+        described.push_str("; could not look at ");
+        described.push_str(&unseen.join(", "));
     }
-    told
+    described
 }

@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn labels_of_every_legacy_kind_as_captured() {
         let parts = [("db", Role::Db), ("wal", Role::Wal)];
-        for (kind, osd, beside) in [
+        for (kind, osd, auxiliary) in [
             ("bluestore-part", 0, &[][..]),
             ("bluestore-dir", 1, &parts[..]),
             ("bluestore-part-db", 2, &parts[..]),
@@ -227,7 +227,7 @@ mod tests {
                     "{release}: {kind}"
                 );
                 assert!(block.finished && !block.activatable && block.cluster.is_some(), "{release}: {kind}");
-                for (part, role) in beside {
+                for (part, role) in auxiliary {
                     let label = label(&samples::label(release, kind, part));
                     assert_eq!(
                         (label.role(), label.osd_fsid),

@@ -55,7 +55,7 @@ impl OsdLock {
             Err(Errno::WOULDBLOCK) => return Err(NodeError::Busy { path: path.display().to_string() }),
             Err(errno) => return Err(NodeError::io("lock", &path)(errno)),
         }
-        fcntl_setfd(&file, FdFlags::empty()).map_err(NodeError::io("keep open for children", &path))?;
+        fcntl_setfd(&file, FdFlags::empty()).map_err(NodeError::io("back-up open for children", &path))?;
         Ok(Self { _file: file })
     }
 }

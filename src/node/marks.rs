@@ -44,10 +44,10 @@ pub(crate) async fn of(disk: &Disk) -> Result<Marks, NodeError> {
 
 /// Reads a device, or a file, of `size` bytes.
 async fn read(node: &Path, size: u64) -> Result<Marks, NodeError> {
-    let told = node.display().to_string();
+    let described = node.display().to_string();
     let (head, places) = {
         let node = node.to_owned();
-        blocking("read", told.clone(), QUICK, move || Ok((head(&node)?, label::places(&node, 0, size)?)))
+        blocking("read", described.clone(), QUICK, move || Ok((head(&node)?, label::places(&node, 0, size)?)))
             .await?
     };
     if let Some(stone) = Tombstone::from_head(&head) {
@@ -63,7 +63,7 @@ async fn read(node: &Path, size: u64) -> Result<Marks, NodeError> {
         return Ok(Marks::Signed(signature));
     }
     let node = node.to_owned();
-    blocking("read", told, QUICK, move || data(&node, size)).await
+    blocking("read", described, QUICK, move || data(&node, size)).await
 }
 
 fn head(node: &Path) -> Result<[u8; SECTOR], NodeError> {

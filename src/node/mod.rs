@@ -12,7 +12,7 @@
 //! | `legacy` | OSDs on partitions, with parts on other devices, in directories |
 //! | `wipe` | the only writes to a disk but those of LVM |
 //! | `volumes` | OSDs on logical volumes: made, found again, taken away |
-//! | `ceph_volume`, `stand_in`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
+//! | `ceph_volume`, `shim`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
 //! | `query`, `command` | programs: the list of those that read, and how any is run |
 //! | `lock`, `attempts` | one agent an OSD, and in which order |
 //! | `capability`, `redact`, `error` | the rest |
@@ -20,19 +20,19 @@
 mod attempts;
 mod capability;
 mod ceph_volume;
-mod claims;
 mod command;
 mod content;
 mod devices;
 mod error;
 mod file_disk;
 mod find;
+mod inventory;
+mod issued;
 mod kubelet;
 mod label;
 mod legacy;
 mod links;
 mod lock;
-mod look;
 mod marks;
 mod mons;
 mod parts;
@@ -43,7 +43,7 @@ mod redact;
 mod remake;
 #[cfg(test)]
 mod samples;
-pub mod stand_in;
+pub mod shim;
 mod table;
 mod tombstone;
 mod usage;
@@ -61,11 +61,12 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-pub(crate) use content::Look;
+pub(crate) use content::DiskFinding;
 pub use error::NodeError;
-pub use look::look;
+pub use inventory::inventory;
 pub(crate) use proof::{
-    Verdict, candidates, old_is_proven, same_device, same_disk, stray_is_purged, unless_unreadable, verdict,
+    Verdict, candidates, misplaced_is_purged, old_is_proven, same_device, same_disk, unless_unreadable,
+    verdict,
 };
 
 use crate::domain::inspection::{NodeReport, NodeRequest, NodeTask};
@@ -144,15 +145,15 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
             let outcome = match request.task {
                 NodeTask::Inspect => rebuild::inspect(request, host, &steps).await,
                 NodeTask::Rebuild => rebuild::rebuild(request, host, &steps).await,
-                NodeTask::GiveBack => rebuild::give_back(request, host, &steps).await,
+                NodeTask::RestoreSlot => rebuild::restore_slot(request, host, &steps).await,
                 NodeTask::Clear => rebuild::clear(request, host, &steps).await,
             };
             (Some(lock), outcome)
         }
         Err(error) => (None, Outcome::failed(error)),
     };
-    let (claims, unread) = match claims::read(&claims::path(&host.state, request.osd, &request.record)) {
-        Ok(claims) => (claims, None),
+    let (issued, unread) = match issued::read(&issued::path(&host.state, request.osd, &request.record)) {
+        Ok(issued) => (issued, None),
         Err(error) => (BTreeSet::new(), Some(error)),
     };
     NodeReport {
@@ -163,7 +164,7 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
         began_at,
         ended_at: now(),
         steps: steps.into_tenths(),
-        claims,
+        issued,
         inspection: outcome.inspection,
         left: outcome.left,
         problem: outcome.error.or(unread).map(NodeError::into_problem),
@@ -175,7 +176,7 @@ fn ready(request: &NodeRequest, host: &Host) -> Result<OsdLock, NodeError> {
         return Err(NodeError::Refused(format!("meant for node {}, runs on {}", request.node, host.node)));
     }
     let lock = OsdLock::take(&host.state, request.osd)?;
-    attempts::come(&host.state, request.osd, &request.record, request.attempt)?;
+    attempts::check_in(&host.state, request.osd, &request.record, request.attempt)?;
     fs::create_dir_all(&host.scratch).map_err(NodeError::io("create folder", &host.scratch))?;
     mons::configure(host, request)?;
     Ok(lock)
@@ -276,10 +277,10 @@ pub(crate) mod tests {
         let root = tempfile::tempdir().unwrap();
         let (host, request) = (host(root.path()), request("n1"));
         let _lock = OsdLock::take(&host.state, request.osd).unwrap();
-        claims::add(&claims::path(&host.state, request.osd, &request.record), request.old).unwrap();
+        issued::add(&issued::path(&host.state, request.osd, &request.record), request.old).unwrap();
         let report = agent(&request, &host).await;
         assert!(matches!(report.problem, Some(NodeProblem::Busy(_))));
-        assert_eq!((report.claims, report.inspection), (BTreeSet::from([request.old]), None));
+        assert_eq!((report.issued, report.inspection), (BTreeSet::from([request.old]), None));
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use serde::Deserialize;
 
 use super::Host;
-use super::command::{Answer, MONS, run};
+use super::command::{CommandOutput, MONS, run};
 use super::error::NodeError;
 use super::label::Key;
 use crate::domain::inspection::NodeRequest;
@@ -61,8 +61,8 @@ pub(crate) async fn slots(host: &Host) -> Result<Slots, NodeError> {
 }
 
 fn parse(tree: &str) -> serde_json::Result<Slots> {
-    let Tree { nodes, stray } = serde_json::from_str(tree)?;
-    let osds = nodes.into_iter().chain(stray).filter(|node| node.kind == "osd");
+    let Tree { nodes, misplaced } = serde_json::from_str(tree)?;
+    let osds = nodes.into_iter().chain(misplaced).filter(|node| node.kind == "osd");
     Ok(osds.filter_map(|osd| Some((OsdId(u32::try_from(osd.id).ok()?), osd.status))).collect())
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn osd_new(host: &Host, fsid: OsdFsid, osd: OsdId, key: &Key) -
     ceph(host, &["osd", "new", &fsid, &id, "-i", "-"], Some(&key.to_secrets())).await.map(drop)
 }
 
-async fn ceph(host: &Host, words: &[&str], stdin: Option<&[u8]>) -> Result<Answer, NodeError> {
+async fn ceph(host: &Host, words: &[&str], stdin: Option<&[u8]>) -> Result<CommandOutput, NodeError> {
     let keyring = host.keyring.display().to_string();
     let mut args = vec!["--name", USER, "--keyring", &keyring, "--connect-timeout", CONNECT_SECS];
     args.extend(words);
@@ -91,7 +91,7 @@ fn fsid_of(conf: &str) -> Option<String> {
 struct Tree {
     nodes: Vec<TreeNode>,
     #[serde(default)]
-    stray: Vec<TreeNode>,
+    misplaced: Vec<TreeNode>,
 }
 
 #[derive(Deserialize)]

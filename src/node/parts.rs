@@ -18,7 +18,7 @@ pub(crate) async fn of(disk: &Disk, sys_block: &Path, dev: &Path) -> Result<Part
     }
     let (entries, unread) = match table::entries(&disk.node).await {
         Ok(entries) => (entries, None),
-        Err(error) => (Vec::new(), Some(format!("the partition table of {}: {error}", disk.told()))),
+        Err(error) => (Vec::new(), Some(format!("the partition table of {}: {error}", disk.described()))),
     };
     let mut parts = listed(disk, &entries, sys_block, dev);
     parts.unseen.extend(unread);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::content::Look;
+use super::content::DiskFinding;
 use super::legacy::Reread;
-use crate::domain::guard::{Guard, holds};
-use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, Place, Proof, RecordId};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, PieceLocation, Proof, RecordId};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, OsdId, Role};
 
 /// What a rebuild may do with the disk it found.
@@ -19,9 +19,9 @@ pub(crate) enum Verdict {
     /// Our tombstone, an unfinished store of a claim, or nothing where there was one: what was there is gone already.
     WipeOurs,
     /// A store of a claim under another id, which ceph-volume took by mistake: once that id is purged, it is ours to wipe.
-    WipeStray(OsdId),
+    WipeMisplaced(OsdId),
     /// It was found free and is free: there is nothing to lose.
-    TakeFree,
+    TakeAvailable,
     /// Anything else, in a sentence.
     Refuse(String),
 }
@@ -30,22 +30,22 @@ pub(crate) enum Verdict {
 pub(crate) fn verdict(
     request: &NodeRequest,
     evidence: &Evidence,
-    claims: &BTreeSet<OsdFsid>,
-    look: &Look,
+    issued: &BTreeSet<OsdFsid>,
+    examine: &DiskFinding,
 ) -> Verdict {
-    match &look.content {
+    match &examine.content {
         Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
-            if holds(Guard::ProofClaim, claims.contains(osd_fsid)) =>
+            if passes(Guard::ProofIssuedFsid, issued.contains(osd_fsid)) =>
         {
             let mine = whoami.is_none_or(|id| id == request.osd)
                 && cluster.is_none_or(|fsid| fsid == request.cluster);
-            let mine = holds(Guard::ProofClaimOfThis, mine);
+            let mine = passes(Guard::ProofIssuedToThis, mine);
             match (mine, finished) {
                 (false, _) => match whoami {
-                    Some(stray) if *stray != request.osd && *cluster == Some(request.cluster) => {
-                        Verdict::WipeStray(*stray)
+                    Some(misplaced) if *misplaced != request.osd && *cluster == Some(request.cluster) => {
+                        Verdict::WipeMisplaced(*misplaced)
                     }
-                    Some(_) | None => refuse(look, request),
+                    Some(_) | None => refuse(examine, request),
                 },
                 (true, false) => Verdict::WipeOurs,
                 (true, true) if *activatable && whoami.is_some() && cluster.is_some() => Verdict::Done,
@@ -59,9 +59,9 @@ pub(crate) fn verdict(
         | Content::Bluestore { .. }
         | Content::Osd { .. }
         | Content::Other { .. }
-            if let Proof::Vacant { tombstone } = &evidence.proof =>
+            if let Proof::Available { tombstone } = &evidence.proof =>
         {
-            vacant(request, tombstone.as_ref(), look)
+            available(request, tombstone.as_ref(), examine)
         }
         // The old OSD lies elsewhere, in its directory; this device was chosen because it was blank.
         Content::Tombstone { .. }
@@ -71,14 +71,14 @@ pub(crate) fn verdict(
         | Content::Other { .. }
             if matches!(evidence.proof, Proof::Directory { .. }) =>
         {
-            vacant(request, None, look)
+            available(request, None, examine)
         }
-        Content::Bluestore { .. } | Content::Osd { .. } => match &look.proof {
+        Content::Bluestore { .. } | Content::Osd { .. } => match &examine.proof {
             Some(seen) => match old_is_proven(request, evidence, seen) {
                 Ok(()) => Verdict::WipeOld,
                 Err(why) => Verdict::Refuse(why),
             },
-            None => refuse(look, request),
+            None => refuse(examine, request),
         },
         // The record may be an earlier one of the same OSD, whose ledger was lost: the old fsid names the OSD for good.
         Content::Tombstone { cluster, osd, old, record: _ }
@@ -87,9 +87,9 @@ pub(crate) fn verdict(
             Verdict::WipeOurs
         }
         // An agent of this record came as far as `osd new`, so the old data is gone. Then somebody else's was here, and was zapped.
-        Content::Blank if !claims.is_empty() => Verdict::WipeOurs,
+        Content::Blank if !issued.is_empty() => Verdict::WipeOurs,
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
-            refuse(look, request)
+            refuse(examine, request)
         }
     }
 }
@@ -102,8 +102,12 @@ pub(crate) fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status:
 }
 
 /// A disk that was free when it was chosen. Our own tombstone for this OSD is what a rebuild that was cut short leaves.
-fn vacant(request: &NodeRequest, tombstone: Option<&(OsdId, OsdFsid, RecordId)>, look: &Look) -> Verdict {
-    let stone = match &look.content {
+fn available(
+    request: &NodeRequest,
+    tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
+    examine: &DiskFinding,
+) -> Verdict {
+    let stone = match &examine.content {
         Content::Tombstone { cluster, osd, old, record } if *cluster == request.cluster => {
             Some((*osd, *old, record.clone()))
         }
@@ -117,20 +121,20 @@ fn vacant(request: &NodeRequest, tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
     if stone.as_ref().is_some_and(|(osd, old, _)| (*osd, *old) == (request.osd, request.old)) {
         return Verdict::WipeOurs;
     }
-    let is_free = match &stone {
+    let is_available = match &stone {
         Some(stone) => tombstone == Some(stone),
-        None => look.content == Content::Blank,
+        None => examine.content == Content::Blank,
     };
-    if holds(Guard::VacantDisk, is_free) {
-        return Verdict::TakeFree;
+    if passes(Guard::DiskAvailable, is_available) {
+        return Verdict::TakeAvailable;
     }
-    Verdict::Refuse(format!("expected a free disk, as it was when it was chosen; found {}", look.content))
+    Verdict::Refuse(format!("expected a free disk, as it was when it was chosen; found {}", examine.content))
 }
 
 /// The slot must be destroyed, or, where a free disk becomes an OSD, its id may be nobody's. `status` as `osd tree` words
 /// it; none where there is no such id.
 pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {
-    let is_new = matches!(&request.evidence, Some(Evidence { proof: Proof::Vacant { .. }, .. }));
+    let is_new = matches!(&request.evidence, Some(Evidence { proof: Proof::Available { .. }, .. }));
     match status {
         Some("destroyed") => Ok(()),
         None if is_new => Ok(()),
@@ -144,24 +148,24 @@ pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> 
 }
 
 /// The id that a store was made under by mistake must be gone: purged, it can have no daemon and no data.
-pub(crate) fn stray_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
+pub(crate) fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
     match verdict {
-        Verdict::WipeStray(stray) if is_there(*stray) => Err(format!(
-            "the disk carries {stray}, which was made on it by mistake: expected it purged, found its id in use"
+        Verdict::WipeMisplaced(misplaced) if is_there(*misplaced) => Err(format!(
+            "the disk carries {misplaced}, which was made on it by mistake: expected it purged, found its id in use"
         )),
-        Verdict::WipeStray(_)
+        Verdict::WipeMisplaced(_)
         | Verdict::Done
         | Verdict::WipeOld
         | Verdict::WipeOurs
-        | Verdict::TakeFree
+        | Verdict::TakeAvailable
         | Verdict::Refuse(_) => Ok(()),
     }
 }
 
-fn refuse(look: &Look, request: &NodeRequest) -> Verdict {
+fn refuse(examine: &DiskFinding, request: &NodeRequest) -> Verdict {
     Verdict::Refuse(format!(
         "expected OSD {} ({}), our tombstone for it, or a claimed store; found {}",
-        request.old, request.osd, look.content
+        request.old, request.osd, examine.content
     ))
 }
 
@@ -195,7 +199,7 @@ pub(crate) fn same_disk(
 ) -> Result<(), String> {
     same_device(recorded, seen)?;
     let is_told = recorded.is_named() || *content != Content::Blank || recorded.is_in_place_of(seen);
-    if holds(Guard::BlankByPlace, is_told) {
+    if passes(Guard::BlankByPlace, is_told) {
         return Ok(());
     }
     let place = |device: &DeviceIdentity| {
@@ -275,9 +279,11 @@ pub(crate) fn piece_is_to_be_cleared(
     seen: &PieceSeen,
 ) -> Result<bool, String> {
     match (seen, verdict) {
-        (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_)) => Ok(true),
-        (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_))
-        | (PieceSeen::Other(_) | PieceSeen::Missing, Verdict::WipeOurs | Verdict::WipeStray(_)) => Ok(false),
+        (PieceSeen::Old, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => Ok(true),
+        (PieceSeen::Blank, Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_))
+        | (PieceSeen::Other(_) | PieceSeen::Missing, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) => {
+            Ok(false)
+        }
         (_, _) => {
             Err(format!("its {} on {}: expected the old OSD, found {seen}", piece.role, place(&piece.place)))
         }
@@ -287,11 +293,14 @@ pub(crate) fn piece_is_to_be_cleared(
 /// Every piece that is there must be recorded: what is not would be left behind as nobody's.
 pub(crate) fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
     let same = |a: &Piece, b: &Piece| match (&a.place, &b.place) {
-        (Place::Device(recorded), Place::Device(seen)) => a.role == b.role && recorded.is_same_as(seen),
-        (Place::Volume { uuid: recorded, .. }, Place::Volume { uuid: seen, .. }) => {
+        (PieceLocation::Device(recorded), PieceLocation::Device(seen)) => {
+            a.role == b.role && recorded.is_same_as(seen)
+        }
+        (PieceLocation::Volume { uuid: recorded, .. }, PieceLocation::Volume { uuid: seen, .. }) => {
             a.role == b.role && recorded == seen
         }
-        (Place::Device(_), Place::Volume { .. }) | (Place::Volume { .. }, Place::Device(_)) => false,
+        (PieceLocation::Device(_), PieceLocation::Volume { .. })
+        | (PieceLocation::Volume { .. }, PieceLocation::Device(_)) => false,
     };
     match seen.iter().find(|seen| !recorded.iter().any(|recorded| same(recorded, seen))) {
         Some(other) => {
@@ -301,10 +310,10 @@ pub(crate) fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<
     }
 }
 
-fn place(place: &Place) -> String {
+fn place(place: &PieceLocation) -> String {
     match place {
-        Place::Device(identity) => identity.stable_name(),
-        Place::Volume { name, .. } => name.clone(),
+        PieceLocation::Device(identity) => identity.stable_name(),
+        PieceLocation::Volume { name, .. } => name.clone(),
     }
 }
 
@@ -341,30 +350,30 @@ impl Differences {
     }
 
     fn into_result(self) -> Result<(), String> {
-        if holds(Guard::ProofNames, self.0.is_empty()) { Ok(()) } else { Err(self.0.join("; ")) }
+        if passes(Guard::ProofNames, self.0.is_empty()) { Ok(()) } else { Err(self.0.join("; ")) }
     }
 }
 
 /// What a proof of its kind has besides the names; the kinds have different numbers of them.
 fn marks(proof: &Proof) -> Vec<(String, String)> {
-    let told = |what: &str, value: &str| (what.to_owned(), value.to_owned());
+    let described = |what: &str, value: &str| (what.to_owned(), value.to_owned());
     match proof {
         Proof::BluestoreLabel { activatable, .. } => {
-            vec![told("key in the label", &activatable.to_string())]
+            vec![described("key in the label", &activatable.to_string())]
         }
         Proof::Partitions { parts, fs_uuid, .. } => {
             let parts = parts.iter().map(|(role, uuid)| (format!("partition for {role}"), uuid.clone()));
-            let fs = told("file system", fs_uuid.as_deref().unwrap_or("none"));
+            let fs = described("file system", fs_uuid.as_deref().unwrap_or("none"));
             parts.chain([fs]).collect()
         }
         Proof::Volume { group, volume, luks, .. } => vec![
-            told("volume group", group),
-            told("volume", volume),
-            told("LUKS header", luks.as_deref().unwrap_or("none")),
+            described("volume group", group),
+            described("volume", volume),
+            described("LUKS header", luks.as_deref().unwrap_or("none")),
         ],
-        Proof::Luks { header, .. } => vec![told("LUKS header", header)],
-        Proof::Directory { path, .. } => vec![told("directory", path)],
-        Proof::Vacant { .. } => Vec::new(),
+        Proof::Luks { header, .. } => vec![described("LUKS header", header)],
+        Proof::Directory { path, .. } => vec![described("directory", path)],
+        Proof::Available { .. } => Vec::new(),
     }
 }
 

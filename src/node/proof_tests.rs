@@ -98,7 +98,7 @@ fn request() -> NodeRequest {
 }
 
 fn evidence(proof: Proof) -> Evidence {
-    Evidence { device: device(), proof, usable_bytes: 1000, beside: Vec::new() }
+    Evidence { device: device(), proof, usable_bytes: 1000, auxiliary: Vec::new() }
 }
 
 fn bluestore(
@@ -107,7 +107,7 @@ fn bluestore(
     in_cluster: Option<u8>,
     finished: bool,
     activatable: bool,
-) -> Look {
+) -> DiskFinding {
     let (whoami, in_cluster) = (whoami.map(OsdId), in_cluster.map(cluster));
     let proof = match (finished, whoami, in_cluster) {
         (true, Some(whoami), Some(cluster)) => {
@@ -116,11 +116,11 @@ fn bluestore(
         _ => None,
     };
     let content = Content::Bluestore { osd_fsid, whoami, cluster: in_cluster, finished, activatable };
-    Look { proof, ..Look::plain(content, Some(osd_fsid)) }
+    DiskFinding { proof, ..DiskFinding::plain(content, Some(osd_fsid)) }
 }
 
-fn decided(look: &Look) -> Verdict {
-    verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::from([fsid(7)]), look)
+fn decided(examine: &DiskFinding) -> Verdict {
+    verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::from([fsid(7)]), examine)
 }
 
 #[test]
@@ -153,17 +153,17 @@ fn evidence_of_another_osd_proves_nothing() {
 fn a_claim_under_another_id_is_wiped_once_that_id_is_purged() {
     for finished in [true, false] {
         let verdict = decided(&bluestore(fsid(7), Some(2), Some(1), finished, finished));
-        assert_eq!(verdict, Verdict::WipeStray(OsdId(2)));
-        assert!(stray_is_purged(&verdict, |_| false).is_ok());
-        let why = stray_is_purged(&verdict, |id| id == OsdId(2)).unwrap_err();
+        assert_eq!(verdict, Verdict::WipeMisplaced(OsdId(2)));
+        assert!(misplaced_is_purged(&verdict, |_| false).is_ok());
+        let why = misplaced_is_purged(&verdict, |id| id == OsdId(2)).unwrap_err();
         assert!(why.contains("osd.2") && why.contains("in use"), "{why}");
     }
-    assert!(stray_is_purged(&Verdict::WipeOurs, |_| true).is_ok());
+    assert!(misplaced_is_purged(&Verdict::WipeOurs, |_| true).is_ok());
 }
 
 #[test]
 fn a_blank_disk_is_taken_only_where_a_claim_shows_that_the_old_data_is_gone() {
-    let blank = Look::plain(Content::Blank, None);
+    let blank = DiskFinding::plain(Content::Blank, None);
     assert_eq!(decided(&blank), Verdict::WipeOurs);
     let unclaimed = verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::new(), &blank);
     assert!(matches!(unclaimed, Verdict::Refuse(_)), "{unclaimed:?}");
@@ -188,14 +188,14 @@ fn a_claim_is_done_when_finished_and_wiped_when_not() {
 
 #[test]
 fn only_our_own_tombstone_counts() {
-    let stone = |c: u8, id: u32, old: u8, record: &str| Look {
+    let stone = |c: u8, id: u32, old: u8, record: &str| DiskFinding {
         content: Content::Tombstone {
             cluster: cluster(c),
             osd: OsdId(id),
             old: fsid(old),
             record: RecordId(record.into()),
         },
-        ..Look::plain(Content::Blank, None)
+        ..DiskFinding::plain(Content::Blank, None)
     };
     assert_eq!(decided(&stone(1, 1, 1, "r2")), Verdict::WipeOurs);
     assert_eq!(decided(&stone(1, 1, 1, "r1")), Verdict::WipeOurs, "an earlier record of the same OSD");
@@ -204,27 +204,27 @@ fn only_our_own_tombstone_counts() {
     }
     for content in [
         Content::Other { what: "a signature of xfs".into() },
-        Content::NotFound { looked_at: "looked at no disk".into() },
+        Content::NotFound { inspected: "looked at no disk".into() },
     ] {
-        assert!(matches!(decided(&Look::plain(content, None)), Verdict::Refuse(_)));
+        assert!(matches!(decided(&DiskFinding::plain(content, None)), Verdict::Refuse(_)));
     }
 }
 
 #[test]
 fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
     let stone = |id: u32, old: u8, record: &str| (OsdId(id), fsid(old), RecordId(record.into()));
-    let look = |content: Content| Look::plain(content, None);
+    let examine = |content: Content| DiskFinding::plain(content, None);
     let buried = |of: u8, (osd, old, record): (OsdId, OsdFsid, RecordId)| {
-        look(Content::Tombstone { cluster: cluster(of), osd, old, record })
+        examine(Content::Tombstone { cluster: cluster(of), osd, old, record })
     };
-    let decided = |tombstone: Option<_>, seen: &Look| {
-        verdict(&request(), &evidence(Proof::Vacant { tombstone }), &BTreeSet::from([fsid(7)]), seen)
+    let decided = |tombstone: Option<_>, seen: &DiskFinding| {
+        verdict(&request(), &evidence(Proof::Available { tombstone }), &BTreeSet::from([fsid(7)]), seen)
     };
-    assert_eq!(decided(None, &look(Content::Blank)), Verdict::TakeFree);
-    assert_eq!(decided(Some(stone(3, 3, "r")), &buried(1, stone(3, 3, "r"))), Verdict::TakeFree);
+    assert_eq!(decided(None, &examine(Content::Blank)), Verdict::TakeAvailable);
+    assert_eq!(decided(Some(stone(3, 3, "r")), &buried(1, stone(3, 3, "r"))), Verdict::TakeAvailable);
     assert_eq!(
-        decided(Some(stone(3, 3, "r")), &look(Content::Blank)),
-        Verdict::TakeFree,
+        decided(Some(stone(3, 3, "r")), &examine(Content::Blank)),
+        Verdict::TakeAvailable,
         "its wipe came to its end"
     );
     assert_eq!(decided(None, &buried(1, stone(1, 1, "r9"))), Verdict::WipeOurs, "our own rebuild, cut short");
@@ -233,8 +233,8 @@ fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
     for other in [
         bluestore(fsid(1), Some(1), Some(1), true, false),
         bluestore(fsid(8), None, None, false, false),
-        look(Content::Other { what: "a signature of ext4".into() }),
-        look(Content::NotFound { looked_at: "looked at no disk".into() }),
+        examine(Content::Other { what: "a signature of ext4".into() }),
+        examine(Content::NotFound { inspected: "looked at no disk".into() }),
         buried(1, stone(3, 3, "r")),
         buried(2, stone(1, 1, "r")),
     ] {
@@ -250,7 +250,7 @@ fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
 #[test]
 fn an_id_that_is_nobodys_is_taken_only_for_a_free_disk() {
     let of = |proof| NodeRequest { evidence: Some(evidence(proof)), ..request() };
-    let (old, new) = (of(label(fsid(1))), of(Proof::Vacant { tombstone: None }));
+    let (old, new) = (of(label(fsid(1))), of(Proof::Available { tombstone: None }));
     for request in [&old, &new] {
         assert_eq!(slot_may_be_taken(request, Some("destroyed")), Ok(()));
         for status in ["up", "down"] {
@@ -316,7 +316,7 @@ fn piece(role: Role, part: &str) -> Piece {
         wwn: Some(part.to_owned()),
         size_bytes: 7,
     };
-    Piece { role, place: Place::Device(identity) }
+    Piece { role, place: PieceLocation::Device(identity) }
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_piece_that_is_not_as_recorded_stops_a_wipe_of_the_old_and_none_after_it() {
     let why = decided(Verdict::WipeOld, other()).unwrap_err();
     assert!(why.contains("block.db") && why.ends_with("found a signature of xfs"), "{why}");
     assert!(decided(Verdict::WipeOld, PieceSeen::Missing).unwrap_err().contains("no such device"));
-    for verdict in [Verdict::Done, Verdict::TakeFree, Verdict::Refuse(String::new())] {
+    for verdict in [Verdict::Done, Verdict::TakeAvailable, Verdict::Refuse(String::new())] {
         assert!(decided(verdict, PieceSeen::Old).is_err(), "nothing is cleared but for a wipe");
     }
 }
@@ -362,22 +362,22 @@ fn the_device_for_an_osd_in_a_directory_must_be_blank_and_its_slot_destroyed() {
         cluster: cluster(1),
     };
     let evidence = evidence(directory);
-    let decided = |seen: &Look| verdict(&request(), &evidence, &BTreeSet::from([fsid(7)]), seen);
+    let decided = |seen: &DiskFinding| verdict(&request(), &evidence, &BTreeSet::from([fsid(7)]), seen);
     let stone = |old: u8| Content::Tombstone {
         cluster: cluster(1),
         osd: OsdId(1),
         old: fsid(old),
         record: RecordId("r".into()),
     };
-    assert_eq!(decided(&Look::plain(Content::Blank, None)), Verdict::TakeFree);
-    assert_eq!(decided(&Look::plain(stone(1), None)), Verdict::WipeOurs);
+    assert_eq!(decided(&DiskFinding::plain(Content::Blank, None)), Verdict::TakeAvailable);
+    assert_eq!(decided(&DiskFinding::plain(stone(1), None)), Verdict::WipeOurs);
     assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
     assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
     for other in [
-        Look::plain(stone(2), None),
-        Look::other("a signature of xfs", None),
+        DiskFinding::plain(stone(2), None),
+        DiskFinding::other("a signature of xfs", None),
         bluestore(fsid(1), Some(1), Some(1), true, false),
-        Look::plain(Content::NotFound { looked_at: "looked at no disk".into() }, None),
+        DiskFinding::plain(Content::NotFound { inspected: "looked at no disk".into() }, None),
     ] {
         assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
     }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{Answer, QUICK, run};
+use super::command::{CommandOutput, QUICK, run};
 use super::error::NodeError;
 
 /// Python starts slowly on a busy node, and ceph-volume asks lsblk, LVM and udev about each disk.
@@ -88,20 +88,20 @@ impl Query<'_> {
     }
 
     /// Asks; the answer however the command ended.
-    pub(crate) async fn ask(&self) -> Result<Answer, NodeError> {
+    pub(crate) async fn ask(&self) -> Result<CommandOutput, NodeError> {
         let (program, words) = self.words();
         run(program, &words, None, self.limit()).await
     }
 
     /// Asks; an error where the command ended with one.
-    pub(crate) async fn ask_well(&self) -> Result<Answer, NodeError> {
+    pub(crate) async fn ask_well(&self) -> Result<CommandOutput, NodeError> {
         self.ask().await?.good()
     }
 }
 
 /// The first JSON value in what a command printed: some releases print lines before it, none after. The text itself never
 /// gets into an error: it may hold a key.
-pub(crate) fn json<T: serde::de::DeserializeOwned>(answer: &Answer) -> Result<T, NodeError> {
+pub(crate) fn json<T: serde::de::DeserializeOwned>(answer: &CommandOutput) -> Result<T, NodeError> {
     let text = answer.stdout.as_str();
     let starts = text.match_indices(['{', '[']).map(|(at, _)| at);
     // It begins a line; LVM indents it.

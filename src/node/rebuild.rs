@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::capability::{self, Asked};
-use super::content::Look;
+use super::capability::{self, CapabilityAnswer};
+use super::content::DiskFinding;
 use super::devices::Disk;
 use super::error::NodeError;
-use super::find::{self, Found, Search};
+use super::find::{self, FoundDisk, Search};
 use super::legacy::{Sharing, directory, pieces, remains};
 use super::proof::{self, Verdict};
 use super::remake::{self, Order};
-use super::{Host, Steps, claims, label, mons, volumes};
+use super::{Host, Steps, issued, label, mons, volumes};
 use crate::domain::inspection::{
     Capability, Content, Directory, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
 };
@@ -34,7 +34,7 @@ impl Outcome {
 /// Read only: what carries the OSD, its proof, and what the image can do.
 pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let (search, asked) = tokio::join!(
-        steps.time("look", search(request, host)),
+        steps.time("find", search(request, host)),
         steps.time("capability", capability::ask(host))
     );
     let search = match search {
@@ -64,7 +64,7 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
 /// Before the OSD is stopped: a layer of the host on its disk, which is never closed nor wiped.
 fn foreign_layers(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
     let Search::One(found) = search else { return None };
-    let proof = found.look.proof.as_ref().filter(|_| found.look.about == Some(request.old))?;
+    let proof = found.examine.proof.as_ref().filter(|_| found.examine.about == Some(request.old))?;
     volumes::foreign_layer(host, &found.disk, proof).map(NodeError::Refused)
 }
 
@@ -89,9 +89,9 @@ fn add_directory(
 ) -> Option<NodeError> {
     match proof {
         Ok(proof) if inspection.content == Content::Blank => {
-            let (device, beside) = (directory.onto.clone(), Vec::new());
+            let (device, auxiliary) = (directory.onto.clone(), Vec::new());
             let usable_bytes = device.size_bytes;
-            inspection.evidence = Some(Evidence { device, proof, usable_bytes, beside });
+            inspection.evidence = Some(Evidence { device, proof, usable_bytes, auxiliary });
             None
         }
         Ok(_) => None,
@@ -104,11 +104,11 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
         return recorded(request, evidence, host, Sharing::WithTheDaemon).await;
     }
     if let Some(directory) = &request.directory {
-        let is_blank = |look: &Look| look.content == Content::Blank;
+        let is_blank = |examine: &DiskFinding| examine.content == Content::Blank;
         return find::recorded(host, &directory.onto, request, Sharing::WithTheDaemon, is_blank).await;
     }
     if request.on_file {
-        return find::on_file(host, |found| found.look.about == Some(request.old)).await;
+        return find::on_file(host, |found| found.examine.about == Some(request.old)).await;
     }
     let mut search = find::carrier(host, request).await?;
     add_pieces(request, host, &mut search).await?;
@@ -118,9 +118,9 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
 /// The parts of the old OSD on other devices are part of what is found of it.
 async fn add_pieces(request: &NodeRequest, host: &Host, search: &mut Search) -> Result<(), NodeError> {
     if let Search::One(found) = search
-        && found.look.about == Some(request.old)
+        && found.examine.about == Some(request.old)
     {
-        found.look = pieces::complete(host, &found.disk, found.look.clone()).await?;
+        found.examine = pieces::complete(host, &found.disk, found.examine.clone()).await?;
     }
     Ok(())
 }
@@ -132,7 +132,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         Err(error) => return Outcome::failed(error),
     };
     let (search, asked) = tokio::join!(
-        steps.time("look", recorded(request, evidence, host, Sharing::No)),
+        steps.time("find", recorded(request, evidence, host, Sharing::No)),
         steps.time("capability", capability::ask(host)),
     );
     let found = match search {
@@ -165,10 +165,10 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
 }
 
 /// The disk carries a finished OSD of ours whose slot was destroyed behind it: gives the slot back to it.
-pub(crate) async fn give_back(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
+pub(crate) async fn restore_slot(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let mut outcome = inspect(request, host, steps).await;
     if outcome.error.is_none() {
-        outcome.error = steps.time("give-back", hand_back(request, host)).await.err();
+        outcome.error = steps.time("restore-slot", deployment_by(request, host)).await.err();
     }
     outcome
 }
@@ -179,14 +179,16 @@ pub(crate) async fn clear(request: &NodeRequest, host: &Host, steps: &Steps) -> 
     Outcome { inspection: None, error, left: Vec::new() }
 }
 
-async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
+async fn deployment_by(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
     let evidence = evidence_of(request)?;
-    let claimed = claimed(request, host)?;
+    let issued = issued(request, host)?;
     match recorded(request, evidence, host, Sharing::No).await? {
-        Search::One(found) => match proof::verdict(request, evidence, &claimed, &found.look) {
+        Search::One(found) => match proof::verdict(request, evidence, &issued, &found.examine) {
             Verdict::Done => {
-                let fsid =
-                    found.look.about.ok_or_else(|| NodeError::Refused("the disk names no OSD".to_owned()))?;
+                let fsid = found
+                    .examine
+                    .about
+                    .ok_or_else(|| NodeError::Refused("the disk names no OSD".to_owned()))?;
                 if request.target.encrypted {
                     let why = "its encryption key went when its slot was destroyed: it can only be made anew";
                     return Err(NodeError::Refused(why.to_owned()));
@@ -197,11 +199,11 @@ async fn hand_back(request: &NodeRequest, host: &Host) -> Result<(), NodeError> 
             }
             Verdict::WipeOld
             | Verdict::WipeOurs
-            | Verdict::WipeStray(_)
-            | Verdict::TakeFree
+            | Verdict::WipeMisplaced(_)
+            | Verdict::TakeAvailable
             | Verdict::Refuse(_) => Err(NodeError::Refused(format!(
                 "expected a finished OSD of ours, found {}",
-                found.look.content
+                found.examine.content
             ))),
         },
         Search::None(what) | Search::Several(what) => Err(NodeError::Refused(what)),
@@ -216,15 +218,15 @@ fn not_done(
     search: &Search,
     said: Option<&str>,
 ) -> Option<NodeError> {
-    let claimed = match claimed(request, host) {
-        Ok(claimed) => claimed,
+    let issued = match issued(request, host) {
+        Ok(issued) => issued,
         Err(error) => return Some(error),
     };
     let carries = match search {
-        Search::One(found) if proof::verdict(request, evidence, &claimed, &found.look) == Verdict::Done => {
+        Search::One(found) if proof::verdict(request, evidence, &issued, &found.examine) == Verdict::Done => {
             return None;
         }
-        Search::One(found) => found.look.content.to_string(),
+        Search::One(found) => found.examine.content.to_string(),
         Search::None(what) | Search::Several(what) => what.clone(),
     };
     Some(NodeError::NotDone(format!(
@@ -235,11 +237,11 @@ fn not_done(
 
 fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {
     let target = &request.target;
-    let is_made = match target.mode {
+    let is_created = match target.mode {
         Mode::Raw => !target.encrypted && request.db.is_none(),
         Mode::Lvm => !request.on_file,
     };
-    if target.store != ObjectStore::bluestore() || !is_made {
+    if target.store != ObjectStore::bluestore() || !is_created {
         let with = if request.db.is_some() { " with a database elsewhere" } else { "" };
         let on = if request.on_file { " on a file" } else { "" };
         return Err(NodeError::Refused(format!(
@@ -249,8 +251,8 @@ fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {
     request.evidence.as_ref().ok_or_else(|| NodeError::Refused("the request brings no proof".to_owned()))
 }
 
-pub(crate) fn claimed(request: &NodeRequest, host: &Host) -> Result<BTreeSet<OsdFsid>, NodeError> {
-    claims::read(&claims::path(&host.state, request.osd, &request.record))
+pub(crate) fn issued(request: &NodeRequest, host: &Host) -> Result<BTreeSet<OsdFsid>, NodeError> {
+    issued::read(&issued::path(&host.state, request.osd, &request.record))
 }
 
 async fn recorded(
@@ -259,56 +261,59 @@ async fn recorded(
     host: &Host,
     sharing: Sharing,
 ) -> Result<Search, NodeError> {
-    let claimed = claimed(request, host)?;
+    let issued = issued(request, host)?;
     if request.on_file {
-        let is_it = |found: &Found| proof::same_device(&evidence.device, &found.disk.identity).is_ok();
+        let is_it = |found: &FoundDisk| proof::same_device(&evidence.device, &found.disk.identity).is_ok();
         return find::on_file(host, is_it).await;
     }
-    let mut search = find::recorded(host, &evidence.device, request, sharing, |look| {
-        match proof::verdict(request, evidence, &claimed, look) {
-            Verdict::Done
-            | Verdict::WipeOld
-            | Verdict::WipeOurs
-            | Verdict::WipeStray(_)
-            | Verdict::TakeFree => true,
-            Verdict::Refuse(_) => volumes_of(request, &claimed, look).is_some(),
-        }
-    })
-    .await?;
+    let mut search =
+        find::recorded(host, &evidence.device, request, sharing, |examine| {
+            match proof::verdict(request, evidence, &issued, examine) {
+                Verdict::Done
+                | Verdict::WipeOld
+                | Verdict::WipeOurs
+                | Verdict::WipeMisplaced(_)
+                | Verdict::TakeAvailable => true,
+                Verdict::Refuse(_) => volumes_of(request, &issued, examine).is_some(),
+            }
+        })
+        .await?;
     if let Search::One(found) = &mut search
-        && let Some(fsid) = volumes_of(request, &claimed, &found.look)
+        && let Some(fsid) = volumes_of(request, &issued, &found.examine)
     {
-        (found.look, found.volume) = volumes::look(request, fsid).await?;
+        (found.examine, found.volume) = volumes::examine(request, fsid).await?;
     }
     add_pieces(request, host, &mut search).await?;
     Ok(search)
 }
 
 /// The claim that a physical volume is called by, where OSDs of this kind are made on volumes.
-fn volumes_of(request: &NodeRequest, claimed: &BTreeSet<OsdFsid>, look: &Look) -> Option<OsdFsid> {
-    let is_volume = request.target.mode == Mode::Lvm && matches!(look.content, Content::Other { .. });
-    look.about.filter(|fsid| is_volume && claimed.contains(fsid))
+fn volumes_of(request: &NodeRequest, issued: &BTreeSet<OsdFsid>, examine: &DiskFinding) -> Option<OsdFsid> {
+    let is_volume = request.target.mode == Mode::Lvm && matches!(examine.content, Content::Other { .. });
+    examine.about.filter(|fsid| is_volume && issued.contains(fsid))
 }
 
-fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &Asked) -> Inspection {
+fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &CapabilityAnswer) -> Inspection {
     let mut capability = asked.capability.clone();
-    let is_on_volumes =
-        |look: &Look| look.layer.is_some() || look.proof.as_ref().is_some_and(volumes::is_mapped);
-    if request.target.mode == Mode::Lvm || matches!(&search, Search::One(found) if is_on_volumes(&found.look))
+    let is_on_volumes = |examine: &DiskFinding| {
+        examine.layer.is_some() || examine.proof.as_ref().is_some_and(volumes::is_mapped)
+    };
+    if request.target.mode == Mode::Lvm
+        || matches!(&search, Search::One(found) if is_on_volumes(&found.examine))
     {
         capability.missing_tools.extend(capability::missing_for_volumes(host));
     }
     match search {
         Search::One(found) => {
-            let Found { disk, look, volume } = *found;
+            let FoundDisk { disk, examine, volume } = *found;
             let kernel = kernel(&disk);
-            let evidence = look
+            let evidence = examine
                 .proof
-                .filter(|_| look.about == Some(request.old))
-                .map(|proof| evidence(disk, proof, look.beside, look.usable_bytes));
-            Inspection { content: look.content, evidence, capability, volume, kernel }
+                .filter(|_| examine.about == Some(request.old))
+                .map(|proof| evidence(disk, proof, examine.auxiliary, examine.usable_bytes));
+            Inspection { content: examine.content, evidence, capability, volume, kernel }
         }
-        Search::None(looked_at) => nothing(Content::NotFound { looked_at }, capability),
+        Search::None(inspected) => nothing(Content::NotFound { inspected }, capability),
         Search::Several(disks) => {
             nothing(Content::Other { what: format!("several disks claim to be it: {disks}") }, capability)
         }
@@ -324,7 +329,7 @@ fn kernel(disk: &Disk) -> Option<KernelDisk> {
     (!disk.is_file()).then(|| KernelDisk { node: disk.node.display().to_string(), device_type })
 }
 
-fn evidence(disk: Disk, proof: Proof, beside: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {
+fn evidence(disk: Disk, proof: Proof, auxiliary: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {
     let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes);
-    Evidence { usable_bytes, device: disk.identity, proof, beside }
+    Evidence { usable_bytes, device: disk.identity, proof, auxiliary }
 }

@@ -1,20 +1,20 @@
 //! From a disk that was found to the OSD on it: prove, wipe, prepare. Nothing here is done but what the disk still needs.
 
-use super::capability::Asked;
+use super::capability::CapabilityAnswer;
 use super::ceph_volume::{self, Given};
 use super::command::{QUICK, run};
 use super::content;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::file_disk::{self, Attached};
-use super::find::{self, Found};
+use super::find::{self, FoundDisk};
 use super::legacy::{self, Sharing, pieces};
 use super::lock::OsdLock;
 use super::mons::{self, Slots};
 use super::proof::{self, Verdict};
-use super::rebuild::claimed;
+use super::rebuild::issued;
 use super::tombstone::Tombstone;
-use super::volumes::{Known, Moment, Shared};
+use super::volumes::{LvmCache, Moment, Shared};
 use super::wipe::ExclusiveDisk;
 use super::{Host, Steps, volumes};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
@@ -31,21 +31,22 @@ pub(crate) struct Order<'a> {
 /// Does what the disk still needs; what ceph-volume said, if it ran.
 pub(crate) async fn make(
     order: &Order<'_>,
-    found: &Found,
-    asked: &Asked,
+    found: &FoundDisk,
+    asked: &CapabilityAnswer,
 ) -> Result<Option<String>, NodeError> {
     let &Order { request, evidence, host, .. } = order;
-    let verdict = proof::verdict(request, evidence, &claimed(request, host)?, &found.look);
+    let verdict = proof::verdict(request, evidence, &issued(request, host)?, &found.examine);
     let status = asked.slots.as_ref().ok().and_then(|slots| slots.get(&request.osd));
     let verdict = proof::unless_unreadable(verdict, request, status.map(String::as_str));
     match &verdict {
         Verdict::Done if request.on_file => return file_disk::detach(host).await.map(|()| None),
         Verdict::Done => return Ok(None),
-        Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.told()))),
-        Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree => {}
+        Verdict::Refuse(why) => return Err(NodeError::Refused(format!("{}: {why}", found.disk.described()))),
+        Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable => {}
     }
     if verdict == Verdict::WipeOld {
-        proof::pieces_are_recorded(&evidence.beside, &found.look.beside).map_err(NodeError::Refused)?;
+        proof::pieces_are_recorded(&evidence.auxiliary, &found.examine.auxiliary)
+            .map_err(NodeError::Refused)?;
         if let Some(why) = volumes::foreign_layer(host, &found.disk, &evidence.proof) {
             return Err(NodeError::Refused(why));
         }
@@ -74,7 +75,7 @@ async fn on_file(order: &Order<'_>, verdict: &Verdict) -> Result<String, NodeErr
     said.and_then(|said| detached.map(|()| said))
 }
 
-async fn on_disk(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
+async fn on_disk(order: &Order<'_>, found: &FoundDisk, verdict: &Verdict) -> Result<String, NodeError> {
     let &Order { request, evidence, host, steps } = order;
     if let Some(shared) = Shared::of(evidence) {
         return Err(NodeError::Refused(format!(
@@ -86,7 +87,7 @@ async fn on_disk(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<
     let _lock = if volumes::are_touched(evidence) { Some(OsdLock::take_lvm(&host.state)?) } else { None };
     let disk = let_go(order, &found.disk, verdict).await?;
     wipe(order, &disk, verdict, None).await?;
-    steps.time("beside", volumes::beside(host, request, evidence)).await?;
+    steps.time("beside", volumes::auxiliary(host, request, evidence)).await?;
     prepare(order, Given::Disk(&disk.node)).await
 }
 
@@ -101,14 +102,14 @@ async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Dis
     steps.time("let-go", volumes::let_go(host, disk)).await
 }
 
-async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Result<String, NodeError> {
+async fn on_volumes(order: &Order<'_>, found: &FoundDisk, verdict: &Verdict) -> Result<String, NodeError> {
     let &Order { request, evidence, host, steps } = order;
     // To the end: two that change one volume group at a time would lose what the first has written.
     let _lock = OsdLock::take_lvm(&host.state)?;
     // A store of a claim that is to go: what is on the disk is called by it.
-    let unfinished = match &found.look.content {
+    let unfinished = match &found.examine.content {
         Content::Bluestore { osd_fsid, .. }
-            if matches!(verdict, Verdict::WipeOurs | Verdict::WipeStray(_)) =>
+            if matches!(verdict, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) =>
         {
             Some(*osd_fsid)
         }
@@ -128,7 +129,7 @@ async fn on_volumes(order: &Order<'_>, found: &Found, verdict: &Verdict) -> Resu
         disk = let_go(order, &disk, verdict).await?;
         wipe(order, &disk, verdict, unfinished).await?;
     }
-    steps.time("beside", volumes::beside(host, request, evidence)).await?;
+    steps.time("beside", volumes::auxiliary(host, request, evidence)).await?;
     let made = steps.time("volumes", volumes::make(host, request, evidence, &disk)).await?;
     let said = prepare(order, Given::Volumes(&made)).await?;
     steps.time("seal", volumes::seal(request, made.fsid)).await?;
@@ -160,19 +161,19 @@ async fn wipe(
     unfinished: Option<OsdFsid>,
 ) -> Result<(), NodeError> {
     let &Order { request, host, steps, .. } = order;
-    #[cfg(feature = "drill")]
-    crate::drill::hold_agent(&host.state, "open");
+    #[cfg(feature = "failpoint")]
+    crate::failpoint::pause_agent(&host.state, "open");
     // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
     let exclusive = steps.time("open", ExclusiveDisk::open(disk)).await?;
     steps.time("prove", prove(order, disk, verdict, unfinished)).await?;
     prove_database(order).await?;
     let pieces = pieces::take(host, order.evidence, request.old, verdict).await?;
-    #[cfg(feature = "drill")]
-    crate::drill::hold_agent(&host.state, "wipe");
+    #[cfg(feature = "failpoint")]
+    crate::failpoint::pause_agent(&host.state, "wipe");
     let wipe = async {
-        exclusive.bury(&Tombstone::of(request)).await?;
-        #[cfg(feature = "drill")]
-        crate::drill::hold_agent(&host.state, "pieces");
+        exclusive.write_tombstone(&Tombstone::of(request)).await?;
+        #[cfg(feature = "failpoint")]
+        crate::failpoint::pause_agent(&host.state, "pieces");
         for piece in pieces {
             piece.clear().await?;
         }
@@ -225,21 +226,21 @@ async fn prove(
         (
             Verdict::WipeOld
             | Verdict::WipeOurs
-            | Verdict::WipeStray(_)
-            | Verdict::TakeFree
+            | Verdict::WipeMisplaced(_)
+            | Verdict::TakeAvailable
             | Verdict::Done
             | Verdict::Refuse(_),
             _,
         ) => {
             // Its bytes, and what the kernel has put on it or found in it since.
             let disk = disk.again(&host.sys_block, &host.dev)?;
-            let now = content::look(&disk, find::reading(host, request, Sharing::No)).await?;
-            let now = volumes::within(host, &disk, now, &Known::default(), request, Moment::Held).await?;
+            let now = content::examine(&disk, find::reading(host, request, Sharing::No)).await?;
+            let now = volumes::within(host, &disk, now, &LvmCache::default(), request, Moment::Held).await?;
             proof::same_disk(&evidence.device, &disk.identity, &now.content).map_err(NodeError::Refused)?;
-            let claimed = claimed(request, host)?;
+            let issued = issued(request, host)?;
             let is_same = match unfinished {
-                Some(fsid) => now.about == Some(fsid) && claimed.contains(&fsid),
-                None => proof::verdict(request, evidence, &claimed, &now) == *verdict,
+                Some(fsid) => now.about == Some(fsid) && issued.contains(&fsid),
+                None => proof::verdict(request, evidence, &issued, &now) == *verdict,
             };
             if is_same && disk.holders.is_empty() && !disk.read_only {
                 return Ok(());
@@ -253,6 +254,6 @@ async fn prove(
 fn slot_may_be_taken(slots: &Slots, request: &NodeRequest, verdict: &Verdict) -> Result<(), NodeError> {
     let status = slots.get(&request.osd).map(String::as_str);
     proof::slot_may_be_taken(request, status)
-        .and_then(|()| proof::stray_is_purged(verdict, |stray| slots.contains_key(&stray)))
+        .and_then(|()| proof::misplaced_is_purged(verdict, |misplaced| slots.contains_key(&misplaced)))
         .map_err(NodeError::Refused)
 }

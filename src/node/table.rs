@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// As a sentence names it.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         if self.name.is_empty() { self.index.to_string() } else { format!("{} ({})", self.index, self.name) }
     }
 }
@@ -143,8 +143,8 @@ mod tests {
         let text = "1 2048 10240 0fc63daf-8483-4772-8e79-3d69d8477de4 bbff53fb-b02d-4a0f-ba7e-1adf0cc67cc8 ROOK-OSD2-BLOCK\n\
                     3 16384 4096 0fc63daf-8483-4772-8e79-3d69d8477de4 19c30f86-703a-4a2e-a89e-d086cfdbbd79 \n\
                     9 12288 4096 0fc63daf-8483-4772-8e79-3d69d8477de4 f2544e29-3fa0-4b10-8e53-fc9d43ecc6e0 somebody's\\x20data\n";
-        let told: Vec<String> = parse_entries(text).unwrap().iter().map(Entry::told).collect();
-        assert_eq!(told, ["1 (ROOK-OSD2-BLOCK)", "3", "9 (somebody's data)"]);
+        let described: Vec<String> = parse_entries(text).unwrap().iter().map(Entry::described).collect();
+        assert_eq!(described, ["1 (ROOK-OSD2-BLOCK)", "3", "9 (somebody's data)"]);
         assert_eq!(unescaped("a\\x2"), "a\\x2");
     }
 
@@ -185,20 +185,20 @@ mod tests {
     #[test]
     fn tables_as_captured() {
         for release in RELEASES {
-            let told = |name: &str| {
+            let described = |name: &str| {
                 let entries = parse_entries(&said(release, &format!("partx-{name}.txt"))).unwrap();
                 assert!(entries.iter().all(|entry| entry.part_uuid.len() == 36), "{release}: {entries:?}");
-                entries.iter().map(Entry::told).collect::<Vec<_>>()
+                entries.iter().map(Entry::described).collect::<Vec<_>>()
             };
-            assert_eq!(told("ceph-disk"), ["1 (ceph data)", "2 (ceph block)"], "{release}");
+            assert_eq!(described("ceph-disk"), ["1 (ceph data)", "2 (ceph block)"], "{release}");
             assert_eq!(
-                told("rook"),
+                described("rook"),
                 ["1 (ROOK-OSD3-WAL)", "2 (ROOK-OSD3-DB)", "3 (ROOK-OSD3-BLOCK)"],
                 "{release}"
             );
             // A disk that OSDs share.
             assert_eq!(
-                told("shared"),
+                described("shared"),
                 ["1 (ROOK-OSD4-WAL)", "2 (ROOK-OSD4-DB)", "9 (somebody's data)"],
                 "{release}"
             );

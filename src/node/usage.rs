@@ -109,9 +109,9 @@ pub(crate) fn is_held(node: &Path) -> Result<bool, NodeError> {
 }
 
 /// The same on a thread that may wait, with a limit.
-pub(crate) async fn is_held_by_somebody(disk: &Disk) -> Result<bool, NodeError> {
+pub(crate) async fn is_in_use(disk: &Disk) -> Result<bool, NodeError> {
     let node = disk.node.clone();
-    super::command::blocking("open", disk.told(), super::command::QUICK, move || is_held(&node)).await
+    super::command::blocking("open", disk.described(), super::command::QUICK, move || is_held(&node)).await
 }
 
 /// Mounts as this host shows them.

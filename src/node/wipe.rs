@@ -48,9 +48,9 @@ pub(crate) struct ExclusiveDisk {
 impl ExclusiveDisk {
     /// Opens the disk for itself alone; `Refused` where somebody has it.
     pub(crate) async fn open(disk: &Disk) -> Result<Self, NodeError> {
-        let in_use = |by: &str| NodeError::Refused(format!("{} is in use: {by}", disk.told()));
+        let in_use = |by: &str| NodeError::Refused(format!("{} is in use: {by}", disk.described()));
         if disk.read_only {
-            return Err(NodeError::Refused(format!("{} is read-only", disk.told())));
+            return Err(NodeError::Refused(format!("{} is read-only", disk.described())));
         }
         if !disk.holders.is_empty() {
             return Err(in_use(&format!("{} lies on it", disk.holders.join(", "))));
@@ -58,7 +58,7 @@ impl ExclusiveDisk {
         let node = disk.node.clone();
         let file = {
             let node = node.clone();
-            blocking("open", disk.told(), QUICK, move || open_patiently(&node)).await?
+            blocking("open", disk.described(), QUICK, move || open_patiently(&node)).await?
         };
         let file = file.ok_or_else(|| in_use("mounted, or open exclusively (does its OSD still run?)"))?;
         let rdev = file.metadata().map_err(NodeError::io("stat", &node))?.rdev();
@@ -69,13 +69,13 @@ impl ExclusiveDisk {
     }
 
     /// Writes the tombstone; when it returns, it is on the disk.
-    pub(crate) async fn bury(&self, stone: &Tombstone) -> Result<(), NodeError> {
+    pub(crate) async fn write_tombstone(&self, stone: &Tombstone) -> Result<(), NodeError> {
         let sector = stone.to_sector().ok_or_else(|| {
             NodeError::Refused(format!("the name of record {} is too long for a tombstone", stone.record))
         })?;
         let (file, node) = (Arc::clone(&self.file), self.node.clone());
         blocking("write tombstone", node.display().to_string(), WRITE_LIMIT, move || {
-            bury(&file, &node, &sector)
+            write_tombstone(&file, &node, &sector)
         })
         .await
     }
@@ -99,7 +99,7 @@ impl ExclusiveDisk {
 
     /// Zeroes a piece of an OSD: both of its ends, and last the block with the mark by which it is recognised. Nothing outside of
     /// it is touched, and no table is read again.
-    pub(crate) async fn clear_within(&self) -> Result<(), NodeError> {
+    pub(crate) async fn clear_piece(&self) -> Result<(), NodeError> {
         let ranges = within(self.size);
         let (file, node) = (Arc::clone(&self.file), self.node.clone());
         blocking("wipe", node.display().to_string(), WRITE_LIMIT, move || {
@@ -161,7 +161,7 @@ fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
     Ok(Some(file))
 }
 
-fn bury(file: &File, node: &Path, sector: &[u8; SECTOR]) -> Result<(), NodeError> {
+fn write_tombstone(file: &File, node: &Path, sector: &[u8; SECTOR]) -> Result<(), NodeError> {
     file.write_all_at(sector, 0).map_err(NodeError::io("write tombstone", node))?;
     file.sync_all().map_err(NodeError::io("fsync", node))
 }
@@ -267,7 +267,7 @@ mod tests {
             old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
             record: RecordId("r".into()),
         };
-        bury(image.as_file(), image.path(), &stone.to_sector().unwrap()).unwrap();
+        write_tombstone(image.as_file(), image.path(), &stone.to_sector().unwrap()).unwrap();
         let part = 20 << 20..30 << 20;
         let ranges = plan(size as u64, std::slice::from_ref(&part));
         zero(image.as_file(), image.path(), &ranges).unwrap();

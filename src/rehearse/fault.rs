@@ -13,7 +13,7 @@ use crate::sim::{Happening, Stage, Stumble, World, example};
 
 /// A fault that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestedFault {
     /// Which.
     pub kind: Kind,
     /// While this OSD is migrated.
@@ -61,7 +61,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// `NAME` or `NAME@OSD`.
-pub fn parse(words: &str) -> Result<Asked, String> {
+pub fn parse(words: &str) -> Result<RequestedFault, String> {
     let (name, osd) = words.split_once('@').map_or((words, None), |(name, osd)| (name, Some(osd)));
     let Some((_, kind, _)) = KINDS.iter().find(|(known, _, _)| *known == name) else {
         return Err(format!("no such fault; there are {}", names().collect::<Vec<_>>().join(", ")));
@@ -70,7 +70,7 @@ pub fn parse(words: &str) -> Result<Asked, String> {
     let first = legacy.first().copied().ok_or("the example has no legacy OSD")?;
     let osd = osd.map_or(Ok(first), |osd| osd.parse::<OsdId>().map_err(|error| error.to_string()))?;
     if legacy.contains(&osd) {
-        return Ok(Asked { kind: *kind, osd });
+        return Ok(RequestedFault { kind: *kind, osd });
     }
     let legacy: Vec<String> = legacy.iter().map(ToString::to_string).collect();
     Err(format!("{osd} is not migrated in the rehearsal; there are {}", legacy.join(", ")))
@@ -78,11 +78,11 @@ pub fn parse(words: &str) -> Result<Asked, String> {
 
 /// OSDs that are to be migrated.
 pub fn legacy(world: &World) -> Vec<OsdId> {
-    let classes = classify::classify(&world.look(|_| Questions::default()));
+    let classes = classify::classify(&world.observe(|_| Questions::default()));
     classes.into_iter().filter(|(_, class)| class.migrates().is_some()).map(|(osd, _)| osd).collect()
 }
 
-impl Asked {
+impl RequestedFault {
     /// As it is typed.
     pub fn name(&self) -> String {
         let name = KINDS.iter().find(|(_, kind, _)| *kind == self.kind).map_or("", |(name, _, _)| *name);
@@ -135,10 +135,10 @@ fn is_destroyed(world: &World, osd: OsdId) -> bool {
 fn agent_at(world: &World, osd: OsdId, stage: u8) -> Option<String> {
     let far = |stage: &Stage| match stage {
         Stage::Waiting => 0,
-        Stage::Looked { .. } => 1,
+        Stage::Inspected { .. } => 1,
         Stage::Proven { .. } => 2,
         Stage::Buried { .. } => 3,
-        Stage::Claimed { .. } => 4,
+        Stage::Registered { .. } => 4,
         Stage::Labelled { .. } => 5,
         Stage::Reporting { .. } => 6,
     };
@@ -162,7 +162,9 @@ fn osd_dies(world: &World, osd: OsdId) -> Vec<(i64, Happening)> {
     let shared = world.placements.values().filter(|placement| placement.home.contains(&osd));
     let others = shared.flat_map(|placement| &placement.home).filter(|other| **other != osd);
     let partner = others.min().copied();
-    partner.map(|other| vec![(0, Happening::Dies(other)), (180, Happening::Mends(other))]).unwrap_or_default()
+    partner
+        .map(|other| vec![(0, Happening::Dies(other)), (180, Happening::Recovers(other))])
+        .unwrap_or_default()
 }
 
 fn node_power(world: &World, osd: OsdId) -> Vec<(i64, Happening)> {

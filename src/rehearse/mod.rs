@@ -20,9 +20,9 @@ use crate::sim::course::Sim;
 use crate::sim::example;
 use crate::sim::ports::{Call, Runner, Side, Watch};
 
-use fault::{Asked, Kind};
+use fault::{Kind, RequestedFault};
 pub use page::{json, text};
-pub use story::Told;
+pub use story::Line;
 use story::{Listener, Story};
 
 /// Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to start.
@@ -35,7 +35,7 @@ pub struct Rehearsal {
     /// And after.
     pub after: World,
     /// What was told.
-    pub told: Vec<Told>,
+    pub lines: Vec<Line>,
     /// How long it took, in virtual time.
     pub took: TimeDelta,
     /// Bytes copied by backfill and recovery.
@@ -49,7 +49,7 @@ pub struct Rehearsal {
 }
 
 /// Rehearses with this seed and these faults, each OSD taking so many bytes a second of backfill.
-pub fn rehearse(seed: u64, asked: &[Asked], rate: u64) -> Rehearsal {
+pub fn rehearse(seed: u64, asked: &[RequestedFault], rate: u64) -> Rehearsal {
     let before = example::twelve();
     let sim = Rc::new(RefCell::new(Sim::new(before.clone(), seed)));
     sim.borrow_mut().schedule.rate = rate;
@@ -90,10 +90,10 @@ pub fn rehearse(seed: u64, asked: &[Asked], rate: u64) -> Rehearsal {
     Rehearsal {
         took: sim.world.at - before.at,
         copied: sim.copied,
-        not_struck: asked.iter().map(Asked::name).filter(|name| !struck.contains(name)).collect(),
+        not_struck: asked.iter().map(RequestedFault::name).filter(|name| !struck.contains(name)).collect(),
         after: sim.world.clone(),
         before,
-        told: std::mem::take(&mut story.told),
+        lines: std::mem::take(&mut story.lines),
         struck,
         end,
     }
@@ -114,7 +114,7 @@ fn one_run(
 ) -> Ended {
     let targets = kills.clone();
     let watch: Watch = Box::new(move |call, side, _| match (call, side) {
-        (Call::Act(Act::Destroy { osd, .. }), Side::After) => targets.contains(osd),
+        (Call::Act(Act::Destroy { osd, .. }), Side::Queued) => targets.contains(osd),
         _ => false,
     });
     let runner = Runner::new(sim, Some(watch));
@@ -136,7 +136,7 @@ fn one_run(
             let last = sim.borrow().done.last().cloned();
             if let Some(Act::Destroy { osd, .. }) = last {
                 kills.retain(|other| *other != osd);
-                struck.borrow_mut().push(Asked { kind: Kind::KillRunner, osd }.name());
+                struck.borrow_mut().push(RequestedFault { kind: Kind::KillRunner, osd }.name());
                 let mut story = story.borrow_mut();
                 story.end();
                 story.say(format!("{osd}: destroyed; id, place and weight stay"));

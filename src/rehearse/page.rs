@@ -22,7 +22,7 @@ const WIDTH: u16 = 100;
 pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     if !quiet {
-        parts.extend(rehearsal.told.iter().map(line));
+        parts.extend(rehearsal.lines.iter().map(line));
         parts.push(String::new());
     }
     parts.extend(table(rehearsal).to_string().lines().map(|line| line.trim_end().to_owned()));
@@ -33,7 +33,7 @@ pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
 
 /// The page for programs.
 pub fn json(rehearsal: &Rehearsal) -> Value {
-    let told = |told: &super::Told| json!({ "seconds": told.at.num_seconds(), "says": told.says });
+    let lines = |lines: &super::Line| json!({ "seconds": lines.at.num_seconds(), "says": lines.says });
     let row = |row: Row| {
         json!({
             "osd": row.osd, "host": row.host, "was": row.was, "is": row.is, "device": row.device,
@@ -42,7 +42,7 @@ pub fn json(rehearsal: &Rehearsal) -> Value {
         })
     };
     json!({
-        "events": rehearsal.told.iter().map(told).collect::<Vec<_>>(),
+        "events": rehearsal.lines.iter().map(lines).collect::<Vec<_>>(),
         "osds": rows(rehearsal).into_iter().map(row).collect::<Vec<_>>(),
         "summary": {
             "end": ended(rehearsal),
@@ -69,7 +69,7 @@ struct Row {
 }
 
 fn classes(world: &World) -> BTreeMap<OsdId, Class> {
-    classify::classify(&world.look(|_| Questions::default()))
+    classify::classify(&world.observe(|_| Questions::default()))
 }
 
 fn rows(rehearsal: &Rehearsal) -> Vec<Row> {
@@ -99,7 +99,7 @@ fn layout(class: Option<&Class>, slot: &Slot) -> String {
         Some(class @ (Class::Legacy(_) | Class::Mismatched(_))) => class.to_string(),
         Some(Class::Conforming) if slot.up => "BlueStore raw".to_owned(),
         Some(Class::Conforming) => "BlueStore raw, down".to_owned(),
-        Some(Class::Vacant | Class::Refused(_)) | None => "not in service".to_owned(),
+        Some(Class::Available | Class::Refused(_)) | None => "not in service".to_owned(),
     }
 }
 

@@ -10,9 +10,9 @@ use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Saving, Wait};
 use crate::domain::osd::OsdId;
-use crate::ports::Audience;
+use crate::ports::Reporter;
 use crate::report::{Event, words};
-use crate::sim::course::{Heard, Sim};
+use crate::sim::course::{Acknowledged, Sim};
 use crate::sim::{Effect, Happening};
 
 /// Columns that a line may take.
@@ -24,7 +24,7 @@ const GIB: u64 = 1 << 30;
 
 /// One thing that was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Line {
     /// When, since the beginning.
     pub at: TimeDelta,
     /// In words.
@@ -37,7 +37,7 @@ pub(super) struct Story {
     began: DateTime<Utc>,
     wait: Option<(DateTime<Utc>, Waited)>,
     /// All of it.
-    pub(super) told: Vec<Told>,
+    pub(super) lines: Vec<Line>,
 }
 
 /// A wait as it is told afterwards.
@@ -53,7 +53,7 @@ struct Waited {
 impl Story {
     /// From now on.
     pub(super) fn new(sim: &Rc<RefCell<Sim>>) -> Self {
-        Self { sim: Rc::clone(sim), began: sim.borrow().world.at, wait: None, told: Vec::new() }
+        Self { sim: Rc::clone(sim), began: sim.borrow().world.at, wait: None, lines: Vec::new() }
     }
 
     /// Says something.
@@ -63,13 +63,13 @@ impl Story {
     }
 
     fn say_at(&mut self, at: DateTime<Utc>, says: String) {
-        self.told.push(Told { at: at - self.began, says });
+        self.lines.push(Line { at: at - self.began, says });
     }
 
     /// Says for how long it waited, if it did, and what happened meanwhile.
     pub(super) fn catch_up(&mut self) {
-        let heard: Vec<Heard> = std::mem::take(&mut self.sim.borrow_mut().heard);
-        for Heard { at, what, effects, is_fault } in heard {
+        let heard: Vec<Acknowledged> = std::mem::take(&mut self.sim.borrow_mut().heard);
+        for Acknowledged { at, what, effects, is_fault } in heard {
             if is_fault {
                 self.end_wait(at);
                 self.say_at(at, format!("! {}", happening(&what)));
@@ -138,8 +138,8 @@ impl Story {
 /// The story as the loop's audience.
 pub(super) struct Listener(pub(super) Rc<RefCell<Story>>);
 
-impl Audience for Listener {
-    async fn tell(&mut self, event: Event<'_>) {
+impl Reporter for Listener {
+    async fn report(&mut self, event: Event<'_>) {
         self.0.borrow_mut().hear(event);
     }
 }
@@ -167,7 +167,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
         (Saving::New, Some(record)) => {
             format!("{}: its disk carries the new OSD, {}", record.osd, record.new?)
         }
-        (Saving::FenceHeard, _) => "Rook says that it leaves the CephCluster alone".to_owned(),
+        (Saving::FenceAcknowledged, _) => "Rook says that it leaves the CephCluster alone".to_owned(),
         (
             Saving::Attempt { after: None, .. }
             | Saving::Bootstrap { .. }
@@ -175,10 +175,10 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::FenceGone
             | Saving::Unfenced
             | Saving::OperatorScaled
-            | Saving::OperatorBack
-            | Saving::Budget
-            | Saving::BudgetBack
-            | Saving::Handed
+            | Saving::OperatorRestored
+            | Saving::Pdb
+            | Saving::PdbRestored
+            | Saving::LeftToRook
             | Saving::Down
             | Saving::Up
             | Saving::Held
@@ -190,7 +190,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
         (Saving::Attempt { after: Some(after), .. }, _) => format!("{}: the agent failed: {after}", osd?),
         (Saving::Closed, _) => format!("{}: done", osd?),
         (Saving::Quarantine { why }, _) => format!("{} is left alone: {why}", osd?),
-        (Saving::TurnBack { why }, _) => format!("{}: turned back: {why}", osd?),
+        (Saving::RevertStop { why }, _) => format!("{}: turned back: {why}", osd?),
         (
             Saving::Record
             | Saving::Proof
@@ -200,7 +200,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::NotAdmitted { .. }
             | Saving::Purged
             | Saving::PgsGone { .. }
-            | Saving::Barred
+            | Saving::WipeBlocked
             | Saving::NooutLifted
             | Saving::UpmapsLost
             | Saving::Upmaps
@@ -215,13 +215,13 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
 
 fn done(act: &Act) -> String {
     match act {
-        Act::Keep { osd, .. } => format!("{osd}: its Deployment is kept as it was found"),
+        Act::BackUp { osd, .. } => format!("{osd}: its Deployment is kept as it was found"),
         Act::Agent { request, .. } => {
             let osd = request.osd;
             match request.task {
                 NodeTask::Inspect => format!("{osd}: a node Job looks at its disk"),
                 NodeTask::Rebuild => format!("{osd}: a node Job proves, wipes and prepares its disk"),
-                NodeTask::GiveBack => format!("{osd}: a node Job gives the slot its new OSD back"),
+                NodeTask::RestoreSlot => format!("{osd}: a node Job gives the slot its new OSD back"),
                 NodeTask::Clear => format!("{osd}: a node Job removes its old directory"),
             }
         }
@@ -233,27 +233,27 @@ fn done(act: &Act) -> String {
             "client.bootstrap-osd is removed, as it was not there before".to_owned()
         }
         Act::Unfence { .. } => "Rook may reconcile again".to_owned(),
-        Act::Hush { osd, .. } => format!("{osd}: noout and noin, for it alone"),
+        Act::SetOsdFlags { osd, .. } => format!("{osd}: noout and noin, for it alone"),
         Act::Stop { osd, .. } => format!("{osd}: its Deployment is scaled to 0"),
         Act::Destroy { osd, .. } => format!("{osd}: destroyed; id, place and weight stay"),
         Act::Deploy(deploy) => format!("{}: its Deployment starts the new OSD", deploy.osd),
-        Act::Sweep { osd, .. } => format!("{osd}: what was made for it is swept"),
+        Act::CleanUp { osd, .. } => format!("{osd}: what was made for it is swept"),
         Act::DropAgent { .. }
         | Act::DeleteKey { .. }
-        | Act::Unhush { .. }
+        | Act::UnsetOsdFlags { .. }
         | Act::TakeIn { .. }
         | Act::ScaleOperator { .. }
         | Act::LimitDrains { .. }
-        | Act::MakeBudget { .. }
-        | Act::DropBudget { .. }
+        | Act::CreatePdb { .. }
+        | Act::DeletePdb { .. }
         | Act::Restart { .. }
         | Act::DropDeployment { .. }
-        | Act::Reclaim { .. }
-        | Act::PurgeStray { .. }
+        | Act::Reregister { .. }
+        | Act::PurgeMisplaced { .. }
         | Act::RestoreCrush { .. }
         | Act::RestoreUpmaps { .. }
-        | Act::Look { .. }
-        | Act::SweepLook { .. }
+        | Act::Inventory { .. }
+        | Act::DeleteInventoryJob { .. }
         | Act::Adopt(_)
         | Act::Tolerate { .. } => words(act),
     }
@@ -264,7 +264,7 @@ fn effect(effect: &Effect) -> Option<String> {
         Effect::Wiped { osd, .. } => {
             Some(format!("{osd}: proven once more, and wiped; a tombstone is on the disk"))
         }
-        Effect::Claimed(osd, _) => Some(format!("{osd}: ceph-volume prepares it under its old id")),
+        Effect::Registered(osd, _) => Some(format!("{osd}: ceph-volume prepares it under its old id")),
         Effect::Cleared { osd, .. } => {
             Some(format!("{osd}: its old directory is proven once more, and removed"))
         }
@@ -273,12 +273,12 @@ fn effect(effect: &Effect) -> Option<String> {
         | Effect::Destroyed(..)
         | Effect::Deployed(..)
         | Effect::Undeployed(_)
-        | Effect::AgentMade(_)
+        | Effect::AgentCreated(_)
         | Effect::Small(_)
         | Effect::Restarted(_)
         | Effect::Fence
         | Effect::Operator(_)
-        | Effect::Budget(_) => None,
+        | Effect::Pdb(_) => None,
     }
 }
 
@@ -308,7 +308,7 @@ fn waited(wait: &Wait) -> Waited {
         Wait::Node { node, reason } => {
             (format!("node {node}"), format!("new OSDs on {node} wait: {reason}"), 0)
         }
-        Wait::Look { node, .. } => {
+        Wait::Inventory { node, .. } => {
             (format!("look {node}"), format!("for the look at the disks of {node}"), 0)
         }
         Wait::Down { osd } => (format!("down {osd}"), format!("for {osd} to go down"), 0),
@@ -328,7 +328,7 @@ fn waited(wait: &Wait) -> Waited {
         | Wait::AgentBusy { .. }
         | Wait::AgentRests { .. }
         | Wait::NotOurStop { .. }
-        | Wait::OutByOthers { .. } => (wait.to_string(), format!("because {wait}"), 0),
+        | Wait::MarkedOutExternally { .. } => (wait.to_string(), format!("because {wait}"), 0),
     };
     Waited { same, says, bytes }
 }
@@ -353,10 +353,10 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// One thing that was told, its lines no longer than the page.
-pub(super) fn line(told: &Told) -> String {
-    let mut text = format!("{:>8} ", time(told.at));
+pub(super) fn line(lines: &Line) -> String {
+    let mut text = format!("{:>8} ", time(lines.at));
     let mut column = text.len();
-    for word in told.says.split(' ') {
+    for word in lines.says.split(' ') {
         let width = 1 + word.chars().count();
         if column + width > WIDTH {
             text.push('\n');

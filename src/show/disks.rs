@@ -19,7 +19,7 @@ pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
     if !disks.unseen.is_empty() {
         let names: Vec<_> = disks.unseen.iter().map(ToString::to_string).collect();
         parts.push(format!(
-            "the disks of {} were not looked at: osd-migrate plan --look, in a Job",
+            "the disks of {} were not looked at: osd-migrate plan --inventory, in a Job",
             names.join(", ")
         ));
     }

@@ -6,7 +6,8 @@ mod preflight;
 
 pub use drift::{drift_json, drift_text};
 pub use preflight::{
-    UNINSTALL_ALL_THE_SAME, left_behind, left_without_cluster, no_cluster, not_looked, preflight, still_open,
+    UNINSTALL_ALL_THE_SAME, left_behind, left_without_cluster, no_cluster, not_inspected, preflight,
+    still_open,
 };
 
 use std::collections::BTreeMap;
@@ -17,10 +18,10 @@ use serde_json::{Value, json};
 
 use crate::domain::gate::Reason;
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::observation::{Order, OrderKind};
+use crate::domain::observation::{Control, ControlKind};
 use crate::domain::osd::{DeviceIdentity, OsdId};
-use crate::domain::outlook::{self, Line, Now};
 use crate::domain::plan::Disks;
+use crate::domain::preview::{self, Line, Now};
 use crate::report::Said;
 
 /// Columns that a table may take: fits a terminal of 120 (kubectl's tables do).
@@ -42,10 +43,10 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Dis
         ]);
     }
     let mut parts = if lines.is_empty() { Vec::new() } else { vec![table.to_string()] };
-    parts.extend(outlook::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
+    parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
-    parts.extend(lines.iter().filter_map(left_alone));
+    parts.extend(lines.iter().filter_map(quarantined));
     parts.extend(disks::disks_text(disks));
     parts.join("\n")
 }
@@ -56,8 +57,8 @@ fn now(now: &Now) -> String {
         Now::Nothing => "-".to_owned(),
         Now::Next => "next".to_owned(),
         Now::InFlight => "in flight".to_owned(),
-        Now::LeftAlone { .. } => "left alone".to_owned(),
-        Now::Waits(Reason::After { osd }) => format!("after {osd}"),
+        Now::Quarantined { .. } => "left alone".to_owned(),
+        Now::Waits(Reason::Queued { osd }) => format!("after {osd}"),
         Now::Waits(reason) => reason.word().to_owned(),
         Now::Refused(reason) => format!("refused: {}", reason.word()),
     }
@@ -84,14 +85,14 @@ fn database_on(line: &Line) -> Option<String> {
     Some(format!("{}: its database goes to {}, {size}", line.osd, db.identity.stable_name()))
 }
 
-fn left_alone(line: &Line) -> Option<String> {
+fn quarantined(line: &Line) -> Option<String> {
     match &line.now {
-        Now::LeftAlone { why } => Some(told_left_alone(line.osd, why)),
+        Now::Quarantined { why } => Some(quarantined_text(line.osd, why)),
         Now::Nothing | Now::Next | Now::InFlight | Now::Waits(_) | Now::Refused(_) => None,
     }
 }
 
-fn told_left_alone(osd: OsdId, why: &str) -> String {
+fn quarantined_text(osd: OsdId, why: &str) -> String {
     format!("{osd} was left alone: {why}. When that is mended: osd-migrate retry {osd}")
 }
 
@@ -129,7 +130,7 @@ fn now_json(now: &Now) -> Value {
         Now::Nothing => ("nothing", None, None),
         Now::Next => ("next", None, None),
         Now::InFlight => ("in-flight", None, None),
-        Now::LeftAlone { why } => ("left-alone", None, Some(why.clone())),
+        Now::Quarantined { why } => ("quarantined", None, Some(why.clone())),
         Now::Waits(reason) => ("waits", Some(reason.word()), Some(reason.to_string())),
         Now::Refused(reason) => ("refused", Some(reason.word()), Some(reason.to_string())),
     };
@@ -153,9 +154,9 @@ pub struct Status<'a> {
     /// The ledger.
     pub ledger: &'a Ledger,
     /// What a person ordered.
-    pub order: Option<&'a Order>,
+    pub control: Option<&'a Control>,
     /// Our own PodDisruptionBudget is there.
-    pub own_budget: bool,
+    pub own_pdb: bool,
     /// The last thing that a run said.
     pub said: Option<&'a Said>,
 }
@@ -163,8 +164,8 @@ pub struct Status<'a> {
 impl Status<'_> {
     /// PodDisruptionBudgets by which no OSD may be evicted, because of us.
     fn drains_limited_by(&self) -> Vec<&'static str> {
-        let rooks = self.ledger.run.budget.is_some().then_some("rook-ceph-osd");
-        rooks.into_iter().chain(self.own_budget.then_some("osd-migrate-drains")).collect()
+        let rooks = self.ledger.run.pdb.is_some().then_some("rook-ceph-osd");
+        rooks.into_iter().chain(self.own_pdb.then_some("osd-migrate-drains")).collect()
     }
 }
 
@@ -179,7 +180,7 @@ pub fn status_text(status: &Status<'_>) -> String {
     }
     for record in ledger.quarantined() {
         let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
-        parts.push(told_left_alone(record.osd, why));
+        parts.push(quarantined_text(record.osd, why));
     }
     if let Some(fence) = &ledger.run.fence {
         parts.push(format!("Rook is kept from reconciling: ceph.rook.io/do-not-reconcile={fence}"));
@@ -190,23 +191,23 @@ pub fn status_text(status: &Status<'_>) -> String {
             "Rook's operator {name} is kept at 0; in the end it gets its {replicas} replicas back"
         ));
     }
-    let budgets = status.drains_limited_by();
-    if !budgets.is_empty() {
-        let budgets = budgets.join(", ");
-        parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {budgets})"));
+    let pdbs = status.drains_limited_by();
+    if !pdbs.is_empty() {
+        let pdbs = pdbs.join(", ");
+        parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {pdbs})"));
     }
     parts.extend(disks::nodes_text(ledger));
-    parts.extend(status.order.map(standing));
+    parts.extend(status.control.map(standing));
     parts.extend(status.said.map(said));
     parts.join("\n")
 }
 
-fn standing(order: &Order) -> String {
-    let what = match order.kind {
-        OrderKind::Pause => "Paused",
-        OrderKind::Cancel => "Cancelled",
+fn standing(control: &Control) -> String {
+    let what = match control.kind {
+        ControlKind::Pause => "Paused",
+        ControlKind::Cancel => "Cancelled",
     };
-    let since = order.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+    let since = control.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
     format!("{what}{since}: no OSD is begun. To let runs begin again: osd-migrate resume")
 }
 
@@ -219,21 +220,21 @@ fn said(said: &Said) -> String {
 }
 
 /// What `pause`, `cancel` and `resume` answer: what stood, and what was asked for.
-pub fn ordered(standing: Option<OrderKind>, asked: Option<OrderKind>) -> &'static str {
+pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>) -> &'static str {
     match (standing, asked) {
-        (Some(OrderKind::Cancel), Some(OrderKind::Pause)) => {
+        (Some(ControlKind::Cancel), Some(ControlKind::Pause)) => {
             "cancelled already, which is more than paused: nothing was changed. To let runs begin again: osd-migrate resume"
         }
-        (_, Some(OrderKind::Pause)) => {
+        (_, Some(ControlKind::Pause)) => {
             "paused: no OSD is begun; one that is stopped for its migration is finished first. To go on: osd-migrate resume"
         }
-        (_, Some(OrderKind::Cancel)) => {
+        (_, Some(ControlKind::Cancel)) => {
             "cancelled: no OSD is begun; one that is stopped for its migration is finished first, then the run ends with 3. \
              To see how far it is: osd-migrate status. To let runs begin again: osd-migrate resume"
         }
         (None, None) => "neither paused nor cancelled: nothing was changed",
-        (Some(OrderKind::Pause), None) => "resumed: a run that waits goes on within a second",
-        (Some(OrderKind::Cancel), None) => {
+        (Some(ControlKind::Pause), None) => "resumed: a run that waits goes on within a second",
+        (Some(ControlKind::Cancel), None) => {
             "resumed: a run that has not ended goes on; else start one: kubectl create job --from=cronjob/osd-migrate NAME"
         }
     }
@@ -272,23 +273,23 @@ pub fn status_json(status: &Status<'_>) -> Value {
             "quarantine": record.quarantine,
         })
     };
-    let order = status.order.map(|order| {
-        let kind = match order.kind {
-            OrderKind::Pause => "pause",
-            OrderKind::Cancel => "cancel",
+    let control = status.control.map(|control| {
+        let kind = match control.kind {
+            ControlKind::Pause => "pause",
+            ControlKind::Cancel => "cancel",
         };
-        json!({ "kind": kind, "since": order.since })
+        json!({ "kind": kind, "since": control.since })
     });
     let operator = status.ledger.run.operator.as_ref();
     let operator = operator.map(|was| json!({ "name": was.name, "replicas": was.replicas }));
-    let budgets = status.drains_limited_by();
+    let pdbs = status.drains_limited_by();
     json!({
         "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
         "nodes": status.ledger.nodes,
         "fence": status.ledger.run.fence,
         "operator": operator,
-        "drains": { "wait": !budgets.is_empty(), "limitedBy": budgets },
-        "order": order,
+        "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
+        "order": control,
         "last": status.said,
     })
 }
@@ -306,7 +307,7 @@ fn stands_at(record: &Record) -> (String, String) {
         "proof" => "device proven, to be stopped",
         "stop" | "pgs-gone" => "being stopped and destroyed",
         "rebuild" => "being made anew",
-        "give-back" => "its slot being given back",
+        "restore-slot" => "its slot being given back",
         "clear" => "its old directory being removed",
         "new" => "made anew, starting and filling",
         "closing" | "uncleared" | "withdrawn" => "cleaning up",

@@ -22,7 +22,7 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
         ));
         lines.extend(found.legacy.iter().map(|(osd, host, kind)| format!("  {osd} on {host}: {kind}")));
     }
-    lines.extend(unfinished(&found.in_flight, &found.left_alone, namespace));
+    lines.extend(unfinished(&found.in_flight, &found.quarantined, namespace));
     if !found.unknown.is_empty() {
         lines.push("how these were made is not known; look before you upgrade:".to_owned());
         lines.extend(found.unknown.iter().map(|(osd, why)| format!("  {osd}: {why}")));
@@ -41,7 +41,7 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
 }
 
 /// What to do about OSDs with an open record.
-fn unfinished(in_flight: &[OsdId], left_alone: &[OsdId], namespace: &str) -> Vec<String> {
+fn unfinished(in_flight: &[OsdId], quarantined: &[OsdId], namespace: &str) -> Vec<String> {
     let mut lines = Vec::new();
     if !in_flight.is_empty() {
         lines.extend([
@@ -51,9 +51,9 @@ fn unfinished(in_flight: &[OsdId], left_alone: &[OsdId], namespace: &str) -> Vec
             "Afterwards: osd-migrate resume".to_owned(),
         ]);
     }
-    if !left_alone.is_empty() {
+    if !quarantined.is_empty() {
         lines.extend([
-            format!("left alone after a failure: {}. The reasons, and what to do:", names(left_alone)),
+            format!("left alone after a failure: {}. The reasons, and what to do:", names(quarantined)),
             format!("  osd-migrate -n {namespace} status"),
         ]);
     }
@@ -72,20 +72,20 @@ pub fn no_cluster(namespace: &str) -> String {
 }
 
 /// What an upgrade is told where the OSDs could not be looked at; why stands below.
-pub fn not_looked() -> String {
+pub fn not_inspected() -> String {
     format!("whether legacy OSDs are there could not be seen, for the reason below. {UPGRADE_ALL_THE_SAME}")
 }
 
 /// Why an uninstall is refused: open records; none where there are none.
 pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
     let in_flight: Vec<_> = ledger.in_flight().map(|record| record.osd).collect();
-    let left_alone: Vec<_> = ledger.quarantined().map(|record| record.osd).collect();
-    if in_flight.is_empty() && left_alone.is_empty() {
+    let quarantined: Vec<_> = ledger.quarantined().map(|record| record.osd).collect();
+    if in_flight.is_empty() && quarantined.is_empty() {
         return None;
     }
     let mut lines =
         vec!["not uninstalled: OSDs are not finished, and what is known of them would be lost".to_owned()];
-    lines.extend(unfinished(&in_flight, &left_alone, namespace));
+    lines.extend(unfinished(&in_flight, &quarantined, namespace));
     lines.push(UNINSTALL_ALL_THE_SAME.to_owned());
     Some(lines.join("\n"))
 }

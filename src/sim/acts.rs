@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Effect, World};
-use crate::domain::act::{Act, Deploy, Spare};
+use crate::domain::act::{Act, DataPrecondition, Deploy};
 use crate::domain::expect::{self, Lost};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::{NodeRequest, RecordId};
@@ -52,10 +52,10 @@ impl World {
     #[expect(clippy::too_many_lines, reason = "one arm for each act")]
     pub fn act_as_read(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
         match act {
-            Act::Keep { osd, record, deployment, generation } => {
+            Act::BackUp { osd, record, deployment, generation } => {
                 self.keep(*osd, record, deployment, *generation)
             }
-            Act::Agent { request, spare, .. } => self.make_agent(request, spare.as_ref()),
+            Act::Agent { request, precondition, .. } => self.make_agent(request, precondition.as_ref()),
             Act::Bootstrap { there } => {
                 self.ceph.bootstrap = Some(*there);
                 Ok(Vec::new())
@@ -66,18 +66,18 @@ impl World {
             | Act::Unfence { .. }
             | Act::ScaleOperator { .. }
             | Act::LimitDrains { .. }
-            | Act::MakeBudget { .. }
-            | Act::DropBudget { .. } => self.keep_off(act, read),
-            Act::Hush { osd, fsid, up, record, noout, noin } => {
-                self.hush(*osd, (*fsid, *up), record, (*noout, *noin))
+            | Act::CreatePdb { .. }
+            | Act::DeletePdb { .. } => self.block_drains(act, read),
+            Act::SetOsdFlags { osd, fsid, up, record, noout, noin } => {
+                self.set_osd_flags(*osd, (*fsid, *up), record, (*noout, *noin))
             }
-            Act::Unhush { osd, noout, noin } => {
-                self.unhush(*osd, (*noout, *noin), writes);
+            Act::UnsetOsdFlags { osd, noout, noin } => {
+                self.unset_osd_flags(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
             }
             Act::Stop { osd, fsid, record, deployment, generation, accepted } => {
-                let spare = Spare::CleanFor { osd: *osd, accepted: accepted.clone() };
-                self.stop(*osd, *fsid, record, (deployment, *generation), &spare)
+                let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
+                self.stop(*osd, *fsid, record, (deployment, *generation), &precondition)
             }
             Act::TakeIn { osd, fsid, reweight } => {
                 if !expect::to_take_in(self.ceph.slots.get(osd), *fsid) {
@@ -88,15 +88,15 @@ impl World {
                 Ok(vec![Effect::Small(*osd)])
             }
             Act::Restart { osd, record } => self.restart(*osd, record),
-            Act::Destroy { osd, fsid, stopped_for, spare } => {
+            Act::Destroy { osd, fsid, stopped_for, precondition } => {
                 if let Some(record) = stopped_for {
                     self.still_at_rest(*osd, record)?;
                 }
-                self.still_spare(spare.as_ref())?;
+                self.still_allowed(precondition.as_ref())?;
                 self.destroy(*osd, *fsid)
             }
-            Act::Reclaim { osd, claim } => self.reclaim(*osd, *claim),
-            Act::PurgeStray { stray, fsid } => self.purge_stray(*stray, *fsid),
+            Act::Reregister { osd, claim } => self.reregister(*osd, *claim),
+            Act::PurgeMisplaced { misplaced, fsid } => self.purge_misplaced(*misplaced, *fsid),
             Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
                 self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)
             }
@@ -105,17 +105,17 @@ impl World {
                 self.drop_deployment(*osd, record, deployment, *generation)
             }
             Act::Deploy(deploy) => self.deploy(deploy),
-            Act::Look { request, .. } => {
-                self.make_look(request);
+            Act::Inventory { request, .. } => {
+                self.create_inventory(request);
                 Ok(Vec::new())
             }
-            Act::SweepLook { name, uid } => self.sweep_look(name, uid),
+            Act::DeleteInventoryJob { name, uid } => self.delete_inventory_job(name, uid),
             Act::Adopt(deploy) => self.deploy_fresh(deploy, None),
-            Act::Tolerate { osd, deployment, generation, add, spare } => {
-                self.tolerate(*osd, (deployment, *generation), add, spare.is_some())
+            Act::Tolerate { osd, deployment, generation, add, precondition } => {
+                self.tolerate(*osd, (deployment, *generation), add, precondition.is_some())
             }
-            Act::Sweep { osd, record } => {
-                self.sweep(*osd, record);
+            Act::CleanUp { osd, record } => {
+                self.clean_up(*osd, record);
                 Ok(vec![Effect::Small(*osd)])
             }
         }
@@ -130,8 +130,10 @@ impl World {
         refuse("it is not stopped for this record any more")
     }
 
-    fn still_spare(&self, spare: Option<&Spare>) -> Result<(), String> {
-        spare.map_or(Ok(()), |spare| expect::spare(spare, &self.ceph).map_err(|reason| reason.to_string()))
+    fn still_allowed(&self, precondition: Option<&DataPrecondition>) -> Result<(), String> {
+        precondition.map_or(Ok(()), |precondition| {
+            expect::precondition(precondition, &self.ceph).map_err(|reason| reason.to_string())
+        })
     }
 
     fn keep(&mut self, osd: OsdId, record: &RecordId, uid: &str, generation: i64) -> Done {
@@ -142,12 +144,12 @@ impl World {
         if !expect::unchanged_deployment(daemon.generation, generation) {
             return refuse("the Deployment changed since it was looked at");
         }
-        self.kube.kept.insert(osd, record.clone());
+        self.kube.backups.insert(osd, record.clone());
         Ok(vec![Effect::Small(osd)])
     }
 
     fn drop_deployment(&mut self, osd: OsdId, record: &RecordId, uid: &str, generation: i64) -> Done {
-        if self.kube.kept.get(&osd) != Some(record) {
+        if self.kube.backups.get(&osd) != Some(record) {
             return refuse("its copy is not kept");
         }
         self.still_at_rest(osd, record)?;
@@ -174,14 +176,14 @@ impl World {
 
     pub(super) fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), String> {
         let stopped_by = self.kube.daemons.get(&osd).and_then(|daemon| daemon.stopped_by.as_ref());
-        if expect::open_record(self.kube.kept.get(&osd), stopped_by, record) {
+        if expect::open_record(self.kube.backups.get(&osd), stopped_by, record) {
             return Ok(());
         }
         refuse("the record is closed")
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
-    fn keep_off(&mut self, act: &Act, read: &Read) -> Done {
+    fn block_drains(&mut self, act: &Act, read: &Read) -> Done {
         match act {
             Act::Fence { osd, record, value } => self.fence(*osd, record, value, read),
             Act::Unfence { value } => self.unfence(value),
@@ -191,8 +193,8 @@ impl World {
             Act::LimitDrains { uid, generation, max_unavailable } => {
                 self.limit_drains((uid, *generation), *max_unavailable)
             }
-            Act::MakeBudget { osd, record } => self.make_budget(*osd, record),
-            Act::DropBudget { uid } => self.drop_budget(uid),
+            Act::CreatePdb { osd, record } => self.create_pdb(*osd, record),
+            Act::DeletePdb { uid } => self.delete_pdb(uid),
             _ => Ok(Vec::new()),
         }
     }
@@ -211,13 +213,13 @@ impl World {
         Ok(vec![Effect::Fence])
     }
 
-    fn make_agent(&mut self, request: &NodeRequest, spare: Option<&Spare>) -> Done {
+    fn make_agent(&mut self, request: &NodeRequest, precondition: Option<&DataPrecondition>) -> Done {
         if self.ceph.bootstrap != Some(true) {
             return refuse("there is no client.bootstrap-osd");
         }
-        self.still_spare(spare)?;
+        self.still_allowed(precondition)?;
         self.make_job(request);
-        Ok(vec![Effect::AgentMade(request.osd)])
+        Ok(vec![Effect::AgentCreated(request.osd)])
     }
 
     fn unfence(&mut self, value: &str) -> Done {
@@ -238,11 +240,11 @@ impl World {
             return refuse("the operator changed since it was looked at");
         }
         self.run_operator(replicas);
-        self.operator_by_us = true;
+        self.scaled_by_osd_migrate = true;
         Ok(vec![Effect::Operator(replicas)])
     }
 
-    fn hush(
+    fn set_osd_flags(
         &mut self,
         osd: OsdId,
         expected: (Option<OsdFsid>, bool),
@@ -250,7 +252,7 @@ impl World {
         flags: (bool, bool),
     ) -> Done {
         self.expect_open(osd, record)?;
-        if !expect::to_hush(self.ceph.slots.get(&osd), expected.0, expected.1) {
+        if !expect::to_set_flags(self.ceph.slots.get(&osd), expected.0, expected.1) {
             return refuse("the slot holds another OSD");
         }
         self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
@@ -258,14 +260,14 @@ impl World {
     }
 
     /// Two writes: the reweight that takes the mark `new` off, then the flags.
-    fn unhush(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
+    fn unset_osd_flags(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
         let Some(slot) = self.ceph.slots.get(&osd) else { return };
         let (noout, noin) = (noout && slot.noout, noin && slot.noin);
         let mut left = writes;
         let marked = self.marked_new.contains(&osd);
         let keeps = self.ceph.slots.get(&osd).filter(|slot| marked || slot.state == SlotState::New);
         if let Some(reweight) = keeps.map(|slot| slot.reweight).filter(|_| noin)
-            && !is_out(Guard::UnhushKeepsReweight)
+            && !is_out(Guard::UnsetFlagsKeepsReweight)
         {
             self.osd_reweight(osd, reweight);
             left = left.saturating_sub(1);
@@ -281,12 +283,12 @@ impl World {
         fsid: OsdFsid,
         record: &RecordId,
         version: (&str, i64),
-        spare: &Spare,
+        precondition: &DataPrecondition,
     ) -> Done {
         if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
             return refuse("ok-to-stop refuses");
         }
-        self.still_spare(Some(spare))?;
+        self.still_allowed(Some(precondition))?;
         if !expect::to_stop_up(self.ceph.slots.get(&osd), fsid) {
             return refuse("it is not up with that fsid any more");
         }
@@ -304,10 +306,10 @@ impl World {
 
     fn restart(&mut self, osd: OsdId, record: &RecordId) -> Done {
         let Some(daemon) = self.kube.daemons.get(&osd) else {
-            if self.kube.kept.get(&osd) != Some(record) {
+            if self.kube.backups.get(&osd) != Some(record) {
                 return refuse("its Deployment is not kept for this record");
             }
-            let Some((fsid, node)) = self.kept_as(osd) else { return refuse("nothing is kept") };
+            let Some((fsid, node)) = self.backed_up_as(osd) else { return refuse("nothing is kept") };
             self.write_deployment(osd, fsid, &node, false);
             return Ok(vec![Effect::Small(osd)]);
         };
@@ -322,7 +324,7 @@ impl World {
     }
 
     /// What the kept Deployment started: the old OSD, on the node of its disk.
-    fn kept_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, crate::domain::osd::NodeName)> {
+    fn backed_up_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, crate::domain::osd::NodeName)> {
         let location = &self.ceph.slots.get(&osd)?.crush.as_ref()?.location;
         let node = crate::domain::osd::NodeName(location.get("host")?.clone());
         Some((None, node))
@@ -338,26 +340,26 @@ impl World {
         Ok(held.map(|fsid| Effect::Destroyed(osd, fsid)).into_iter().collect())
     }
 
-    fn reclaim(&mut self, osd: OsdId, claim: OsdFsid) -> Done {
+    fn reregister(&mut self, osd: OsdId, claim: OsdFsid) -> Done {
         let slot = self.ceph.slots.get(&osd);
-        if slot.is_some_and(|slot| expect::is_reclaimed(slot, claim)) {
+        if slot.is_some_and(|slot| expect::is_reregistered(slot, claim)) {
             return Ok(Vec::new());
         }
-        if !expect::to_reclaim(slot) {
+        if !expect::to_reregister(slot) {
             return refuse("the id is in use");
         }
         self.osd_new(claim, osd, false).map_err(|error| error.to_string())?;
-        Ok(vec![Effect::Claimed(osd, claim)])
+        Ok(vec![Effect::Registered(osd, claim)])
     }
 
-    fn purge_stray(&mut self, stray: OsdId, fsid: OsdFsid) -> Done {
-        let Some(slot) = self.ceph.slots.get(&stray) else { return Ok(Vec::new()) };
-        if !expect::to_purge_stray(slot, fsid) {
+    fn purge_misplaced(&mut self, misplaced: OsdId, fsid: OsdFsid) -> Done {
+        let Some(slot) = self.ceph.slots.get(&misplaced) else { return Ok(Vec::new()) };
+        if !expect::to_purge_misplaced(slot, fsid) {
             return refuse("the id is in use");
         }
         // `osd purge-new` refuses by itself what is up or not new.
-        self.osd_purge(stray).map_err(|error| error.to_string())?;
-        Ok(vec![Effect::Purged(stray)])
+        self.osd_purge(misplaced).map_err(|error| error.to_string())?;
+        Ok(vec![Effect::Purged(misplaced)])
     }
 
     /// Up to four writes, the item last but for its class.
@@ -410,7 +412,7 @@ impl World {
         }
         let osd = deploy.osd;
         match self.kube.daemons.get(&osd) {
-            None if self.kube.kept.get(&osd) != Some(&deploy.record) => {
+            None if self.kube.backups.get(&osd) != Some(&deploy.record) => {
                 return refuse("its Deployment is not kept for this record");
             }
             None => {}

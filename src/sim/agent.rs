@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::{Effect, World, fsid_on};
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
-use crate::node::{Verdict, old_is_proven, same_device, same_disk, stray_is_purged};
+use crate::node::{Verdict, misplaced_is_purged, old_is_proven, same_device, same_disk};
 
 /// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ pub enum Stage {
     /// Its pod is not started.
     Waiting,
     /// It has the lock, and has read the disk: it may be made anew.
-    Looked {
+    Inspected {
         /// The disk found.
         disk: String,
         /// What it carried.
@@ -42,7 +42,7 @@ pub enum Stage {
         disk: String,
     },
     /// `osd new` went through.
-    Claimed {
+    Registered {
         /// The disk.
         disk: String,
         /// The new fsid.
@@ -71,7 +71,7 @@ impl Agent {
         Self { request, stage: Stage::Waiting }
     }
 
-    fn holds_lock(&self) -> bool {
+    fn has_lock(&self) -> bool {
         self.stage != Stage::Waiting
     }
 }
@@ -96,10 +96,10 @@ impl World {
         let request = &agent.request;
         match agent.stage.clone() {
             Stage::Waiting => self.agent_starts(job, request),
-            Stage::Looked { disk, content } => self.agent_opens(job, request, disk, &content),
+            Stage::Inspected { disk, content } => self.agent_opens(job, request, disk, &content),
             Stage::Proven { disk } => self.agent_buries(job, request, disk),
-            Stage::Buried { disk } => self.agent_claims(job, request, disk, false),
-            Stage::Claimed { disk, fsid, id } => self.agent_labels(job, request, disk, fsid, id),
+            Stage::Buried { disk } => self.agent_issues_fsid(job, request, disk, false),
+            Stage::Registered { disk, fsid, id } => self.agent_labels(job, request, disk, fsid, id),
             Stage::Labelled { disk, fsid, id } => {
                 self.write_label(&disk, request, fsid, id, true);
                 self.advance(job, Stage::Reporting { problem: None });
@@ -128,7 +128,7 @@ impl World {
 
     /// Takes the lock and reads the disk.
     fn agent_starts(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
-        if !holds(Guard::AgentExpected, self.kube.leftovers.contains_key(&request.record)) {
+        if !passes(Guard::AgentExpected, self.kube.leftovers.contains_key(&request.record)) {
             self.agent_dies(job);
             return Vec::new();
         }
@@ -137,7 +137,7 @@ impl World {
             found.state = JobState::Running;
         }
         let others = |(name, agent): (&String, &Agent)| {
-            name != job && agent.request.osd == request.osd && agent.holds_lock()
+            name != job && agent.request.osd == request.osd && agent.has_lock()
         };
         if self.agents.iter().any(others) {
             return self.fails(job, NodeProblem::Busy("another agent holds the lock".to_owned()));
@@ -145,7 +145,7 @@ impl World {
         let last = self.attempts.entry((request.osd, request.record.clone())).or_default();
         let is_late = request.attempt < *last;
         *last = request.attempt.max(*last);
-        if !holds(Guard::AgentsInOrder, !is_late) {
+        if !passes(Guard::AgentsInOrder, !is_late) {
             return self.fails(job, NodeProblem::Refused("a later attempt has been here".to_owned()));
         }
         if self.noise.agents_fail.contains(&request.node) && request.task != NodeTask::Inspect {
@@ -164,7 +164,7 @@ impl World {
         };
         let (name, content) = (name.clone(), disk.content.clone());
         match self.judge(request, disk) {
-            Verdict::Done if request.task == NodeTask::GiveBack => {
+            Verdict::Done if request.task == NodeTask::RestoreSlot => {
                 let given = fsid_on(&content).map(|fsid| self.osd_new(fsid, request.osd, true));
                 let problem = match given {
                     Some(Err(error)) => Some(NodeProblem::Failed(error.to_string())),
@@ -173,12 +173,12 @@ impl World {
                 self.advance(job, Stage::Reporting { problem });
             }
             Verdict::Done => self.advance(job, Stage::Reporting { problem: None }),
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable
                 if request.task == NodeTask::Rebuild =>
             {
-                self.advance(job, Stage::Looked { disk: name, content });
+                self.advance(job, Stage::Inspected { disk: name, content });
             }
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree => {
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable => {
                 return self.fails(job, NodeProblem::Refused("expected a finished OSD of ours".to_owned()));
             }
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
@@ -232,23 +232,24 @@ impl World {
             return self.fails(job, NodeProblem::Refused("no proof".to_owned()));
         };
         let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
-        let is_new = matches!(evidence.proof, crate::domain::inspection::Proof::Vacant { .. });
+        let is_new = matches!(evidence.proof, crate::domain::inspection::Proof::Available { .. });
         let awaits = slot == Some(SlotState::Destroyed) || (is_new && slot.is_none());
-        if !holds(Guard::AgentSlotDestroyed, awaits) {
+        if !passes(Guard::AgentSlotDestroyed, awaits) {
             return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
         }
         if let Err(why) = same_disk(&evidence.device, &disk.identity, &disk.content) {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let verdict = self.judge(request, disk);
-        if let Err(why) = stray_is_purged(&verdict, |stray| self.ceph.slots.contains_key(&stray)) {
+        if let Err(why) = misplaced_is_purged(&verdict, |misplaced| self.ceph.slots.contains_key(&misplaced))
+        {
             return self.fails(job, NodeProblem::Refused(why));
         }
         let may_wipe = match verdict {
-            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeStray(_) | Verdict::TakeFree => true,
+            Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable => true,
             Verdict::Done | Verdict::Refuse(_) => false,
         };
-        if !holds(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {
+        if !passes(Guard::AgentProvesAgain, may_wipe && disk.content == *before) {
             return self.fails(job, NodeProblem::Failed("the disk changed meanwhile".to_owned()));
         }
         if let Some(disk) = self.disks.get_mut(&name) {
@@ -285,7 +286,7 @@ impl World {
     }
 
     /// ceph-volume asks for the id; our stand-in writes the claim down first.
-    pub(super) fn agent_claims(
+    pub(super) fn agent_issues_fsid(
         &mut self,
         job: &str,
         request: &NodeRequest,
@@ -293,9 +294,9 @@ impl World {
         ignores_id: bool,
     ) -> Vec<Effect> {
         let fsid = self.new_fsid(request.osd);
-        let claims = self.claims.entry((request.osd, request.record.clone())).or_default();
-        if !is_out(Guard::ClaimWrittenFirst) {
-            claims.insert(fsid);
+        let issued = self.issued.entry((request.osd, request.record.clone())).or_default();
+        if !is_out(Guard::FsidWrittenFirst) {
+            issued.insert(fsid);
         }
         let id = if ignores_id {
             self.osd_new_anywhere(fsid)
@@ -312,14 +313,14 @@ impl World {
         if let Some(disk) = on {
             self.databases.insert(fsid, disk);
         }
-        self.advance(job, Stage::Claimed { disk, fsid, id });
-        vec![Effect::Claimed(id, fsid)]
+        self.advance(job, Stage::Registered { disk, fsid, id });
+        vec![Effect::Registered(id, fsid)]
     }
 
     fn database_trouble(&self, request: &NodeRequest) -> Option<NodeProblem> {
         let fits = request.db.as_ref().is_none_or(|db| self.database_disk(&request.node, db).is_some());
         let trouble = || NodeProblem::Refused("the disk for its database can't take it".to_owned());
-        (!holds(Guard::DatabaseFits, fits)).then(trouble)
+        (!passes(Guard::DatabaseFits, fits)).then(trouble)
     }
 
     /// The disk that a database is to be made on, if it is there, blank or with volumes of ours.
@@ -386,7 +387,7 @@ impl World {
             began_at: self.at,
             ended_at: self.at,
             steps: Vec::new(),
-            claims: self.claims_written(request),
+            issued: self.issued_written(request),
             inspection: (!busy).then(|| self.inspect(request)),
             left: Vec::new(),
             problem: problem.or_else(|| self.not_done(request)),

@@ -7,7 +7,7 @@ use super::{Disk, World, fsid_on};
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volume};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{Mode, OsdFsid};
-use crate::node::{Look, Verdict, candidates, same_device, same_disk, unless_unreadable, verdict};
+use crate::node::{DiskFinding, Verdict, candidates, same_device, same_disk, unless_unreadable, verdict};
 
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {
@@ -19,14 +19,14 @@ impl World {
             (Some(_), _) | (_, Some(_)) => self.recorded_disk(request),
         };
         let content = found.map_or_else(
-            || Content::NotFound { looked_at: "all disks".to_owned() },
+            || Content::NotFound { inspected: "all disks".to_owned() },
             |(_, disk)| disk.content.clone(),
         );
         let carrier = if request.directory.is_some() { self.directory_of(request) } else { found };
         let carrier = carrier.filter(|(_, disk)| fsid_on(&disk.content) == Some(request.old));
         let evidence = found.zip(carrier).and_then(|((_, disk), (_, carrier))| {
             let (device, usable_bytes) = (disk.identity.clone(), disk.identity.size_bytes);
-            Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, beside: Vec::new() })
+            Some(Evidence { device, proof: carrier.proof.clone()?, usable_bytes, auxiliary: Vec::new() })
         });
         let on_volume = request.target.mode == Mode::Lvm && matches!(content, Content::Bluestore { .. });
         let volume = on_volume.then(|| Volume {
@@ -61,8 +61,8 @@ impl World {
         self.disks.iter().find(|(_, disk)| disk.node == request.node && disk.directory() == Some(path))
     }
 
-    pub(super) fn claims_written(&self, request: &NodeRequest) -> BTreeSet<OsdFsid> {
-        self.claims.get(&(request.osd, request.record.clone())).cloned().unwrap_or_default()
+    pub(super) fn issued_written(&self, request: &NodeRequest) -> BTreeSet<OsdFsid> {
+        self.issued.get(&(request.osd, request.record.clone())).cloned().unwrap_or_default()
     }
 
     pub(super) fn judge(&self, request: &NodeRequest, disk: &Disk) -> Verdict {
@@ -77,8 +77,9 @@ impl World {
             | Content::Other { .. }
             | Content::NotFound { .. }) => fsid_on(content),
         };
-        let look = Look { proof: disk.proof.clone(), ..Look::plain(disk.content.clone(), about) };
-        let verdict = verdict(request, evidence, &self.claims_written(request), &look);
+        let finding =
+            DiskFinding { proof: disk.proof.clone(), ..DiskFinding::plain(disk.content.clone(), about) };
+        let verdict = verdict(request, evidence, &self.issued_written(request), &finding);
         let is_destroyed =
             self.ceph.slots.get(&request.osd).is_some_and(|slot| slot.state == SlotState::Destroyed);
         unless_unreadable(verdict, request, is_destroyed.then_some("destroyed"))

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use super::faults::foreign_fsid;
 use super::{Around, Effect, Happening, World, fsid_on};
 use crate::domain::inspection::Content;
-use crate::domain::observation::{JobState, Metadata, Order, OrderKind, Releases, SlotState};
+use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 
 impl World {
@@ -31,13 +31,13 @@ impl World {
         }
         found.extend(self.rook_can().into_iter().map(Happening::Rook));
         found.extend(self.noise_passes().map(Happening::Noise));
-        found.extend(self.broken.iter().map(|osd| Happening::Mends(*osd)));
+        found.extend(self.broken.iter().map(|osd| Happening::Recovers(*osd)));
         // A daemon whose Deployment is gone ends with it.
         let orphans =
             self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
         found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
         let lit = self.kube.nodes.keys().filter(|node| self.has_power(node));
-        found.extend(lit.flat_map(|node| self.looks_at_work(node)).map(Happening::LookEnds));
+        found.extend(lit.flat_map(|node| self.inventory_jobs_at_work(node)).map(Happening::InventoryJobEnds));
         let alive = self.agents.iter().filter(|(_, agent)| self.has_power(&agent.request.node));
         found.extend(alive.map(|(job, _)| Happening::AgentSteps(job.clone())));
         found
@@ -88,8 +88,8 @@ impl World {
                 }
             }
             Happening::AgentSteps(job) => return self.agent_step(job),
-            Happening::LookEnds(_)
-            | Happening::LookDies(_)
+            Happening::InventoryJobEnds(_)
+            | Happening::InventoryJobDies(_)
             | Happening::Unselected
             | Happening::Selected
             | Happening::Tainted(_) => self.happen_to_new(what),
@@ -99,18 +99,18 @@ impl World {
             Happening::AgentDies(job) => self.agent_dies(job),
             Happening::AgentLost(job) => self.end_job(job),
             Happening::Around(what, on) => self.change_around(*what, *on),
-            Happening::BootsOddly(osd) => self.boot_oddly(*osd),
+            Happening::BootsUnexpectedly(osd) => self.boot_unexpectedly(*osd),
             Happening::Balanced(upmap) => self.pg_upmap_items(upmap),
             Happening::MgrForgets(pg) => drop(self.ceph.pgs.remove(pg)),
             Happening::Dies(_)
-            | Happening::Mends(_)
+            | Happening::Recovers(_)
             | Happening::PowerLost(_)
             | Happening::PowerBack(_)
             | Happening::DiskSwapped(_)
             | Happening::DiskMoved(..)
             | Happening::DiskFormatted(_)
             | Happening::DirectoryReplaced(_)
-            | Happening::DiskOverwritten(_) => self.break_or_mend(what),
+            | Happening::DiskOverwritten(_) => self.break_or_repair(what),
             Happening::PersonStops(_)
             | Happening::PersonStarts(_)
             | Happening::PersonEdits(_)
@@ -130,7 +130,7 @@ impl World {
             | Happening::FlagSet
             | Happening::FlagUnset
             | Happening::OperatorUp
-            | Happening::BudgetsRefused
+            | Happening::PdbsRejected
             | Happening::OperatorDown
             | Happening::Rook(_) => self.meddle(what),
         }
@@ -175,7 +175,7 @@ impl World {
         self.place_new(osd, &node);
     }
 
-    fn boot_oddly(&mut self, osd: OsdId) {
+    fn boot_unexpectedly(&mut self, osd: OsdId) {
         self.boot(osd);
         let Some(slot) = self.ceph.slots.get_mut(&osd) else { return };
         if let Some(metadata) = &mut slot.metadata {
@@ -184,7 +184,7 @@ impl World {
     }
 
     /// `osd new OLD ID` with the key that the disk has.
-    fn give_back(&mut self, osd: OsdId) {
+    fn restore_slot(&mut self, osd: OsdId) {
         let whose = |disk: &super::Disk| match &disk.content {
             Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(osd),
             Content::Osd { whoami, .. } => *whoami == osd,
@@ -231,7 +231,7 @@ impl World {
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();
             }
-            Happening::PersonGivesBack(osd) => self.give_back(*osd),
+            Happening::PersonGivesBack(osd) => self.restore_slot(*osd),
             Happening::OthersTakeId => {
                 if let Some(fsid) = foreign_fsid(2) {
                     self.osd_new_anywhere(fsid);
@@ -243,7 +243,7 @@ impl World {
             Happening::FlagUnset => {
                 self.ceph.flags.remove("norecover");
             }
-            Happening::BudgetsRefused => self.refuses_budgets = true,
+            Happening::PdbsRejected => self.rejects_pdbs = true,
             Happening::OperatorUp => self.run_operator(1),
             Happening::OperatorDown => self.run_operator(0),
             Happening::Rook(what) => self.rook_does(*what),
@@ -252,8 +252,8 @@ impl World {
     }
 
     fn change_around(&mut self, what: Around, on: bool) {
-        let order = |kind| on.then_some(Order { kind, since: Some(self.at) });
-        let (pause, cancel) = (order(OrderKind::Pause), order(OrderKind::Cancel));
+        let control = |kind| on.then_some(Control { kind, since: Some(self.at) });
+        let (pause, cancel) = (control(ControlKind::Pause), control(ControlKind::Cancel));
         let health = |ceph: &mut crate::domain::observation::Ceph, code: &str| {
             ceph.health.remove(code);
             if on {
@@ -270,10 +270,10 @@ impl World {
             Around::Nearfull => health(&mut self.ceph, "OSD_NEARFULL"),
             Around::MonDown => health(&mut self.ceph, "MON_DOWN"),
             Around::External => self.kube.declaration.external = on,
-            Around::RemovesOutOsds => self.kube.declaration.removes_out_osds = on,
-            Around::Odd => {
-                let odd = on.then(|| "two Deployments run osd.0".to_owned());
-                self.kube.oddities = odd.into_iter().collect();
+            Around::RookRemovesOutOsds => self.kube.declaration.removes_out_osds = on,
+            Around::AmbiguousObjects => {
+                let unusual = on.then(|| "two Deployments run osd.0".to_owned());
+                self.kube.ambiguities = unusual.into_iter().collect();
             }
             Around::NotReady => {
                 if let Some(node) = self.kube.nodes.values_mut().next() {
@@ -285,8 +285,8 @@ impl World {
                     node.cordoned = on;
                 }
             }
-            Around::Paused => self.kube.order = pause,
-            Around::Cancelled => self.kube.order = cancel,
+            Around::Paused => self.kube.control = pause,
+            Around::Cancelled => self.kube.control = cancel,
         }
     }
 

@@ -37,7 +37,7 @@ pub fn after(steps: u64, what: Happening) -> Fault {
 
 /// Something that happened.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct Acknowledged {
     /// When.
     pub at: DateTime<Utc>,
     /// What.
@@ -58,7 +58,7 @@ pub struct Sim {
     /// Acts that went through.
     pub done: Vec<Act>,
     /// What happened, until somebody takes it.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<Acknowledged>,
     /// What is due.
     pub schedule: Schedule,
     /// Bytes copied by backfill and recovery.
@@ -163,7 +163,7 @@ impl Sim {
         let before = self.witness.as_ref().map(|_| self.world.clone());
         let effects = self.world.happen(&what);
         self.attest(before, &effects);
-        self.heard.push(Heard { at: self.world.at, what, effects, is_fault });
+        self.heard.push(Acknowledged { at: self.world.at, what, effects, is_fault });
         self.moved();
     }
 

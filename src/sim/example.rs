@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Disk, Noise, Placement, World};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
-    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdBudget, Pod, Pool, Releases, Slot, SlotState,
+    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdPdb, Pod, Pool, Releases, Slot, SlotState,
 };
 use crate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
@@ -29,9 +29,9 @@ pub(super) use new_osds::taint;
 pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
 pub use noise::{
     a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
-    beside_the_sick, two_in_line, two_without_a_device,
+    two_in_line, two_without_a_device, with_a_sick_osd,
 };
-pub use rook::{beside_old_rook, beside_rook, beside_rook_that_hydrates, beside_rook_that_migrates};
+pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 
 /// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
 pub const REWEIGHT: Weight = Weight(0xe666);
@@ -187,8 +187,8 @@ impl World {
     /// The next fsid that ceph-volume makes up.
     pub(super) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
         let made = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
-        let claims: usize = self.claims.iter().filter(made).map(|(_, claims)| claims.len()).sum();
-        let mut number = u32::try_from(claims).unwrap_or(u32::MAX);
+        let issued: usize = self.issued.iter().filter(made).map(|(_, issued)| issued.len()).sum();
+        let mut number = u32::try_from(issued).unwrap_or(u32::MAX);
         // One that was made without being written down counts too.
         loop {
             number += 1;
@@ -232,16 +232,16 @@ impl Shape {
             placements: BTreeMap::new(),
             disks: BTreeMap::new(),
             agents: BTreeMap::new(),
-            claims: BTreeMap::new(),
+            issued: BTreeMap::new(),
             attempts: BTreeMap::new(),
             dmcrypt: BTreeMap::new(),
             databases: BTreeMap::new(),
             broken: BTreeSet::new(),
             reconciling: false,
-            operator_by_us: false,
+            scaled_by_osd_migrate: false,
             drains_due: false,
-            budgets: 0,
-            refuses_budgets: false,
+            pdbs: 0,
+            rejects_pdbs: false,
             noise: Noise::default(),
         };
         let mut next = 0;
@@ -406,7 +406,7 @@ fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
         mounts_device: false,
         data_dir: None,
         pvc_backed: false,
-        held_by_others: None,
+        managed_externally: None,
         tolerations: Vec::new(),
         opens_encryption: false,
         encrypted_to_rook: false,
@@ -455,24 +455,24 @@ fn kube() -> Kube {
         }),
         rook_checked: None,
         rook_image: None,
-        osd_budget: Some(OsdBudget {
+        osd_pdb: Some(OsdPdb {
             max_unavailable: 1,
             left_out: BTreeSet::new(),
             uid: "rooks".to_owned(),
             generation: 1,
         }),
-        own_budget: None,
-        budget_refused: None,
+        own_pdb: None,
+        pdb_rejected: None,
         admission: BTreeMap::new(),
         skipped: None,
         daemons: BTreeMap::new(),
-        oddities: Vec::new(),
+        ambiguities: Vec::new(),
         nodes: BTreeMap::new(),
         node_jobs: Vec::new(),
         reports: BTreeMap::new(),
-        looks: BTreeMap::new(),
-        kept: BTreeMap::new(),
-        order: None,
+        inventories: BTreeMap::new(),
+        backups: BTreeMap::new(),
+        control: None,
         local_volumes: Vec::new(),
         keys: BTreeMap::new(),
         leftovers: BTreeMap::new(),

@@ -14,13 +14,13 @@ pub(super) fn foreign_fsid(n: u128) -> Option<OsdFsid> {
 
 impl World {
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
-    pub(super) fn break_or_mend(&mut self, what: &Happening) {
+    pub(super) fn break_or_repair(&mut self, what: &Happening) {
         match what {
             Happening::Dies(osd) => {
                 self.broken.insert(*osd);
                 self.osd_down(*osd);
             }
-            Happening::Mends(osd) => {
+            Happening::Recovers(osd) => {
                 self.broken.remove(osd);
             }
             Happening::PowerLost(node) => self.power(node, false),
@@ -63,8 +63,8 @@ impl World {
         for job in jobs.map(|(job, _)| job.clone()).collect::<Vec<_>>() {
             self.agent_dies(&job);
         }
-        for look in self.looks_at_work(node) {
-            self.look_dies(&look);
+        for job in self.inventory_jobs_at_work(node) {
+            self.inventory_job_dies(&job);
         }
     }
 

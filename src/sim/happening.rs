@@ -26,18 +26,18 @@ pub enum Happening {
     /// A node agent does its next step.
     AgentSteps(String),
     /// A look at a node's disks has read them, and reports.
-    LookEnds(String),
+    InventoryJobEnds(String),
     /// Minutes pass.
     Minutes(u32),
     // ---- goes wrong
     /// A look ends without a report.
-    LookDies(String),
+    InventoryJobDies(String),
     /// Somebody writes a file system onto a disk.
     DiskFormatted(String),
     /// A daemon dies and does not come back.
     Dies(OsdId),
     /// It can run again.
-    Mends(OsdId),
+    Recovers(OsdId),
     /// A node loses its power: its daemons and agents end, it is not Ready.
     PowerLost(NodeName),
     /// It is back.
@@ -106,11 +106,11 @@ pub enum Happening {
     /// And down.
     OperatorDown,
     /// From now on the API server refuses PodDisruptionBudgets: a policy, a quota.
-    BudgetsRefused,
+    PdbsRejected,
     /// Something around the OSDs changes.
     Around(Around, bool),
     /// A daemon boots, and is not what was wanted.
-    BootsOddly(OsdId),
+    BootsUnexpectedly(OsdId),
     /// The mgr loses a PG's statistics (it failed over).
     MgrForgets(PgId),
     /// Rook, running, does something.
@@ -135,9 +135,9 @@ pub enum Around {
     /// The CephCluster is made external.
     External,
     /// Rook may remove OSDs that are out.
-    RemovesOutOsds,
+    RookRemovesOutOsds,
     /// Two Deployments run one OSD.
-    Odd,
+    AmbiguousObjects,
     /// The first node is not Ready, though its daemons run.
     NotReady,
     /// The first node is cordoned.
@@ -157,8 +157,8 @@ impl Around {
         Self::Nearfull,
         Self::MonDown,
         Self::External,
-        Self::RemovesOutOsds,
-        Self::Odd,
+        Self::RookRemovesOutOsds,
+        Self::AmbiguousObjects,
         Self::NotReady,
         Self::Cordoned,
         Self::Paused,
@@ -178,14 +178,14 @@ impl fmt::Display for Happening {
             Self::GoesDown(osd) => write!(f, "{osd} goes down"),
             Self::PodGone(osd) => write!(f, "the pod of {osd} is gone"),
             Self::AgentSteps(job) => write!(f, "the agent {job} goes on"),
-            Self::LookEnds(look) => write!(f, "the look {look} ends"),
-            Self::LookDies(look) => write!(f, "the look {look} dies"),
+            Self::InventoryJobEnds(look) => write!(f, "the look {look} ends"),
+            Self::InventoryJobDies(look) => write!(f, "the look {look} dies"),
             Self::DiskFormatted(disk) => write!(f, "somebody makes a file system on {disk}"),
             Self::Unselected => f.write_str("the owner selects other disks"),
             Self::Selected => f.write_str("the owner selects the disks again"),
             Self::Minutes(minutes) => write!(f, "{minutes} minutes pass"),
             Self::Dies(osd) => write!(f, "{osd} dies"),
-            Self::Mends(osd) => write!(f, "{osd} can run again"),
+            Self::Recovers(osd) => write!(f, "{osd} can run again"),
             Self::PowerLost(node) => write!(f, "node {node} loses its power"),
             Self::PowerBack(node) => write!(f, "node {node} is back"),
             Self::AgentDies(job) => write!(f, "the agent {job} is killed"),
@@ -222,12 +222,12 @@ impl fmt::Display for Happening {
             Self::OthersTakeId => f.write_str("somebody asks the mons for a new OSD id"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
             Self::FlagUnset => f.write_str("the flag norecover is taken off"),
-            Self::BudgetsRefused => f.write_str("budgets are refused from now on"),
+            Self::PdbsRejected => f.write_str("budgets are refused from now on"),
             Self::OperatorUp => f.write_str("a person scales Rook's operator up"),
             Self::OperatorDown => f.write_str("a person scales Rook's operator down"),
             Self::Around(what, true) => write!(f, "it begins: {what:?}"),
             Self::Around(what, false) => write!(f, "it is over: {what:?}"),
-            Self::BootsOddly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
+            Self::BootsUnexpectedly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
             Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
             Self::Rook(what) => what.fmt(f),
             Self::Noise(what) => what.fmt(f),

@@ -31,7 +31,7 @@ impl World {
     /// The label `do-not-reconcile` of the CephCluster.
     pub(super) fn label(&mut self, value: Option<String>) {
         self.kube.fence = value;
-        self.rook_looks();
+        self.rook_wakes();
         self.kube.cluster_version = after(&self.kube.cluster_version);
     }
 
@@ -72,7 +72,7 @@ impl World {
             mounts_device,
             data_dir,
             pvc_backed: false,
-            held_by_others: None,
+            managed_externally: None,
             tolerations: self.kube.declaration.storage.placement.tolerations.clone(),
             opens_encryption: false,
             encrypted_to_rook: false,
@@ -141,7 +141,7 @@ impl World {
     }
 
     /// Everything that was made for a record.
-    pub(super) fn sweep(&mut self, osd: OsdId, record: &RecordId) {
+    pub(super) fn clean_up(&mut self, osd: OsdId, record: &RecordId) {
         let jobs: BTreeSet<String> = self
             .kube
             .node_jobs
@@ -155,8 +155,8 @@ impl World {
         self.kube.reports.retain(|_, report| report.record != *record);
         self.kube.keys.retain(|_, owner| owner.record != *record);
         self.kube.leftovers.remove(record);
-        if self.kube.kept.get(&osd) == Some(record) {
-            self.kube.kept.remove(&osd);
+        if self.kube.backups.get(&osd) == Some(record) {
+            self.kube.backups.remove(&osd);
         }
     }
 }

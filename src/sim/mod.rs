@@ -53,7 +53,7 @@ pub use acts::Read;
 pub use agent::{Agent, Stage};
 pub use happening::{Around, Happening};
 pub use mon::MonError;
-pub use noise::{Disturbance, Noise, OddPg};
+pub use noise::{Disturbance, Noise, UnusualPg};
 pub use pgs::Placement;
 pub use rook::Rook;
 pub use stumble::Stumble;
@@ -79,7 +79,7 @@ pub struct World {
     /// Node agents whose process lives, by the name of their Job.
     pub agents: BTreeMap<String, Agent>,
     /// Claims as written in the lock folders of the nodes.
-    pub claims: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
+    pub issued: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
     /// The last attempt whose agent had the lock, as written there.
     pub attempts: BTreeMap<(OsdId, RecordId), u32>,
     /// Encrypted stores, and whether the mons have what opens them.
@@ -91,13 +91,13 @@ pub struct World {
     /// Rook is in the middle of a reconcile that saw no fence, or may begin one at any time.
     pub reconciling: bool,
     /// We scaled Rook's operator last, and nobody else since.
-    pub operator_by_us: bool,
+    pub scaled_by_osd_migrate: bool,
     /// Rook's controller of drains is about to look once more.
     pub drains_due: bool,
     /// resourceVersions that Rook's PodDisruptionBudget has had, and uids that ours had.
-    pub budgets: u32,
+    pub pdbs: u32,
     /// The API server refuses to make one: a policy, a quota.
-    pub refuses_budgets: bool,
+    pub rejects_pdbs: bool,
     /// What is wrong elsewhere, and stays so.
     pub noise: Noise,
 }
@@ -178,13 +178,13 @@ pub enum Effect {
         record: RecordId,
     },
     /// A new fsid was taken to the mons.
-    Claimed(OsdId, OsdFsid),
+    Registered(OsdId, OsdFsid),
     /// The Deployment of an OSD was written in its new shape.
     Deployed(OsdId, OsdFsid),
     /// The Deployment of an OSD was deleted.
     Undeployed(OsdId),
     /// A node Job was made.
-    AgentMade(OsdId),
+    AgentCreated(OsdId),
     /// A Deployment was changed so that its pod is made anew.
     Restarted(OsdId),
     /// Anything else of ours: a flag, a label, a ConfigMap.
@@ -194,12 +194,12 @@ pub enum Effect {
     /// Rook's operator has so many replicas.
     Operator(u32),
     /// So many OSD pods may be evicted at a time.
-    Budget(u32),
+    Pdb(u32),
 }
 
 impl World {
     /// What the runner sees: the same as the adapters would put together, and the answers to its questions.
-    pub fn look(&self, ask: impl FnOnce(&Observation) -> Questions) -> Observation {
+    pub fn observe(&self, ask: impl FnOnce(&Observation) -> Questions) -> Observation {
         let mut ceph = self.ceph.clone();
         ceph.auth.clear();
         ceph.bootstrap = None;

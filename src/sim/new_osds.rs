@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use super::acts::Done;
 use super::{Disk, Effect, Happening, World, agent};
-use crate::domain::act::{Deploy, Spare};
+use crate::domain::act::{DataPrecondition, Deploy};
 use crate::domain::inspection::Content;
 use crate::domain::inventory::{
-    DiskSeen, DiskState, LookReport, LookRequest, NodeInventory, OsdSeen, Rejection,
+    DiskSeen, DiskState, InventoryReport, InventoryRequest, NodeInventory, OsdSeen, Rejection,
 };
-use crate::domain::observation::{Daemon, JobState, Look, SlotState};
+use crate::domain::observation::{Daemon, Inventory, JobState, SlotState};
 use crate::domain::osd::{CrushItem, Mode, NodeName, ObjectStore, OsdId, Weight};
 use crate::domain::provision;
 use crate::domain::storage::Toleration;
 
 impl World {
     /// Makes the ConfigMap and the Job of a look; those that are there stay.
-    pub(super) fn make_look(&mut self, request: &LookRequest) {
-        let name = format!("osd-migrate-look-{}-{}-{}", request.node, request.run, request.number);
-        let look = Look {
+    pub(super) fn create_inventory(&mut self, request: &InventoryRequest) {
+        let name = format!("osd-migrate-disks-{}-{}-{}", request.node, request.run, request.number);
+        let job = Inventory {
             uid: format!("uid-{name}"),
             node: request.node.clone(),
             run: request.run.clone(),
@@ -29,14 +29,14 @@ impl World {
             trouble: None,
             report: None,
         };
-        self.kube.looks.entry(name).or_insert(look);
+        self.kube.inventories.entry(name).or_insert(job);
     }
 
-    pub(super) fn sweep_look(&mut self, name: &str, uid: &str) -> Done {
-        if self.kube.looks.get(name).is_some_and(|look| look.uid != uid) {
-            return Err("the look was made anew".to_owned());
+    pub(super) fn delete_inventory_job(&mut self, name: &str, uid: &str) -> Done {
+        if self.kube.inventories.get(name).is_some_and(|job| job.uid != uid) {
+            return Err("the job was made anew".to_owned());
         }
-        self.kube.looks.remove(name);
+        self.kube.inventories.remove(name);
         Ok(Vec::new())
     }
 
@@ -44,8 +44,8 @@ impl World {
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
     pub(super) fn happen_to_new(&mut self, what: &Happening) {
         match what {
-            Happening::LookEnds(look) => self.look_ends(look),
-            Happening::LookDies(look) => self.look_dies(look),
+            Happening::InventoryJobEnds(job) => self.inventory_job_ends(job),
+            Happening::InventoryJobDies(job) => self.inventory_job_dies(job),
             Happening::Unselected => self.kube.declaration.storage.selection.all = Some(false),
             Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
             Happening::Tainted(node) => {
@@ -58,34 +58,34 @@ impl World {
     }
 
     /// Looks at a node whose agent has not ended.
-    pub fn looks_at_work(&self, node: &NodeName) -> Vec<String> {
+    pub fn inventory_jobs_at_work(&self, node: &NodeName) -> Vec<String> {
         let at_work =
-            |look: &Look| look.node == *node && look.report.is_none() && look.state != Some(JobState::Ended);
-        self.kube.looks.iter().filter(|(_, look)| at_work(look)).map(|(name, _)| name.clone()).collect()
+            |job: &Inventory| job.node == *node && job.report.is_none() && job.state != Some(JobState::Ended);
+        self.kube.inventories.iter().filter(|(_, job)| at_work(job)).map(|(name, _)| name.clone()).collect()
     }
 
     /// The agent has read the disks of its node, and reports: it only reads, so it is one step.
-    fn look_ends(&mut self, name: &str) {
-        let Some(look) = self.kube.looks.get(name).cloned() else { return };
-        let report = LookReport {
-            run: look.run.clone(),
-            number: look.number,
-            node: look.node.clone(),
+    fn inventory_job_ends(&mut self, name: &str) {
+        let Some(job) = self.kube.inventories.get(name).cloned() else { return };
+        let report = InventoryReport {
+            run: job.run.clone(),
+            number: job.number,
+            node: job.node.clone(),
             began_at: self.at,
             ended_at: self.at,
             steps: Vec::new(),
-            inventory: Some(self.inventory(&look.node)),
+            inventory: Some(self.inventory(&job.node)),
             problem: None,
         };
         self.kube
-            .looks
-            .insert(name.to_owned(), Look { state: Some(JobState::Ended), report: Some(report), ..look });
+            .inventories
+            .insert(name.to_owned(), Inventory { state: Some(JobState::Ended), report: Some(report), ..job });
     }
 
     /// It dies without a word.
-    pub(super) fn look_dies(&mut self, name: &str) {
-        if let Some(look) = self.kube.looks.get_mut(name) {
-            look.state = Some(JobState::Ended);
+    pub(super) fn inventory_job_dies(&mut self, name: &str) {
+        if let Some(job) = self.kube.inventories.get_mut(name) {
+            job.state = Some(JobState::Ended);
         }
     }
 
@@ -121,7 +121,7 @@ impl World {
             Content::Blank if self.databases.values().any(|on| on == name) => {
                 DiskState::Rejected { why: Rejection::Lvm }
             }
-            Content::Blank => DiskState::Free,
+            Content::Blank => DiskState::Available,
             Content::Tombstone { cluster, osd, old, record } if *cluster == self.ceph.fsid => {
                 DiskState::Tombstone { osd: *osd, old: *old, record: record.clone() }
             }
@@ -176,7 +176,8 @@ impl World {
             if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
                 return Err("ok-to-stop refuses".to_owned());
             }
-            expect::spare(&Spare::AllClean, &self.ceph).map_err(|reason| reason.to_string())?;
+            expect::precondition(&DataPrecondition::AllClean, &self.ceph)
+                .map_err(|reason| reason.to_string())?;
         }
         let Some(daemon) = self.kube.daemons.get_mut(&osd) else {
             return Err("it has no Deployment".to_owned());
@@ -196,8 +197,10 @@ impl World {
 
     /// Whether the scheduler would put its pod onto its node.
     pub(super) fn tolerates(&self, daemon: &Daemon) -> bool {
-        let machine = daemon.node.as_ref().and_then(|node| self.kube.nodes.get(node));
-        machine.is_none_or(|machine| provision::missing_tolerations(&daemon.tolerations, machine).is_empty())
+        let node_object = daemon.node.as_ref().and_then(|node| self.kube.nodes.get(node));
+        node_object.is_none_or(|node_object| {
+            provision::missing_tolerations(&daemon.tolerations, node_object).is_empty()
+        })
     }
 
     /// The first boot of an OSD that has no place puts it into CRUSH where its daemon says (`--crush-location`,

@@ -25,14 +25,14 @@ pub struct Noise {
     /// Health codes that stay raised.
     pub health: BTreeSet<String>,
     /// PGs in an unusual state.
-    pub odd: BTreeMap<PgId, OddPg>,
+    pub unusual: BTreeMap<PgId, UnusualPg>,
     /// The mgr failed over, and its successor knows no statistics yet.
     pub mgr_away: bool,
 }
 
 /// Unusual states of a PG that lacks no copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OddPg {
+pub enum UnusualPg {
     /// It lies on other OSDs than CRUSH says, for months: `active+clean+remapped`.
     Remapped,
     /// A scrub found a copy that differs.
@@ -45,7 +45,7 @@ pub enum OddPg {
     Recovering,
 }
 
-impl OddPg {
+impl UnusualPg {
     /// It passes by itself, within seconds or minutes.
     pub fn passes(self) -> bool {
         match self {
@@ -89,7 +89,7 @@ pub enum Disturbance {
     /// A health code is raised permanently.
     Raised(&'static str),
     /// A PG takes an unusual state.
-    PgTurns(PgId, OddPg),
+    PgChanges(PgId, UnusualPg),
     /// It has passed.
     PgSettles(PgId),
     /// The mgr fails over.
@@ -107,7 +107,7 @@ impl fmt::Display for Disturbance {
             Self::Refuses(osd) => write!(f, "a policy refuses the new Deployment of {osd} from now on"),
             Self::AgentsFail(node) => write!(f, "agents on node {node} fail from now on"),
             Self::Raised(code) => write!(f, "the health code {code} is raised permanently"),
-            Self::PgTurns(pg, odd) => write!(f, "PG {pg} turns {odd:?}"),
+            Self::PgChanges(pg, unusual) => write!(f, "PG {pg} turns {unusual:?}"),
             Self::PgSettles(pg) => write!(f, "the state of PG {pg} has passed"),
             Self::MgrAway => f.write_str("the mgr fails over, and its successor knows no PG yet"),
             Self::MgrBack => f.write_str("the new mgr hears of the PGs"),
@@ -135,8 +135,8 @@ impl Noise {
 
     /// A PG's state as its primary reports it.
     pub(super) fn state_of(&self, pg: &PgId, state: BTreeSet<String>) -> BTreeSet<String> {
-        match self.odd.get(pg) {
-            Some(odd) => odd.words(state),
+        match self.unusual.get(pg) {
+            Some(unusual) => unusual.words(state),
             None => state,
         }
     }
@@ -145,7 +145,7 @@ impl Noise {
 impl World {
     /// Passing troubles that may end now.
     pub(super) fn noise_passes(&self) -> impl Iterator<Item = Disturbance> {
-        let passing = self.noise.odd.iter().filter(|(_, odd)| odd.passes());
+        let passing = self.noise.unusual.iter().filter(|(_, unusual)| unusual.passes());
         let settles = passing.map(|(pg, _)| Disturbance::PgSettles(pg.clone()));
         settles.chain(self.noise.mgr_away.then_some(Disturbance::MgrBack))
     }
@@ -163,8 +163,8 @@ impl World {
             Disturbance::Refuses(osd) => drop(noise.refused.insert(*osd)),
             Disturbance::AgentsFail(node) => drop(noise.agents_fail.insert(node.clone())),
             Disturbance::Raised(code) => drop(noise.health.insert((*code).to_owned())),
-            Disturbance::PgTurns(pg, odd) => drop(noise.odd.insert(pg.clone(), *odd)),
-            Disturbance::PgSettles(pg) => drop(noise.odd.remove(pg)),
+            Disturbance::PgChanges(pg, unusual) => drop(noise.unusual.insert(pg.clone(), *unusual)),
+            Disturbance::PgSettles(pg) => drop(noise.unusual.remove(pg)),
             Disturbance::MgrAway => {
                 noise.mgr_away = true;
                 self.ceph.pgs.clear();

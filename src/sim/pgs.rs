@@ -59,14 +59,14 @@ impl World {
         if up.len() < size {
             return acting;
         }
-        let stray = |(osd, slot): (&OsdId, &Slot)| {
+        let misplaced = |(osd, slot): (&OsdId, &Slot)| {
             let serves =
                 slot.up && slot.is_in && slot.fsid.is_some_and(|fsid| placement.complete.contains(&fsid));
             (serves && !up.contains(osd)).then_some(*osd)
         };
-        let mut strays = self.ceph.slots.iter().filter_map(stray);
+        let mut orphans = self.ceph.slots.iter().filter_map(misplaced);
         while acting.len() < size
-            && let Some(osd) = strays.next()
+            && let Some(osd) = orphans.next()
         {
             acting.insert(osd);
         }
@@ -200,9 +200,9 @@ impl World {
     /// id is fine with it.
     pub fn safe_to_destroy(&self, osd: OsdId) -> bool {
         let maps = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
-        let holds = |slot: &Slot| slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());
+        let passes = |slot: &Slot| slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());
         let is_clean = |pg: &Pg| pg.state.contains("clean");
-        let stored = self.ceph.slots.get(&osd).is_some_and(holds) && !self.ceph.pgs.values().all(is_clean);
+        let stored = self.ceph.slots.get(&osd).is_some_and(passes) && !self.ceph.pgs.values().all(is_clean);
         !self.ceph.slots.contains_key(&osd) || !(self.ceph.pgs.values().any(maps) || stored)
     }
 }

@@ -52,7 +52,7 @@ pub enum Side {
     /// It has looked at the ledger for the last time, and has not acted yet.
     Late,
     /// It has done it.
-    After,
+    Queued,
 }
 
 /// Asked around each call that changes something: whether the runner stops here.
@@ -135,7 +135,7 @@ impl Runner {
 
 impl Cluster for Runner {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        Ok(self.sim.borrow().world.look(ask))
+        Ok(self.sim.borrow().world.observe(ask))
     }
 
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
@@ -143,12 +143,12 @@ impl Cluster for Runner {
         let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;
         self.point(Call::Act(act), Side::Late).await;
-        if matches!(act, Act::Keep { .. } | Act::Agent { .. } | Act::Look { .. }) {
+        if matches!(act, Act::BackUp { .. } | Act::Agent { .. } | Act::Inventory { .. }) {
             // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }
         let done = self.sim.borrow_mut().act(act, &read);
-        self.point(Call::Act(act), Side::After).await;
+        self.point(Call::Act(act), Side::Queued).await;
         done.map_err(passing)
     }
 }
@@ -172,7 +172,7 @@ impl LedgerStore for Runner {
             }
             sim.store(keys);
         }
-        self.point(Call::Save(ledger), Side::After).await;
+        self.point(Call::Save(ledger), Side::Queued).await;
         Ok(Saved::Stored)
     }
 
@@ -186,16 +186,16 @@ impl LedgerStore for Runner {
                 sim.history.push(line);
             }
         }
-        self.point(Call::Close(record), Side::After).await;
+        self.point(Call::Close(record), Side::Queued).await;
         Ok(())
     }
 }
 
 impl Lease for Runner {
-    async fn hold(&mut self) -> Result<Tenure, Failure> {
+    async fn acquire(&mut self) -> Result<Tenure, Failure> {
         self.point(Call::Hold, Side::Before).await;
         let tenure = self.sim.borrow_mut().take_lease(self.me.number);
-        self.point(Call::Hold, Side::After).await;
+        self.point(Call::Hold, Side::Queued).await;
         Ok(tenure)
     }
 }

@@ -20,7 +20,7 @@ pub enum Rook {
     /// It reads a CephCluster with a fence, leaves it alone and says so.
     Skips,
     /// Its controller of drains, which knows no fence, looks at the OSDs and brings its budget into line.
-    Budgets,
+    Pdbs,
 }
 
 impl fmt::Display for Rook {
@@ -30,7 +30,7 @@ impl fmt::Display for Rook {
             Self::Hydrates(osd) => write!(f, "Rook finds {osd} on its disk and makes its Deployment"),
             Self::Migrates(osd) => write!(f, "Rook migrates {osd} itself"),
             Self::Skips => f.write_str("Rook leaves the fenced CephCluster alone"),
-            Self::Budgets => f.write_str("Rook decides how many OSDs a drain may take"),
+            Self::Pdbs => f.write_str("Rook decides how many OSDs a drain may take"),
         }
     }
 }
@@ -42,9 +42,9 @@ impl World {
         if self.can_skip() {
             found.push(Rook::Skips);
         }
-        let budget = self.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
-        if self.drains_due && self.kube.running_operator().is_some() && self.budget_of_rook() != budget {
-            found.push(Rook::Budgets);
+        let pdb = self.kube.osd_pdb.as_ref().map(|pdb| pdb.max_unavailable);
+        if self.drains_due && self.kube.running_operator().is_some() && self.pdb_of_rook() != pdb {
+            found.push(Rook::Pdbs);
         }
         if self.reconciling {
             let stopped = self.kube.daemons.iter().filter(|(_, daemon)| daemon.replicas == 0);
@@ -61,7 +61,7 @@ impl World {
             Rook::Hydrates(osd) => self.rook_deploys(osd),
             Rook::Migrates(osd) => self.rook_migrates(osd),
             Rook::Skips => self.rook_skips(),
-            Rook::Budgets => self.rook_budgets(),
+            Rook::Pdbs => self.rook_reconciles_pdb(),
         }
     }
 
@@ -71,12 +71,12 @@ impl World {
             (operator.replicas, operator.pods) = (replicas, replicas);
             operator.generation += 1;
         }
-        (self.reconciling, self.operator_by_us, self.drains_due) = (false, false, replicas > 0);
-        self.rook_looks();
+        (self.reconciling, self.scaled_by_osd_migrate, self.drains_due) = (false, false, replicas > 0);
+        self.rook_wakes();
     }
 
     /// Without a fence that it honours, Rook, where it runs, begins to reconcile.
-    pub(super) fn rook_looks(&mut self) {
+    pub(super) fn rook_wakes(&mut self) {
         let ignores = |operator: &Operator| self.kube.fence.is_none() || !operator.honours_fence;
         if self.kube.running_operator().is_some_and(ignores) {
             self.reconciling = true;

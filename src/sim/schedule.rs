@@ -35,7 +35,7 @@ const AGENT_OPENS: Range = (150, 250);
 /// Tombstone, and the wipe of what labels and file systems are known by.
 const AGENT_BURIES: Range = (450, 750);
 /// ceph-volume starts and asks for the id.
-const AGENT_CLAIMS: Range = (1_000, 1_400);
+const AGENT_ISSUES: Range = (1_000, 1_400);
 /// ceph-osd --mkfs until its label is there.
 const AGENT_LABELS: Range = (1_300, 1_900);
 /// mkfs until its end.
@@ -128,7 +128,7 @@ impl Schedule {
             Happening::GoesDown(_) => GOES_DOWN,
             Happening::PodGone(_) => POD_GONE,
             Happening::Rook(_) => ROOK,
-            Happening::LookEnds(_) => LOOK,
+            Happening::InventoryJobEnds(_) => LOOK,
             Happening::AgentSteps(job) => agent(world, job),
             Happening::Fill(pg, osd) => {
                 let bytes = self.bytes_to_fill(pg, *osd, world);
@@ -152,10 +152,10 @@ impl Schedule {
 fn agent(world: &World, job: &str) -> Range {
     match world.agents.get(job).map(|agent| &agent.stage) {
         Some(Stage::Waiting) | None => AGENT_POD,
-        Some(Stage::Looked { .. }) => AGENT_OPENS,
+        Some(Stage::Inspected { .. }) => AGENT_OPENS,
         Some(Stage::Proven { .. }) => AGENT_BURIES,
-        Some(Stage::Buried { .. }) => AGENT_CLAIMS,
-        Some(Stage::Claimed { .. }) => AGENT_LABELS,
+        Some(Stage::Buried { .. }) => AGENT_ISSUES,
+        Some(Stage::Registered { .. }) => AGENT_LABELS,
         Some(Stage::Labelled { .. }) => AGENT_FINISHES,
         Some(Stage::Reporting { .. }) => AGENT_REPORTS,
     }

@@ -27,20 +27,20 @@ impl World {
         let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
         let request = &agent.request;
         let failed = || NodeProblem::Failed("ceph-volume failed".to_owned());
-        let claimed = match &agent.stage {
-            Stage::Claimed { id, .. } | Stage::Labelled { id, .. } => Some(*id),
+        let issued = match &agent.stage {
+            Stage::Registered { id, .. } | Stage::Labelled { id, .. } => Some(*id),
             Stage::Waiting
-            | Stage::Looked { .. }
+            | Stage::Inspected { .. }
             | Stage::Proven { .. }
             | Stage::Buried { .. }
             | Stage::Reporting { .. } => None,
         };
-        match (how, &agent.stage, claimed) {
+        match (how, &agent.stage, issued) {
             (Stumble::DoesNothing, _, _) => {
                 self.advance(job, Stage::Reporting { problem: None });
                 Vec::new()
             }
-            (Stumble::RollsBack, _, Some(id)) if is_out(Guard::StandInRefusesPurge) => {
+            (Stumble::RollsBack, _, Some(id)) if is_out(Guard::ShimRefusesPurge) => {
                 self.osd_purge_new(id).ok();
                 self.fails(job, failed());
                 vec![Effect::Purged(id)]
@@ -50,11 +50,11 @@ impl World {
                 self.fails(job, failed())
             }
             (Stumble::IgnoresIdPastUs, Stage::Buried { disk }, _) => {
-                self.agent_claims(job, request, disk.clone(), true);
+                self.agent_issues_fsid(job, request, disk.clone(), true);
                 Vec::new()
             }
-            (Stumble::IgnoresId, Stage::Buried { disk }, _) if is_out(Guard::StandInOneId) => {
-                self.agent_claims(job, request, disk.clone(), true)
+            (Stumble::IgnoresId, Stage::Buried { disk }, _) if is_out(Guard::ShimOneId) => {
+                self.agent_issues_fsid(job, request, disk.clone(), true)
             }
             (
                 Stumble::Fails

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
-use osd_migrate::domain::observation::{JobState, Order, OrderKind};
+use osd_migrate::domain::observation::{Control, ControlKind, JobState};
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::policy::{BadWindow, Limits, Policy, Window};
 
@@ -18,16 +18,16 @@ const OSD: OsdId = BY_HAND;
 /// A third OSD, as wanted.
 const RAW: OsdId = OsdId(5);
 
-fn ordered(kind: OrderKind) -> impl FnOnce(&mut World) {
-    move |w| w.seen.kube.order = Some(Order { kind, since: Some(noon()) })
+fn control_changed(kind: ControlKind) -> impl FnOnce(&mut World) {
+    move |w| w.seen.kube.control = Some(Control { kind, since: Some(noon()) })
 }
 
 fn paused(world: World) -> World {
-    world.with(ordered(OrderKind::Pause))
+    world.with(control_changed(ControlKind::Pause))
 }
 
 fn cancelled(world: World) -> World {
-    world.with(ordered(OrderKind::Cancel))
+    world.with(control_changed(ControlKind::Cancel))
 }
 
 /// The window of an hour that ended when the small world begins.
@@ -47,7 +47,7 @@ const HOLDING: [Holding; 3] = [
 ];
 
 /// Everything from Stop to the closed record.
-fn past_stop() -> Vec<World> {
+fn committed() -> Vec<World> {
     vec![
         World::stopping(OSD),
         World::stopped(OSD),
@@ -116,7 +116,7 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
     assert!(!is_shut(ours));
     // And what was begun is finished.
     let migrated = |w: &mut World| w.seen.kube.rook_migrated = [RAW].into();
-    for world in past_stop() {
+    for world in committed() {
         assert_eq!(world.clone().with(migrated).plan(), world.plan());
     }
 }
@@ -143,7 +143,7 @@ fn failure_limit_counts_only_osds_past_their_stop() {
             .report_with(osd, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
             .saved("quarantine")
     };
-    let left_alone = |osds: &[OsdId]| {
+    let quarantined = |osds: &[OsdId]| {
         let mut world = World::new();
         for osd in osds {
             let mut failed = failed_before(*osd);
@@ -153,19 +153,19 @@ fn failure_limit_counts_only_osds_past_their_stop() {
         }
         world
     };
-    assert_eq!(gate::budget(&Policy::default(), &World::new().ledger), Gate::Open);
-    assert_eq!(gate::budget(&Policy::default(), &left_alone(&[OSD]).ledger), Gate::Open);
-    let two = left_alone(&[OSD, FILESTORE]);
+    assert_eq!(gate::failure_limit(&Policy::default(), &World::new().ledger), Gate::Open);
+    assert_eq!(gate::failure_limit(&Policy::default(), &quarantined(&[OSD]).ledger), Gate::Open);
+    let two = quarantined(&[OSD, FILESTORE]);
     let before =
         two.clone().with(|w| w.ledger.records.values_mut().for_each(|record| record.down_since = None));
-    assert_eq!(gate::budget(&Policy::default(), &before.ledger), Gate::Open, "both serve");
+    assert_eq!(gate::failure_limit(&Policy::default(), &before.ledger), Gate::Open, "both serve");
     let three = |w: &World| Policy { limits: Limits { failures: 2, ..w.policy.limits }, ..w.policy.clone() };
-    assert_eq!(gate::budget(&three(&two), &two.ledger), Gate::Open, "the limit is the owner's");
+    assert_eq!(gate::failure_limit(&three(&two), &two.ledger), Gate::Open, "the limit is the owner's");
     check!(
-        gate::budget(&Policy::default(), &two.ledger),
-        Gate::Shut(Reason::FailureBudget { quarantined }) if *quarantined == [OSD, FILESTORE].into()
+        gate::failure_limit(&Policy::default(), &two.ledger),
+        Gate::Shut(Reason::FailureLimit { quarantined }) if *quarantined == [OSD, FILESTORE].into()
     );
-    check!(two.plan(), Next::Halt(Halt::FailureBudget { .. }));
+    check!(two.plan(), Next::Halt(Halt::FailureLimit { .. }));
     // Nothing is stopped: the fence goes before the run does.
     let fence = || "osd-migrate-x".to_owned();
     let fenced =
@@ -209,8 +209,8 @@ fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its
         // A Stop may have been sent just now, and its answer lost.
         let mut world = hold(World::intended(OSD));
         check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason));
-        world = world.minutes_later(1).saved("withdrawn").swept(OSD);
-        check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+        world = world.minutes_later(1).saved("withdrawn").cleaned_up(OSD);
+        check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
         (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
         check!(world.plan(), Next::Do(Act::Unfence { .. }));
         world.seen.kube.fence = None;
@@ -229,7 +229,7 @@ fn a_stop_that_arrives_while_it_is_held_is_finished() {
 
 #[test]
 fn past_stop_nothing_of_it_is_asked() {
-    for world in past_stop() {
+    for world in committed() {
         for (hold, _) in HOLDING {
             assert_eq!(hold(world.clone()).plan(), world.plan());
         }
@@ -241,7 +241,7 @@ fn a_stop_that_was_turned_back_is_not_tried_again_while_it_is_held() {
     for (hold, _) in HOLDING {
         let world = World::intended(OSD).with(|w| {
             w.record(OSD).restarts = 1;
-            w.record(OSD).turned_back = Some("a neighbour was nearly full".to_owned());
+            w.record(OSD).stop_reverted = Some("a neighbour was nearly full".to_owned());
         });
         assert_eq!(word(&hold(world).minutes_later(5).plan()), Some("withdrawn"));
     }
@@ -254,8 +254,8 @@ fn a_run_that_is_cancelled_says_so_and_ends() {
     check!(cancelled(World::new()).plan(), Next::Finished(s) if s.cancelled && s.unconfirmed.is_empty());
     for world in [World::recorded(OSD), World::proven(OSD)] {
         let mut world = cancelled(world).saved("withdrawn");
-        while matches!(world.plan(), Next::Do(Act::Sweep { .. })) {
-            world.seen.kube.kept.clear();
+        while matches!(world.plan(), Next::Do(Act::CleanUp { .. })) {
+            world.seen.kube.backups.clear();
             world.seen.kube.node_jobs.clear();
             world.seen.kube.reports.clear();
         }
@@ -282,15 +282,15 @@ fn cancelled_our_fence_comes_down_before_the_run_ends() {
 #[test]
 fn lifted_it_goes_on_where_it_was() {
     for world in [World::new(), World::proven(OSD), World::intended(OSD)] {
-        let lifted = paused(world.clone()).with(|w| w.seen.kube.order = None);
+        let lifted = paused(world.clone()).with(|w| w.seen.kube.control = None);
         assert_eq!(lifted.plan(), world.plan());
     }
 }
 
 #[test]
 fn a_pause_does_not_keep_a_run_that_has_nothing_to_do() {
-    let thin = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
-    check!(paused(thin).plan(), Next::Finished(s) if s.refused.len() == 2);
+    let without_redundancy = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
+    check!(paused(without_redundancy).plan(), Next::Finished(s) if s.refused.len() == 2);
     let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
     check!(paused(unconfirmed).plan(), Next::Finished(s) if s.unconfirmed.len() == 2);
 }

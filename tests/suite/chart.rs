@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use osd_migrate::cli::{CONFIRMATION, Cli, Command};
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::policy::{BadWindow, HandBack, Policy, Window};
+use osd_migrate::domain::policy::{BadWindow, DeploymentBy, Policy, Window};
 use osd_migrate::k8s::CRON_JOB;
 
 use crate::runbook::{read, root};
@@ -123,7 +123,7 @@ fn each_value_arrives_as_what_it_is_named_for() {
     assert_eq!((policy.select, policy.skip), ([OsdId(1), OsdId(2)].into(), [OsdId(3)].into()));
     let windows: Vec<_> = policy.windows.iter().map(ToString::to_string).collect();
     assert_eq!(windows, ["22:00-05:00", "12:00-13:00"]);
-    assert!(policy.confirmed && policy.scales_operator && policy.hand_back == HandBack::ByRook);
+    assert!(policy.confirmed && policy.scales_operator && policy.deployment_by == DeploymentBy::ByRook);
     assert_eq!(policy.at_once, 4);
     let Command::Run(args) = parsed(in_set(&of_set("defaults"), "run")).command else { panic!("no run") };
     assert_eq!(args.policy(), Policy { at_once: 1, ..Policy::default() });
@@ -267,10 +267,10 @@ fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
     let ends: Vec<String> =
         of_a_day.chain(["9:00", "09:0", "+9:00", "0900", "", "٠٩:00"].map(str::to_owned)).collect();
     let pairs = ends.iter().flat_map(|from| ends.iter().map(move |to| format!("{from}-{to}")));
-    let odd =
+    let unusual =
         ["22:00", "22:00-05:00 ", " 22:00-05:00", "22:00 - 05:00", "22:00-05:00-06:00", "22:00-05:00\n"];
     let mut empty = 0;
-    for text in pairs.chain(odd.map(str::to_owned)) {
+    for text in pairs.chain(unusual.map(str::to_owned)) {
         let parsed = text.parse::<Window>();
         assert_eq!(pattern.is_match(&text), parsed != Err(BadWindow::Form), "{text:?}: {parsed:?}");
         empty += usize::from(parsed == Err(BadWindow::Empty));

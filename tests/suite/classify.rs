@@ -1,7 +1,7 @@
 //! Each class and each refusal, from the small world with one thing changed.
 
 use osd_migrate::domain::classify::{self, Class, Difference, Mismatch, Refusal};
-use osd_migrate::domain::inspection::{Evidence, Piece, Place, Proof};
+use osd_migrate::domain::inspection::{Evidence, Piece, PieceLocation, Proof};
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::{Kind, Layout, Mode, NodeName, ObjectStore, OsdId, Role};
@@ -224,8 +224,8 @@ fn what_is_encrypted_takes_a_whole_disk() {
     on_partition.device.wwn = Some("partuuid-4f3b6a1e-0000-4000-8000-000000000001".to_owned());
     let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
     let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
-    assert!(classify::bars(&on_partition, &volume).unwrap().contains("on a partition"));
-    assert_eq!(classify::bars(&on_partition, &raw), None);
+    assert!(classify::excludes(&on_partition, &volume).unwrap().contains("on a partition"));
+    assert_eq!(classify::excludes(&on_partition, &raw), None);
 }
 
 fn database(device: &str) -> impl Fn(&mut World) {
@@ -309,10 +309,15 @@ fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
     let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
     let with = |alone| Evidence { proof: on_volume(alone), ..evidence(BY_HAND) };
     assert!(
-        classify::bars(&with(false), &raw).unwrap().contains("both/data-0 shares its disk or volume group")
+        classify::excludes(&with(false), &raw)
+            .unwrap()
+            .contains("both/data-0 shares its disk or volume group")
     );
-    assert_eq!(classify::bars(&with(false), &volume), None);
-    assert_eq!((classify::bars(&with(true), &raw), classify::bars(&evidence(BY_HAND), &raw)), (None, None));
+    assert_eq!(classify::excludes(&with(false), &volume), None);
+    assert_eq!(
+        (classify::excludes(&with(true), &raw), classify::excludes(&evidence(BY_HAND), &raw)),
+        (None, None)
+    );
     let world = World::recorded(BY_HAND).report_with(BY_HAND, |r| {
         r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().proof = on_volume(false);
     });
@@ -325,15 +330,15 @@ fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
 #[test]
 fn database_and_log_on_volumes_are_had_again_on_volumes_only() {
     let at = |role, place| Piece { role, place };
-    let volume = || Place::Volume {
+    let volume = || PieceLocation::Volume {
         name: "g/d".to_owned(),
         uuid: "d".to_owned(),
         group: "G".to_owned(),
         size_bytes: 1,
     };
     let mut evidence = evidence(BY_HAND);
-    let partition = Place::Device(evidence.device.clone());
-    evidence.beside = vec![at(Role::Db, volume()), at(Role::Wal, partition), at(Role::Journal, volume())];
+    let partition = PieceLocation::Device(evidence.device.clone());
+    evidence.auxiliary = vec![at(Role::Db, volume()), at(Role::Wal, partition), at(Role::Journal, volume())];
     let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
     let lvm = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
     let again = |target| [Role::Db, Role::Wal, Role::Journal].map(|role| evidence.has_again(role, target));
@@ -367,9 +372,9 @@ fn a_release_that_cannot_keep_ids_is_refused_before_anything_is_done() {
 #[test]
 fn what_others_hold_is_left_to_them_unless_there_is_nothing_to_do_anyway() {
     let held = |osd: OsdId| {
-        move |w: &mut World| w.daemon(osd).held_by_others = Some("replacement by Rook".to_owned())
+        move |w: &mut World| w.daemon(osd).managed_externally = Some("replacement by Rook".to_owned())
     };
-    assert_eq!(refused(BY_HAND, held(BY_HAND)), Refusal::HeldByOthers("replacement by Rook".to_owned()));
+    assert_eq!(refused(BY_HAND, held(BY_HAND)), Refusal::ManagedExternally("replacement by Rook".to_owned()));
     assert_eq!(class_of(&World::new().with(held(RAW)), RAW), Class::Conforming);
 }
 
@@ -432,7 +437,7 @@ fn every_class_and_refusal_has_words_for_a_person() {
         Refusal::NoDeployment,
         Refusal::NoNode("x".to_owned()),
         Refusal::NoCrushItem,
-        Refusal::HeldByOthers("x".to_owned()),
+        Refusal::ManagedExternally("x".to_owned()),
         Refusal::NoWayBack,
     ];
     let classes = [

@@ -71,7 +71,7 @@ fn code(path: &str, document: &str) -> Vec<String> {
 fn texts() -> Vec<(String, String)> {
     let is_said = |path: &&PathBuf| {
         let path = path.to_string_lossy();
-        !path.ends_with("_tests.rs") && !path.contains("/samples") && !path.ends_with("src/drill.rs")
+        !path.ends_with("_tests.rs") && !path.contains("/samples") && !path.ends_with("src/failpoint.rs")
     };
     let of = |path: &PathBuf| {
         let source = fs::read_to_string(path).unwrap();
@@ -159,7 +159,7 @@ fn a_command_is_told_from_prose() {
     let is_one = |text: &str| commands(text).iter().all(|words| begins_with_a_command(words));
     for text in [
         "osd-migrate retry osd.N",
-        "mend them: osd-migrate plan --look tells why",
+        "mend them: osd-migrate plan --inventory tells why",
         "type osd-migrate retry osd.5.",
     ] {
         assert!(!commands(text).is_empty() && is_one(text), "{text}");

@@ -41,7 +41,7 @@ fn slots_osds_and_deployments_that_lack_each_other_are_told() {
     let replaced = found(|w| {
         w.slot(RAW).state = SlotState::Destroyed;
         w.slot(RAW).up = false;
-        w.daemon(RAW).held_by_others = Some("annotation osd.rook.io/replace=true".to_owned());
+        w.daemon(RAW).managed_externally = Some("annotation osd.rook.io/replace=true".to_owned());
     });
     assert_eq!(replaced, []);
     assert_eq!(
@@ -65,9 +65,9 @@ fn flags_that_no_record_speaks_of_are_told_with_the_command_that_lifts_them() {
     let new = found(|w| (w.slot(RAW).state, w.slot(RAW).noin) = (SlotState::New, true));
     let text = show::drift_text(&new).unwrap();
     assert!(text.ends_with("ceph osd reweight 5 0.89999; ceph osd unset-group noin osd.5"), "{text}");
-    let hushed = World::stopped(BY_HAND);
-    assert!(hushed.seen.ceph.slots[&BY_HAND].noout);
-    assert_eq!(find(&hushed.ledger, &hushed.seen, &keys()), []);
+    let with_flags_set = World::stopped(BY_HAND);
+    assert!(with_flags_set.seen.ceph.slots[&BY_HAND].noout);
+    assert_eq!(find(&with_flags_set.ledger, &with_flags_set.seen, &keys()), []);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_fence_of_ours_is_told_where_no_ledger_knows_it_and_nobody_elses() {
     for (value, says) in
         [("osd-migrate-3-a7", "of a run that the ledger does not know"), ("true", "which is not ours")]
     {
-        let why = Reason::FencedByOthers { value: value.to_owned() }.to_string();
+        let why = Reason::FencedExternally { value: value.to_owned() }.to_string();
         assert!(why.contains(says) && why.contains("kubectl label cephcluster"), "{why}");
     }
     let value = lost.seen.kube.fence.clone();
@@ -107,7 +107,7 @@ fn keys_of_osds_that_are_not_there_are_told_and_none_of_anybody_else() {
 
 #[test]
 fn what_a_record_is_open_for_is_on_its_way() {
-    let world = World::destroyed(BY_HAND).slot_gone(BY_HAND).report_claims(BY_HAND, [claim(BY_HAND, 1)]);
+    let world = World::destroyed(BY_HAND).slot_gone(BY_HAND).report_issued(BY_HAND, [claim(BY_HAND, 1)]);
     let mut keys = keys();
     keys.dmcrypt.insert(old(BY_HAND));
     keys.unused.insert(BY_HAND);

@@ -58,7 +58,10 @@ fn what_is_around_the_pgs_closes_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
     let cases: [Case; 15] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
-        (|w| w.seen.kube.declaration.removes_out_osds = true, |g| *g == Gate::Shut(Reason::RemovesOutOsds)),
+        (
+            |w| w.seen.kube.declaration.removes_out_osds = true,
+            |g| *g == Gate::Shut(Reason::RookRemovesOutOsds),
+        ),
         (
             |w| operator(w, 1, 1),
             |g| matches!(g, Gate::Shut(Reason::OperatorRuns { name, .. }) if name.contains("operator")),
@@ -74,11 +77,11 @@ fn what_is_around_the_pgs_closes_both_gates() {
         (|w| operator(w, 1, 0), |g| matches!(g, Gate::Shut(Reason::OperatorRuns { ends: false, .. }))),
         (
             |w| w.seen.kube.fence = Some("other".to_owned()),
-            |g| matches!(g, Gate::Shut(Reason::FencedByOthers { value }) if value == "other"),
+            |g| matches!(g, Gate::Shut(Reason::FencedExternally { value }) if value == "other"),
         ),
         (
             |w| w.seen.kube.fence = Some(String::new()),
-            |g| matches!(g, Gate::Shut(Reason::FencedByOthers { value }) if value.is_empty()),
+            |g| matches!(g, Gate::Shut(Reason::FencedExternally { value }) if value.is_empty()),
         ),
         (
             |w| w.seen.kube.rook_prepares.push("rook-ceph-osd-prepare-h2".to_owned()),
@@ -128,13 +131,13 @@ fn honouring_operator(w: &mut World) {
 
 #[test]
 fn an_operator_that_can_be_fenced_closes_only_the_gates_of_what_is_not_fenced() {
-    let beside = |mut w: World| {
+    let auxiliary = |mut w: World| {
         honouring_operator(&mut w);
         w
     };
-    assert_eq!(before(&beside(World::new())), Gate::Open);
-    assert_eq!(after(&beside(World::stopped(BY_HAND))), Gate::Open);
-    let w = beside(World::new());
+    assert_eq!(before(&auxiliary(World::new())), Gate::Open);
+    assert_eq!(after(&auxiliary(World::stopped(BY_HAND))), Gate::Open);
+    let w = auxiliary(World::new());
     for gate in [
         gate::before_new(&node_of(BY_HAND), None, &w.seen),
         gate::before_adopt(&node_of(BY_HAND), None, &w.seen),
@@ -173,9 +176,14 @@ fn flags_that_hold_up_no_lacking_copy_close_no_gate() {
 
 #[test]
 fn nothing_is_stopped_while_deployments_and_osds_cannot_be_told_apart() {
-    let odd = |w: &mut World| w.seen.kube.oddities.push("osd.1 has two Deployments: a and b".to_owned());
-    check!(changed(odd), Gate::Shut(Reason::Odd { what }) if what.contains("osd.1"));
-    assert_eq!(after(&World::stopped(BY_HAND).with(odd)), Gate::Open, "what was begun is brought to its end");
+    let unusual =
+        |w: &mut World| w.seen.kube.ambiguities.push("osd.1 has two Deployments: a and b".to_owned());
+    check!(changed(unusual), Gate::Shut(Reason::AmbiguousObjects { what }) if what.contains("osd.1"));
+    assert_eq!(
+        after(&World::stopped(BY_HAND).with(unusual)),
+        Gate::Open,
+        "what was begun is brought to its end"
+    );
 }
 
 #[test]
@@ -209,7 +217,7 @@ fn what_is_out_of_the_way_does_not_close_a_gate() {
             &Accepted::default(),
             &World::new().with(|w| w.seen.kube.fence = Some(OURS.to_owned())).seen
         ),
-        Gate::Shut(Reason::FencedByOthers { .. })
+        Gate::Shut(Reason::FencedExternally { .. })
     );
 }
 
@@ -321,7 +329,7 @@ fn after_stop_the_statistics_must_know_of_the_stop() {
 fn after_stop_a_partner_that_went_down_since_makes_it_unknown_then_shut() {
     let world = World::stopped(BY_HAND).down(OsdId(2));
     check!(after(&world), Gate::Unknown(Reason::StatisticsOld { .. }));
-    check!(after(&world.reported()), Gate::Shut(Reason::OtherCopyLacks { .. }));
+    check!(after(&world.reported()), Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
 
 // ---- clean
@@ -412,10 +420,10 @@ fn one_failure_more_must_be_survivable() {
 #[test]
 fn a_thin_pool_that_the_osd_does_not_hold_is_no_matter() {
     let gate = changed(|w| {
-        let mut thin = w.seen.ceph.pools[&POOL].clone();
-        thin.size = 2;
-        thin.pg_num = 1;
-        w.seen.ceph.pools.insert(2, thin);
+        let mut without_redundancy = w.seen.ceph.pools[&POOL].clone();
+        without_redundancy.size = 2;
+        without_redundancy.pg_num = 1;
+        w.seen.ceph.pools.insert(2, without_redundancy);
         let mut pg = w.seen.ceph.pgs[&pg_id(WITHOUT)].clone();
         pg.pool = 2;
         w.seen.ceph.pgs.insert(osd_migrate::domain::osd::PgId("2.0".to_owned()), pg);
@@ -428,7 +436,7 @@ fn a_thin_pool_that_the_osd_does_not_hold_is_no_matter() {
 #[test]
 fn after_stop_no_copy_but_ours_may_lack() {
     let shut = |change: fn(&mut World)| {
-        check!(after(&World::stopped(BY_HAND).with(change)), Gate::Shut(Reason::OtherCopyLacks { .. }));
+        check!(after(&World::stopped(BY_HAND).with(change)), Gate::Shut(Reason::OtherReplicaMissing { .. }));
     };
     // Fewer others serve it than the pool has copies without ours.
     shut(|w| w.pg(WITH).acting.retain(|osd| *osd != OsdId(2)));
@@ -457,7 +465,7 @@ fn after_stop_copies_may_be_on_their_way_to_other_osds_as_long_as_those_that_act
         with(|w| w.pg(WITH).state = states("active+undersized+degraded+remapped+backfilling")),
         Gate::Open
     );
-    let shut = |change: fn(&mut World)| check!(with(change), Gate::Shut(Reason::OtherCopyLacks { .. }));
+    let shut = |change: fn(&mut World)| check!(with(change), Gate::Shut(Reason::OtherReplicaMissing { .. }));
     shut(|w| {
         w.pg(WITHOUT).state = states("active+remapped+backfilling");
         w.pg(WITHOUT).degraded = 1;
@@ -477,7 +485,7 @@ fn after_stop_ours_itself_does_not_count_among_the_copies() {
         let pg = w.pg(WITH);
         pg.acting = [BY_HAND, OsdId(2)].into();
     }));
-    check!(gate, Gate::Shut(Reason::OtherCopyLacks { .. }));
+    check!(gate, Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
 
 #[test]
@@ -488,7 +496,7 @@ fn after_stop_a_pg_on_its_way_is_waited_for() {
     }
     // But not where another one is known to lack a copy.
     let gate = after(&World::stopped(BY_HAND).pg_state(0, "peering").with(|w| w.pg(2).degraded = 300));
-    check!(gate, Gate::Shut(Reason::OtherCopyLacks { pg, .. }) if *pg == pg_id(2));
+    check!(gate, Gate::Shut(Reason::OtherReplicaMissing { pg, .. }) if *pg == pg_id(2));
 }
 
 #[test]
@@ -508,7 +516,7 @@ fn after_stop_a_pg_that_others_hold_whole_in_its_place_lacks_nothing() {
     // Others' copies are not whole, or fewer than that.
     for (acting, degraded) in [([1, 2, 4], 1), ([0, 2, 4], 101), ([0, 2, 2], 0)] {
         let gate = remapped("active+clean+remapped", acting, degraded);
-        check!(gate, Gate::Shut(Reason::OtherCopyLacks { .. }));
+        check!(gate, Gate::Shut(Reason::OtherReplicaMissing { .. }));
     }
     let stale = remapped("stale+active+clean+remapped", [1, 2, 4], 0);
     check!(stale, Gate::Unknown(Reason::Peering { .. }));
@@ -575,8 +583,8 @@ fn an_erasure_coded_pg_may_lack_our_chunk_and_no_second_one() {
         }))
     };
     assert_eq!(ec(&[1, 2, 4], 100), Gate::Open);
-    check!(ec(&[2, 4], 200), Gate::Shut(Reason::OtherCopyLacks { .. }));
-    check!(ec(&[1, 2, 4], 200), Gate::Shut(Reason::OtherCopyLacks { .. }));
+    check!(ec(&[2, 4], 200), Gate::Shut(Reason::OtherReplicaMissing { .. }));
+    check!(ec(&[1, 2, 4], 200), Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
 
 // ---- room
@@ -603,12 +611,12 @@ fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
         w.record(BY_HAND).used_bytes = None;
         w.slot(BY_HAND).used_bytes = None;
     });
-    assert_eq!(after(&unknown), Gate::Unknown(Reason::RoomUnknown));
+    assert_eq!(after(&unknown), Gate::Unknown(Reason::UsageUnknown));
     // The mgr knows it of a stopped OSD too.
     let known = unknown.with(|w| w.slot(BY_HAND).used_bytes = Some(GIB));
     assert_eq!(after(&known), Gate::Open);
     let unproven = World::stopped(BY_HAND).with(|w| w.record(BY_HAND).evidence = None);
-    assert_eq!(after(&unproven), Gate::Unknown(Reason::RoomUnknown));
+    assert_eq!(after(&unproven), Gate::Unknown(Reason::UsageUnknown));
 }
 
 #[test]

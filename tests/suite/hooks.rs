@@ -43,7 +43,7 @@ fn an_upgrade_is_refused_while_legacy_osds_are_there_and_each_is_named_with_the_
 
 #[test]
 fn a_legacy_osd_that_this_version_does_not_migrate_stands_in_the_way_too() {
-    let held = World::new().with(|w| w.daemon(BY_HAND).held_by_others = Some("replacement".to_owned()));
+    let held = World::new().with(|w| w.daemon(BY_HAND).managed_externally = Some("replacement".to_owned()));
     assert!(legacy(&held).iter().any(|(osd, _)| *osd == BY_HAND));
 }
 
@@ -67,7 +67,7 @@ fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() 
     let failed = world.with(|w| {
         w.record(BY_HAND).quarantine = Some(Quarantine { why: "WHY".to_owned(), since: noon() });
     });
-    assert_eq!((of(&failed).in_flight, of(&failed).left_alone), (Vec::new(), vec![BY_HAND]));
+    assert_eq!((of(&failed).in_flight, of(&failed).quarantined), (Vec::new(), vec![BY_HAND]));
     assert!(!of(&failed).passes());
     assert!(show::preflight(&of(&failed), "rook-ceph").contains("left alone after a failure: osd.0"));
     let down = World::new().with(|w| {
@@ -90,16 +90,16 @@ fn an_uninstall_is_refused_while_a_record_is_open() {
 
 #[test]
 fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
-    let told = |operator: Option<ScaledOperator>| {
+    let lines = |operator: Option<ScaledOperator>| {
         let world = World::new().with(|w| w.ledger.run.operator = operator);
         show::left_without_cluster(&world.ledger, "rook-ceph")
     };
     let was =
         ScaledOperator { name: OPERATOR.to_owned(), replicas: 2, uid: None, generation: 5, since: None };
     assert!(
-        told(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
+        lines(Some(was)).contains("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=2")
     );
-    assert!(told(None).contains("poddisruptionbudget osd-migrate-drains") && !told(None).contains("scale"));
+    assert!(lines(None).contains("poddisruptionbudget osd-migrate-drains") && !lines(None).contains("scale"));
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn an_uninstall_begins_nothing_hands_back_what_is_not_stopped_and_takes_the_fenc
 }
 
 fn withdrawn(world: &mut World) {
-    world.seen.kube.order = Some(osd_migrate::domain::observation::Order {
-        kind: osd_migrate::domain::observation::OrderKind::Cancel,
+    world.seen.kube.control = Some(osd_migrate::domain::observation::Control {
+        kind: osd_migrate::domain::observation::ControlKind::Cancel,
         since: None,
     });
 }

@@ -29,7 +29,7 @@ fn read(keys: &BTreeMap<String, String>) -> Result<Ledger, Unreadable> {
 #[test]
 fn what_is_stored_is_read_back_as_it_was() {
     let ledger = full();
-    assert!(ledger.records.values().all(|r| r.new.is_some() && r.evidence.is_some() && !r.claims.is_empty()));
+    assert!(ledger.records.values().all(|r| r.new.is_some() && r.evidence.is_some() && !r.issued.is_empty()));
     assert_eq!(read(&ledger.to_keys().unwrap()).unwrap(), ledger);
     assert_eq!(read(&Ledger::default().to_keys().unwrap()).unwrap(), Ledger::default());
 }
@@ -129,7 +129,7 @@ fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
             mappings: vec![(OsdId(10), OsdId(11)), (OsdId(12), OsdId(13))],
         })
         .collect();
-    record.claims = (0..5).map(|n| claim(BY_HAND, n)).collect();
+    record.issued = (0..5).map(|n| claim(BY_HAND, n)).collect();
     record.milestones = (0..20).map(|_| ("quarantine".to_owned(), noon())).collect();
     let device = &mut record.evidence.as_mut().unwrap().device;
     device.by_id =
@@ -145,7 +145,7 @@ fn completed(run: &str, disks: usize) -> NodeWork {
     // As it is read: fields that came later have their default.
     let stored = serde_json::json!({
         "status": "completed", "since": noon(), "message": format!("{disks} disks were made OSDs"),
-        "run": run, "look": 1, "failures": 0,
+        "run": run, "inventory": 1, "failures": 0,
         "done": (0..disks).map(disk).collect::<BTreeSet<_>>(),
         "left": {"/dev/disk/by-id/wwn-0x5000c500": "a file system (xfs)"},
         "problems": (0..10).map(problem).collect::<Vec<_>>(),
@@ -188,7 +188,7 @@ fn shortened_ledger_keeps_each_node_and_says_what_was_left_out() {
     for work in stored.nodes.values() {
         assert_eq!((work.status, work.run.as_str()), (NodeStatus::Completed, "run-1"));
         // Else a disk could be taken twice: the inventory of before is not the one of this number.
-        assert!(work.done.is_empty() && work.left.is_empty() && work.look == 2, "{work:?}");
+        assert!(work.done.is_empty() && work.left.is_empty() && work.inventory == 2, "{work:?}");
         assert_eq!(work.problems.len(), 4);
         assert_eq!(work.problems[3], "and 7 more: see the log of the run");
     }
@@ -201,6 +201,9 @@ fn shortened_ledger_keeps_the_disks_of_nodes_at_work() {
     let node = NodeName("storage-at-work".to_owned());
     ledger.nodes.insert(node.clone(), at_work.clone());
     let stored = read(&ledger.to_keys().unwrap()).unwrap();
-    let kept = &stored.nodes[&node];
-    assert_eq!((&kept.done, &kept.left, kept.look), (&at_work.done, &at_work.left, at_work.look));
+    let backups = &stored.nodes[&node];
+    assert_eq!(
+        (&backups.done, &backups.left, backups.inventory),
+        (&at_work.done, &at_work.left, at_work.inventory)
+    );
 }

@@ -47,8 +47,8 @@ fn prose(text: &str) -> String {
 fn anchors(text: &str) -> BTreeSet<String> {
     let of_heading = |heading: &str| {
         let heading = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.collect::<String>().replace(' ', "-")
+        let backups = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        backups.collect::<String>().replace(' ', "-")
     };
     let headings = text.lines().filter(|line| line.starts_with('#')).map(of_heading);
     let set = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split_once('"'));

@@ -20,7 +20,7 @@ const DISKS: [DiskFact; 8] = [
     DiskFact::Tombstone,
     DiskFact::Unfinished,
     DiskFact::Finished,
-    DiskFact::Strayed,
+    DiskFact::Misplaced,
     DiskFact::Blank,
     DiskFact::Other,
 ];
@@ -48,7 +48,7 @@ fn all() -> impl Iterator<Item = Facts> {
                 placed: bit(6),
                 authed: bit(7),
                 daemon,
-                claims: bit(8),
+                issued: bit(8),
                 clean: bit(9),
                 conforms: bit(10),
             }
@@ -62,7 +62,7 @@ fn is_ours(f: &Facts) -> bool {
 
 /// The device carries a label that one of our claims names.
 fn carries_a_claim(f: &Facts) -> bool {
-    matches!(f.disk, DiskFact::Unfinished | DiskFact::Finished | DiskFact::Strayed)
+    matches!(f.disk, DiskFact::Unfinished | DiskFact::Finished | DiskFact::Misplaced)
 }
 
 /// Whether the facts can be true together. Each line is an impossibility of the world or of how facts are read from it.
@@ -91,7 +91,7 @@ fn is_possible(f: &Facts) -> bool {
         // The old fsid is one fsid: where slot and device are both old, they agree.
         && implies(f.slot == SlotFact::Old && f.disk == DiskFact::Old, f.agrees || f.directory)
         // A slot or a device is ours by a claim.
-        && implies(is_ours(f) || carries_a_claim(f), f.claims)
+        && implies(is_ours(f) || carries_a_claim(f), f.issued)
         // Annotation and pods belong to a Deployment.
         && implies(f.daemon == DaemonFact::Gone, !f.stopped && !f.pod)
         // Wanted means: classified as recorded, which takes a Deployment, a slot that exists and a place in CRUSH.
@@ -102,7 +102,7 @@ fn is_possible(f: &Facts) -> bool {
 /// A free disk of which nothing comes: nothing was begun with it and it is not free after all, or its id was given to another
 /// before more than a tombstone was written.
 fn is_given_up(f: &Facts) -> bool {
-    let not_begun = f.disk == DiskFact::Other && !f.claims;
+    let not_begun = f.disk == DiskFact::Other && !f.issued;
     let lost_its_id = f.slot == SlotFact::Other && matches!(f.disk, DiskFact::Blank | DiskFact::Tombstone);
     f.new && (not_begun || lost_its_id)
 }
@@ -138,11 +138,11 @@ fn is_foreign(f: &Facts) -> bool {
         // (A free disk's id never was anybody's: the id that was taken instead of it is.)
         SlotFact::Absent => match f.disk {
             DiskFact::Other => !is_given_up(f),
-            disk => disk == DiskFact::Strayed && !f.new,
+            disk => disk == DiskFact::Misplaced && !f.new,
         },
         SlotFact::Ours { never_booted } => match f.disk {
             DiskFact::Unseen => false,
-            DiskFact::Other | DiskFact::Strayed => true,
+            DiskFact::Other | DiskFact::Misplaced => true,
             // Its place is put back first, whatever else there is.
             _ if !f.placed => false,
             DiskFact::Finished if f.agrees => {
@@ -163,7 +163,7 @@ fn is_foreign(f: &Facts) -> bool {
 fn at_most_one_row_holds_for_every_combination() {
     for facts in all() {
         let holding: Vec<Phase> =
-            ROWS.iter().filter(|(_, holds)| holds(&facts)).map(|(phase, _)| *phase).collect();
+            ROWS.iter().filter(|(_, passes)| passes(&facts)).map(|(phase, _)| *phase).collect();
         assert!(holding.len() <= 1, "{holding:?} hold for {facts:#?}");
     }
 }
@@ -172,7 +172,7 @@ fn at_most_one_row_holds_for_every_combination() {
 fn every_row_is_reached_by_something_possible() {
     let mut reached: BTreeMap<Phase, u32> = ROWS.iter().map(|(phase, _)| (*phase, 0)).collect();
     for facts in all().filter(is_possible) {
-        for (phase, _) in ROWS.iter().filter(|(_, holds)| holds(&facts)) {
+        for (phase, _) in ROWS.iter().filter(|(_, passes)| passes(&facts)) {
             *reached.get_mut(phase).unwrap() += 1;
         }
     }
@@ -218,22 +218,22 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
             Phase::Undone => f.slot == SlotFact::Destroyed && f.placed,
             Phase::Destroyed => {
                 let id_is_free = f.slot == SlotFact::Destroyed
-                    || (f.new && f.slot == SlotFact::Absent && !f.claims && f.disk != DiskFact::Old);
+                    || (f.new && f.slot == SlotFact::Absent && !f.issued && f.disk != DiskFact::Old);
                 let blank_is_wanted =
-                    f.disk != DiskFact::Blank || f.directory || (f.new && (f.wanted || f.claims));
+                    f.disk != DiskFact::Blank || f.directory || (f.new && (f.wanted || f.issued));
                 id_is_free && blank_is_wanted && f.placed
             }
-            Phase::Strayed => {
+            Phase::Misplaced => {
                 let waits = f.slot == SlotFact::Destroyed || (f.new && f.slot == SlotFact::Absent);
-                waits && f.placed && f.disk == DiskFact::Strayed
+                waits && f.placed && f.disk == DiskFact::Misplaced
             }
             // lead to Destroy of a claim
-            Phase::Claimed => {
+            Phase::Registered => {
                 f.slot == (SlotFact::Ours { never_booted: true }) && !f.up && f.disk != DiskFact::Unseen
             }
             Phase::Unauthed => is_ours(&f) && !f.up && !f.authed && f.disk == DiskFact::Finished && f.agrees,
             // leads to `osd new` on a free id
-            Phase::Purged => f.slot == SlotFact::Absent && f.claims,
+            Phase::Purged => f.slot == SlotFact::Absent && f.issued,
             // leads to a new Deployment
             Phase::Prepared => {
                 is_ours(&f) && f.disk == DiskFact::Finished && f.agrees && f.daemon != DaemonFact::New
@@ -243,7 +243,7 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
                 is_ours(&f) && f.up && f.clean && f.conforms && f.placed && f.daemon == DaemonFact::New
             }
             Phase::Withdrawn => {
-                let not_begun = f.new && f.disk == DiskFact::Blank && !f.claims && !is_ours(&f);
+                let not_begun = f.new && f.disk == DiskFact::Blank && !f.issued && !is_ours(&f);
                 not_begun || is_given_up(&f) || (f.slot == SlotFact::Old && !f.stopped)
             }
             _ => true,

@@ -84,9 +84,9 @@ fn osd_whose_deployment_is_refused_is_skipped_unstopped() {
         w.seen.kube.admission.insert(SICK, Admission::Refused("no privileged pods".to_owned()));
     };
     let world = World::proven(SICK).with(|w| w.policy.select.clear());
-    check!(world.plan(), Next::Do(Act::Keep { osd: SICK, .. }));
+    check!(world.plan(), Next::Do(Act::BackUp { osd: SICK, .. }));
     let closing = world.clone().with(refused).saved("not-admitted");
-    let end = closing.swept(SICK).saved("closed");
+    let end = closing.cleaned_up(SICK).saved("closed");
     assert!(!end.ledger.records.contains_key(&SICK));
     // The next OSD is begun, and this one is not begun again.
     check!(end.plan(), Next::Save { osd: Some(HEALTHY), why: Saving::Record, .. });
@@ -101,7 +101,7 @@ fn osd_whose_deployment_is_refused_is_skipped_unstopped() {
     check!(another.plan(), Next::Save { osd: Some(SICK), why: Saving::Record, .. });
     // An intent is waited out first: a call may be on its way.
     let intended = World::intended(SICK).with(refused).with(|w| w.seen.at += TimeDelta::seconds(1));
-    assert_eq!(word(&intended.plan()), Some("held"));
+    assert_eq!(word(&intended.plan()), Some("blocked"));
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn inconsistent_copy_of_its_own_pg_reverts_the_stop() {
     let elsewhere = (0..8).find(|n| !members(*n).contains(&SICK)).unwrap();
     let ours = (0..8).find(|n| members(*n).contains(&SICK)).unwrap();
     let world = World::stopped(SICK).pg_state(ours, "active+undersized+degraded+inconsistent");
-    assert_eq!(word(&world.plan()), Some("turn-back"));
+    assert_eq!(word(&world.plan()), Some("revert-stop"));
     let world = World::stopped(SICK).pg_state(elsewhere, "active+clean+inconsistent");
     check!(world.plan(), Next::Do(Act::Destroy { .. }));
 }
@@ -299,10 +299,10 @@ fn noout_ends_after_fifteen_minutes_down() {
     for world in [World::destroyed(SICK).saved("rebuild"), World::deployed(SICK)] {
         assert_ne!(word(&world.clone().minutes_later(14).plan()), Some("noout-lifted"));
         let lifted = world.minutes_later(15).saved("noout-lifted");
-        check!(lifted.plan(), Next::Do(Act::Unhush { osd: SICK, noout: true, noin: false }));
+        check!(lifted.plan(), Next::Do(Act::UnsetOsdFlags { osd: SICK, noout: true, noin: false }));
         // It is not set again.
         let without = lifted.with(|w| w.slot(SICK).noout = false);
-        assert!(!matches!(without.plan(), Next::Do(Act::Hush { .. })), "{:#?}", without.plan());
+        assert!(!matches!(without.plan(), Next::Do(Act::SetOsdFlags { .. })), "{:#?}", without.plan());
     }
     // A person's stays.
     let theirs =
@@ -339,7 +339,7 @@ fn daemon_that_never_starts_is_quarantined_in_time() {
     let soon = World::deployed(SICK)
         .with(|w| w.policy.limits = Limits { start: TimeDelta::minutes(2), ..w.policy.limits });
     assert!(quarantine(&soon.clone().minutes_later(2).plan()).is_some());
-    let by_rook = soon.with(|w| w.record(SICK).handed_at = Some(w.seen.at));
+    let by_rook = soon.with(|w| w.record(SICK).left_to_rook_since = Some(w.seen.at));
     check!(by_rook.minutes_later(2).plan(), Next::Wait(Wait::Up { .. }));
 }
 
@@ -392,8 +392,8 @@ fn finished_osd_limits_no_drains_again_if_its_pod_is_not_ready() {
         w.record(SICK).closing = true;
         let at = w.seen.at;
         w.record(SICK).milestones.push((Saving::Closing.word().to_owned(), at));
-        w.seen.kube.osd_budget = None;
+        w.seen.kube.osd_pdb = None;
         w.daemon(SICK).rolled_out = false;
     });
-    assert!(!matches!(closing.plan(), Next::Do(Act::MakeBudget { .. })), "{:#?}", closing.plan());
+    assert!(!matches!(closing.plan(), Next::Do(Act::CreatePdb { .. })), "{:#?}", closing.plan());
 }

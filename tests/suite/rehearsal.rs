@@ -1,13 +1,13 @@
 //! What `rehearse` shows.
 
-use osd_migrate::rehearse::fault::{self, Asked};
+use osd_migrate::rehearse::fault::{self, RequestedFault};
 use osd_migrate::rehearse::{self, Rehearsal};
 use osd_migrate::run::End;
 
 use crate::support::build::nothing_left;
 
 fn rehearsed(faults: &[&str]) -> Rehearsal {
-    let asked: Vec<Asked> = faults.iter().map(|name| fault::parse(name).unwrap()).collect();
+    let asked: Vec<RequestedFault> = faults.iter().map(|name| fault::parse(name).unwrap()).collect();
     rehearse::rehearse(1, &asked, 16 << 30)
 }
 

@@ -13,7 +13,6 @@ use std::path::Path;
 use clap::Parser;
 use serde_json::Value;
 
-use osd_migrate::announce::REASONS;
 use osd_migrate::ceph::CephError;
 use osd_migrate::cli::Cli;
 use osd_migrate::domain::act::Act;
@@ -24,10 +23,11 @@ use osd_migrate::domain::inspection::{NodeTask, RecordId};
 use osd_migrate::domain::inventory::Rejection;
 use osd_migrate::domain::ledger::{Ledger, Quarantine, Unreadable};
 use osd_migrate::domain::next::{Halt, Next, Summary, Wait};
-use osd_migrate::domain::observation::{Order, OrderKind, SlotState};
+use osd_migrate::domain::observation::{Control, ControlKind, SlotState};
 use osd_migrate::domain::osd::{Epoch, NodeName, OsdId, PgId, Weight};
 use osd_migrate::domain::phase::ROWS;
 use osd_migrate::k8s::{Call, K8sError};
+use osd_migrate::kube_events::REASONS;
 use osd_migrate::report::Event;
 
 use crate::purity::sources;
@@ -76,11 +76,11 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::NotOkToStop { bad_pgs: 4 },
         Reason::NotAsked,
         Reason::NoRedundancy { pool: text("rbd") },
-        Reason::OtherCopyLacks { pg: pg.clone(), state: state.clone() },
+        Reason::OtherReplicaMissing { pg: pg.clone(), state: state.clone() },
         Reason::Full { code: text("OSD_NEARFULL") },
         Reason::Flag { flag: text("norecover") },
         Reason::TooSmall { usable: 400, needed: 500 },
-        Reason::RoomUnknown,
+        Reason::UsageUnknown,
         Reason::Upgrading,
         Reason::ImageChanged { declared: text("ceph:v20"), known: text("ceph:v18") },
         Reason::RookPrepares { job: text("rook-ceph-osd-prepare-h1") },
@@ -88,50 +88,50 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), ends: false },
         Reason::OperatorRuns { name: text("rook-ceph/rook-ceph-operator"), ends: true },
         Reason::OperatorNotFound { checked: noon() },
-        Reason::FenceNotHeard { name: text("rook-ceph/rook-ceph-operator") },
-        Reason::FencedByOthers { value: text("true") },
-        Reason::FencedByOthers { value: text("osd-migrate-3-a7") },
-        Reason::NotCounted { osd: OsdId(3) },
+        Reason::FenceNotAcknowledged { name: text("rook-ceph/rook-ceph-operator") },
+        Reason::FencedExternally { value: text("true") },
+        Reason::FencedExternally { value: text("osd-migrate-3-a7") },
+        Reason::PdbExcludesOsd { osd: OsdId(3) },
         Reason::Draining { domain: text("h1") },
-        Reason::BudgetRefused { why: text("WHY") },
+        Reason::PdbRejected { why: text("WHY") },
         Reason::AdmissionRefused { osd, why: text("WHY") },
         Reason::AdmissionUnknown { osd, why: None },
         Reason::AdmissionUnknown { osd, why: Some(text("WHY")) },
-        Reason::Odd { what: text("osd.5 has two Deployments: a and b") },
+        Reason::AmbiguousObjects { what: text("osd.5 has two Deployments: a and b") },
         Reason::NodeNotReady { node: node.clone() },
         Reason::NodeCordoned { node: node.clone() },
-        Reason::StartedByOthers,
-        Reason::Rolling { osd },
+        Reason::StartedExternally,
+        Reason::RolloutInProgress { osd },
         Reason::MonDown,
         Reason::External,
-        Reason::RemovesOutOsds,
+        Reason::RookRemovesOutOsds,
         Reason::NotConfirmed,
         Reason::Paused { since },
         Reason::Cancelled { since },
         Reason::OutsideWindow { windows: vec!["22:00-05:00".parse().unwrap()], opens_at: since },
-        Reason::FailureBudget { quarantined: BTreeSet::from([OsdId(3), osd]) },
+        Reason::FailureLimit { quarantined: BTreeSet::from([OsdId(3), osd]) },
         Reason::NeedsDevice { node: node.clone(), bytes: 40 << 30, selected: text("useAllDevices") },
-        Reason::NotLookedAt { node: node.clone(), why: None },
+        Reason::DisksNotInspected { node: node.clone(), why: None },
         Reason::NoDatabaseDevice { node: node.clone(), why: text("WHY") },
-        Reason::NotLookedAt { node, why: Some(text("its agent is silent")) },
-        Reason::MovedNotClean { pg, state },
-        Reason::NotFilled { osd },
-        Reason::After { osd },
+        Reason::DisksNotInspected { node, why: Some(text("its agent is silent")) },
+        Reason::RemappedPgNotClean { pg, state },
+        Reason::BackfillIncomplete { osd },
+        Reason::Queued { osd },
     ]
 }
 
 fn halts() -> Vec<Halt> {
     let (osd, old, node) = (OSD, old(BY_HAND), node());
-    let left_alone = vec![(OsdId(3), text("WHY")), (osd, text("WHY"))];
+    let quarantined = vec![(OsdId(3), text("WHY")), (osd, text("WHY"))];
     vec![
         Halt::LedgerLost { place: text("Deployment rook-ceph-osd-5"), record: RecordId(text("55ebe299-7")) },
         Halt::LedgerLost { place: text("the CephCluster"), record: RecordId(text("55ebe299-7")) },
-        Halt::PurgedByOthers { osd, old },
+        Halt::PurgedExternally { osd, old },
         Halt::UnsafeToWipe {
             osd,
             old,
             key: text("the key on its disk"),
-            reason: Reason::OtherCopyLacks { pg: pg(), state: unclean() },
+            reason: Reason::OtherReplicaMissing { pg: pg(), state: unclean() },
         },
         Halt::DiskTaken {
             osd,
@@ -141,10 +141,10 @@ fn halts() -> Vec<Halt> {
             disk: text("/dev/disk/by-id/ata-X"),
             found: text("a LUKS header"),
         },
-        Halt::StrayInUse { osd, stray: OsdId(6) },
-        Halt::Quarantined { quarantined: left_alone.clone() },
-        Halt::StartsInVain { job: text("55ebe299-1c2d-4f6a-9d6e-0c5a1b7e9f00"), starts: 10 },
-        Halt::FailureBudget { quarantined: left_alone },
+        Halt::MisplacedInUse { osd, misplaced: OsdId(6) },
+        Halt::Quarantined { quarantined: quarantined.clone() },
+        Halt::CrashLoop { job: text("55ebe299-1c2d-4f6a-9d6e-0c5a1b7e9f00"), starts: 10 },
+        Halt::FailureLimit { quarantined },
     ]
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn waits() -> Vec<Wait> {
     vec![
         Wait::Gate { osd, reason: reason.clone() },
         Wait::Node { node: node.clone(), reason: reason.clone() },
-        Wait::Look { node: node.clone(), trouble: trouble.clone() },
+        Wait::Inventory { node: node.clone(), trouble: trouble.clone() },
         Wait::Agent { osd, task: NodeTask::Rebuild, job: job.clone(), trouble: trouble.clone() },
         Wait::AgentSilent { osd, job },
         Wait::AgentBusy { osd, node, why: text("WHY") },
@@ -165,7 +165,7 @@ pub(crate) fn waits() -> Vec<Wait> {
         Wait::UnsafeToWipe { osd, reason },
         Wait::RookDeploys { osd, operator: text("rook-ceph/rook-ceph-operator"), minutes: 10 },
         Wait::Up { osd, trouble },
-        Wait::OutByOthers { osd, reweight: Weight(0x8000) },
+        Wait::MarkedOutExternally { osd, reweight: Weight(0x8000) },
         Wait::ActiveClean {
             osd,
             pgs: 12,
@@ -187,7 +187,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoDeployment,
         Refusal::NoNode(text("h1")),
         Refusal::NoCrushItem,
-        Refusal::HeldByOthers(text("WHAT")),
+        Refusal::ManagedExternally(text("WHAT")),
         Refusal::HostDevice(text("WHAT")),
         Refusal::NoWayBack,
     ]
@@ -256,7 +256,7 @@ fn summaries() -> Vec<(&'static str, Summary)> {
         ("unconfirmed_nodes", Summary { unconfirmed_nodes: nodes(), ..plain() }),
         ("problems", Summary { problems: vec![(text("h1"), text("WHY"))], ..plain() }),
         ("left_to_rook", Summary { left_to_rook: nodes(), ..plain() }),
-        ("kept_from_rook", Summary { kept_from_rook: osds(), ..plain() }),
+        ("withheld_from_rook", Summary { withheld_from_rook: osds(), ..plain() }),
         ("half_way", Summary { half_way: osds(), ..plain() }),
         ("operator_at_0", Summary { operator_at_0: operator_at_0(), ..plain() }),
         (
@@ -560,7 +560,7 @@ fn each_exit_code_says_what_the_job_does_then() {
 fn each_event_has_its_entry() {
     let there: BTreeSet<String> = REASONS.iter().map(|reason| text(reason)).collect();
     let named = |line: &str| Some(line.split_once(": &str = \"")?.1.trim_end_matches("\";").to_owned());
-    let source = read("src/announce.rs");
+    let source = read("src/kube_events.rs");
     assert_eq!(source.lines().filter_map(named).collect::<BTreeSet<_>>(), there);
     assert_same("events", &there, &keys(&entries("# Events")));
     // Nothing else publishes any.
@@ -571,7 +571,7 @@ fn each_event_has_its_entry() {
     let paths = sources(&root().join("src"));
     let is_test = |path: &&std::path::PathBuf| path.to_string_lossy().ends_with("_tests.rs");
     let told_by: Vec<_> = paths.iter().filter(|path| !is_test(path) && publishes(path)).collect();
-    assert!(matches!(told_by.as_slice(), [one] if one.ends_with("src/tell.rs")), "{told_by:?}");
+    assert!(matches!(told_by.as_slice(), [one] if one.ends_with("src/event_reporter.rs")), "{told_by:?}");
 }
 
 #[test]
@@ -673,7 +673,8 @@ fn each_end_of_a_run_is_quoted() {
 
     // None of its sentences is one that no summary here brings about.
     let source = read("src/report.rs");
-    for function in ["finished", "some_of", "half_way", "kept_from_rook", "operator_at_0", "left_alone"] {
+    for function in ["finished", "some_of", "half_way", "withheld_from_rook", "operator_at_0", "quarantined"]
+    {
         for sentence in
             literals(block(&source, &format!("fn {function}("))).iter().filter(|text| is_sentence(text))
         {
@@ -726,7 +727,7 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
     there.insert(longest("src/domain/step/mod.rs", "revived").trim_end_matches("...").to_owned());
     there.insert(longest("src/domain/step/mod.rs", "way_to_zap"));
     let source = read(classify);
-    for function in ["contradicts", "bars"] {
+    for function in ["contradicts", "excludes"] {
         there.extend(literals(block(&source, &format!("pub fn {function}("))));
     }
     let told: Vec<Entry> = [
@@ -821,12 +822,12 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
     let (disks, told): (Vec<_>, Vec<_>) =
         entries("## Disks and nodes").into_iter().partition(|entry| entry.key.is_some());
     assert_told("disks", &named(&rejections()), &disks);
-    let files = ["vacant", "database", "placement", "select", "volumes", "wanted"];
+    let files = ["available", "database", "placement", "select", "volumes", "wanted"];
     let mut there: BTreeSet<String> =
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
     there.extend([
-        longest("src/domain/plan/looks.rs", "look_failed"),
-        longest("src/domain/plan/nodes.rs", "told"),
+        longest("src/domain/plan/inventories.rs", "inventory_failed"),
+        longest("src/domain/plan/nodes.rs", "message_of"),
     ]);
     assert_same("disks and nodes", &there, &said(&told));
 }
@@ -869,15 +870,15 @@ fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
         let daemon = w.daemon(BY_HAND);
         (daemon.replicas, daemon.stopped_by) = (1, None);
         w.record(BY_HAND).quarantine = Some(Quarantine { why: text("WHY"), since: noon() });
-        w.seen.kube.order = Some(Order { kind: OrderKind::Cancel, since: Some(noon()) });
+        w.seen.kube.control = Some(Control { kind: ControlKind::Cancel, since: Some(noon()) });
     });
     let world = world.up(BY_HAND).minutes_later(2);
-    let left_alone = world.plan();
-    assert!(!matches!(left_alone, Next::Save { .. }), "not while it is left alone: {left_alone:?}");
+    let quarantined = world.plan();
+    assert!(!matches!(quarantined, Next::Save { .. }), "not while it is left alone: {quarantined:?}");
     let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND).unwrap());
-    let world = world.saved("up").saved("withdrawn").swept(BY_HAND);
+    let world = world.saved("up").saved("withdrawn").cleaned_up(BY_HAND);
     assert!(
-        matches!(world.plan(), Next::Do(Act::Unhush { osd: BY_HAND, noout: true, noin: true })),
+        matches!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: BY_HAND, noout: true, noin: true })),
         "{:?}",
         world.plan()
     );

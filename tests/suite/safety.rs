@@ -58,7 +58,9 @@ fn is_like_a_test(word: &str) -> bool {
 }
 
 /// What else looks like a test: options of Ceph, fields of its answers and of the ledger.
-const NO_TESTS: [&str; 7] = [
+const NO_TESTS: [&str; 9] = [
+    "left_to_rook_since",
+    "wipe_blocked_since",
     "bluefs_dedicated_db",
     "bluestore_bdev_dev_node",
     "data_part_uuid",

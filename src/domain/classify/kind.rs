@@ -1,7 +1,7 @@
 //! In which way an OSD was made, by what it said at its last boot and by how it is started. A hint that chooses what its node is
 //! asked for: what the device says decides (`contradicts`).
 
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{Daemon, Metadata, Slot};
 use crate::domain::osd::{Kind, Mode};
 
@@ -30,7 +30,7 @@ pub(super) fn is_host_device(slot: &Slot, metadata: &Metadata, daemon: &Daemon) 
     let is_own_encryption = slot.dmcrypt_key || daemon.opens_encryption;
     metadata.device_mapper
         && daemon.mode == Some(Mode::Raw)
-        && !holds(Guard::OnlyKnownEncryption, is_own_encryption)
+        && !passes(Guard::OnlyKnownEncryption, is_own_encryption)
 }
 
 fn bluestore(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> Kind {

@@ -26,7 +26,7 @@ pub enum Class {
     /// Made as OSDs are made today, and not as its owner wants it.
     Mismatched(Mismatch),
     /// No OSD yet: a free disk that is to become one.
-    Vacant,
+    Available,
     /// Left alone, with the reason.
     Refused(Refusal),
 }
@@ -73,7 +73,7 @@ pub enum Refusal {
     /// It has no place in CRUSH.
     NoCrushItem,
     /// Somebody else works on it.
-    HeldByOthers(String),
+    ManagedExternally(String),
     /// It lies on a device-mapper device of the host, and differs from what is declared: how.
     HostDevice(String),
     /// bluestore-rdr does not go back to bluestore (seed 001).
@@ -119,7 +119,7 @@ impl fmt::Display for Refusal {
             }
             Self::NoNode(name) => write!(f, "its node {name} is not in the cluster; see `kubectl get nodes`"),
             Self::NoCrushItem => f.write_str("it has no place in CRUSH; see `ceph osd tree`"),
-            Self::HeldByOthers(what) => write!(f, "held by others: {what}"),
+            Self::ManagedExternally(what) => write!(f, "held by others: {what}"),
             Self::HostDevice(differs) => write!(
                 f,
                 "{differs}; its device is the host's own mapping (multipath, or LUKS that the host opens), which is not rebuilt"
@@ -135,7 +135,7 @@ impl fmt::Display for Class {
             Self::Conforming => f.write_str("as wanted"),
             Self::Legacy(kind) => kind.fmt(f),
             Self::Mismatched(mismatch) => mismatch.fmt(f),
-            Self::Vacant => f.write_str("a free disk"),
+            Self::Available => f.write_str("a free disk"),
             Self::Refused(why) => why.fmt(f),
         }
     }
@@ -146,7 +146,7 @@ impl Class {
     pub fn migrates(&self) -> Option<Kind> {
         match self {
             Self::Legacy(made) | Self::Mismatched(Mismatch { made, .. }) => Some(*made),
-            Self::Conforming | Self::Vacant | Self::Refused(_) => None,
+            Self::Conforming | Self::Available | Self::Refused(_) => None,
         }
     }
 
@@ -156,7 +156,7 @@ impl Class {
             Self::Conforming => "Conforming",
             Self::Legacy(_) => "Legacy",
             Self::Mismatched(_) => "Mismatched",
-            Self::Vacant => "Vacant",
+            Self::Available => "Vacant",
             Self::Refused(_) => "Refused",
         }
     }
@@ -247,8 +247,8 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
         }
     }
     // What stands in the way of migrating it; one that conforms already has nothing to refuse.
-    if let Some(what) = &daemon.held_by_others {
-        return Class::Refused(Refusal::HeldByOthers(what.clone()));
+    if let Some(what) = &daemon.managed_externally {
+        return Class::Refused(Refusal::ManagedExternally(what.clone()));
     }
     if !keeps_ids(&metadata.ceph_version) {
         return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
@@ -314,7 +314,7 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
 }
 
 /// Why what was found on the device can't become what is wanted, though its class can.
-pub fn bars(evidence: &Evidence, wanted: &Layout) -> Option<String> {
+pub fn excludes(evidence: &Evidence, wanted: &Layout) -> Option<String> {
     match (&evidence.proof, wanted.mode) {
         (Proof::Volume { alone: false, name, .. }, Mode::Raw) => Some(format!(
             "its volume {name} shares its disk or volume group with others, which need the disk: it can be made anew on a \

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Gate, Reason, first_not_open, rook, shut_if};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::observation::{Observation, Order, OrderKind};
+use crate::domain::observation::{Control, ControlKind, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
 
@@ -13,7 +13,7 @@ use crate::domain::policy::Policy;
 pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
     first_not_open([
         held(policy, seen),
-        budget(policy, ledger),
+        failure_limit(policy, ledger),
         rook::migrates_none(ledger, seen),
         confirmed(policy, seen),
     ])
@@ -25,8 +25,8 @@ pub fn held(policy: &Policy, seen: &Observation) -> Gate {
     first_not_open([not_cancelled(policy, seen), not_paused(seen), window(policy, seen)])
 }
 
-fn order(kind: OrderKind, seen: &Observation) -> Option<&Order> {
-    seen.kube.order.as_ref().filter(|order| order.kind == kind)
+fn control(kind: ControlKind, seen: &Observation) -> Option<&Control> {
+    seen.kube.control.as_ref().filter(|control| control.kind == kind)
 }
 
 /// Whether a person cancelled, or this run is there only to put away.
@@ -35,14 +35,14 @@ pub fn is_cancelled(policy: &Policy, seen: &Observation) -> bool {
 }
 
 fn not_cancelled(policy: &Policy, seen: &Observation) -> Gate {
-    let since = order(OrderKind::Cancel, seen).map(|order| order.since);
+    let since = control(ControlKind::Cancel, seen).map(|control| control.since);
     let since = since.or(policy.leaves.then_some(None));
     since.map_or(Gate::Open, |since| Gate::Shut(Reason::Cancelled { since }))
 }
 
 fn not_paused(seen: &Observation) -> Gate {
-    let order = order(OrderKind::Pause, seen);
-    order.map_or(Gate::Open, |order| Gate::Shut(Reason::Paused { since: order.since }))
+    let control = control(ControlKind::Pause, seen);
+    control.map_or(Gate::Open, |control| Gate::Shut(Reason::Paused { since: control.since }))
 }
 
 fn window(policy: &Policy, seen: &Observation) -> Gate {
@@ -54,15 +54,15 @@ fn window(policy: &Policy, seen: &Observation) -> Gate {
 
 /// OSDs that failed past their stop. One that failed before it serves as it did: it is reported, and the others go on.
 fn failed_past_stop(ledger: &Ledger) -> BTreeSet<OsdId> {
-    let counts = |record: &&Record| record.is_begun_past_stop() || is_out(Guard::LimitPastStopOnly);
+    let counts = |record: &&Record| record.is_committed() || is_out(Guard::LimitPastStopOnly);
     ledger.quarantined().filter(counts).map(|record| record.osd).collect()
 }
 
 /// Not more OSDs failed past their stop than the failure limit allows.
-pub fn budget(policy: &Policy, ledger: &Ledger) -> Gate {
+pub fn failure_limit(policy: &Policy, ledger: &Ledger) -> Gate {
     let quarantined = failed_past_stop(ledger);
     let allowed = usize::try_from(policy.limits.failures).unwrap_or(usize::MAX);
-    shut_if(quarantined.len() > allowed, || Reason::FailureBudget { quarantined }).guarded()
+    shut_if(quarantined.len() > allowed, || Reason::FailureLimit { quarantined }).guarded()
 }
 
 fn confirmed(policy: &Policy, seen: &Observation) -> Gate {

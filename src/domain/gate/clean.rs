@@ -78,7 +78,7 @@ pub fn state_text(pg: &Pg) -> String {
 }
 
 /// Returns whether all copies of a PG are there and complete, wherever they lie.
-pub(super) fn lacks_no_copy(pg: &Pg, ceph: &Ceph) -> bool {
+pub(super) fn has_all_replicas(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.size));
     let is_sound = pg.state.iter().all(|word| !UNSOUND.contains(&word.as_str()));
     pg.acting.len() as u64 >= size && pg.degraded == 0 && is_sound
@@ -101,7 +101,7 @@ pub fn accepted(policy: &Policy, seen: &Observation) -> Accepted {
 
 /// Returns whether the owner accepts a PG that is not clean as far as it lies elsewhere: it lacks no copy.
 pub(super) fn allows_elsewhere(accepted: &Accepted, pg: &Pg, ceph: &Ceph) -> bool {
-    (accepted.any || accepted.states.contains(&state_text(pg))) && lacks_no_copy(pg, ceph)
+    (accepted.any || accepted.states.contains(&state_text(pg))) && has_all_replicas(pg, ceph)
 }
 
 /// Returns whether a PG's state allows that this OSD is stopped.

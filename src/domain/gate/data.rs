@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clean::{HEALTHY, MOVING, allows, is_clean, lacks_no_copy, only_moves, state_text};
+use super::clean::{HEALTHY, MOVING, allows, has_all_replicas, is_clean, only_moves, state_text};
 use super::{Gate, Reason};
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::observation::{Ceph, Observation, Pg, Pool, Slot, SlotState};
 use crate::domain::osd::{Epoch, OsdId, PgId};
 use crate::domain::policy::Accepted;
 
 /// PGs that the OSD is to hold or serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
-    let holds = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
-    seen.ceph.pgs.iter().filter(|(_, pg)| holds(pg)).map(|(id, _)| id.clone()).collect()
+    let passes = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
+    seen.ceph.pgs.iter().filter(|(_, pg)| passes(pg)).map(|(id, _)| id.clone()).collect()
 }
 
 /// Statistics that are complete and younger than the last change of the OSDs concerned.
@@ -76,8 +76,8 @@ pub(super) fn all_clean(ceph: &Ceph) -> Gate {
     clean_but_for(|_| false, ceph)
 }
 
-pub(super) fn all_clean_or_starving(ceph: &Ceph) -> Gate {
-    clean_but_for(|pg| lacks_osds(pg, ceph), ceph)
+pub(super) fn all_clean_or_short_of_osds(ceph: &Ceph) -> Gate {
+    clean_but_for(|pg| is_short_of_osds(pg, ceph), ceph)
 }
 
 /// States in which a PG rests although it lacks copies.
@@ -86,12 +86,12 @@ const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "crea
 /// Whether a PG is not clean only because CRUSH finds fewer OSDs for it than it is to have copies: every OSD that is in is
 /// up, all that it has are in it already, nothing is on its way. Waiting does not cure that, one more OSD may. (A new cluster
 /// is like that until it has as many hosts as its pools have copies.)
-pub fn lacks_osds(pg: &Pg, ceph: &Ceph) -> bool {
+pub fn is_short_of_osds(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
     let all_up = || ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
     let rests =
         pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
-    (pg.up.len() as u64) < size && holds(Guard::OnlyStarves, pg.up == pg.acting && rests && all_up())
+    (pg.up.len() as u64) < size && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
 }
 
 fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
@@ -115,11 +115,11 @@ pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
 
 /// With this OSD gone, one loss more must be survivable: two complete copies left, or one chunk more than the data needs.
 fn leaves_redundancy(pool: &Pool) -> bool {
-    let spare = match pool.data_chunks {
+    let precondition = match pool.data_chunks {
         None => pool.size >= 3,
         Some(data_chunks) => pool.size >= data_chunks.saturating_add(2),
     };
-    holds(Guard::Redundancy, spare)
+    passes(Guard::Redundancy, precondition)
 }
 
 /// Whether every pool of these PGs can do without one OSD, and without one more.
@@ -128,12 +128,12 @@ pub(super) fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate
         .iter()
         .filter_map(|pg| seen.ceph.pgs.get(pg))
         .filter_map(|pg| seen.ceph.pools.get(&pg.pool));
-    let thin = pools.into_iter().find(|pool| !leaves_redundancy(pool));
-    thin.map_or(Gate::Open, |pool| Gate::Shut(Reason::NoRedundancy { pool: pool.name.clone() }))
+    let without_redundancy = pools.into_iter().find(|pool| !leaves_redundancy(pool));
+    without_redundancy.map_or(Gate::Open, |pool| Gate::Shut(Reason::NoRedundancy { pool: pool.name.clone() }))
 }
 
 /// OSDs that hold a PG of a pool that can't do without one, each with its reason: one pass for all of them.
-pub(super) fn thin(seen: &Observation) -> BTreeMap<OsdId, Reason> {
+pub(super) fn without_redundancy(seen: &Observation) -> BTreeMap<OsdId, Reason> {
     let mut found = BTreeMap::new();
     for pg in seen.ceph.pgs.values() {
         let Some(pool) = seen.ceph.pools.get(&pg.pool).filter(|pool| !leaves_redundancy(pool)) else {
@@ -190,7 +190,7 @@ pub fn is_filled(
     ceph: &Ceph,
 ) -> bool {
     let size = |pg: &Pg| ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
-    let has_all = |pg: &Pg| lacks_no_copy(pg, ceph) && only_moves(pg);
+    let has_all = |pg: &Pg| has_all_replicas(pg, ceph) && only_moves(pg);
     let concerned = ceph.pgs.iter().filter(|(id, pg)| pg.up.contains(&osd) || before.contains(*id));
     slot.up
         && is_complete(ceph)
@@ -202,8 +202,8 @@ pub fn is_filled(
             } else {
                 !moves || is_clean(pg)
             };
-            holds(Guard::ReportedAtTheEnd, has_moved || pg.reported_epoch >= slot.up_from)
-                && holds(Guard::CleanAtTheEnd, settled)
+            passes(Guard::ReportedAtTheEnd, has_moved || pg.reported_epoch >= slot.up_from)
+                && passes(Guard::CleanAtTheEnd, settled)
         })
 }
 
@@ -239,7 +239,7 @@ enum Verdict {
 
 /// Every PG has all its copies but for that of the stopped OSD, where that one served it. Where they are to lie is another
 /// matter: copies may be on their way.
-pub(super) fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
+pub(super) fn only_ours_missing(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
     let mut unknown = Gate::Open;
     for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {
         match without(stopped, pgs.contains(id), pg, ceph) {
@@ -248,7 +248,7 @@ pub(super) fn only_ours_lacks(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph)
                 unknown = Gate::Unknown(Reason::Peering { pg: id.clone(), state: state_text(pg) });
             }
             Verdict::Missing => {
-                return Gate::Shut(Reason::OtherCopyLacks { pg: id.clone(), state: state_text(pg) });
+                return Gate::Shut(Reason::OtherReplicaMissing { pg: id.clone(), state: state_text(pg) });
             }
         }
     }

@@ -8,9 +8,9 @@ mod reason;
 mod rook;
 mod words;
 
-pub use begin::{begin, budget, held, is_cancelled};
+pub use begin::{begin, failure_limit, held, is_cancelled};
 pub use clean::{accepted, is_clean, state_text};
-pub use data::{gone, is_filled, lacks_osds, moved_unclean, pgs_of};
+pub use data::{gone, is_filled, is_short_of_osds, moved_unclean, pgs_of};
 pub use own::{Own, passes_by_itself};
 pub use reason::Reason;
 pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
@@ -18,13 +18,15 @@ pub use words::{HOW_TO_CONFIRM, names, scale_operator};
 
 use std::collections::BTreeSet;
 
-use super::act::Spare;
+use super::act::DataPrecondition;
 use super::guard::{Guard, is_out};
 use super::ledger::Record;
 use super::observation::{Admission, Ceph, Observation, OkToStop, Pg, Releases, Slot};
 use super::osd::{NodeName, OsdId, PgId};
 use super::policy::Accepted;
-use data::{all_clean, all_clean_or_starving, clean_for, fresh, not_merging, only_ours_lacks, redundancy};
+use data::{
+    all_clean, all_clean_or_short_of_osds, clean_for, fresh, not_merging, only_ours_missing, redundancy,
+};
 
 /// Whether an act may be done now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,7 +85,7 @@ pub fn data_before_stop(
 
 /// Gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
 pub fn around_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
-    first_not_open([surroundings(our_fence, seen), not_odd(seen), mon_quorum(seen)])
+    first_not_open([surroundings(our_fence, seen), not_ambiguous(seen), mon_quorum(seen)])
 }
 
 /// Gate before any OSD is stopped or restarted, all PGs being clean.
@@ -100,8 +102,8 @@ pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
     // What is known of the data goes first: it may need a person, who is not called for what passes by itself.
     first_not_open([
-        only_ours_lacks(record.osd, &record.pgs, &seen.ceph),
-        enough_room(record, seen),
+        only_ours_missing(record.osd, &record.pgs, &seen.ceph),
+        enough_space(record, seen),
         // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
         fresh(|pg| record.pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
@@ -117,7 +119,7 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
         before_adopt(node, our_fence, seen),
         flag_in_the_way(&FLAGS_FOR_NEW, seen),
         fresh(|_| true, &seen.ceph),
-        all_clean_or_starving(&seen.ceph),
+        all_clean_or_short_of_osds(&seen.ceph),
     ])
 }
 
@@ -127,7 +129,7 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
         // No fence is up for it: Rook makes OSDs of free disks itself.
         rook::is_away(seen),
         rook_and_release(our_fence, seen),
-        not_odd(seen),
+        not_ambiguous(seen),
         mon_quorum(seen),
         node_ready(node, seen),
         not_cordoned(node, seen),
@@ -160,26 +162,26 @@ pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen
         rook::is_away(seen),
         before_any_stop(our_fence, seen),
         before_this_stop(osd, node, seen),
-        rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::Rolling { osd: *osd })),
+        rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::RolloutInProgress { osd: *osd })),
     ])
 }
 
 /// Gate of an act right before it is done: what it needs of the data.
-pub fn spare(spare: &Spare, ceph: &Ceph) -> Gate {
-    match spare {
-        Spare::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
-        Spare::CleanFor { osd, accepted } => {
+pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
+    match precondition {
+        DataPrecondition::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
+        DataPrecondition::CleanFor { osd, accepted } => {
             let shares = |pg: &Pg| pg.up.contains(osd) || pg.acting.contains(osd);
             let is_concerned = |id: &PgId| !accepted.any || ceph.pgs.get(id).is_some_and(shares);
             first_not_open([fresh(is_concerned, ceph), clean_for(*osd, accepted, ceph)])
         }
-        Spare::OnlyLacking { osd, pgs } => {
-            first_not_open([only_ours_lacks(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
+        DataPrecondition::OnlyOursMissing { osd, pgs } => {
+            first_not_open([only_ours_missing(*osd, pgs, ceph), fresh(|pg| pgs.contains(pg), ceph)])
         }
-        Spare::Filled { osd, fsid, pgs } => {
+        DataPrecondition::Backfilled { osd, fsid, pgs } => {
             let slot = ceph.slots.get(osd).filter(|slot| slot.fsid == Some(*fsid));
             let is_filled = slot.is_some_and(|slot| is_filled((*osd, slot), pgs, true, |_| false, ceph));
-            shut_if(!is_filled, || Reason::NotFilled { osd: *osd })
+            shut_if(!is_filled, || Reason::BackfillIncomplete { osd: *osd })
         }
     }
 }
@@ -249,10 +251,10 @@ fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
     let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
     first_not_open([
         shut_if(kube.declaration.external, || Reason::External),
-        shut_if(kube.declaration.removes_out_osds, || Reason::RemovesOutOsds),
-        rook::can_be_kept_off(seen),
+        shut_if(kube.declaration.removes_out_osds, || Reason::RookRemovesOutOsds),
+        rook::can_be_fenced(seen),
         foreign_fence
-            .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedByOthers { value: value.to_owned() })),
+            .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedExternally { value: value.to_owned() })),
         kube.rook_prepares
             .first()
             .map_or(Gate::Open, |job| Gate::Shut(Reason::RookPrepares { job: job.clone() })),
@@ -301,9 +303,9 @@ fn not_cordoned(node: &NodeName, seen: &Observation) -> Gate {
     shut_if(cordoned, || Reason::NodeCordoned { node: node.clone() })
 }
 
-fn not_odd(seen: &Observation) -> Gate {
-    let odd = seen.kube.oddities.first();
-    odd.map_or(Gate::Open, |what| Gate::Shut(Reason::Odd { what: what.clone() }))
+fn not_ambiguous(seen: &Observation) -> Gate {
+    let unusual = seen.kube.ambiguities.first();
+    unusual.map_or(Gate::Open, |what| Gate::Shut(Reason::AmbiguousObjects { what: what.clone() }))
 }
 
 /// All mons of the monmap are in quorum. (The mons raise `MON_DOWN` when one is not; that they answer at all shows that a
@@ -326,12 +328,12 @@ fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
 
 /// What the old OSD holds, and a tenth more, must fit below the nearfull line of the new one. While it serves, what it holds
 /// now counts; then what it held at Stop.
-pub fn enough_room(record: &Record, seen: &Observation) -> Gate {
+pub fn enough_space(record: &Record, seen: &Observation) -> Gate {
     let old = seen.ceph.slots.get(&record.osd).filter(|slot| slot.fsid == Some(record.old));
     let now = old.filter(|slot| slot.up).and_then(|slot| slot.used_bytes);
     let used = now.or(record.used_bytes).or_else(|| old?.used_bytes);
     let (Some(evidence), Some(used)) = (&record.evidence, used) else {
-        return Gate::Unknown(Reason::RoomUnknown).guarded();
+        return Gate::Unknown(Reason::UsageUnknown).guarded();
     };
     room(evidence.usable_bytes, used, seen)
 }
@@ -344,7 +346,7 @@ pub fn room(bytes: u64, used: u64, seen: &Observation) -> Gate {
 }
 
 /// The least bytes that are room enough.
-pub fn least_room(used: u64, seen: &Observation) -> u64 {
+pub fn least_space(used: u64, seen: &Observation) -> u64 {
     needed(used).div_ceil(u64::from(seen.ceph.nearfull_ratio).max(1)) * 10_000
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
-use super::data::{thin, unstoppable};
+use super::data::{unstoppable, without_redundancy};
 use super::{Gate, Reason, data, first_not_open, node_ready, not_cordoned, ok_to_stop, shut_if};
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::{NodeName, OsdId, PgId};
 use crate::domain::policy::Accepted;
@@ -13,7 +13,7 @@ use crate::domain::policy::Accepted;
 /// The gates before a stop that are each OSD's own.
 pub struct Own<'a> {
     seen: &'a Observation,
-    thin: BTreeMap<OsdId, Reason>,
+    without_redundancy: BTreeMap<OsdId, Reason>,
     unstoppable: BTreeMap<OsdId, u32>,
     /// By OSD, why one of its PGs does not allow that it is stopped.
     pgs: BTreeMap<OsdId, Gate>,
@@ -46,12 +46,18 @@ impl<'a> Own<'a> {
         if !unclean.is_empty() {
             all = first_not_open([data::not_clean(&unclean, &seen.ceph), all]);
         }
-        Self { seen, thin: thin(seen), unstoppable: unstoppable(&seen.ceph), pgs, all }
+        Self {
+            seen,
+            without_redundancy: without_redundancy(seen),
+            unstoppable: unstoppable(&seen.ceph),
+            pgs,
+            all,
+        }
     }
 
     /// Returns why this OSD is never stopped, if it is not.
     pub fn never(&self, osd: OsdId) -> Option<&Reason> {
-        self.thin.get(&osd)
+        self.without_redundancy.get(&osd)
     }
 
     /// Returns why no OSD may be stopped, for what the PGs are.
@@ -96,7 +102,7 @@ impl<'a> Own<'a> {
     fn is_up(&self, osd: OsdId) -> Gate {
         let slot = self.seen.ceph.slots.get(&osd);
         let is_up = slot.is_some_and(|slot| slot.up);
-        shut_if(!holds(Guard::DownIsNoCandidate, is_up), || Reason::Down { osd })
+        shut_if(!passes(Guard::DownIsNoCandidate, is_up), || Reason::Down { osd })
     }
 }
 

@@ -80,7 +80,7 @@ pub enum Reason {
         pool: String,
     },
     /// Besides this OSD's, another copy of the PG lacks.
-    OtherCopyLacks {
+    OtherReplicaMissing {
         /// the PG
         pg: PgId,
         /// its state
@@ -104,7 +104,7 @@ pub enum Reason {
         needed: u64,
     },
     /// Nobody knows how much the old OSD holds, or how much the new one may.
-    RoomUnknown,
+    UsageUnknown,
     /// Daemons of several releases run: an upgrade is going on.
     Upgrading,
     /// The CephCluster names an image that Rook has not taken up: an upgrade that was asked for, and has not begun.
@@ -139,12 +139,12 @@ pub enum Reason {
         checked: DateTime<Utc>,
     },
     /// Rook's operator runs, and has not said yet that it leaves the fenced CephCluster alone.
-    FenceNotHeard {
+    FenceNotAcknowledged {
         /// namespace/name of its Deployment
         name: String,
     },
     /// Somebody else's label `do-not-reconcile` is on the CephCluster.
-    FencedByOthers {
+    FencedExternally {
         /// its value
         value: String,
     },
@@ -154,12 +154,12 @@ pub enum Reason {
         domain: String,
     },
     /// Rook's PodDisruptionBudget leaves an OSD out that is up.
-    NotCounted {
+    PdbExcludesOsd {
         /// which
         osd: OsdId,
     },
     /// Rook's PodDisruptionBudget is of no use, and the API server refuses one of our own.
-    BudgetRefused {
+    PdbRejected {
         /// what it said
         why: String,
     },
@@ -178,7 +178,7 @@ pub enum Reason {
         why: Option<String>,
     },
     /// Deployments or pods of OSDs can't be told apart.
-    Odd {
+    AmbiguousObjects {
         /// the sentence
         what: String,
     },
@@ -193,9 +193,9 @@ pub enum Reason {
         node: NodeName,
     },
     /// Somebody started the OSD that we had stopped.
-    StartedByOthers,
+    StartedExternally,
     /// A Deployment of an OSD was changed, and its pod is not the new one yet, or not available.
-    Rolling {
+    RolloutInProgress {
         /// which
         osd: OsdId,
     },
@@ -204,7 +204,7 @@ pub enum Reason {
     /// `spec.external.enable`
     External,
     /// `spec.removeOSDsIfOutAndSafeToRemove`
-    RemovesOutOsds,
+    RookRemovesOutOsds,
     /// Neither the CephCluster nor a flag confirms.
     NotConfirmed,
     /// A person paused.
@@ -225,7 +225,7 @@ pub enum Reason {
         opens_at: Option<DateTime<Utc>>,
     },
     /// More OSDs failed than the budget allows.
-    FailureBudget {
+    FailureLimit {
         /// which were left alone
         quarantined: BTreeSet<OsdId>,
     },
@@ -239,7 +239,7 @@ pub enum Reason {
         selected: String,
     },
     /// The disks of an OSD's node were not looked at, so that nobody knows of one for it, or for its database.
-    NotLookedAt {
+    DisksNotInspected {
         /// the node
         node: NodeName,
         /// why, where it was tried
@@ -253,19 +253,19 @@ pub enum Reason {
         why: String,
     },
     /// A PG that the old OSD held was given to others, and is not clean there.
-    MovedNotClean {
+    RemappedPgNotClean {
         /// the PG
         pg: PgId,
         /// its state
         state: String,
     },
     /// A new OSD does not hold yet what it is to hold.
-    NotFilled {
+    BackfillIncomplete {
         /// which
         osd: OsdId,
     },
     /// Another OSD comes first.
-    After {
+    Queued {
         /// which
         osd: OsdId,
     },
@@ -282,12 +282,12 @@ impl Reason {
             | Self::Merging { .. }
             | Self::NotOkToStop { .. }
             | Self::NoRedundancy { .. }
-            | Self::OtherCopyLacks { .. }
+            | Self::OtherReplicaMissing { .. }
             | Self::Full { .. }
             | Self::TooSmall { .. }
-            | Self::RoomUnknown
-            | Self::MovedNotClean { .. }
-            | Self::NotFilled { .. } => true,
+            | Self::UsageUnknown
+            | Self::RemappedPgNotClean { .. }
+            | Self::BackfillIncomplete { .. } => true,
             Self::StatisticsIncomplete { .. }
             | Self::NotAsked
             | Self::Down { .. }
@@ -300,30 +300,30 @@ impl Reason {
             | Self::RookMigrates { .. }
             | Self::OperatorRuns { .. }
             | Self::OperatorNotFound { .. }
-            | Self::FenceNotHeard { .. }
-            | Self::FencedByOthers { .. }
+            | Self::FenceNotAcknowledged { .. }
+            | Self::FencedExternally { .. }
             | Self::Draining { .. }
-            | Self::NotCounted { .. }
-            | Self::BudgetRefused { .. }
+            | Self::PdbExcludesOsd { .. }
+            | Self::PdbRejected { .. }
             | Self::AdmissionRefused { .. }
             | Self::AdmissionUnknown { .. }
-            | Self::Odd { .. }
+            | Self::AmbiguousObjects { .. }
             | Self::NodeNotReady { .. }
             | Self::NodeCordoned { .. }
-            | Self::StartedByOthers
-            | Self::Rolling { .. }
+            | Self::StartedExternally
+            | Self::RolloutInProgress { .. }
             | Self::MonDown
             | Self::External
-            | Self::RemovesOutOsds
+            | Self::RookRemovesOutOsds
             | Self::NotConfirmed
             | Self::Paused { .. }
             | Self::Cancelled { .. }
             | Self::OutsideWindow { .. }
-            | Self::FailureBudget { .. }
+            | Self::FailureLimit { .. }
             | Self::NeedsDevice { .. }
-            | Self::NotLookedAt { .. }
+            | Self::DisksNotInspected { .. }
             | Self::NoDatabaseDevice { .. }
-            | Self::After { .. } => false,
+            | Self::Queued { .. } => false,
         }
     }
 
@@ -348,42 +348,42 @@ impl Reason {
             Self::NotOkToStop { .. } => Guard::OkToStop,
             Self::Down { .. } => Guard::DownIsNoCandidate,
             Self::NoRedundancy { .. } => Guard::Redundancy,
-            Self::OtherCopyLacks { .. } => Guard::OnlyOursLacks,
+            Self::OtherReplicaMissing { .. } => Guard::OnlyOursMissing,
             Self::Full { .. } => Guard::NotFull,
             Self::Flag { .. } => Guard::NoFlag,
-            Self::TooSmall { .. } | Self::RoomUnknown => Guard::EnoughRoom,
+            Self::TooSmall { .. } | Self::UsageUnknown => Guard::EnoughSpace,
             Self::Upgrading | Self::ImageChanged { .. } => Guard::NoUpgrade,
             Self::RookPrepares { .. } | Self::RookMigrates { .. } => Guard::RookPreparesNone,
             Self::OperatorRuns { .. } | Self::OperatorNotFound { .. } => Guard::OperatorAway,
-            Self::FenceNotHeard { .. } => Guard::FenceHeard,
-            Self::FencedByOthers { .. } => Guard::NotFencedByOthers,
+            Self::FenceNotAcknowledged { .. } => Guard::FenceAcknowledged,
+            Self::FencedExternally { .. } => Guard::NotFencedExternally,
             Self::Draining { .. } => Guard::NotDraining,
-            Self::BudgetRefused { .. } => Guard::DrainsLimitedFirst,
+            Self::PdbRejected { .. } => Guard::DrainsLimitedFirst,
             Self::AdmissionRefused { .. } | Self::AdmissionUnknown { .. } => Guard::AdmittedFirst,
-            Self::Odd { .. } => Guard::NothingOdd,
+            Self::AmbiguousObjects { .. } => Guard::NothingAmbiguous,
             Self::NodeNotReady { .. } => Guard::NodeReady,
             Self::NodeCordoned { .. } => Guard::NodeNotCordoned,
-            Self::StartedByOthers => Guard::StaysStopped,
-            Self::Rolling { .. } => Guard::RolledOutFirst,
+            Self::StartedExternally => Guard::StaysStopped,
+            Self::RolloutInProgress { .. } => Guard::RolledOutFirst,
             Self::MonDown => Guard::MonQuorum,
             Self::External => Guard::NotExternal,
-            Self::RemovesOutOsds => Guard::RemovesNoOutOsds,
+            Self::RookRemovesOutOsds => Guard::RemovesNoOutOsds,
             Self::NotConfirmed => Guard::Confirmed,
             Self::Paused { .. } => Guard::NotPaused,
             Self::Cancelled { .. } => Guard::NotCancelled,
             Self::OutsideWindow { .. } => Guard::InWindow,
-            Self::FailureBudget { .. } => Guard::WithinBudget,
+            Self::FailureLimit { .. } => Guard::WithinFailureLimit,
             Self::NotAsked
             | Self::Merging { .. }
             | Self::AgentAtWork { .. }
             | Self::StopReverted { .. }
-            | Self::NotCounted { .. }
-            | Self::After { .. }
+            | Self::PdbExcludesOsd { .. }
+            | Self::Queued { .. }
             | Self::NeedsDevice { .. }
-            | Self::NotLookedAt { .. }
+            | Self::DisksNotInspected { .. }
             | Self::NoDatabaseDevice { .. }
-            | Self::MovedNotClean { .. }
-            | Self::NotFilled { .. } => return None,
+            | Self::RemappedPgNotClean { .. }
+            | Self::BackfillIncomplete { .. } => return None,
         })
     }
 }

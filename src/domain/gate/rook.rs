@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{Ledger, Run};
 use crate::domain::observation::{Observation, Operator, Slot};
 use crate::domain::osd::{Kind, OsdId};
@@ -28,7 +28,7 @@ pub(super) fn is_away(seen: &Observation) -> Gate {
 }
 
 /// Open where no operator runs, or one that the fence keeps off.
-pub(super) fn can_be_kept_off(seen: &Observation) -> Gate {
+pub(super) fn can_be_fenced(seen: &Observation) -> Gate {
     if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
 }
 
@@ -61,7 +61,7 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     }
     let differs = |osd: OsdId, slot: &Slot| match classify::class_of(osd, slot, seen) {
         Class::Mismatched(_) | Class::Refused(Refusal::NoWayBack | Refusal::HostDevice(_)) => true,
-        Class::Conforming | Class::Legacy(_) | Class::Vacant | Class::Refused(_) => {
+        Class::Conforming | Class::Legacy(_) | Class::Available | Class::Refused(_) => {
             let to_rook = seen.kube.daemons.get(&osd).is_some_and(|daemon| daemon.encrypted_to_rook);
             to_rook || classify::made(osd, slot, seen).is_ok_and(|made| made.is_some_and(Kind::is_encrypted))
         }
@@ -77,9 +77,9 @@ pub enum Fenced {
     /// It does not say on which version of the CephCluster it was put: others put the label back, or took the annotation off.
     Unmarked,
     /// Rook was heard: this is to be remembered, for events are forgotten within the hour.
-    Heard,
+    Acknowledged,
     /// Rook has not said yet that it honours it.
-    NotHeard(Reason),
+    NotAcknowledged(Reason),
 }
 
 /// Whether a running operator is kept off by the fence that is up. Its reconciles of one CephCluster follow each other: one
@@ -89,18 +89,18 @@ pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
     let Some(operator) = seen.kube.fenceable_operator() else {
         return Fenced::InForce;
     };
-    if holds(Guard::FenceHeard, run.fence_heard) {
+    if passes(Guard::FenceAcknowledged, run.fence_acknowledged) {
         return Fenced::InForce;
     }
     // An annotation older than the look that saw no fence was written for an earlier one.
     let is_of_this = |at: &u64| run.fence_after.is_none_or(|after| *at >= after);
     match (seen.kube.fenced_at.filter(is_of_this), seen.kube.skipped) {
         (None, _) => Fenced::Unmarked,
-        (Some(at), Some(skipped)) if skipped > at => Fenced::Heard,
-        (Some(_), _) => not_heard(operator),
+        (Some(at), Some(skipped)) if skipped > at => Fenced::Acknowledged,
+        (Some(_), _) => not_acknowledged(operator),
     }
 }
 
-fn not_heard(operator: &Operator) -> Fenced {
-    Fenced::NotHeard(Reason::FenceNotHeard { name: operator.name.clone() })
+fn not_acknowledged(operator: &Operator) -> Fenced {
+    Fenced::NotAcknowledged(Reason::FenceNotAcknowledged { name: operator.name.clone() })
 }

@@ -27,43 +27,43 @@ impl Reason {
             Self::NotOkToStop { .. } => "not-ok-to-stop",
             Self::NotAsked => "not-asked",
             Self::NoRedundancy { .. } => "no-redundancy",
-            Self::OtherCopyLacks { .. } => "other-copy-lacks",
+            Self::OtherReplicaMissing { .. } => "other-replica-missing",
             Self::Full { .. } => "full",
             Self::Flag { .. } => "flag",
             Self::TooSmall { .. } => "too-small",
-            Self::RoomUnknown => "room-unknown",
+            Self::UsageUnknown => "usage-unknown",
             Self::Upgrading => "upgrading",
             Self::ImageChanged { .. } => "image-changed",
             Self::RookPrepares { .. } => "rook-prepares",
             Self::RookMigrates { .. } => "rook-migrates",
             Self::OperatorRuns { .. } => "operator-runs",
             Self::OperatorNotFound { .. } => "operator-not-found",
-            Self::FenceNotHeard { .. } => "fence-not-heard",
-            Self::FencedByOthers { .. } => "fenced-by-others",
+            Self::FenceNotAcknowledged { .. } => "fence-not-acknowledged",
+            Self::FencedExternally { .. } => "fenced-externally",
             Self::Draining { .. } => "draining",
-            Self::Odd { .. } => "odd",
+            Self::AmbiguousObjects { .. } => "ambiguous-objects",
             Self::NodeNotReady { .. } => "node-not-ready",
             Self::NodeCordoned { .. } => "node-cordoned",
-            Self::NotCounted { .. } => "not-counted",
-            Self::BudgetRefused { .. } => "budget-refused",
+            Self::PdbExcludesOsd { .. } => "pdb-excludes-osd",
+            Self::PdbRejected { .. } => "pdb-rejected",
             Self::AdmissionRefused { .. } => "admission-refused",
             Self::AdmissionUnknown { .. } => "admission-unknown",
-            Self::StartedByOthers => "started-by-others",
-            Self::Rolling { .. } => "rolling",
+            Self::StartedExternally => "started-externally",
+            Self::RolloutInProgress { .. } => "rollout-in-progress",
             Self::MonDown => "mon-down",
             Self::External => "external",
-            Self::RemovesOutOsds => "removes-out-osds",
+            Self::RookRemovesOutOsds => "rook-removes-out-osds",
             Self::NotConfirmed => "not-confirmed",
             Self::Paused { .. } => "paused",
             Self::Cancelled { .. } => "cancelled",
             Self::OutsideWindow { .. } => "outside-window",
-            Self::FailureBudget { .. } => "failure-budget",
+            Self::FailureLimit { .. } => "failure-limit",
             Self::NeedsDevice { .. } => "needs-device",
-            Self::NotLookedAt { .. } => "not-looked-at",
+            Self::DisksNotInspected { .. } => "disks-not-inspected",
             Self::NoDatabaseDevice { .. } => "no-database-device",
-            Self::MovedNotClean { .. } => "moved-not-clean",
-            Self::NotFilled { .. } => "not-filled",
-            Self::After { .. } => "after-another",
+            Self::RemappedPgNotClean { .. } => "remapped-pg-not-clean",
+            Self::BackfillIncomplete { .. } => "backfill-incomplete",
+            Self::Queued { .. } => "queued",
         }
     }
 }
@@ -120,7 +120,7 @@ impl fmt::Display for Reason {
             Self::NoRedundancy { pool } => {
                 write!(f, "pool {pool} would be left without a copy to spare: it must be drained first, which this version does not do")
             }
-            Self::OtherCopyLacks { pg, state } => write!(f, "PG {pg} lacks another copy too ({state}); see `ceph pg {pg} query`"),
+            Self::OtherReplicaMissing { pg, state } => write!(f, "PG {pg} lacks another copy too ({state}); see `ceph pg {pg} query`"),
             Self::Full { code } => write!(f, "{code} is raised; see `ceph health detail`"),
             Self::Flag { flag } => {
                 // What is set as `pause` is shown as two flags.
@@ -130,7 +130,7 @@ impl fmt::Display for Reason {
             Self::TooSmall { usable, needed } => {
                 write!(f, "the new OSD may use {usable} bytes, the old one's data needs {needed}")
             }
-            Self::RoomUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
+            Self::UsageUnknown => f.write_str("how many bytes it holds is not known; see `ceph osd df`"),
             Self::Upgrading => f.write_str("daemons of several releases run; see `ceph versions`"),
             Self::ImageChanged { declared, known } => write!(
                 f,
@@ -163,13 +163,13 @@ impl fmt::Display for Reason {
                  operatorNamespace)",
                 checked.format("%H:%M:%SZ")
             ),
-            Self::FenceNotHeard { name } => write!(
+            Self::FenceNotAcknowledged { name } => write!(
                 f,
                 "Rook's operator {name} runs, and has not said yet that it leaves the fenced CephCluster alone (event \
                  ReconcileSkipped); it says so when it is done with what it does now. Where it never does: {}",
                 scale_operator(name, 0)
             ),
-            Self::FencedByOthers { value } => {
+            Self::FencedExternally { value } => {
                 let (whose, when) = if value.starts_with(FENCE) {
                     ("of a run that the ledger does not know", "when nobody works on its OSDs")
                 } else {
@@ -182,7 +182,7 @@ impl fmt::Display for Reason {
                 )
             }
             Self::Draining { domain } => write!(f, "{domain} is being drained, says Rook"),
-            Self::Odd { what } => {
+            Self::AmbiguousObjects { what } => {
                 write!(f, "{what}; see `kubectl get deployments,pods -l app=rook-ceph-osd`")
             }
             Self::NodeNotReady { node } => write!(f, "node {node} is not Ready; see `kubectl describe node {node}`"),
@@ -190,12 +190,12 @@ impl fmt::Display for Reason {
                 f,
                 "node {node} is cordoned, an OSD stopped there could not start again: kubectl uncordon {node} when its owner is done"
             ),
-            Self::Rolling { osd } => write!(f, "the Deployment of {osd} has not come to rest; see `kubectl get deployment rook-ceph-osd-{}`", osd.0),
-            Self::NotCounted { osd } => write!(
+            Self::RolloutInProgress { osd } => write!(f, "the Deployment of {osd} has not come to rest; see `kubectl get deployment rook-ceph-osd-{}`", osd.0),
+            Self::PdbExcludesOsd { osd } => write!(
                 f,
                 "Rook leaves {osd}, whose pod was not ready, out of its PodDisruptionBudget rook-ceph-osd, and looks again within 30 s"
             ),
-            Self::BudgetRefused { why } => write!(
+            Self::PdbRejected { why } => write!(
                 f,
                 "a drain may take another OSD meanwhile, and the PodDisruptionBudget osd-migrate-drains against it is refused: {why}"
             ),
@@ -212,12 +212,12 @@ impl fmt::Display for Reason {
                 "the API server does not say whether it admits the Deployment that {osd} would get: {why}; see \
                  `kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations`"
             ),
-            Self::StartedByOthers => f.write_str("somebody started it again after we had stopped it"),
+            Self::StartedExternally => f.write_str("somebody started it again after we had stopped it"),
             Self::MonDown => f.write_str(
                 "not all mons are in quorum, one more that fails may stop the whole cluster; see `ceph quorum_status`",
             ),
             Self::External => f.write_str("the CephCluster is external: its OSDs are not run here"),
-            Self::RemovesOutOsds => f.write_str(
+            Self::RookRemovesOutOsds => f.write_str(
                 "removeOSDsIfOutAndSafeToRemove is on: Rook may remove an OSD that is down for the work; set it to false first",
             ),
             Self::NotConfirmed => write!(f, "it is not confirmed: {HOW_TO_CONFIRM}"),
@@ -229,7 +229,7 @@ impl fmt::Display for Reason {
                 write!(f, "outside of {} UTC", names(windows))?;
                 opens_at.map_or(Ok(()), |at| write!(f, "; it opens at {}", at.format("%Y-%m-%d %H:%MZ")))
             }
-            Self::FailureBudget { quarantined } => write!(
+            Self::FailureLimit { quarantined } => write!(
                 f,
                 "too many OSDs failed: {}; mend them and type osd-migrate retry osd.N",
                 names(quarantined)
@@ -237,25 +237,25 @@ impl fmt::Display for Reason {
             Self::NeedsDevice { node, bytes, selected } => write!(
                 f,
                 "it lies in a directory, and node {node} has no free disk for it: attach a whole one of at least {bytes} bytes ({}) \
-                 that the CephCluster selects ({selected}); osd-migrate plan --look tells why others are not taken",
+                 that the CephCluster selects ({selected}); osd-migrate plan --inventory tells why others are not taken",
                 gib(*bytes)
             ),
             Self::NoDatabaseDevice { node, why } => {
                 write!(f, "its database can't be made on node {node}: {why}")
             }
-            Self::NotLookedAt { node, why: None } => {
-                write!(f, "it needs another disk of node {node}: osd-migrate plan --look tells")
+            Self::DisksNotInspected { node, why: None } => {
+                write!(f, "it needs another disk of node {node}: osd-migrate plan --inventory tells")
             }
-            Self::NotLookedAt { node, why: Some(why) } => write!(
+            Self::DisksNotInspected { node, why: Some(why) } => write!(
                 f,
                 "it needs another disk of node {node}: {why}; see `kubectl describe node {node}`"
             ),
-            Self::MovedNotClean { pg, state } => write!(
+            Self::RemappedPgNotClean { pg, state } => write!(
                 f,
                 "PG {pg}, which it held before, is {state} where it is now: its old directory stays until then; see `ceph pg {pg} query`"
             ),
-            Self::NotFilled { osd } => write!(f, "{osd} does not hold all its data yet; see `ceph pg ls-by-osd {osd}`"),
-            Self::After { osd } => write!(f, "one OSD at a time: after {osd}"),
+            Self::BackfillIncomplete { osd } => write!(f, "{osd} does not hold all its data yet; see `ceph pg ls-by-osd {osd}`"),
+            Self::Queued { osd } => write!(f, "one OSD at a time: after {osd}"),
         }
     }
 }

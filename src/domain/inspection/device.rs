@@ -97,7 +97,7 @@ pub enum Content {
     /// No device of the node carries this OSD.
     NotFound {
         /// what was looked at
-        looked_at: String,
+        inspected: String,
     },
 }
 
@@ -117,7 +117,7 @@ impl fmt::Display for Content {
             }
             Self::Blank => f.write_str("a blank disk"),
             Self::Other { what } => f.write_str(what),
-            Self::NotFound { looked_at } => write!(f, "no such disk: {looked_at}"),
+            Self::NotFound { inspected } => write!(f, "no such disk: {inspected}"),
         }
     }
 }
@@ -133,7 +133,7 @@ pub struct Evidence {
     pub usable_bytes: u64,
     /// Parts of the old OSD on other devices: cleared when its data is, their neighbours untouched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Piece>,
+    pub auxiliary: Vec<Piece>,
 }
 
 impl Evidence {
@@ -143,9 +143,9 @@ impl Evidence {
         target.mode == Mode::Lvm
             && matches!(wanted, Role::Db | Role::Wal)
             && self
-                .beside
+                .auxiliary
                 .iter()
-                .any(|piece| piece.role == wanted && matches!(piece.place, Place::Volume { .. }))
+                .any(|piece| piece.role == wanted && matches!(piece.place, PieceLocation::Volume { .. }))
     }
 }
 
@@ -155,13 +155,13 @@ pub struct Piece {
     /// What it is for.
     pub role: Role,
     /// Where it is.
-    pub place: Place,
+    pub place: PieceLocation,
 }
 
 /// Where a part of an OSD lies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum PieceLocation {
     /// A whole disk, or a partition (`DeviceIdentity::is_partition`).
     Device(DeviceIdentity),
     /// A logical volume.
@@ -256,7 +256,7 @@ pub enum Proof {
     },
     /// There is nothing to lose: the disk is free, by the whole proof that an inventory asks of one. A tombstone of ours
     /// counts where the inventory saw that very one.
-    Vacant {
+    Available {
         /// the tombstone that the inventory saw: (OSD, old fsid, record)
         tombstone: Option<(OsdId, OsdFsid, RecordId)>,
     },
@@ -271,7 +271,7 @@ impl Proof {
             | Self::Volume { osd_fsid, whoami, cluster, .. }
             | Self::Luks { osd_fsid, whoami, cluster, .. }
             | Self::Directory { osd_fsid, whoami, cluster, .. } => Some((*osd_fsid, *whoami, *cluster)),
-            Self::Vacant { .. } => None,
+            Self::Available { .. } => None,
         }
     }
 
@@ -284,7 +284,7 @@ impl Proof {
                 Some(*made)
             }
             Self::Luks { .. } => Some(Kind::RawCrypt),
-            Self::Vacant { .. } => None,
+            Self::Available { .. } => None,
         }
     }
 }

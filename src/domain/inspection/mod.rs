@@ -5,7 +5,9 @@
 
 mod device;
 
-pub use device::{Capability, Content, Evidence, Inspection, KernelDisk, Piece, Place, Proof, Volume};
+pub use device::{
+    Capability, Content, Evidence, Inspection, KernelDisk, Piece, PieceLocation, Proof, Volume,
+};
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,7 +37,7 @@ pub enum NodeTask {
     /// Make the proven device carry the new OSD. Convergent: on a device that does already, it changes nothing.
     Rebuild,
     /// The disk carries a finished OSD whose slot was destroyed behind it: `osd new` with that fsid and the disk's own key.
-    GiveBack,
+    RestoreSlot,
     /// The OSD was made anew on another device and is clean: its old directory goes, proven once more.
     Clear,
 }
@@ -45,7 +47,7 @@ impl fmt::Display for NodeTask {
         f.write_str(match self {
             Self::Inspect => "inspect",
             Self::Rebuild => "rebuild",
-            Self::GiveBack => "give-back",
+            Self::RestoreSlot => "restore-slot",
             Self::Clear => "clear",
         })
     }
@@ -125,7 +127,7 @@ pub struct NodeReport {
     /// Seconds of wall time by step (`prove`, `wipe`, `prepare`, ...), in tenths, in the order done.
     pub steps: Vec<(String, u32)>,
     /// Every fsid that an agent let through to `osd new` for this OSD and record, read from the node's lock folder.
-    pub claims: BTreeSet<OsdFsid>,
+    pub issued: BTreeSet<OsdFsid>,
     /// What the device carried when the agent looked last, under the lock, with nothing more to do.
     pub inspection: Option<Inspection>,
     /// Folders of the old OSD that stay on the host, with why: more is in them than Rook puts there.

@@ -62,7 +62,7 @@ fn forget_disks(work: &mut NodeWork) {
     }
     work.done.clear();
     work.left.clear();
-    work.look += 1;
+    work.inventory += 1;
 }
 
 /// Leaves of a completed node that it is completed.

@@ -53,9 +53,9 @@ pub struct NodeWork {
     /// The run that works on it: another run looks anew.
     pub run: String,
     /// The run that asked for its look, if it is an earlier one.
-    pub looked_by: Option<String>,
+    pub inventoried_by: Option<String>,
     /// Number of its look, saved before its Job is made.
-    pub look: u32,
+    pub inventory: u32,
     /// Looks that failed one after the other.
     pub failures: u32,
     /// Disks that became OSDs in this run, by their stable names: the look was before that.
@@ -75,8 +75,8 @@ pub struct NodeWork {
 
 impl NodeWork {
     /// Returns the run that asked for its look.
-    pub fn look_run(&self) -> &str {
-        self.looked_by.as_deref().unwrap_or(&self.run)
+    pub fn inventory_run(&self) -> &str {
+        self.inventoried_by.as_deref().unwrap_or(&self.run)
     }
 }
 
@@ -94,8 +94,8 @@ pub enum NodeStatus {
 
 /// By which door an OSD comes into the phase table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(tag = "door", rename_all = "kebab-case")]
-pub enum Door {
+#[serde(tag = "strategy", rename_all = "kebab-case")]
+pub enum Strategy {
     /// It is there: destroyed and made anew on its own disk.
     #[default]
     InPlace,
@@ -126,15 +126,15 @@ pub struct Run {
     /// The resourceVersion of the CephCluster as it was looked at without a fence, right before ours was put up.
     pub fence_after: Option<u64>,
     /// Rook, which runs, said that it leaves such a later one alone: the fence is in force.
-    pub fence_heard: bool,
+    pub fence_acknowledged: bool,
     /// Rook's operator as it was, from before we scale it to 0 until after it is back.
     pub operator: Option<ScaledOperator>,
     /// The one that was put back, or forgotten, last: a runner that was frozen while it scaled it may do so after that.
     pub last_operator: Option<ScaledOperator>,
     /// The OSDs' PodDisruptionBudget as it was, from before we limit it to 0 until after it is back.
-    pub budget: Option<FormerBudget>,
+    pub pdb: Option<FormerPdb>,
     /// The one that was put back last: a runner that was frozen while it limited it may do so after that.
-    pub last_budget: Option<FormerBudget>,
+    pub last_pdb: Option<FormerPdb>,
     /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
     pub last_fence: Option<String>,
     /// client.bootstrap-osd was not there: ours, from before it is made until after it is removed.
@@ -173,7 +173,7 @@ pub struct Progress {
 impl Run {
     /// Whether something in the cluster is not as it was, by us.
     pub fn restores(&self) -> bool {
-        self.fence.is_some() || self.operator.is_some() || self.budget.is_some() || self.bootstrap
+        self.fence.is_some() || self.operator.is_some() || self.pdb.is_some() || self.bootstrap
     }
 }
 
@@ -194,7 +194,7 @@ pub struct ScaledOperator {
 
 /// The OSDs' PodDisruptionBudget before we limited it to 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FormerBudget {
+pub struct FormerPdb {
     /// Its `maxUnavailable`.
     pub max_unavailable: u32,
     /// Its uid: one that was made anew since is not ours. None in what earlier versions left behind.
@@ -215,7 +215,7 @@ pub struct Record {
     /// Why it is migrated.
     pub class: Class,
     /// By which door it came.
-    pub door: Door,
+    pub strategy: Strategy,
     /// What it becomes.
     pub target: Layout,
     /// The device that its database is made on, where it is another. (One that has its own volume for it has that again.)
@@ -249,23 +249,23 @@ pub struct Record {
     /// Its `noout` was lifted while it was down: Ceph may heal without it. It is not set again.
     pub noout_lifted: bool,
     /// Since when a gate holds it up between the intent and the stop.
-    pub held_since: Option<DateTime<Utc>>,
+    pub blocked_since: Option<DateTime<Utc>>,
     /// When something was saved of it last. None in what earlier versions left behind.
     pub saved_at: Option<DateTime<Utc>>,
     /// Stops that were turned back, since the record was made or its OSD tried again.
     pub restarts: u32,
     /// Why the last stop was turned back; none from the moment that another is intended.
-    pub turned_back: Option<String>,
+    pub stop_reverted: Option<String>,
     /// Since when the old data, its slot destroyed, may not be wiped for what is known of its PGs.
-    pub barred_since: Option<DateTime<Utc>>,
+    pub wipe_blocked_since: Option<DateTime<Utc>>,
     /// The last attempt of a node agent, saved before its Job is made.
     pub attempt: Attempt,
     /// Claims reported by agents so far.
-    pub claims: BTreeSet<OsdFsid>,
+    pub issued: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
     /// Since when its Deployment is left to Rook to make.
-    pub handed_at: Option<DateTime<Utc>>,
+    pub left_to_rook_since: Option<DateTime<Utc>>,
     /// Of one that goes to a free disk: the epoch in which it came up, and when that was seen first.
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
     /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
@@ -294,24 +294,26 @@ impl NodeStatus {
 impl Record {
     /// A free disk becomes an OSD.
     pub fn is_new(&self) -> bool {
-        matches!(self.door, Door::New { .. })
+        matches!(self.strategy, Strategy::New { .. })
     }
 
     /// An OSD in a directory is made anew on a free disk.
     pub fn is_in_directory(&self) -> bool {
-        matches!(self.door, Door::Directory { .. })
+        matches!(self.strategy, Strategy::Directory { .. })
     }
 
     /// Returns whether its old OSD is stopped for it, or its new one exists.
-    pub fn is_begun_past_stop(&self) -> bool {
+    pub fn is_committed(&self) -> bool {
         self.down_since.is_some() || self.new.is_some()
     }
 
     /// The disk that the record holds: nothing else is made on it.
     pub fn device(&self) -> Option<&DeviceIdentity> {
-        match &self.door {
-            Door::Directory { onto, .. } => Some(onto),
-            Door::InPlace | Door::New { .. } => self.evidence.as_ref().map(|evidence| &evidence.device),
+        match &self.strategy {
+            Strategy::Directory { onto, .. } => Some(onto),
+            Strategy::InPlace | Strategy::New { .. } => {
+                self.evidence.as_ref().map(|evidence| &evidence.device)
+            }
         }
     }
 
@@ -336,7 +338,7 @@ pub struct Attempt {
     pub number: u32,
     /// What it does.
     pub task: NodeTask,
-    /// Attempts that failed since the first proof, or since a rebuild or give-back that went through.
+    /// Attempts that failed since the first proof, or since a rebuild or restore-slot that went through.
     pub failures: u32,
 }
 
@@ -389,8 +391,8 @@ impl Ledger {
     pub fn retried(&self, osd: OsdId) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
-        (record.restarts, record.turned_back, record.barred_since) = (0, None, None);
-        (record.held_since, record.retried) = (None, true);
+        (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
+        (record.blocked_since, record.retried) = (None, true);
         // A new attempt: the failed one's report must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))

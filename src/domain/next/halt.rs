@@ -21,7 +21,7 @@ pub enum Halt {
         record: RecordId,
     },
     /// The id vanished, and not by us.
-    PurgedByOthers {
+    PurgedExternally {
         /// which
         osd: OsdId,
         /// its old fsid
@@ -54,11 +54,11 @@ pub enum Halt {
         found: String,
     },
     /// The id that was made for us by mistake is in use.
-    StrayInUse {
+    MisplacedInUse {
         /// ours
         osd: OsdId,
         /// the other
-        stray: OsdId,
+        misplaced: OsdId,
     },
     /// The others could go on only when the PGs of OSDs that were left alone are clean again.
     Quarantined {
@@ -66,14 +66,14 @@ pub enum Halt {
         quarantined: Vec<(OsdId, String)>,
     },
     /// The pods of this run's Job ended again and again, and nothing came of it.
-    StartsInVain {
+    CrashLoop {
         /// uid of the Job
         job: String,
         /// how often since it got anywhere
         starts: u32,
     },
     /// More OSDs failed than the budget allows.
-    FailureBudget {
+    FailureLimit {
         /// which, with the reason
         quarantined: Vec<(OsdId, String)>,
     },
@@ -89,7 +89,7 @@ impl fmt::Display for Halt {
                  {}",
                 mark_off(place)
             ),
-            Self::PurgedByOthers { osd, old } => write!(
+            Self::PurgedExternally { osd, old } => write!(
                 f,
                 "{osd} was purged by somebody else in the middle of its migration. If nobody else is to have its id, take it back, and run \
                  again: ceph osd new {old} {id}; ceph osd destroy {id} --yes-i-really-mean-it. See `ceph osd tree`",
@@ -97,7 +97,7 @@ impl fmt::Display for Halt {
             ),
             Self::UnsafeToWipe { osd, old, key, reason } => {
                 write!(f, "{osd} is destroyed, but its old data may not be given up: {reason}. ")?;
-                give_back(*osd, *old, key, f)
+                restore_slot(*osd, *old, key, f)
             }
             Self::DiskTaken { osd, old, key, node, disk, found } => {
                 write!(
@@ -106,30 +106,30 @@ impl fmt::Display for Halt {
                      made anew, is not free any more: {found}. Clear that disk and run again, {TAKEN_MINUTES} minutes after this at the earliest; or let \
                      the OSD serve as it was. "
                 )?;
-                give_back(*osd, *old, key, f)
+                restore_slot(*osd, *old, key, f)
             }
-            Self::StrayInUse { osd, stray } => {
-                write!(f, "the device of {osd} carries {stray}, which is in use; see `ceph osd tree`")
+            Self::MisplacedInUse { osd, misplaced } => {
+                write!(f, "the device of {osd} carries {misplaced}, which is in use; see `ceph osd tree`")
             }
             Self::Quarantined { quarantined } => {
                 f.write_str("the rest can't go on before the PGs of OSDs that were left alone are clean:")?;
-                left_alone(quarantined, f)
+                list_quarantined(quarantined, f)
             }
-            Self::StartsInVain { job, starts } => write!(
+            Self::CrashLoop { job, starts } => write!(
                 f,
                 "the last {starts} pods of this Job failed, and nothing came of them. See why: kubectl get pods -l \
                  batch.kubernetes.io/controller-uid={job}; kubectl logs POD. Mend it, and run again: kubectl create job \
                  --from=cronjob/osd-migrate NAME"
             ),
-            Self::FailureBudget { quarantined } => {
+            Self::FailureLimit { quarantined } => {
                 f.write_str("too many OSDs failed:")?;
-                left_alone(quarantined, f)
+                list_quarantined(quarantined, f)
             }
         }
     }
 }
 
-fn give_back(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn restore_slot(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let id = osd.0;
     write!(
         f,
@@ -138,7 +138,7 @@ fn give_back(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) ->
     )
 }
 
-fn left_alone(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn list_quarantined(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (osd, why) in quarantined {
         write!(f, " {osd}: {why};")?;
     }

@@ -67,12 +67,12 @@ pub enum Saving {
         pgs: BTreeSet<PgId>,
     },
     /// A stop is turned back: counted before the OSD is started again.
-    TurnBack {
+    RevertStop {
         /// why
         why: String,
     },
     /// Wiping the old data is barred from now on.
-    Barred,
+    WipeBlocked,
     /// Whether client.bootstrap-osd is ours, before it is made or after it was removed.
     Bootstrap {
         /// it is
@@ -85,19 +85,19 @@ pub enum Saving {
     /// Rook's operator as it is, before it is scaled to 0.
     OperatorScaled,
     /// It is as it was, or somebody else's matter.
-    OperatorBack,
+    OperatorRestored,
     /// The OSDs' PodDisruptionBudget as it is, before it is limited to 0.
-    Budget,
+    Pdb,
     /// It is as it was, or somebody else's matter.
-    BudgetBack,
+    PdbRestored,
     /// Rook has said that it honours our fence.
-    FenceHeard,
+    FenceAcknowledged,
     /// Our fence is down.
     Unfenced,
     /// The new OSD's fsid, before it is deployed.
     New,
     /// Its Deployment is left to Rook to make, before the old one is deleted.
-    Handed,
+    LeftToRook,
     /// The OSD is stopped, or down past its stop.
     Down,
     /// It is up again, or the new one is.
@@ -157,32 +157,32 @@ impl Saving {
             Self::Record => "record",
             Self::Withdrawn => "withdrawn",
             Self::NotAdmitted { .. } => "not-admitted",
-            Self::Purged => "purged-by-others",
+            Self::Purged => "purged-externally",
             Self::Attempt { task: NodeTask::Inspect, .. } => "inspect",
             Self::Attempt { task: NodeTask::Rebuild, .. } => "rebuild",
-            Self::Attempt { task: NodeTask::GiveBack, .. } => "give-back",
+            Self::Attempt { task: NodeTask::RestoreSlot, .. } => "restore-slot",
             Self::Attempt { task: NodeTask::Clear, .. } => "clear",
             Self::Proof => "proof",
             Self::Stop => "stop",
             Self::PgsGone { .. } => "pgs-gone",
-            Self::TurnBack { .. } => "turn-back",
-            Self::Barred => "barred",
+            Self::RevertStop { .. } => "revert-stop",
+            Self::WipeBlocked => "wipe-blocked",
             Self::Bootstrap { ours: true } => "bootstrap",
             Self::Bootstrap { ours: false } => "no-bootstrap",
             Self::Fence => "fence",
             Self::FenceGone => "fence-gone",
             Self::OperatorScaled => "operator-scaled",
-            Self::OperatorBack => "operator-back",
-            Self::Budget => "budget",
-            Self::BudgetBack => "budget-back",
-            Self::FenceHeard => "fence-heard",
+            Self::OperatorRestored => "operator-restored",
+            Self::Pdb => "pdb",
+            Self::PdbRestored => "pdb-restored",
+            Self::FenceAcknowledged => "fence-acknowledged",
             Self::Unfenced => "unfenced",
             Self::New => "new",
-            Self::Handed => "handed",
+            Self::LeftToRook => "left-to-rook",
             Self::Down => "down",
             Self::Up => "up",
             Self::NooutLifted => "noout-lifted",
-            Self::Held => "held",
+            Self::Held => "blocked",
             Self::Skipping => "skipping",
             Self::UpmapsLost => "upmaps-lost",
             Self::Upmaps => "upmaps",
@@ -201,7 +201,7 @@ impl fmt::Display for Saving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
         match self {
-            Self::Quarantine { why } | Self::TurnBack { why } => write!(f, ": {why}"),
+            Self::Quarantine { why } | Self::RevertStop { why } => write!(f, ": {why}"),
             Self::NotAdmitted { why } => write!(
                 f,
                 ": the API server does not admit the Deployment that the OSD would get; the OSD stays as it is, and \
@@ -233,17 +233,17 @@ impl fmt::Display for Saving {
             | Self::Attempt { after: None, .. }
             | Self::Proof
             | Self::Stop
-            | Self::Barred
+            | Self::WipeBlocked
             | Self::Bootstrap { .. }
             | Self::Fence
             | Self::OperatorScaled
-            | Self::OperatorBack
-            | Self::Budget
-            | Self::BudgetBack
-            | Self::FenceHeard
+            | Self::OperatorRestored
+            | Self::Pdb
+            | Self::PdbRestored
+            | Self::FenceAcknowledged
             | Self::Unfenced
             | Self::New
-            | Self::Handed
+            | Self::LeftToRook
             | Self::Down
             | Self::Up
             | Self::Held
@@ -285,7 +285,7 @@ pub struct Summary {
     /// Nodes whose free disks are left to Rook, whose operator runs and makes OSDs of them itself.
     pub left_to_rook: BTreeSet<NodeName>,
     /// OSDs that Rook would begin to migrate itself if it were let go: our fence stays, or its operator at 0.
-    pub kept_from_rook: BTreeSet<OsdId>,
+    pub withheld_from_rook: BTreeSet<OsdId>,
     /// OSDs that were left alone past Stop, and for which Rook is still kept off: by the fence, or its operator at 0.
     pub half_way: BTreeSet<OsdId>,
     /// `namespace/name` of Rook's operator where it is at 0 in the end: others scaled it, and it is needed so no longer.
@@ -298,7 +298,7 @@ pub struct Summary {
 
 impl Summary {
     /// Something would be done but for the missing confirmation, and nothing else is the matter.
-    pub fn only_lacks_confirmation(&self) -> bool {
+    pub fn needs_only_confirmation(&self) -> bool {
         self.quarantined.is_empty() && !(self.unconfirmed.is_empty() && self.unconfirmed_nodes.is_empty())
     }
 }

@@ -27,7 +27,7 @@ pub enum Wait {
         reason: Reason,
     },
     /// A look at the disks of a node.
-    Look {
+    Inventory {
         /// which
         node: NodeName,
         /// why its pod does not start
@@ -105,7 +105,7 @@ pub enum Wait {
         trouble: Option<String>,
     },
     /// Somebody else to take an OSD in again that they took out meanwhile.
-    OutByOthers {
+    MarkedOutExternally {
         /// which
         osd: OsdId,
         /// its in-weight as recorded
@@ -137,7 +137,7 @@ impl Wait {
             Self::Gate { reason, .. } | Self::Node { reason, .. } | Self::UnsafeToWipe { reason, .. } => {
                 Some(reason)
             }
-            Self::Look { .. }
+            Self::Inventory { .. }
             | Self::Agent { .. }
             | Self::AgentSilent { .. }
             | Self::AgentBusy { .. }
@@ -146,7 +146,7 @@ impl Wait {
             | Self::Down { .. }
             | Self::RookDeploys { .. }
             | Self::Up { .. }
-            | Self::OutByOthers { .. }
+            | Self::MarkedOutExternally { .. }
             | Self::ActiveClean { .. }
             | Self::FreshView => None,
         }
@@ -163,7 +163,7 @@ impl fmt::Display for Wait {
         match self {
             Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
             Self::Node { node, reason } => write!(f, "new OSDs on node {node} wait: {reason}"),
-            Self::Look { node, trouble } => {
+            Self::Inventory { node, trouble } => {
                 write!(f, "node {node}: its disks are looked at")?;
                 because(f, trouble)
             }
@@ -201,7 +201,7 @@ impl fmt::Display for Wait {
                 write!(f, "{osd} starts")?;
                 because(f, trouble)
             }
-            Self::OutByOthers { osd, reweight } => {
+            Self::MarkedOutExternally { osd, reweight } => {
                 let id = osd.0;
                 write!(f, "{osd} is up, and was taken out by somebody else meanwhile: `ceph osd in {id}`")?;
                 // `osd in` makes it 1.0.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use crate::domain::inspection::{NodeReport, NodeTask, RecordId};
-use crate::domain::inventory::LookReport;
+use crate::domain::inventory::InventoryReport;
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 use crate::domain::policy::Declaration;
 use crate::domain::storage::{Taint, Toleration};
@@ -28,11 +28,11 @@ pub struct Kube {
     /// The image that Rook has looked at last (`status.version.image` of the CephCluster): with it it upgrades Ceph.
     pub rook_image: Option<String>,
     /// PodDisruptionBudget `rook-ceph-osd`, which lets nodes be drained while all is well, where it is there.
-    pub osd_budget: Option<OsdBudget>,
+    pub osd_pdb: Option<OsdPdb>,
     /// uid of our own PodDisruptionBudget `osd-migrate-drains`, which lets no OSD's pod be evicted, where it is there.
-    pub own_budget: Option<String>,
+    pub own_pdb: Option<String>,
     /// Why the API server did not let us make our own, a few minutes ago: no right, a quota, a policy.
-    pub budget_refused: Option<String>,
+    pub pdb_rejected: Option<String>,
     /// Whether the API server would admit the Deployment of the new OSD (`dryRun=All`). Asked only of an OSD that
     /// is about to be stopped.
     pub admission: BTreeMap<OsdId, Admission>,
@@ -42,7 +42,7 @@ pub struct Kube {
     /// Deployments of OSDs, by the OSD they say they run.
     pub daemons: BTreeMap<OsdId, Daemon>,
     /// OSD Deployments or OSD ids that can't be told apart: two Deployments for one id, a label that is no number.
-    pub oddities: Vec<String>,
+    pub ambiguities: Vec<String>,
     /// Nodes by name.
     pub nodes: BTreeMap<NodeName, Node>,
     /// Our node Jobs, oldest attempt first.
@@ -50,9 +50,9 @@ pub struct Kube {
     /// Reports of node agents, by the name of the Job they belong to.
     pub reports: BTreeMap<String, NodeReport>,
     /// Looks at the disks of nodes, by the name of their Job, of this run and of earlier ones.
-    pub looks: BTreeMap<String, Look>,
+    pub inventories: BTreeMap<String, Inventory>,
     /// OSDs whose Deployment is kept in a ConfigMap, with the record it was kept for.
-    pub kept: BTreeMap<OsdId, RecordId>,
+    pub backups: BTreeMap<OsdId, RecordId>,
     /// Owners of the Secrets with the bootstrap-osd key, by the name of the node Job that the key is for.
     pub keys: BTreeMap<String, KeyOwner>,
     /// Everything else of ours that a closed record must not leave behind, by record: `Secret/name`, `ConfigMap/name`.
@@ -65,7 +65,7 @@ pub struct Kube {
     /// PodDisruptionBudgets of Rook that name a failure domain as draining (ConfigMap `rook-ceph-pdbstatemap`).
     pub draining_failure_domain: Option<String>,
     /// What a person told the runs to do, by `pause` or `cancel`; none where nothing stands.
-    pub order: Option<Order>,
+    pub control: Option<Control>,
     /// PersistentVolumes on paths of nodes (`spec.local.path`). Asked only while an inventory of a node is there.
     pub local_volumes: Vec<LocalVolume>,
 }
@@ -100,16 +100,16 @@ pub struct LocalVolume {
 
 /// What a person told the runs to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Order {
+pub struct Control {
     /// What.
-    pub kind: OrderKind,
+    pub kind: ControlKind,
     /// Since when, where it is said.
     pub since: Option<DateTime<Utc>>,
 }
 
-/// See `Order`.
+/// See `Control`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OrderKind {
+pub enum ControlKind {
     /// Begin nothing and wait.
     Pause,
     /// Begin nothing and end.
@@ -137,7 +137,7 @@ pub struct Operator {
 
 /// Rook's PodDisruptionBudget for OSDs. Rook, where it runs, writes and deletes it as it sees OSDs down.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OsdBudget {
+pub struct OsdPdb {
     /// `spec.maxUnavailable`: OSD pods that may be evicted at a time. (Rook writes a number, 1, never a share.)
     pub max_unavailable: u32,
     /// OSDs that it does not count (`spec.selector`, `osd NotIn ...`), whatever it says: Rook leaves those out whose pod is not ready
@@ -211,7 +211,7 @@ pub struct Daemon {
     /// Label `encrypted=true`: Rook's own word for how it made the OSD, true of the node's settings and not always of the disk.
     pub encrypted_to_rook: bool,
     /// Label `ceph.rook.io/do-not-reconcile` or a replacement annotation of Rook's is on it: text for people.
-    pub held_by_others: Option<String>,
+    pub managed_externally: Option<String>,
     /// Tolerations of its pods.
     pub tolerations: Vec<Toleration>,
     /// Its controller has seen its last change, and every replica wanted runs it and is available.
@@ -284,7 +284,7 @@ pub enum JobState {
 
 /// A look at the disks of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Look {
+pub struct Inventory {
     /// uid of its ConfigMap, to which the Job belongs.
     pub uid: String,
     /// The node.
@@ -302,7 +302,7 @@ pub struct Look {
     /// Why its pod waits or failed, for people.
     pub trouble: Option<String>,
     /// What was seen.
-    pub report: Option<LookReport>,
+    pub report: Option<InventoryReport>,
 }
 
 /// One of our node Jobs.

@@ -5,8 +5,8 @@ mod kubernetes;
 
 pub use ceph::{Ceph, Metadata, OkToStop, Pg, Pool, Releases, Slot, SlotState};
 pub use kubernetes::{
-    Admission, Daemon, JobState, KeyOwner, Kube, LocalVolume, Look, Node, NodeJob, Operator, Order,
-    OrderKind, OsdBudget, Pod,
+    Admission, Control, ControlKind, Daemon, Inventory, JobState, KeyOwner, Kube, LocalVolume, Node, NodeJob,
+    Operator, OsdPdb, Pod,
 };
 
 use chrono::{DateTime, Utc};

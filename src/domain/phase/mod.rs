@@ -9,8 +9,8 @@ mod seen;
 
 pub use rows::ROWS;
 pub use seen::{
-    HEARD_SECONDS, attempt_report, claims_of, facts, is_made, is_out_by_others, is_past_stop, label_fsid,
-    label_id, last_look,
+    STATISTICS_SECONDS, attempt_report, facts, is_committed, is_created, is_marked_out_externally, issued_of,
+    label_fsid, label_id, last_inspection,
 };
 
 /// Where an OSD's migration stands.
@@ -33,7 +33,7 @@ pub enum Phase {
     /// The slot waits for the new OSD.
     Destroyed,
     /// The slot was claimed for a new OSD that was not finished.
-    Claimed,
+    Registered,
     /// The id is gone, and we have a claim on it.
     Purged,
     /// The slot is ours and its place in CRUSH is gone.
@@ -41,7 +41,7 @@ pub enum Phase {
     /// The id is gone.
     Gone,
     /// The device carries a finished OSD of another id, made for us by mistake.
-    Strayed,
+    Misplaced,
     /// The device carries the new OSD, its slot was destroyed behind it.
     Undone,
     /// The new OSD has no key with the mons.
@@ -92,7 +92,7 @@ pub enum DiskFact {
     /// A claim's label, finished, with this id.
     Finished,
     /// A claim's label, finished, with another id.
-    Strayed,
+    Misplaced,
     /// Nothing to lose, where the record is of a free disk, or of an OSD that goes to one.
     Blank,
     /// Anything else.
@@ -145,7 +145,7 @@ pub struct Facts {
     /// The Deployment.
     pub daemon: DaemonFact,
     /// We have claims on the id.
-    pub claims: bool,
+    pub issued: bool,
     /// It is in, if it was, and every PG it is to hold is clean with it acting, as of its last boot.
     pub clean: bool,
     /// Its metadata is what the record wants.
@@ -160,5 +160,5 @@ pub fn phase(facts: &Facts) -> Phase {
     if facts.busy {
         return Phase::Busy;
     }
-    ROWS.iter().find(|(_, holds)| holds(facts)).map_or(Phase::Foreign, |(phase, _)| *phase)
+    ROWS.iter().find(|(_, passes)| passes(facts)).map_or(Phase::Foreign, |(phase, _)| *phase)
 }

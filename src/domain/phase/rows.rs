@@ -28,14 +28,14 @@ pub const ROWS: &[Row] = &[
             && match f.disk {
                 DiskFact::Old => f.slot == SlotFact::Destroyed,
                 DiskFact::Tombstone | DiskFact::Unfinished => true,
-                DiskFact::Blank => f.directory || (f.new && (f.wanted || f.claims)),
-                DiskFact::Unseen | DiskFact::Finished | DiskFact::Strayed | DiskFact::Other => false,
+                DiskFact::Blank => f.directory || (f.new && (f.wanted || f.issued)),
+                DiskFact::Unseen | DiskFact::Finished | DiskFact::Misplaced | DiskFact::Other => false,
             }
     }),
     (Phase::Undone, |f| f.slot == SlotFact::Destroyed && f.placed && f.disk == DiskFact::Finished),
-    (Phase::Strayed, |f| {
+    (Phase::Misplaced, |f| {
         let waits = f.slot == SlotFact::Destroyed || (f.new && f.slot == SlotFact::Absent);
-        waits && f.placed && f.disk == DiskFact::Strayed
+        waits && f.placed && f.disk == DiskFact::Misplaced
     }),
     (Phase::Unplaced, |f| {
         !f.placed
@@ -44,20 +44,20 @@ pub const ROWS: &[Row] = &[
                 SlotFact::Destroyed => f.known(),
                 // One that never booted is destroyed first: what is restored would take the mark off it.
                 SlotFact::Ours { never_booted } if f.up || !never_booted => {
-                    (f.known() && f.disk != DiskFact::Strayed) || (f.runs() && f.disk == DiskFact::Unseen)
+                    (f.known() && f.disk != DiskFact::Misplaced) || (f.runs() && f.disk == DiskFact::Unseen)
                 }
                 SlotFact::Ours { .. } | SlotFact::Old | SlotFact::Absent | SlotFact::Other => false,
             }
     }),
-    (Phase::Purged, |f| f.slot == SlotFact::Absent && f.claims && f.known() && f.disk != DiskFact::Strayed),
+    (Phase::Purged, |f| f.slot == SlotFact::Absent && f.issued && f.known() && f.disk != DiskFact::Misplaced),
     (Phase::Gone, |f| {
-        f.slot == SlotFact::Absent && !f.claims && !f.new && f.known() && f.disk != DiskFact::Strayed
+        f.slot == SlotFact::Absent && !f.issued && !f.new && f.known() && f.disk != DiskFact::Misplaced
     }),
-    (Phase::Claimed, |f| {
+    (Phase::Registered, |f| {
         f.slot == (SlotFact::Ours { never_booted: true })
             && !f.up
             && f.known()
-            && f.disk != DiskFact::Strayed
+            && f.disk != DiskFact::Misplaced
             && !(f.finished() && f.placed)
     }),
     (Phase::Unauthed, |f| f.ours() && !f.up && f.placed && f.finished() && !f.authed),
@@ -86,7 +86,7 @@ impl Facts {
     pub fn before_new(&self) -> bool {
         self.new
             && self.disk == DiskFact::Blank
-            && !self.claims
+            && !self.issued
             && matches!(self.slot, SlotFact::Absent | SlotFact::Destroyed | SlotFact::Other)
     }
 
@@ -100,14 +100,14 @@ impl Facts {
         };
         self.new
             && match self.disk {
-                DiskFact::Blank => is_theirs || (!self.claims && !self.wanted),
+                DiskFact::Blank => is_theirs || (!self.issued && !self.wanted),
                 DiskFact::Tombstone => is_theirs,
-                DiskFact::Other => !self.claims,
+                DiskFact::Other => !self.issued,
                 DiskFact::Unseen
                 | DiskFact::Old
                 | DiskFact::Unfinished
                 | DiskFact::Finished
-                | DiskFact::Strayed => false,
+                | DiskFact::Misplaced => false,
             }
     }
 
@@ -121,7 +121,7 @@ impl Facts {
                 DiskFact::Tombstone
                 | DiskFact::Unfinished
                 | DiskFact::Finished
-                | DiskFact::Strayed
+                | DiskFact::Misplaced
                 | DiskFact::Other => true,
                 DiskFact::Unseen | DiskFact::Old | DiskFact::Blank => false,
             }
@@ -129,7 +129,7 @@ impl Facts {
 
     /// The id waits for its OSD: its slot is destroyed, or it was never made.
     fn slot_waits(&self) -> bool {
-        self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.claims)
+        self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.issued)
     }
 
     fn ours(&self) -> bool {
@@ -150,7 +150,7 @@ impl Facts {
             | DiskFact::Tombstone
             | DiskFact::Unfinished
             | DiskFact::Finished
-            | DiskFact::Strayed => true,
+            | DiskFact::Misplaced => true,
         }
     }
 

@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::expect;
 use crate::domain::gate;
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Content, Evidence, NodeReport, NodeTask, Proof};
-use crate::domain::ledger::{Door, Record};
+use crate::domain::ledger::{Record, Strategy};
 use crate::domain::observation::{Daemon, JobState, Observation, Pg, Slot, SlotState};
 use crate::domain::osd::{
     ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight,
@@ -18,7 +18,7 @@ use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
 /// It was to be stopped, and is not as it was before: stopped by us, or no longer the old OSD. One that was only meant to
 /// be stopped, or serves again, is not.
-pub fn is_past_stop(record: &Record, seen: &Observation) -> bool {
+pub fn is_committed(record: &Record, seen: &Observation) -> bool {
     record.stop_intended_at.is_some() && !facts(record, true, seen).before_stop()
 }
 
@@ -30,35 +30,35 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         let by_us = daemon.stopped_by.as_ref() == Some(&record.id);
         by_us || (daemon.replicas == 0 && is_out(Guard::StoppedByUs))
     });
-    let claims = claims_of(record, seen);
-    let look = last_look(record, seen);
-    let disk = look.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
-    let disk = if is_untouched(record, &claims, seen) { DiskFact::Blank } else { disk };
+    let issued = issued_of(record, seen);
+    let report = last_inspection(record, seen);
+    let disk = report.map_or(DiskFact::Unseen, |report| disk_fact(record, report, seen.ceph.fsid));
+    let disk = if is_untouched(record, &issued, seen) { DiskFact::Blank } else { disk };
     let slot_fsid = slot.and_then(|slot| slot.fsid);
     Facts {
         new: record.is_new(),
         directory: record.is_in_directory(),
         busy: !is_out(Guard::OneAgent)
             && seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.state != JobState::Ended),
-        slot: slot_fact(record, slot, |fsid| claims.contains(&fsid)),
+        slot: slot_fact(record, slot, |fsid| issued.contains(&fsid)),
         up: slot.is_some_and(|slot| slot.up),
         stopped,
         pod: !is_out(Guard::AtRest) && daemon.is_some_and(|daemon| !daemon.pods.is_empty()),
         disk,
-        agrees: slot_fsid.is_some() && look.and_then(label_fsid) == slot_fsid,
-        proven: holds(Guard::ProvenFirst, record.evidence.is_some()),
-        wanted: holds(Guard::StillWanted, wanted),
+        agrees: slot_fsid.is_some() && report.and_then(label_fsid) == slot_fsid,
+        proven: passes(Guard::ProvenFirst, record.evidence.is_some()),
+        wanted: passes(Guard::StillWanted, wanted),
         // A new OSD puts itself into CRUSH when it boots first; a slot that is filled again keeps what it has.
         placed: record.is_new()
             || slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
         authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
-        daemon: daemon_fact(record, daemon, slot_fsid, &claims),
-        claims: !claims.is_empty(),
+        daemon: daemon_fact(record, daemon, slot_fsid, &issued),
+        issued: !issued.is_empty(),
         // Whether a new OSD comes in by itself, the owner decides (`mon_osd_auto_mark_new_in`).
         clean: slot.is_some_and(|slot| {
-            (record.is_new() || !is_out_by_others(record, slot)) && is_settled(record, slot, seen)
+            (record.is_new() || !is_marked_out_externally(record, slot)) && is_settled(record, slot, seen)
         }),
-        conforms: holds(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
+        conforms: passes(Guard::ConformsAtTheEnd, slot.is_some_and(|slot| conforms(record, slot))),
     }
 }
 
@@ -67,28 +67,28 @@ fn daemon_fact(
     record: &Record,
     daemon: Option<&Daemon>,
     in_slot: Option<OsdFsid>,
-    claims: &BTreeSet<OsdFsid>,
+    issued: &BTreeSet<OsdFsid>,
 ) -> DaemonFact {
     let Some(daemon) = daemon else { return DaemonFact::Gone };
     let Some(starts) = daemon.fsid.filter(|fsid| *fsid != record.old) else { return DaemonFact::Old };
-    let is_made_anew = in_slot.is_some_and(|fsid| fsid != starts && claims.contains(&fsid));
-    if is_made_anew && claims.contains(&starts) {
+    let is_recreated = in_slot.is_some_and(|fsid| fsid != starts && issued.contains(&fsid));
+    if is_recreated && issued.contains(&starts) {
         return DaemonFact::Old;
     }
     if record.new == Some(starts) { DaemonFact::New } else { DaemonFact::Other }
 }
 
 /// A free disk for which no agent was made yet: it is as its node's look saw it. (The agent proves that again before it writes.)
-fn is_untouched(record: &Record, claims: &BTreeSet<OsdFsid>, seen: &Observation) -> bool {
-    record.is_new() && record.attempt.number <= 1 && claims.is_empty() && !is_made(record, seen)
+fn is_untouched(record: &Record, issued: &BTreeSet<OsdFsid>, seen: &Observation) -> bool {
+    record.is_new() && record.attempt.number <= 1 && issued.is_empty() && !is_created(record, seen)
 }
 
 /// Claims in the record and in every report of it.
-pub fn claims_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
+pub fn issued_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
     let reported = seen.kube.reports.values().filter(|report| report.record == record.id);
-    let mut claims = record.claims.clone();
-    claims.extend(reported.flat_map(|report| report.claims.iter().copied()));
-    claims
+    let mut issued = record.issued.clone();
+    issued.extend(reported.flat_map(|report| report.issued.iter().copied()));
+    issued
 }
 
 fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) -> bool) -> SlotFact {
@@ -101,8 +101,8 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
         SlotState::Exists => false,
     };
     match slot.fsid {
-        Some(fsid) if !record.is_new() && holds(Guard::SlotIsOld, fsid == record.old) => SlotFact::Old,
-        Some(fsid) if holds(Guard::SlotIsOurs, record.new == Some(fsid) || is_claim(fsid)) => {
+        Some(fsid) if !record.is_new() && passes(Guard::SlotIsOld, fsid == record.old) => SlotFact::Old,
+        Some(fsid) if passes(Guard::SlotIsOurs, record.new == Some(fsid) || is_claim(fsid)) => {
             SlotFact::Ours { never_booted }
         }
         Some(_) | None => SlotFact::Other,
@@ -113,14 +113,14 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
 ///
 /// Attempts follow each other (no Job is made while another of the record has not ended), so the report of the last saved
 /// attempt is the youngest look there is. An agent's own last look counts as one: it is its last act under the lock (ADR 0007).
-/// A rebuild or give-back that was saved but not yet made changes nothing: until its Job is there, the look before it holds,
+/// A rebuild or restore-slot that was saved but not yet made changes nothing: until its Job is there, the look before it holds,
 /// as long as the slot still is what that look was followed by.
-pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
-    let looks = |attempt: u32| {
+pub fn last_inspection<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
+    let inventories = |attempt: u32| {
         let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
         seen.kube.reports.values().filter(of).find(|report| report.inspection.is_some())
     };
-    if let Some(report) = looks(record.attempt.number) {
+    if let Some(report) = inventories(record.attempt.number) {
         return Some(report);
     }
     let awaits = record.attempt.task != NodeTask::Inspect
@@ -128,14 +128,14 @@ pub fn last_look<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeR
             Some(slot) => slot.state == SlotState::Destroyed,
             None => record.is_new(),
         };
-    if awaits && !is_made(record, seen) {
-        return (0..record.attempt.number).rev().find_map(looks);
+    if awaits && !is_created(record, seen) {
+        return (0..record.attempt.number).rev().find_map(inventories);
     }
     None
 }
 
 /// Whether the saved attempt has a Job or a report.
-pub fn is_made(record: &Record, seen: &Observation) -> bool {
+pub fn is_created(record: &Record, seen: &Observation) -> bool {
     let job =
         seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.attempt == record.attempt.number);
     job || attempt_report(record, seen).is_some()
@@ -171,12 +171,11 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         return DiskFact::Unseen;
     };
     let is_claim = |fsid: &OsdFsid| {
-        record.claims.contains(fsid) || report.claims.contains(fsid) || record.new == Some(*fsid)
+        record.issued.contains(fsid) || report.issued.contains(fsid) || record.new == Some(*fsid)
     };
-    let is_claimed = !(record.claims.is_empty() && report.claims.is_empty());
-    if let (Content::Blank, Door::Directory { onto, .. }) = (&inspection.content, &record.door) {
-        let is_there =
-            inspection.evidence.as_ref().is_some_and(|e| holds_directory(record, onto, e, cluster));
+    let is_claimed = !(record.issued.is_empty() && report.issued.is_empty());
+    if let (Content::Blank, Strategy::Directory { onto, .. }) = (&inspection.content, &record.strategy) {
+        let is_there = inspection.evidence.as_ref().is_some_and(|e| has_directory(record, onto, e, cluster));
         return if is_there { DiskFact::Old } else { DiskFact::Blank };
     }
     match &inspection.content {
@@ -190,7 +189,7 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         Content::Bluestore { osd_fsid, whoami, finished, .. } if is_claim(osd_fsid) => {
             match (finished, whoami) {
                 (true, Some(id)) if *id == record.osd => DiskFact::Finished,
-                (true, Some(_)) => DiskFact::Strayed,
+                (true, Some(_)) => DiskFact::Misplaced,
                 (true, None) | (false, _) => DiskFact::Unfinished,
             }
         }
@@ -209,8 +208,8 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         }
         // An agent came as far as `osd new`: the old data is gone. Then something else was here, and a person zapped it.
         Content::Blank if is_claimed && !record.gets_others() => DiskFact::Tombstone,
-        content if record.is_new() && is_vacant(record, content) => DiskFact::Blank,
-        _ if record.is_in_directory() && is_out(Guard::DeviceFreeFirst) => DiskFact::Old,
+        content if record.is_new() && is_available(record, content) => DiskFact::Blank,
+        _ if record.is_in_directory() && is_out(Guard::DiskAvailableFirst) => DiskFact::Old,
         Content::Bluestore { .. }
         | Content::Osd { .. }
         | Content::Tombstone { .. }
@@ -221,17 +220,17 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
 }
 
 /// The directory holds the record's OSD, and what was looked at beside it is the disk that it goes to.
-fn holds_directory(record: &Record, onto: &DeviceIdentity, found: &Evidence, cluster: ClusterFsid) -> bool {
+fn has_directory(record: &Record, onto: &DeviceIdentity, found: &Evidence, cluster: ClusterFsid) -> bool {
     let is_directory = matches!(found.proof, Proof::Directory { .. });
     let is_it = found.proof.names() == Some((record.old, record.osd, cluster));
     is_directory && is_it && onto.is_same_as(&found.device)
 }
 
 /// There is nothing to lose: it is blank, or carries the very tombstone that its node's look saw.
-fn is_vacant(record: &Record, content: &Content) -> bool {
+fn is_available(record: &Record, content: &Content) -> bool {
     match (content, record.evidence.as_ref().map(|evidence| &evidence.proof)) {
-        (Content::Blank, Some(Proof::Vacant { .. })) => true,
-        (Content::Tombstone { osd, old, record, .. }, Some(Proof::Vacant { tombstone: Some(stone) })) => {
+        (Content::Blank, Some(Proof::Available { .. })) => true,
+        (Content::Tombstone { osd, old, record, .. }, Some(Proof::Available { tombstone: Some(stone) })) => {
             (osd, old, record) == (&stone.0, &stone.1, &stone.2)
         }
         (_, _) => false,
@@ -239,16 +238,16 @@ fn is_vacant(record: &Record, content: &Content) -> bool {
 }
 
 /// It was in when it was recorded, and is out now. We never mark an OSD out, and our `noout` keeps Ceph from it.
-pub fn is_out_by_others(record: &Record, slot: &Slot) -> bool {
+pub fn is_marked_out_externally(record: &Record, slot: &Slot) -> bool {
     !slot.is_in && record.reweight > Weight(0)
 }
 
 /// It is up and holds what it is to hold, as the mgr knows by now.
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     // What lacks OSDs to lie on is not cured by waiting, but by the next new one.
-    let starves = |pg: &Pg| record.is_new() && gate::lacks_osds(pg, &seen.ceph);
+    let starves = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
     let moves = record.gets_others();
-    holds(Guard::ReportedAtTheEnd, was_heard_of(record, slot, seen))
+    passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
         && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, starves, &seen.ceph)
 }
 
@@ -265,13 +264,13 @@ fn still_its(record: &Record, seen: &Observation) -> BTreeSet<PgId> {
 }
 
 /// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
-pub const HEARD_SECONDS: i64 = 10;
+pub const STATISTICS_SECONDS: i64 = 10;
 
 /// Which PGs CRUSH gives to a new OSD, or to one on another disk, nobody can tell beforehand, and right after its boot the
 /// statistics show none on it: so it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
-fn was_heard_of(record: &Record, slot: &Slot, seen: &Observation) -> bool {
+fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
-        epoch == slot.up_from && (seen.at - at).num_seconds() >= HEARD_SECONDS
+        epoch == slot.up_from && (seen.at - at).num_seconds() >= STATISTICS_SECONDS
     };
     !record.gets_others() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
 }

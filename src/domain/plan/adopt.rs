@@ -1,8 +1,8 @@
 //! An OSD of this cluster that is finished on a disk of a node, down, and started by nothing, whoever made it.
 
-use super::vacant;
+use super::new_osd;
 use crate::domain::act::{Act, Deploy, Fresh};
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
@@ -29,7 +29,7 @@ pub(super) fn next(
     let on_file = policy.store_on_file;
     Some(Next::Do(Act::Adopt(Deploy {
         osd: found.osd,
-        record: vacant::adopted(found),
+        record: new_osd::adopted(found),
         fsid: found.fsid,
         node: node.clone(),
         // The agent sees the node's file elsewhere than the OSD's pod does.
@@ -56,7 +56,7 @@ fn type_of(found: &OsdSeen, inventory: &NodeInventory) -> Option<String> {
 fn is_adoptable(found: &OsdSeen, ledger: &Ledger, seen: &Observation) -> bool {
     let is_it = seen.ceph.slots.get(&found.osd).is_some_and(|slot| {
         let is_down = slot.state != SlotState::Destroyed && !slot.up;
-        is_down && holds(Guard::AdoptsItsOwn, slot.fsid == Some(found.fsid))
+        is_down && passes(Guard::AdoptsItsOwn, slot.fsid == Some(found.fsid))
     });
     is_it
         && found.activatable

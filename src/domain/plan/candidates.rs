@@ -1,10 +1,10 @@
 //! Which OSD is begun next. An OSD whose own gate is shut is skipped: one sick part never holds up the healthy rest.
 
-use super::end::{end, only_quarantined_lack};
+use super::end::{end, only_quarantined_missing};
 use super::{Way, database, directory, operator, record_of};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Own, Reason};
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{Ledger, MAX_OPEN, MAX_RECORDS, Skipping};
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
@@ -65,7 +65,7 @@ struct Pass<'a> {
     summary: Summary,
     skipped: Vec<Skipped>,
     /// The first look at the disks of a node that an OSD waits for.
-    look: Option<Next>,
+    inventory: Option<Next>,
 }
 
 /// The next OSD to begin; what is waited for; or the end, with what was left.
@@ -77,13 +77,13 @@ pub(super) fn next(
 ) -> Next {
     let mut summary = Summary { quarantined, ..Summary::default() };
     let found = candidates(policy, ledger, seen);
-    if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
+    if !passes(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
         summary.unconfirmed = found.iter().map(|(osd, _)| *osd).collect();
         return end(policy, ledger, seen, Next::Finished(summary));
     }
     let own = Own::of(&gate::accepted(policy, seen), seen);
     let all = for_all(policy, ledger, &own, seen);
-    let mut pass = Pass { policy, ledger, seen, own, all, summary, skipped: Vec::new(), look: None };
+    let mut pass = Pass { policy, ledger, seen, own, all, summary, skipped: Vec::new(), inventory: None };
     for (osd, class) in found {
         let Some((node, target)) = place_of(osd, seen) else {
             continue;
@@ -131,7 +131,7 @@ impl Pass<'_> {
                 None
             }
             (Gate::Open, Gate::Shut(Reason::NotClean { .. }))
-                if only_quarantined_lack(self.ledger, self.seen) =>
+                if only_quarantined_missing(self.ledger, self.seen) =>
             {
                 let quarantined = std::mem::take(&mut self.summary.quarantined);
                 Some(self.end(Next::Halt(Halt::Quarantined { quarantined })))
@@ -163,7 +163,7 @@ impl Pass<'_> {
         match begun {
             // The disks of its node are being looked at: another OSD may be begun meanwhile.
             Ok(Some(wait @ Next::Wait(_))) => {
-                self.look.get_or_insert(wait);
+                self.inventory.get_or_insert(wait);
                 None
             }
             Ok(next) => next,
@@ -200,8 +200,8 @@ impl Pass<'_> {
 
     /// No candidate can be begun. Those that their own state holds up are waited for, for a while; then the run ends without them.
     fn rest(mut self) -> Next {
-        if let Some(look) = self.look.take() {
-            return look;
+        if let Some(job) = self.inventory.take() {
+            return job;
         }
         let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.seen);
         if self.skipped.iter().any(passes) {

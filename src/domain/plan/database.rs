@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Way, disks, free, nodes, record_of};
+use super::{Way, available, disks, nodes, record_of};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::Reason;
 use crate::domain::inventory::NodeInventory;
@@ -48,16 +48,16 @@ pub(super) fn next(
     seen: &Observation,
 ) -> Result<Next, Reason> {
     let inventory = match nodes::known(policy, ledger, &node, seen) {
-        nodes::Known::Disks(_, inventory) => inventory,
-        nodes::Known::Next(next) => return Ok(next),
-        nodes::Known::Done(work) => {
+        nodes::KnownDisks::Disks(_, inventory) => inventory,
+        nodes::KnownDisks::Next(next) => return Ok(next),
+        nodes::KnownDisks::Done(work) => {
             let why = work.databases.get(&osd).cloned();
             return Err(match why {
                 Some(why) => Reason::NoDatabaseDevice { node, why },
-                None => Reason::NotLookedAt { node, why: Some("this run is done with it".to_owned()) },
+                None => Reason::DisksNotInspected { node, why: Some("this run is done with it".to_owned()) },
             });
         }
-        nodes::Known::Never(why) => return Err(Reason::NotLookedAt { node, why: Some(why) }),
+        nodes::KnownDisks::Never(why) => return Err(Reason::DisksNotInspected { node, why: Some(why) }),
     };
     let db = given(policy, osd, &node, inventory, seen)?;
     let way = Way { db: Some(db), ..Way::in_place(target) };
@@ -72,7 +72,7 @@ fn given(
     inventory: &NodeInventory,
     seen: &Observation,
 ) -> Result<DbDevice, Reason> {
-    let mut processed = free::process(policy, node, inventory, seen);
+    let mut processed = available::process(policy, node, inventory, seen);
     let not_asked = || Err("none is asked for any more".to_owned());
     let found = processed.databases.remove(&osd).unwrap_or_else(not_asked);
     found.map_err(|why| Reason::NoDatabaseDevice { node: node.clone(), why })
@@ -85,7 +85,7 @@ pub(super) fn is_as_recorded(policy: &Policy, ledger: &Ledger, record: &Record, 
         return record.db.is_none() && asked.is_none();
     };
     let found = ledger.nodes.get(&record.node).and_then(|work| {
-        let inventory = free::inventory(&record.node, work, seen)?;
+        let inventory = available::inventory(&record.node, work, seen)?;
         given(policy, record.osd, &record.node, inventory, seen).ok()
     });
     found.is_some_and(|found| {
@@ -95,7 +95,7 @@ pub(super) fn is_as_recorded(policy: &Policy, ledger: &Ledger, record: &Record, 
 }
 
 /// Nodes whose disks must be looked at for such OSDs.
-pub(super) fn looked_at<'a>(
+pub(super) fn inspected<'a>(
     candidates: &'a [(OsdId, Class)],
     seen: &'a Observation,
 ) -> impl Iterator<Item = NodeName> + 'a {
@@ -112,19 +112,19 @@ pub fn of_each(
     ledger: &Ledger,
     seen: &Observation,
 ) -> BTreeMap<OsdId, Result<DbDevice, Reason>> {
-    let looks = disks::youngest(seen);
+    let inventories = disks::youngest(seen);
     let candidates: BTreeSet<OsdId> =
         super::candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd).collect();
     let mut found = BTreeMap::new();
     let asked_by_node = asked_by_node(seen);
     for (node, asked) in asked_by_node.iter().filter(|(node, _)| seen.kube.nodes.contains_key(**node)) {
         let node: &NodeName = node;
-        let inventory = looks.get(node).and_then(|look| look.report.as_ref()?.inventory.as_ref());
+        let inventory = inventories.get(node).and_then(|job| job.report.as_ref()?.inventory.as_ref());
         let processed: Option<Processed> =
             inventory.map(|inventory| provision::process(node, inventory, asked, seen, policy.store_on_file));
         for osd in asked.keys().filter(|osd| candidates.contains(osd)) {
             let db = match &processed {
-                None => Err(Reason::NotLookedAt { node: node.clone(), why: None }),
+                None => Err(Reason::DisksNotInspected { node: node.clone(), why: None }),
                 Some(processed) => match processed.databases.get(osd) {
                     Some(Ok(db)) => Ok(db.clone()),
                     Some(Err(why)) => Err(Reason::NoDatabaseDevice { node: node.clone(), why: why.clone() }),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::free;
+use super::available;
 use crate::domain::ledger::{Ledger, Record};
-use crate::domain::observation::{Look, Observation};
+use crate::domain::observation::{Inventory, Observation};
 use crate::domain::osd::{Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Verdict};
@@ -47,22 +47,23 @@ pub struct DiskLine {
 pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
     let nodes = provision::nodes(seen, policy.store_on_file);
     let mut found = Disks { problems: nodes.left_out.clone(), ..Disks::default() };
-    let looks = youngest(seen);
-    for (node, look) in &looks {
+    let inventories = youngest(seen);
+    for (node, look) in &inventories {
         let Some(inventory) = look.report.as_ref().and_then(|report| report.inventory.as_ref()) else {
             continue;
         };
         found.as_of = found.as_of.into_iter().chain([look.created_at]).min();
-        let processed = free::process(policy, node, inventory, seen);
+        let processed = available::process(policy, node, inventory, seen);
         found.problems.extend(processed.problems.into_iter().map(|problem| (node.to_string(), problem)));
         for (disk, verdict) in processed.disks {
-            let holds = |record: &&Record| free::is_about(record, node, &disk.identity);
-            let in_flight = ledger.records.values().find(holds);
+            let passes = |record: &&Record| available::is_about(record, node, &disk.identity);
+            let in_flight = ledger.records.values().find(passes);
             let (word, why, becomes) = match (verdict, in_flight) {
                 (Verdict::New(_), Some(record)) => ("in-flight", Some(record.osd.to_string()), None),
-                (Verdict::New(vacancy), None) => {
-                    let test_only = vacancy.on_file.then(|| "for tests only: a file of the node".to_owned());
-                    ("new", test_only, Some(vacancy.layout))
+                (Verdict::New(available), None) => {
+                    let test_only =
+                        available.on_file.then(|| "for tests only: a file of the node".to_owned());
+                    ("new", test_only, Some(available.layout))
                 }
                 (Verdict::Ours { osd, fsid }, _) => {
                     ("ours", Some(osd.map_or_else(|| fsid.to_string(), |osd: OsdId| osd.to_string())), None)
@@ -81,15 +82,15 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
             });
         }
     }
-    let was_seen = |node: &NodeName| looks.get(node).is_some_and(|look| look.report.is_some());
+    let was_seen = |node: &NodeName| inventories.get(node).is_some_and(|look| look.report.is_some());
     found.unseen = nodes.chosen.into_iter().filter(|node| !was_seen(node)).collect();
     found
 }
 
 /// The youngest look at each node that has said something.
-pub(super) fn youngest(seen: &Observation) -> BTreeMap<&NodeName, &Look> {
-    let mut found: BTreeMap<&NodeName, &Look> = BTreeMap::new();
-    for look in seen.kube.looks.values().filter(|look| look.report.is_some()) {
+pub(super) fn youngest(seen: &Observation) -> BTreeMap<&NodeName, &Inventory> {
+    let mut found: BTreeMap<&NodeName, &Inventory> = BTreeMap::new();
+    for look in seen.kube.inventories.values().filter(|look| look.report.is_some()) {
         let younger = found.get(&look.node).is_none_or(|other| other.created_at < look.created_at);
         if younger {
             found.insert(&look.node, look);

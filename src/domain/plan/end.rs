@@ -9,17 +9,17 @@ use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
-use crate::domain::phase::is_past_stop;
+use crate::domain::phase::is_committed;
 use crate::domain::policy::Policy;
 use crate::domain::step;
 
 /// Every PG that is not clean was served by an OSD that was left alone past Stop and is down: waiting alone does not end
 /// that. One that serves, the old one or the new one, fills by itself.
-pub(super) fn only_quarantined_lack(ledger: &Ledger, seen: &Observation) -> bool {
+pub(super) fn only_quarantined_missing(ledger: &Ledger, seen: &Observation) -> bool {
     let is_up = |record: &Record| seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.up);
     let theirs: BTreeSet<_> = ledger
         .quarantined()
-        .filter(|record| is_past_stop(record, seen) && !is_up(record))
+        .filter(|record| is_committed(record, seen) && !is_up(record))
         .flat_map(|record| &record.pgs)
         .collect();
     let unclean = seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
@@ -32,15 +32,15 @@ pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Ne
     let half_way: BTreeSet<OsdId> = ledger
         .records
         .values()
-        .filter(|record| is_past_stop(record, seen))
+        .filter(|record| is_committed(record, seen))
         .map(|record| record.osd)
         .collect();
     if half_way.is_empty() {
         return finish(policy, ledger, seen, last);
     }
-    let is_kept_off = ledger.run.fence.is_some() || ledger.run.operator.is_some();
+    let are_drains_blocked = ledger.run.fence.is_some() || ledger.run.operator.is_some();
     match last {
-        Next::Finished(summary) if is_kept_off => Next::Finished(Summary { half_way, ..summary }),
+        Next::Finished(summary) if are_drains_blocked => Next::Finished(Summary { half_way, ..summary }),
         Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
     }
 }
@@ -50,7 +50,7 @@ fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> N
     let left = operator::rook_would_migrate(policy, ledger, seen);
     match (last, &ledger.run.fence) {
         (Next::Finished(summary), _) if !left.is_empty() => {
-            Next::Finished(Summary { kept_from_rook: left, ..summary })
+            Next::Finished(Summary { withheld_from_rook: left, ..summary })
         }
         (last, _) if !left.is_empty() => last,
         (_, Some(value)) => step::take_down(value, ledger, seen),
@@ -71,7 +71,7 @@ pub(super) fn with_refused(next: Next, policy: &Policy, seen: &Observation) -> N
             | Class::Conforming
             | Class::Legacy(_)
             | Class::Mismatched(_)
-            | Class::Vacant => None,
+            | Class::Available => None,
         });
         let known: BTreeSet<OsdId> =
             summary.refused.iter().chain(&summary.quarantined).map(|(osd, _)| *osd).collect();

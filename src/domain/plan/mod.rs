@@ -1,27 +1,27 @@
 //! What the whole run does next: the open records first, then the next OSD, then the end.
 
 mod adopt;
+mod available;
 mod candidates;
+mod crash_loop;
 mod database;
 mod directory;
 mod disks;
 mod end;
-mod free;
-mod looks;
+mod inventories;
+mod new_osd;
 mod nodes;
 mod operator;
+mod orphans;
 mod record;
-mod starts;
-mod strays;
 mod tolerate;
-mod vacant;
 
 pub use candidates::{candidates, host_of};
+pub use crash_loop::{CRASH_LOOP, crash_loop};
 pub use database::of_each as databases;
-pub use directory::{Onto, looked_at, of_each as directories};
+pub use directory::{Onto, inspected, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
-pub use nodes::{OF_PLAN, look};
-pub use starts::{STARTS_IN_VAIN, in_vain};
+pub use nodes::{OF_PLAN, inventory_job};
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ use chrono::{DateTime, Utc};
 use crate::domain::act::Deploy;
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::guard::{Guard, holds, is_out};
-use crate::domain::ledger::{Door, Ledger, Record};
+use crate::domain::guard::{Guard, is_out, passes};
+use crate::domain::ledger::{Ledger, Record, Strategy};
 use crate::domain::next::{Halt, Next, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdId, Weight};
@@ -39,8 +39,10 @@ use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step::{self, Step};
 use end::end;
+use orphans::{
+    delete_key_of_quarantined, delete_orphans, holds_up_another, lift_noout_of_quarantined, lost_record,
+};
 use record::Begun;
-use strays::{calm_quarantined, delete_key_of_quarantined, holds_up_another, lost_record, sweep_strays};
 
 /// What must be asked about single OSDs before a turn can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -89,7 +91,7 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     let next = operator::given_back(next, policy, ledger, seen);
     let next = before_halt(next, ledger, seen);
     let next = step::bootstrap::put_away(next, ledger, seen);
-    starts::noted(next, policy, ledger)
+    crash_loop::noted(next, policy, ledger)
 }
 
 /// A halt ends the run: before it, `noout` of OSDs that are down is lifted. (With a ledger that was lost nothing is known of them.)
@@ -106,13 +108,13 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     if let Some(halt) = lost_record(ledger, seen).filter(|_| !is_out(Guard::LedgerNotLost)) {
         return Next::Halt(halt);
     }
-    let calm = || calm_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineCalmed));
+    let calm = || lift_noout_of_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineLiftsNoout));
     let key = || delete_key_of_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineKeyDeleted));
-    let sweep = || sweep_strays(ledger, seen).filter(|_| !is_out(Guard::StraysSwept));
-    let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(key).or_else(sweep);
+    let clean_up = || delete_orphans(ledger, seen).filter(|_| !is_out(Guard::OrphansDeleted));
+    let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(key).or_else(clean_up);
     // An agent of a closed record that has not ended is waited for before anything is begun. Its node may be gone for good: an OSD
     // elsewhere, that is stopped, is not held up by it.
-    let stray = match first {
+    let misplaced = match first {
         Some(Next::Wait(wait)) if holds_up_another(&wait, ledger, seen) => Some(wait),
         // One that is silent may be so for as long as its node is gone: it holds up its own OSD alone.
         Some(Next::Wait(Wait::AgentSilent { .. })) | None => None,
@@ -120,11 +122,13 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     };
     if let Some(next) = open_records(policy, ledger, seen) {
         return match next {
-            Next::Wait(_) if stray.is_none() => nodes::beside(policy, ledger, seen).unwrap_or(next),
+            Next::Wait(_) if misplaced.is_none() => {
+                nodes::one_more_on_its_node(policy, ledger, seen).unwrap_or(next)
+            }
             Next::Wait(_) | Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => next,
         };
     }
-    if let Some(wait) = stray {
+    if let Some(wait) = misplaced {
         return Next::Wait(wait);
     }
     let quarantined: Vec<_> = ledger
@@ -139,8 +143,8 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
             Next::Finished(Summary { cancelled: true, quarantined, ..Summary::default() }),
         );
     }
-    if gate::budget(policy, ledger) != Gate::Open {
-        return end(policy, ledger, seen, Next::Halt(Halt::FailureBudget { quarantined }));
+    if gate::failure_limit(policy, ledger) != Gate::Open {
+        return end(policy, ledger, seen, Next::Halt(Halt::FailureLimit { quarantined }));
     }
     let last = if policy.only_new {
         // A fence of a run that migrated, and died.
@@ -152,7 +156,7 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         Next::Finished(summary) if policy.makes_new() => new_osds(policy, ledger, seen, summary),
         Next::Finished(summary) if policy.is_confirmed(&seen.kube.declaration) => {
             nodes::wind_up(policy, ledger, seen).unwrap_or_else(|| {
-                Next::Finished(Summary { problems: nodes::told_of(policy, ledger), ..summary })
+                Next::Finished(Summary { problems: nodes::problems_of(policy, ledger), ..summary })
             })
         }
         Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
@@ -161,7 +165,7 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
 
 /// No OSD is left to be migrated: those that are there get what they need to start, then free disks become OSDs.
 fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
-    if !holds(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
+    if !passes(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
         let unconfirmed_nodes = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
         return Next::Finished(Summary { unconfirmed_nodes, ..summary });
     }
@@ -169,7 +173,7 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
     if seen.kube.running_operator().is_some() && !policy.only_new {
         let left_to_rook = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
         return nodes::leave_to_rook(policy, ledger, seen).unwrap_or_else(|| {
-            let problems = nodes::told_of(policy, ledger);
+            let problems = nodes::problems_of(policy, ledger);
             Next::Finished(Summary { problems, left_to_rook, ..summary })
         });
     }
@@ -235,23 +239,23 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
     if record.is_new() {
         return policy.is_confirmed(&seen.kube.declaration)
             && !gate::is_cancelled(policy, seen)
-            && free::is_selected(policy, ledger, record, seen);
+            && available::is_selected(policy, ledger, record, seen);
     }
     let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
     let daemon = seen.kube.daemons.get(&record.osd);
     let node = daemon.and_then(|daemon| daemon.node.as_ref());
     policy.is_confirmed(&seen.kube.declaration)
         && policy.selects(record.osd)
-        && !is_handed_back(policy, ledger, record, seen)
+        && !is_undone(policy, ledger, record, seen)
         && class.as_ref() == Some(&record.class)
         && node == Some(&record.node)
         && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
-        && match &record.door {
-            Door::Directory { path, .. } => {
+        && match &record.strategy {
+            Strategy::Directory { path, .. } => {
                 daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
                     && directory::is_selected(policy, ledger, record, seen)
             }
-            Door::InPlace | Door::New { .. } => {
+            Strategy::InPlace | Strategy::New { .. } => {
                 classify::target_of(record.osd, seen).as_ref() == Some(&record.target)
                     && database::is_as_recorded(policy, ledger, record, seen)
             }
@@ -261,7 +265,7 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
 /// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
 /// was set for its stop (flags, the fence) or Rook's operator was set aside, which must not stay for as long as a pause may last.
 /// Not while the intent holds: a Stop may still be on its way (a call has ten seconds), and the record must be there to know it.
-fn is_handed_back(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+fn is_undone(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let held = gate::held(policy, seen) != Gate::Open;
     let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
     let without_intent = || gate::is_cancelled(policy, seen) || ledger.run.operator.is_some();
@@ -270,7 +274,7 @@ fn is_handed_back(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obse
 
 /// Which way an OSD goes.
 struct Way {
-    door: Door,
+    strategy: Strategy,
     target: Layout,
     db: Option<DbDevice>,
     /// Its CRUSH weight, where it is to be another.
@@ -279,7 +283,7 @@ struct Way {
 
 impl Way {
     fn in_place(target: Layout) -> Self {
-        Self { door: Door::InPlace, target, db: None, weight: None }
+        Self { strategy: Strategy::InPlace, target, db: None, weight: None }
     }
 }
 
@@ -299,7 +303,7 @@ fn record_of(
         osd,
         node,
         class,
-        door: way.door,
+        strategy: way.strategy,
         target: way.target,
         db: way.db,
         old,

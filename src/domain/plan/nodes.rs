@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{adopt, free, looks, vacant};
+use super::{adopt, available, inventories, new_osd};
 use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::guard::{Guard, holds};
-use crate::domain::inventory::{LookRequest, NodeInventory};
+use crate::domain::guard::{Guard, passes};
+use crate::domain::inventory::{InventoryRequest, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
 use crate::domain::next::{Next, Saving, Wait, uncleared};
-use crate::domain::observation::{JobState, Look, Observation};
+use crate::domain::observation::{Inventory, JobState, Observation};
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed};
 use crate::domain::step::MAX_FAILURES;
 
-/// What the looks of a `plan --look` are called: no run, so nobody else sweeps them while they are read.
+/// What the looks of a `plan --inventory` are called: no run, so nobody else sweeps them while they are read.
 pub const OF_PLAN: &str = "plan-";
 
 /// And the time after which it is taken for dead.
@@ -31,13 +31,13 @@ const PROBLEM_CHARS: usize = 300;
 
 /// What is next for new OSDs; none where nothing is left to do.
 pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = Walk { policy, ledger, seen };
-    walk.sweep().or_else(|| walk.next_node())
+    let walk = NodeProvisioner { policy, ledger, seen };
+    walk.clean_up().or_else(|| walk.next_node())
 }
 
 /// A new OSD more on the node that is being worked on, beside those in flight there.
-pub(super) fn beside(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = Walk { policy, ledger, seen };
+pub(super) fn one_more_on_its_node(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let walk = NodeProvisioner { policy, ledger, seen };
     let (node, work) = ledger.nodes.iter().find(|(_, work)| walk.is_at_work(work))?;
     let same_node = ledger.in_flight().all(|record| record.is_new() && record.node == *node);
     let room = ledger.in_flight().count() < usize::try_from(policy.at_once).unwrap_or(1);
@@ -45,17 +45,17 @@ pub(super) fn beside(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Op
     if !(same_node && room && work.status == NodeStatus::Orchestrating) {
         return None;
     }
-    let processed = free::process(policy, node, inventory, seen);
-    let vacancy = walk.vacancies(node, work, &processed).next()?;
+    let processed = available::process(policy, node, inventory, seen);
+    let available = walk.available_disks(node, work, &processed).next()?;
     // The cluster fills those in flight: what else must hold is asked.
     match gate::begin(policy, ledger, seen) {
-        Gate::Open => vacant::record(node, vacancy, ledger, seen),
+        Gate::Open => new_osd::record(node, available, ledger, seen),
         Gate::Shut(_) | Gate::Unknown(_) => None,
     }
 }
 
 /// What a run knows of a node's disks.
-pub(super) enum Known<'a> {
+pub(super) enum KnownDisks<'a> {
     /// What its look found, and what was done since.
     Disks(&'a NodeWork, &'a NodeInventory),
     /// It is to be looked at first: what is next for that.
@@ -72,44 +72,48 @@ pub(super) fn known<'a>(
     ledger: &'a Ledger,
     node: &NodeName,
     seen: &'a Observation,
-) -> Known<'a> {
-    let walk = Walk { policy, ledger, seen };
+) -> KnownDisks<'a> {
+    let walk = NodeProvisioner { policy, ledger, seen };
     let Some(work) = ledger.nodes.get(node).filter(|work| work.run == policy.run) else {
-        return Known::Next(walk.begin_with(node));
+        return KnownDisks::Next(walk.begin_with(node));
     };
     match (work.status, walk.inventory(node, work)) {
-        _ if work.failures >= MAX_FAILURES => Known::Never(work.message.clone()),
+        _ if work.failures >= MAX_FAILURES => KnownDisks::Never(work.message.clone()),
         // What failed before is swept at once: a run may not come to its end for a long time.
-        (NodeStatus::ComputingDiff, _) => Known::Next(walk.sweep().unwrap_or_else(|| walk.look(node, work))),
-        (NodeStatus::Orchestrating | NodeStatus::Completed, Some(inventory)) => Known::Disks(work, inventory),
-        (NodeStatus::Orchestrating, None) => Known::Next(walk.look_anew(node, work.failures)),
-        (NodeStatus::Completed, None) => Known::Done(work),
+        (NodeStatus::ComputingDiff, _) => {
+            KnownDisks::Next(walk.clean_up().unwrap_or_else(|| walk.inspect_disks(node, work)))
+        }
+        (NodeStatus::Orchestrating | NodeStatus::Completed, Some(inventory)) => {
+            KnownDisks::Disks(work, inventory)
+        }
+        (NodeStatus::Orchestrating, None) => KnownDisks::Next(walk.inventory_again(node, work.failures)),
+        (NodeStatus::Completed, None) => KnownDisks::Done(work),
     }
 }
 
 /// The end of a run that makes no new OSDs: what it looked at is done with, and what the looks left is swept.
 pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = Walk { policy, ledger, seen };
-    let Some((node, work)) = walk.at_work() else { return walk.sweep() };
+    let walk = NodeProvisioner { policy, ledger, seen };
+    let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
     Some(walk.complete(node, work, &Processed::default()))
 }
 
 /// The same where Rook's operator runs: a node whose disks this run has begun with is left to it, and that is told.
 pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = Walk { policy, ledger, seen };
-    let Some((node, work)) = walk.at_work() else { return walk.sweep() };
+    let walk = NodeProvisioner { policy, ledger, seen };
+    let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
     let problem = "Rook's operator runs, and its free disks are left to it".to_owned();
     Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
 }
 
 /// A run over the nodes that get new OSDs.
-pub(super) struct Walk<'a> {
+pub(super) struct NodeProvisioner<'a> {
     pub(super) policy: &'a Policy,
     pub(super) ledger: &'a Ledger,
     pub(super) seen: &'a Observation,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> NodeProvisioner<'a> {
     /// The node that this run is working on.
     fn at_work(&self) -> Option<(&'a NodeName, &'a NodeWork)> {
         self.all_at_work().next()
@@ -125,33 +129,33 @@ impl<'a> Walk<'a> {
 
     /// Looks of nodes that are done, or wait for another one: one a turn. (There is one runner: what another run asked for is
     /// read by nobody.)
-    fn sweep(&self) -> Option<Next> {
-        let is_current = |look: &Look| {
-            let work = self.ledger.nodes.get(&look.node);
+    fn clean_up(&self) -> Option<Next> {
+        let is_current = |job: &Inventory| {
+            let work = self.ledger.nodes.get(&job.node);
             work.is_some_and(|work| {
                 work.status != NodeStatus::Completed
-                    && work.look_run() == look.run
-                    && work.look == look.number
+                    && work.inventory_run() == job.run
+                    && work.inventory == job.number
             })
         };
         // What has reported only reads no more; its pod ends a moment later.
         let is_over =
-            |look: &Look| look.report.is_some() || matches!(look.state, None | Some(JobState::Ended));
-        let is_old = |look: &Look| {
-            !look.run.starts_with(OF_PLAN) || (self.seen.at - look.created_at).num_minutes() >= STRAY_MINUTES
+            |job: &Inventory| job.report.is_some() || matches!(job.state, None | Some(JobState::Ended));
+        let is_old = |job: &Inventory| {
+            !job.run.starts_with(OF_PLAN) || (self.seen.at - job.created_at).num_minutes() >= STRAY_MINUTES
         };
-        let mut looks = self.seen.kube.looks.iter();
-        let (name, look) = looks.find(|(_, look)| !is_current(look) && is_over(look) && is_old(look))?;
-        Some(Next::Do(Act::SweepLook { name: name.clone(), uid: look.uid.clone() }))
+        let mut inventories = self.seen.kube.inventories.iter();
+        let (name, job) = inventories.find(|(_, job)| !is_current(job) && is_over(job) && is_old(job))?;
+        Some(Next::Do(Act::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() }))
     }
 
     /// The node that is being worked on, else the first that this run has not looked at. A node that is away or cordoned holds up no
     /// other; when none is left it is waited for, and given up for this run at last.
     fn next_node(&self) -> Option<Next> {
-        let mut away = None;
+        let mut unreachable = None;
         for (node, work) in self.all_at_work() {
-            match self.away(node) {
-                Some(reason) => away = away.or(Some((node, work, reason))),
+            match self.unreachable(node) {
+                Some(reason) => unreachable = unreachable.or(Some((node, work, reason))),
                 None => return Some(self.work_on(node, work)),
             }
         }
@@ -159,7 +163,7 @@ impl<'a> Walk<'a> {
             |node: &&NodeName| self.ledger.nodes.get(*node).is_none_or(|work| work.run != self.policy.run);
         let nodes = provision::nodes(self.seen, self.policy.store_on_file);
         let Some(node) = nodes.chosen.iter().find(is_new) else {
-            return away.map(|(node, work, reason)| self.give_up(node, work, reason));
+            return unreachable.map(|(node, work, reason)| self.give_up(node, work, reason));
         };
         // A look changes nothing, but it is the beginning of what may be held.
         match gate::begin(self.policy, self.ledger, self.seen) {
@@ -170,13 +174,13 @@ impl<'a> Walk<'a> {
 
     fn work_on(&self, node: &NodeName, work: &NodeWork) -> Next {
         match work.status {
-            NodeStatus::ComputingDiff => self.look(node, work),
+            NodeStatus::ComputingDiff => self.inspect_disks(node, work),
             NodeStatus::Orchestrating | NodeStatus::Completed => self.orchestrate(node, work),
         }
     }
 
     /// Why nothing can be done on this node now, and on others can.
-    fn away(&self, node: &NodeName) -> Option<Reason> {
+    fn unreachable(&self, node: &NodeName) -> Option<Reason> {
         match gate::of_node(node, self.seen) {
             Gate::Open => None,
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
@@ -192,14 +196,14 @@ impl<'a> Walk<'a> {
 
     /// What an earlier run has found a moment ago serves this one too.
     fn begin_with(&self, node: &NodeName) -> Next {
-        match looks::taken_over(self.policy, self.ledger, node, self.seen) {
+        match inventories::taken_over(self.policy, self.ledger, node, self.seen) {
             Some(work) => self.save(node, work),
-            None => self.look_anew(node, 0),
+            None => self.inventory_again(node, 0),
         }
     }
 
     /// The number of a look is saved before its Job is made.
-    pub(super) fn look_anew(&self, node: &NodeName, failures: u32) -> Next {
+    pub(super) fn inventory_again(&self, node: &NodeName, failures: u32) -> Next {
         let before = self.ledger.nodes.get(node).filter(|work| work.run == self.policy.run);
         self.save(
             node,
@@ -208,8 +212,8 @@ impl<'a> Walk<'a> {
                 since: self.seen.at,
                 message: String::new(),
                 run: self.policy.run.clone(),
-                looked_by: None,
-                look: before.map_or(0, |work| work.look) + 1,
+                inventoried_by: None,
+                inventory: before.map_or(0, |work| work.inventory) + 1,
                 failures,
                 done: before.map(|work| work.done.clone()).unwrap_or_default(),
                 left: before.map(|work| work.left.clone()).unwrap_or_default(),
@@ -233,22 +237,22 @@ impl<'a> Walk<'a> {
     }
 
     fn inventory(&self, node: &NodeName, work: &NodeWork) -> Option<&'a NodeInventory> {
-        free::inventory(node, work, self.seen)
+        available::inventory(node, work, self.seen)
     }
 
     /// Its new OSDs are being made: what nothing starts first, then one disk after the other.
     fn orchestrate(&self, node: &NodeName, work: &NodeWork) -> Next {
         let Some(inventory) = self.inventory(node, work) else {
             // Somebody deleted what the look had found.
-            return self.look_anew(node, work.failures);
+            return self.inventory_again(node, work.failures);
         };
         let our_fence = self.ledger.run.fence.as_deref();
         if let Some(adopt) = adopt::next(self.policy, self.ledger, node, inventory, self.seen) {
             let gate = self.begin(gate::before_adopt(node, our_fence, self.seen));
             return gate.map_or(adopt, |reason| waits(node, reason));
         }
-        let processed = free::process(self.policy, node, inventory, self.seen);
-        let Some(vacancy) = self.vacancies(node, work, &processed).next() else {
+        let processed = available::process(self.policy, node, inventory, self.seen);
+        let Some(available) = self.available_disks(node, work, &processed).next() else {
             return self.complete(node, work, &processed);
         };
         if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.seen)) {
@@ -256,10 +260,10 @@ impl<'a> Walk<'a> {
         }
         // Ready, not cordoned, and yet not among those that get new OSDs: the owner has other nodes now.
         let chosen = provision::nodes(self.seen, self.policy.store_on_file).chosen;
-        if !holds(Guard::NodeStillChosen, chosen.contains(node)) {
+        if !passes(Guard::NodeStillChosen, chosen.contains(node)) {
             return self.complete(node, work, &processed);
         }
-        vacant::record(node, vacancy, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
+        new_osd::record(node, available, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
     }
 
     /// Why nothing may be begun now.
@@ -271,19 +275,19 @@ impl<'a> Walk<'a> {
         })
     }
 
-    pub(super) fn vacancies<'p>(
+    pub(super) fn available_disks<'p>(
         &'p self,
         node: &'p NodeName,
         work: &'p NodeWork,
         processed: &'p Processed,
-    ) -> impl Iterator<Item = &'p provision::Vacancy> {
-        free::vacancies(self.ledger, node, Some(work), processed).map(|(_, vacancy)| vacancy)
+    ) -> impl Iterator<Item = &'p provision::AvailableDisk> {
+        available::available_disks(self.ledger, node, Some(work), processed).map(|(_, available)| available)
     }
 
     /// What its OSDs that are there don't get is known after the look is swept, too.
     fn no_databases(&self, node: &NodeName, work: &NodeWork) -> BTreeMap<OsdId, String> {
         let Some(inventory) = self.inventory(node, work) else { return BTreeMap::new() };
-        let databases = free::process(self.policy, node, inventory, self.seen).databases;
+        let databases = available::process(self.policy, node, inventory, self.seen).databases;
         databases.into_iter().filter_map(|(osd, found)| Some((osd, found.err()?))).collect()
     }
 
@@ -300,7 +304,7 @@ impl<'a> Walk<'a> {
                 since: self.seen.at,
                 message,
                 databases: self.no_databases(node, work),
-                problems: told(node, work, &processed.problems),
+                problems: message_of(node, work, &processed.problems),
                 ..work.clone()
             },
         )
@@ -308,10 +312,10 @@ impl<'a> Walk<'a> {
 }
 
 /// A look at the disks of a node, for this run.
-pub fn look(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
+pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
     let declared = &seen.kube.declaration;
-    Act::Look {
-        request: LookRequest {
+    Act::Inventory {
+        request: InventoryRequest {
             run: policy.run.clone(),
             number,
             node: node.clone(),
@@ -327,7 +331,7 @@ fn waits(node: &NodeName, reason: Reason) -> Next {
     Next::Wait(Wait::Node { node: node.clone(), reason })
 }
 
-pub(super) fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
+pub(super) fn message_of(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
     let left = work
         .left
         .iter()
@@ -338,7 +342,7 @@ pub(super) fn told(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec
 }
 
 /// Nodes of this run with what was told of them, for the end.
-pub(super) fn told_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, String)> {
+pub(super) fn problems_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, String)> {
     let of_nodes = ledger.nodes.iter().filter(|(_, work)| work.run == policy.run);
     of_nodes
         .flat_map(|(node, work)| work.problems.iter().map(|problem| (node.to_string(), problem.clone())))
@@ -347,7 +351,7 @@ pub(super) fn told_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, String)>
 
 /// The same with what stands in the way of new OSDs.
 pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(String, String)> {
-    let found = told_of(policy, ledger);
+    let found = problems_of(policy, ledger);
     let left_out = provision::nodes(seen, policy.store_on_file).left_out;
     let all: BTreeSet<_> = found.into_iter().chain(left_out).collect();
     all.into_iter().collect()

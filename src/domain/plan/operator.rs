@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use crate::domain::act::Act;
 use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{Ledger, Record, ScaledOperator};
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{Observation, Operator};
 use crate::domain::osd::OsdId;
-use crate::domain::phase::is_past_stop;
+use crate::domain::phase::is_committed;
 use crate::domain::policy::Policy;
 
 /// Minutes for which a run waits before Rook's operator is given back: scaling it for each wait of seconds would restart it all the time.
@@ -48,12 +48,12 @@ pub(super) fn out_of_the_way(
 ///
 /// Not while Rook would begin with a migration of its own, nor while an OSD that failed past its stop is down: Rook would start it.
 pub(super) fn given_back(next: Next, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    let Some(was) = ledger.run.operator.as_ref().filter(|_| !is_out(Guard::OperatorGivenBack)) else {
+    let Some(was) = ledger.run.operator.as_ref().filter(|_| !is_out(Guard::OperatorRestored)) else {
         return next;
     };
     let is_wait = matches!(next, Next::Wait(_));
     let needs_it_away = |record: &Record| match record.quarantine {
-        Some(_) => is_past_stop(record, seen),
+        Some(_) => is_committed(record, seen),
         None => record.stop_intended_at.is_some() && !is_up_again(record, seen),
     };
     let last = ledger.in_flight().filter_map(|record| record.saved_at).chain(was.since).max();
@@ -82,12 +82,12 @@ pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     if let Some(operator) = seen.kube.operator.as_ref().filter(ours) {
         return Some(scale(operator, was.replicas));
     }
-    saved.is_some().then(|| save(None, ledger, Saving::OperatorBack))
+    saved.is_some().then(|| save(None, ledger, Saving::OperatorRestored))
 }
 
 /// As it is, saved first.
 fn begin(operator: &Operator, ledger: &Ledger, seen: &Observation) -> Next {
-    if !holds(Guard::OperatorSavedFirst, false) {
+    if !passes(Guard::OperatorSavedFirst, false) {
         let Operator { name, uid, replicas, generation, .. } = operator.clone();
         let was = ScaledOperator { name, replicas, uid: Some(uid), generation, since: Some(seen.at) };
         return save(Some(was), ledger, Saving::OperatorScaled);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
-use crate::domain::ledger::{Attempt, Door, Ledger, Record};
+use crate::domain::ledger::{Attempt, Ledger, Record, Strategy};
 use crate::domain::next::{Next, Saving};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
@@ -14,7 +14,7 @@ pub(super) struct Begun {
     pub(super) osd: OsdId,
     pub(super) node: NodeName,
     pub(super) class: Class,
-    pub(super) door: Door,
+    pub(super) strategy: Strategy,
     pub(super) target: Layout,
     pub(super) db: Option<DbDevice>,
     pub(super) old: OsdFsid,
@@ -39,7 +39,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         osd,
         node: begun.node,
         class: begun.class,
-        door: begun.door,
+        strategy: begun.strategy,
         target: begun.target,
         db: begun.db,
         old: begun.old,
@@ -56,15 +56,15 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         stop_intended_at: None,
         down_since: None,
         noout_lifted: false,
-        held_since: None,
+        blocked_since: None,
         saved_at: Some(seen.at),
         restarts: 0,
-        turned_back: None,
-        barred_since: None,
+        stop_reverted: None,
+        wipe_blocked_since: None,
         attempt: Attempt { number, task: NodeTask::Inspect, failures: 0 },
-        claims: BTreeSet::new(),
+        issued: BTreeSet::new(),
         new: None,
-        handed_at: None,
+        left_to_rook_since: None,
         up_seen: None,
         milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
         lost_upmaps: None,

@@ -1,6 +1,6 @@
 //! A taint that came to a node later would keep its OSDs from starting: they get its toleration (seed 000: who is there stays).
 
-use crate::domain::act::{Act, Spare};
+use crate::domain::act::{Act, DataPrecondition};
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Next, Wait};
@@ -38,7 +38,7 @@ pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Opti
         deployment: daemon.uid.clone(),
         generation: daemon.generation,
         add,
-        spare: is_up.then_some(Spare::AllClean),
+        precondition: is_up.then_some(DataPrecondition::AllClean),
     }))
 }
 
@@ -64,7 +64,7 @@ fn candidate<'a>(ledger: &Ledger, seen: &'a Observation) -> Option<Candidate<'a>
     seen.kube.daemons.iter().find_map(|(osd, daemon)| {
         let name = daemon.node.as_ref()?;
         let add = provision::missing_tolerations(&daemon.tolerations, seen.kube.nodes.get(name)?);
-        let is_ours_to_change = daemon.held_by_others.is_none() && !ledger.records.contains_key(osd);
+        let is_ours_to_change = daemon.managed_externally.is_none() && !ledger.records.contains_key(osd);
         (is_ours_to_change && !add.is_empty()).then_some((*osd, daemon, name, add))
     })
 }

@@ -17,7 +17,7 @@ const HEADER_MIB: u64 = 1;
 pub(super) struct Databases<'a> {
     inventory: &'a NodeInventory,
     cluster: ClusterFsid,
-    kept: BTreeSet<&'a str>,
+    backups: BTreeSet<&'a str>,
 }
 
 impl<'a> Databases<'a> {
@@ -27,7 +27,7 @@ impl<'a> Databases<'a> {
         cluster: ClusterFsid,
     ) -> Self {
         let disks = names.into_iter().filter_map(|name| select::find(name, inventory));
-        Self { inventory, cluster, kept: disks.map(|disk| disk.name.as_str()).collect() }
+        Self { inventory, cluster, backups: disks.map(|disk| disk.name.as_str()).collect() }
     }
 
     /// Whether a disk is kept for databases: a `metadataDevice`, or a partition of one. It becomes no OSD, whatever selects it.
@@ -35,7 +35,7 @@ impl<'a> Databases<'a> {
     /// Rook leaves it out only where `metadataDevice` of cluster or node is its kernel name (pkg/daemon/ceph/osd/daemon.go,
     /// `getAvailableDevices`, v1.20.6); named by a path it is taken for a data disk too, if a filter matches it.
     pub(super) fn keeps(&self, disk: &DiskSeen) -> bool {
-        let is_kept = |name: &str| self.kept.contains(name);
+        let is_kept = |name: &str| self.backups.contains(name);
         is_kept(&disk.name) || disk.parent.as_deref().is_some_and(is_kept)
     }
 
@@ -51,8 +51,8 @@ impl<'a> Databases<'a> {
             |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} can't be used: {why}"));
         match &disk.state {
             // Several OSDs depend on it: another disk in its place must never be taken for it.
-            DiskState::Free if !disk.identity.is_named() => refused(&"it has no serial number"),
-            DiskState::Free => Ok(disk),
+            DiskState::Available if !disk.identity.is_named() => refused(&"it has no serial number"),
+            DiskState::Available => Ok(disk),
             DiskState::Ours { .. }
             | DiskState::Rejected {
                 why: Rejection::Lvm | Rejection::Held { .. } | Rejection::CephVolume { .. },

@@ -1,11 +1,11 @@
 //! Stage 2 of seed 000: which free disks become OSDs, on which nodes, laid out how and placed where. Pure.
 
+mod available;
 mod database;
 mod location;
 mod placement;
 mod select;
 mod taints;
-mod vacant;
 pub mod volumes;
 mod wanted;
 
@@ -27,7 +27,7 @@ pub const FILE: &str = "osd-on-file";
 
 /// A free, selected disk and what it becomes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Vacancy {
+pub struct AvailableDisk {
     /// The kernel's name today, for people.
     pub name: String,
     /// The name that it keeps: `DeviceIdentity::stable_name`.
@@ -52,7 +52,7 @@ pub struct Vacancy {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It becomes an OSD.
-    New(Box<Vacancy>),
+    New(Box<AvailableDisk>),
     /// It is an OSD of this cluster, or a part of one.
     Ours {
         /// its fsid
@@ -81,7 +81,7 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::New(vacancy) => write!(f, "becomes an OSD, {}", vacancy.layout),
+            Self::New(available) => write!(f, "becomes an OSD, {}", available.layout),
             Self::Ours { osd: Some(osd), .. } => write!(f, "{osd} of this cluster"),
             Self::Ours { fsid, osd: None } => write!(f, "of this cluster: OSD with fsid {fsid}"),
             Self::NotSelected => f.write_str("not selected"),
@@ -151,10 +151,10 @@ pub fn process(
     on_file: bool,
 ) -> Processed {
     if on_file {
-        return vacant::file(inventory);
+        return available::file(inventory);
     }
     let available = volumes::without(inventory, node, seen);
-    let mut processed = vacant::disks(node, &available, asked, seen);
+    let mut processed = available::disks(node, &available, asked, seen);
     processed.problems.extend(volumes::problems(inventory, node, seen));
     processed
 }

@@ -99,7 +99,7 @@ fn named(seen: &Observation, on_file: bool, nodes: &mut Nodes) {
 
 fn obstacle<'a>(name: &NodeName, node: &'a Node, placement: &Placement) -> Option<Obstacle<'a>> {
     let is_allowed =
-        placement.terms.is_empty() || placement.terms.iter().any(|term| term_holds(term, name, node));
+        placement.terms.is_empty() || placement.terms.iter().any(|term| term_matches(term, name, node));
     let barring = || node.taints.iter().filter(|taint| !is_tolerated(taint, &placement.tolerations));
     if !is_allowed {
         return Some(Obstacle::Placement);
@@ -119,17 +119,17 @@ fn obstacle<'a>(name: &NodeName, node: &'a Node, placement: &Placement) -> Optio
 
 /// A term without any requirement holds for no node, as in Kubernetes. Rook reads `matchExpressions` only (`NodeMeetsAffinityTerms`,
 /// v1.20.6), but its pods carry the whole term, so both are asked here.
-fn term_holds(term: &NodeTerm, name: &NodeName, node: &Node) -> bool {
+fn term_matches(term: &NodeTerm, name: &NodeName, node: &Node) -> bool {
     let says_something = !term.labels.is_empty() || !term.fields.is_empty();
     let label = |key: &str| node.labels.get(key).map(String::as_str);
     let field = |key: &str| (key == "metadata.name").then_some(name.0.as_str());
     says_something
-        && term.labels.iter().all(|requirement| holds(requirement, label(&requirement.key)))
-        && term.fields.iter().all(|requirement| holds(requirement, field(&requirement.key)))
+        && term.labels.iter().all(|requirement| matches(requirement, label(&requirement.key)))
+        && term.fields.iter().all(|requirement| matches(requirement, field(&requirement.key)))
 }
 
 /// Kubernetes' operators (apimachinery, pkg/labels/selector.go, `Requirement.Matches`).
-fn holds(requirement: &Requirement, found: Option<&str>) -> bool {
+fn matches(requirement: &Requirement, found: Option<&str>) -> bool {
     let is_listed = |found: &str| requirement.values.iter().any(|value| value == found);
     let compared = || {
         let number = |text: &str| text.parse::<i64>().ok();

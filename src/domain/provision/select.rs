@@ -22,7 +22,7 @@ pub(super) enum Selector<'a> {
 
 /// Whether a disk is asked for.
 #[derive(Clone, Copy)]
-pub(super) enum Asked<'a> {
+pub(super) enum Selection<'a> {
     /// Nobody asks for it.
     No,
     /// Among others, by a filter or by `useAllDevices`.
@@ -31,7 +31,7 @@ pub(super) enum Asked<'a> {
     ByName(&'a NamedDevice),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Selection<'a> {
     /// The entry that names it.
     pub(super) fn by_name(self) -> Option<&'a NamedDevice> {
         match self {
@@ -60,7 +60,7 @@ impl<'a> Selector<'a> {
     }
 
     /// Whether a disk is asked for.
-    pub(super) fn asks(&self, disk: &DiskSeen) -> Asked<'a> {
+    pub(super) fn asks(&self, disk: &DiskSeen) -> Selection<'a> {
         let is_asked = match self {
             Self::Nothing => false,
             Self::All => true,
@@ -71,10 +71,10 @@ impl<'a> Selector<'a> {
             }
             Self::Named(devices) => {
                 let entry = devices.iter().find(|device| is_named(disk, &device.name));
-                return entry.map_or(Asked::No, Asked::ByName);
+                return entry.map_or(Selection::No, Selection::ByName);
             }
         };
-        if is_asked { Asked::WithOthers } else { Asked::No }
+        if is_asked { Selection::WithOthers } else { Selection::No }
     }
 
     /// The entries of `devices[]`.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Rejection};
 use crate::domain::observation::{LocalVolume, Observation, SlotState};
 use crate::domain::osd::NodeName;
@@ -24,7 +24,7 @@ pub(super) fn without<'a>(
     let mut inventory = Cow::Borrowed(inventory);
     for at in 0..inventory.disks.len() {
         let Some(disk) = inventory.disks.get(at) else { continue };
-        let is_available = matches!(disk.state, DiskState::Free | DiskState::Tombstone { .. });
+        let is_available = matches!(disk.state, DiskState::Available | DiskState::Tombstone { .. });
         let Some(why) = rejection(disk, &inventory, node, seen).filter(|_| is_available) else { continue };
         if let Some(disk) = inventory.to_mut().disks.get_mut(at) {
             disk.state = DiskState::Rejected { why };
@@ -87,7 +87,7 @@ fn rejection(
         })
     };
     let found = found.or_else(may_be);
-    if holds(Guard::NoPersistentVolume, found.is_none()) { None } else { found }
+    if passes(Guard::NoPersistentVolume, found.is_none()) { None } else { found }
 }
 
 /// Volumes that are on the node, or may be.

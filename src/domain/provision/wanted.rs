@@ -68,7 +68,7 @@ impl<'a> Wanted<'a> {
 /// The node's entry in `nodes[]`, the first one that means it: by its label `kubernetes.io/hostname` or by its name
 /// (pkg/operator/k8sutil/node.go, `rookNodeMatchesKubernetesNode`, v1.20.6).
 fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> {
-    let hostname = seen.kube.nodes.get(node).map(|machine| machine.hostname.as_str());
+    let hostname = seen.kube.nodes.get(node).map(|node_object| node_object.hostname.as_str());
     let means = |entry: &&StorageNode| entry.name == node.0 || Some(entry.name.as_str()) == hostname;
     seen.kube.declaration.storage.nodes.iter().find(means)
 }

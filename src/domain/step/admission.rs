@@ -29,7 +29,7 @@ impl Step<'_> {
         let gates: [&dyn Fn() -> Gate; 5] = [
             &rook,
             &|| gate::before_stop(record.osd, &record.node, self.our_fence(), accepted, seen),
-            &|| gate::enough_room(record, seen),
+            &|| gate::enough_space(record, seen),
             &|| drains::counted(record, seen),
             &|| drains::allowed(record.osd, seen),
         ];
@@ -41,7 +41,7 @@ impl Step<'_> {
     fn foreseen(&self) -> Option<Deploy> {
         let record = self.record;
         let device = &record.evidence.as_ref()?.device;
-        let look = phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref());
+        let look = phase::last_inspection(record, self.seen).and_then(|report| report.inspection.as_ref());
         let kernel = look.and_then(|look| look.kernel.as_ref());
         let volume = || format!("/dev/ceph-{0}/osd-block-{0}", record.old);
         let block_path = super::up::block_path(record, device, None, kernel).unwrap_or_else(volume);

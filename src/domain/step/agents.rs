@@ -3,12 +3,12 @@
 use chrono::TimeDelta;
 
 use super::{Step, bootstrap};
-use crate::domain::act::{Act, Spare};
+use crate::domain::act::{Act, DataPrecondition};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
-use crate::domain::guard::{Guard, holds, is_out};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{Directory, NodeProblem, NodeReport, NodeRequest, NodeTask};
-use crate::domain::ledger::{Attempt, Door, Record};
+use crate::domain::ledger::{Attempt, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::phase::{self, DiskFact, SlotFact};
@@ -92,7 +92,7 @@ impl<'a> Step<'a> {
         let is_over = match (self.record.down_since, job.task) {
             (Some(_), _) => self.down_for() >= patience,
             (None, NodeTask::Inspect) => true,
-            (None, NodeTask::Rebuild | NodeTask::GiveBack | NodeTask::Clear) => {
+            (None, NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear) => {
                 silent_for(job, self.seen) >= patience
             }
         };
@@ -113,8 +113,8 @@ impl<'a> Step<'a> {
 
     /// Nobody knows the device, or it is known and not in the record yet.
     pub(super) fn prove(&self) -> Next {
-        let look = phase::last_look(self.record, self.seen).filter(|_| self.key_trouble().is_none());
-        if let (DiskFact::Old, Some(report)) = (self.facts.disk, look) {
+        let report = phase::last_inspection(self.record, self.seen).filter(|_| self.key_trouble().is_none());
+        if let (DiskFact::Old, Some(report)) = (self.facts.disk, report) {
             return self.save_proof(report);
         }
         if self.failed_too_often() {
@@ -125,7 +125,7 @@ impl<'a> Step<'a> {
                 self.quarantine(self.agent_trouble())
             };
         }
-        if self.record.attempt.task == NodeTask::Inspect && !phase::is_made(self.record, self.seen) {
+        if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.seen) {
             return self.make_agent(NodeTask::Inspect);
         }
         self.save_attempt(NodeTask::Inspect)
@@ -169,17 +169,17 @@ impl<'a> Step<'a> {
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
             return self.quarantine(why);
         }
-        if let Some(why) = classify::bars(&evidence, &self.record.target) {
+        if let Some(why) = classify::excludes(&evidence, &self.record.target) {
             return self.quarantine(why);
         }
         let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
-        if let Gate::Shut(reason) = gate::enough_room(&proven, self.seen) {
+        if let Gate::Shut(reason) = gate::enough_space(&proven, self.seen) {
             return self.quarantine(reason.to_string());
         }
-        let claims = phase::claims_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.seen);
         self.save(Saving::Proof, |record| {
             record.evidence = Some(evidence);
-            record.claims = claims;
+            record.issued = issued;
             record.attempt.failures = 0;
         })
     }
@@ -189,8 +189,8 @@ impl<'a> Step<'a> {
         if self.failed_too_often() {
             return self.quarantine(self.agent_trouble());
         }
-        let is_saved = self.record.attempt.task == task && !phase::is_made(self.record, self.seen);
-        if holds(Guard::AttemptSavedFirst, is_saved) {
+        let is_saved = self.record.attempt.task == task && !phase::is_created(self.record, self.seen);
+        if passes(Guard::AttemptSavedFirst, is_saved) {
             return self.make_agent(task);
         }
         self.save_attempt(task)
@@ -202,13 +202,13 @@ impl<'a> Step<'a> {
         }
         let is_another = task == NodeTask::Clear && self.record.attempt.task != task;
         let failures = if is_another { 0 } else { self.failures() };
-        let claims = phase::claims_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.seen);
         let after = (failures > self.record.attempt.failures).then(|| self.last_trouble());
         self.save(Saving::Attempt { task, after }, |record| {
             let number = record.attempt.number + 1;
             record.attempt = Attempt { number, task, failures };
-            record.barred_since = None;
-            record.claims = claims;
+            record.wipe_blocked_since = None;
+            record.issued = issued;
         })
     }
 
@@ -247,7 +247,7 @@ impl<'a> Step<'a> {
     /// Failures so far, the last attempt's included. An agent that found another one at work has not failed.
     pub(super) fn failures(&self) -> u32 {
         let attempt = &self.record.attempt;
-        if !phase::is_made(self.record, self.seen) {
+        if !phase::is_created(self.record, self.seen) {
             return attempt.failures;
         }
         match self.report() {
@@ -258,7 +258,7 @@ impl<'a> Step<'a> {
             // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
-                NodeTask::Rebuild | NodeTask::GiveBack | NodeTask::Clear => 0,
+                NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear => 0,
             },
             Some(NodeReport { problem: Some(NodeProblem::Busy(_)), .. }) => attempt.failures,
             Some(NodeReport { problem: Some(NodeProblem::Refused(_) | NodeProblem::Failed(_)), .. })
@@ -310,14 +310,16 @@ impl<'a> Step<'a> {
     }
 
     /// What must hold of the data right before the agent is made: where it ends the old data, or the last way back to it.
-    fn spare_for(&self, task: NodeTask) -> Option<Spare> {
+    fn precondition_for(&self, task: NodeTask) -> Option<DataPrecondition> {
         let record = self.record;
         match task {
-            NodeTask::Rebuild => self.old_can_return().then(|| self.only_lacking()),
-            NodeTask::Clear => {
-                record.new.map(|fsid| Spare::Filled { osd: record.osd, fsid, pgs: record.pgs.clone() })
-            }
-            NodeTask::Inspect | NodeTask::GiveBack => None,
+            NodeTask::Rebuild => self.old_can_return().then(|| self.only_ours_missing()),
+            NodeTask::Clear => record.new.map(|fsid| DataPrecondition::Backfilled {
+                osd: record.osd,
+                fsid,
+                pgs: record.pgs.clone(),
+            }),
+            NodeTask::Inspect | NodeTask::RestoreSlot => None,
         }
     }
 
@@ -328,10 +330,10 @@ impl<'a> Step<'a> {
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
         let record = self.record;
         let declared = &self.seen.kube.declaration;
-        let on_file = matches!(record.door, Door::New { on_file: true, .. });
-        let directory = match &record.door {
-            Door::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
-            Door::InPlace | Door::New { .. } => None,
+        let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
+        let directory = match &record.strategy {
+            Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
+            Strategy::InPlace | Strategy::New { .. } => None,
         };
         let agent = Act::Agent {
             request: NodeRequest {
@@ -352,11 +354,11 @@ impl<'a> Step<'a> {
             },
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),
-            spare: self.spare_for(task),
+            precondition: self.precondition_for(task),
         };
         // A look changes nothing, and an old directory is nobody's: nobody needs to be kept away.
         match task {
-            NodeTask::Rebuild | NodeTask::GiveBack => match self.fenced(agent) {
+            NodeTask::Rebuild | NodeTask::RestoreSlot => match self.fenced(agent) {
                 Next::Do(agent @ Act::Agent { .. }) => self.keyed(agent),
                 first @ (Next::Do(_)
                 | Next::Save { .. }

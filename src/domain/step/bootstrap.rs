@@ -2,7 +2,7 @@
 //! is made where it is missing, which is recorded before, and removed at the end where it was (P9).
 
 use crate::domain::act::Act;
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::{JobState, Observation};
@@ -10,7 +10,7 @@ use crate::domain::osd::OsdId;
 
 /// Whether Ceph must be asked if it is there.
 pub fn is_asked_for(ledger: &Ledger) -> bool {
-    holds(Guard::BootstrapOurs, ledger.run.bootstrap) || ledger.in_flight().next().is_some()
+    passes(Guard::BootstrapOurs, ledger.run.bootstrap) || ledger.in_flight().next().is_some()
 }
 
 /// The agent, once its key is there: recorded as ours, then made, one a turn. Not asked is not missing.
@@ -18,7 +18,7 @@ pub(super) fn keyed(agent: Act, osd: OsdId, ledger: &Ledger, seen: &Observation)
     match seen.ceph.bootstrap {
         Some(true) => Next::Do(agent),
         None => Next::Wait(Wait::FreshView),
-        Some(false) if holds(Guard::BootstrapSavedFirst, ledger.run.bootstrap) => {
+        Some(false) if passes(Guard::BootstrapSavedFirst, ledger.run.bootstrap) => {
             Next::Do(Act::Bootstrap { there: true })
         }
         Some(false) => save(Some(osd), true, ledger),
@@ -37,7 +37,7 @@ pub fn put_away(last: Next, ledger: &Ledger, seen: &Observation) -> Next {
     let in_use = ledger.in_flight().next().is_some()
         || kube.node_jobs.iter().any(|job| job.state != JobState::Ended)
         || !kube.rook_prepares.is_empty();
-    let is_ours = holds(Guard::BootstrapOurs, ledger.run.bootstrap);
+    let is_ours = passes(Guard::BootstrapOurs, ledger.run.bootstrap);
     match seen.ceph.bootstrap.filter(|_| is_end && is_ours && !in_use) {
         Some(true) => Next::Do(Act::Bootstrap { there: false }),
         Some(false) => save(None, false, ledger),

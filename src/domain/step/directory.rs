@@ -2,7 +2,7 @@
 
 use super::Step;
 use crate::domain::inspection::{NodeReport, NodeTask};
-use crate::domain::ledger::{Attempt, Door};
+use crate::domain::ledger::{Attempt, Strategy};
 use crate::domain::next::{Halt, Next, Saving, TAKEN_MINUTES};
 use crate::domain::osd::DeviceIdentity;
 use crate::domain::phase;
@@ -10,9 +10,11 @@ use crate::domain::phase;
 impl Step<'_> {
     /// Where the key of the old OSD is, while its data is there.
     pub(super) fn old_key(&self) -> String {
-        match &self.record.door {
-            Door::Directory { path, .. } => format!("the key in {path}/keyring on node {}", self.record.node),
-            Door::InPlace | Door::New { .. } => "the key on its disk".to_owned(),
+        match &self.record.strategy {
+            Strategy::Directory { path, .. } => {
+                format!("the key in {path}/keyring on node {}", self.record.node)
+            }
+            Strategy::InPlace | Strategy::New { .. } => "the key on its disk".to_owned(),
         }
     }
 
@@ -45,7 +47,7 @@ impl Step<'_> {
             return next;
         }
         let is_asked_for = self.record.attempt.task == NodeTask::Clear;
-        if is_asked_for && !phase::is_made(self.record, self.seen) {
+        if is_asked_for && !phase::is_created(self.record, self.seen) {
             return self.make_agent(NodeTask::Clear);
         }
         match self.report() {
@@ -58,7 +60,7 @@ impl Step<'_> {
     }
 
     fn leave_directory(&self) -> Next {
-        let Door::Directory { path, .. } = &self.record.door else { return self.close() };
+        let Strategy::Directory { path, .. } = &self.record.strategy else { return self.close() };
         let (why, node) = (self.agent_trouble(), &self.record.node);
         let told = Saving::Uncleared { path: path.clone(), node: node.clone(), why: why.clone() };
         let next = self.save(told, |record| record.closing = true);

@@ -3,29 +3,29 @@
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
 //! `admission` (what the API server says of the new Deployment),
 //! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone), `drains` (of other nodes meanwhile),
-//! `hand_back` (where Rook makes the Deployment), `up` (from the new one to the closed record) and `upmaps` (what a purge took
+//! `deployment_by` (where Rook makes the Deployment), `up` (from the new one to the closed record) and `upmaps` (what a purge took
 //! besides the place).
 
 mod admission;
 mod agents;
 pub mod bootstrap;
+mod deployment_by;
 mod directory;
 mod down;
 pub mod drains;
-mod hand_back;
 mod up;
 mod upmaps;
 mod watch;
 
 pub use agents::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES, is_late, is_silent};
-pub use down::{INTENT_MINUTES, MAX_TURNS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
+pub use down::{INTENT_MINUTES, MAX_REVERTS, UNKNOWN_MINUTES, UNSAFE_MINUTES};
 pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
 pub use watch::before_halt;
 
 use super::act::Act;
 use super::gate;
-use super::guard::{Guard, holds, is_out};
+use super::guard::{Guard, is_out, passes};
 use super::inspection::NodeTask;
 use super::ledger::{FENCE, Ledger, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
@@ -66,7 +66,7 @@ impl<'a> Step<'a> {
     /// The one thing to do.
     pub fn next(&self) -> Next {
         if self.record.closing {
-            return self.came_to_life().unwrap_or_else(|| self.close());
+            return self.agent_started_late().unwrap_or_else(|| self.close());
         }
         if let Some(next) = self.drop_gone_pgs().or_else(|| self.watch_down()) {
             return next;
@@ -77,7 +77,7 @@ impl<'a> Step<'a> {
         match self.phase {
             Phase::Busy => self.busy(),
             _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
-            _ if self.was_made_anew_before_stop() => {
+            _ if self.was_recreated_before_stop() => {
                 self.save(Saving::Withdrawn, |record| record.closing = true)
             }
             Phase::Withdrawn if self.facts.new => self.give_up(),
@@ -89,26 +89,28 @@ impl<'a> Step<'a> {
             Phase::NotOurStop => self.not_our_stop(),
             Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
-            Phase::Destroyed => self.hushed(|| self.rebuild()),
+            Phase::Destroyed => self.with_flags_set(|| self.rebuild()),
             Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
                 // Not asked is not missing.
                 Next::Wait(Wait::FreshView)
             }
-            Phase::Claimed | Phase::Unauthed => self.destroy_again(),
-            Phase::Purged => self.reclaim(),
+            Phase::Registered | Phase::Unauthed => self.destroy_again(),
+            Phase::Purged => self.reregister(),
             Phase::Unplaced => self.note_lost_upmaps().unwrap_or_else(|| self.restore_crush()),
             Phase::Gone => {
                 let (osd, old) = (self.record.osd, self.record.old);
-                Next::Halt(Halt::PurgedByOthers { osd, old })
+                Next::Halt(Halt::PurgedExternally { osd, old })
             }
-            Phase::Strayed => self.purge_stray(),
+            Phase::Misplaced => self.purge_misplaced(),
             // What opened it went with its slot: there is nothing to give back, and nothing to lose.
-            Phase::Undone if self.record.target.encrypted => self.hushed(|| self.agent(NodeTask::Rebuild)),
-            Phase::Undone => self.hushed(|| self.agent(NodeTask::GiveBack)),
+            Phase::Undone if self.record.target.encrypted => {
+                self.with_flags_set(|| self.agent(NodeTask::Rebuild))
+            }
+            Phase::Undone => self.with_flags_set(|| self.agent(NodeTask::RestoreSlot)),
             Phase::Prepared => self.deploy(),
             // One that has booted before keeps its reweight without `noin`, and Ceph may mark it out.
             Phase::Starting if self.facts.slot == (SlotFact::Ours { never_booted: true }) => {
-                self.hushed(|| self.starting())
+                self.with_flags_set(|| self.starting())
             }
             Phase::Starting => self.starting(),
             Phase::Settling => self.settling(),
@@ -139,13 +141,13 @@ impl<'a> Step<'a> {
 
     /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
     fn was_purged_before_stop(&self) -> bool {
-        let is_gone = self.facts.slot == SlotFact::Absent && !self.facts.claims;
+        let is_gone = self.facts.slot == SlotFact::Absent && !self.facts.issued;
         is_gone && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
     /// Somebody else, Rook perhaps, made it anew before we had begun: what it is now, is found out anew.
-    fn was_made_anew_before_stop(&self) -> bool {
-        let by_others = self.facts.slot == SlotFact::Other && !self.facts.claims;
+    fn was_recreated_before_stop(&self) -> bool {
+        let by_others = self.facts.slot == SlotFact::Other && !self.facts.issued;
         by_others && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
@@ -163,7 +165,7 @@ impl<'a> Step<'a> {
     /// Puts the fence up again that somebody took off while the OSD is down for us, whatever is waited for: an agent may be at work for
     /// minutes, and Rook, let go, may prepare the disk that it has just made blank.
     fn fence_again(&self) -> Option<Next> {
-        let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.handed_at.is_none();
+        let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.left_to_rook_since.is_none();
         let is_gone = self.our_fence().is_some() && self.seen.kube.fence.is_none();
         let again = self.fence().filter(|_| is_ours && is_gone)?;
         Some(match again {
@@ -186,23 +188,24 @@ impl<'a> Step<'a> {
         match self.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => self.until_in_force(put_up),
             // It was taken off: what Rook has acknowledged was an earlier one.
-            None if !holds(Guard::FenceSavedFirst, self.is_fence_saved()) => {
+            None if !passes(Guard::FenceSavedFirst, self.is_fence_saved()) => {
                 let mut ledger = self.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
-                (ledger.run.fence_after, ledger.run.fence_heard) = (self.seen.kube.cluster_revision(), false);
+                (ledger.run.fence_after, ledger.run.fence_acknowledged) =
+                    (self.seen.kube.cluster_revision(), false);
                 Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence })
             }
             None => put_up(),
-            Some(_) if is_out(Guard::NotFencedByOthers) => None,
+            Some(_) if is_out(Guard::NotFencedExternally) => None,
             Some(other) => Some(Next::Wait(Wait::Gate {
                 osd: self.record.osd,
-                reason: gate::Reason::FencedByOthers { value: other.to_owned() },
+                reason: gate::Reason::FencedExternally { value: other.to_owned() },
             })),
         }
     }
 
     fn is_fence_saved(&self) -> bool {
-        self.ledger.run.fence.is_some() && !self.ledger.run.fence_heard
+        self.ledger.run.fence.is_some() && !self.ledger.run.fence_acknowledged
     }
 
     /// The fence is up: it is in force once a running Rook was heard.
@@ -210,30 +213,33 @@ impl<'a> Step<'a> {
         match gate::fenced(&self.ledger.run, self.seen) {
             gate::Fenced::InForce => None,
             gate::Fenced::Unmarked => put_up(),
-            gate::Fenced::Heard => {
+            gate::Fenced::Acknowledged => {
                 let mut ledger = self.ledger.clone();
-                ledger.run.fence_heard = true;
-                Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::FenceHeard })
+                ledger.run.fence_acknowledged = true;
+                Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::FenceAcknowledged })
             }
-            gate::Fenced::NotHeard(reason) => Some(Next::Wait(Wait::Gate { osd: self.record.osd, reason })),
+            gate::Fenced::NotAcknowledged(reason) => {
+                Some(Next::Wait(Wait::Gate { osd: self.record.osd, reason }))
+            }
         }
     }
 
     /// Per-OSD flags for the time of the redo, where one of them is off: a purge loses them, people lift them. Without `noin`
     /// the first boot would reset the reweight. A new OSD has none, and is to come in at once.
-    fn hush(&self) -> Option<Next> {
+    fn set_osd_flags(&self) -> Option<Next> {
         if self.facts.new {
             return None;
         }
         let (osd, record) = (self.record.osd, self.record.id.clone());
         let slot = self.seen.ceph.slots.get(&osd)?;
         let (noout, noin, fsid) = (!slot.noout && !self.record.noout_lifted, !slot.noin, slot.fsid);
-        let hushed = holds(Guard::HushedFirst, !(noout || noin));
-        (!hushed).then(|| self.fenced(Act::Hush { osd, fsid, up: slot.up, record, noout, noin }))
+        let with_flags_set = passes(Guard::FlagsSetFirst, !(noout || noin));
+        (!with_flags_set)
+            .then(|| self.fenced(Act::SetOsdFlags { osd, fsid, up: slot.up, record, noout, noin }))
     }
 
-    fn hushed(&self, next: impl FnOnce() -> Next) -> Next {
-        self.hush().unwrap_or_else(next)
+    fn with_flags_set(&self, next: impl FnOnce() -> Next) -> Next {
+        self.set_osd_flags().unwrap_or_else(next)
     }
 
     /// Takes the fence down and forgets it, where no other OSD needs it, and Rook would not begin where we are not done.
@@ -248,7 +254,7 @@ impl<'a> Step<'a> {
     /// Another OSD is in flight, or was left alone past Stop: Rook would start it, or prepare its disk.
     fn rook_would_meet_others(&self) -> bool {
         let is_half_way =
-            |record: &Record| record.quarantine.is_none() || phase::is_past_stop(record, self.seen);
+            |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.seen);
         self.ledger.records.values().any(|other| other.osd != self.record.osd && is_half_way(other))
     }
 
@@ -323,8 +329,8 @@ impl<'a> Step<'a> {
 
     /// What the device carries, in words.
     fn found_on_disk(&self) -> String {
-        phase::last_look(self.record, self.seen)
-            .and_then(|look| look.inspection.as_ref())
+        phase::last_inspection(self.record, self.seen)
+            .and_then(|report| report.inspection.as_ref())
             .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string())
     }
 
@@ -345,9 +351,9 @@ impl<'a> Step<'a> {
             Some(None) => "a Deployment that names no fsid".to_owned(),
             Some(Some(fsid)) => format!("a Deployment that starts {fsid}"),
         };
-        let claims: Vec<String> =
-            phase::claims_of(self.record, self.seen).iter().map(OsdFsid::to_string).collect();
-        let ours = if claims.is_empty() { "none".to_owned() } else { claims.join(", ") };
+        let issued: Vec<String> =
+            phase::issued_of(self.record, self.seen).iter().map(OsdFsid::to_string).collect();
+        let ours = if issued.is_empty() { "none".to_owned() } else { issued.join(", ") };
         format!(
             "something else was found than what was recorded: slot {slot}, device {disk}, {starts}; \
              recorded {}, ours: {ours}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`{}",
@@ -367,10 +373,10 @@ impl<'a> Step<'a> {
 
     /// What a person may type where the old data is gone and something else is on the disk since: blank, it is taken again.
     fn way_to_zap(&self) -> String {
-        let claims = phase::claims_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.seen);
         let is_awaited = self.facts.slot == SlotFact::Destroyed && self.facts.disk == DiskFact::Other;
         let by_id = self.record.device().and_then(|device| device.by_id.first());
-        let Some(by_id) = by_id.filter(|_| is_awaited && !claims.is_empty()) else { return String::new() };
+        let Some(by_id) = by_id.filter(|_| is_awaited && !issued.is_empty()) else { return String::new() };
         format!(
             "; its old data is gone: if nothing on that disk is needed, make it blank, on node {}, in Ceph's image: \
              ceph-volume lvm zap /dev/disk/by-id/{by_id}",
@@ -386,6 +392,6 @@ pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
     }
     let mut ledger = ledger.clone();
     ledger.run.last_fence = ledger.run.fence.take();
-    (ledger.run.fence_after, ledger.run.fence_heard) = (None, false);
+    (ledger.run.fence_after, ledger.run.fence_acknowledged) = (None, false);
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
 }

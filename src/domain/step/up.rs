@@ -8,9 +8,9 @@ use super::{INTENT_MINUTES, Step, drains};
 use crate::domain::act::{Act, Deploy, Fresh};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::inspection::{KernelDisk, Volume};
-use crate::domain::ledger::{Door, Ledger, NodeStatus, Record};
+use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{Daemon, Slot};
 use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId};
@@ -32,14 +32,14 @@ impl Step<'_> {
         let (Some(fsid), Some(evidence)) = (self.slot_fsid(), &record.evidence) else {
             return Next::Wait(Wait::FreshView);
         };
-        let claims = phase::claims_of(record, self.seen);
-        if !holds(Guard::NewSavedFirst, record.new == Some(fsid)) {
+        let issued = phase::issued_of(record, self.seen);
+        if !passes(Guard::NewSavedFirst, record.new == Some(fsid)) {
             return self.save(Saving::New, |record| {
                 record.new = Some(fsid);
-                record.claims = claims;
+                record.issued = issued;
             });
         }
-        if let Some(next) = self.hush().filter(|_| !self.facts.up) {
+        if let Some(next) = self.set_osd_flags().filter(|_| !self.facts.up) {
             return next;
         }
         if let Some(next) = self.weigh() {
@@ -48,9 +48,10 @@ impl Step<'_> {
         if let Some(next) = self.leave_to_rook() {
             return next;
         }
-        let look = phase::last_look(record, self.seen).and_then(|report| report.inspection.as_ref());
-        let volume = look.and_then(|look| look.volume.clone());
-        let kernel = look.and_then(|look| look.kernel.as_ref());
+        let inspection =
+            phase::last_inspection(record, self.seen).and_then(|report| report.inspection.as_ref());
+        let volume = inspection.and_then(|inspection| inspection.volume.clone());
+        let kernel = inspection.and_then(|inspection| inspection.kernel.as_ref());
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
             return self.quarantine("its agent reported no path of its device".to_owned());
         };
@@ -66,9 +67,9 @@ impl Step<'_> {
         kernel: Option<&KernelDisk>,
     ) -> Deploy {
         let (record, osd) = (self.record, self.record.osd);
-        let (initial_weight, on_file) = match &record.door {
-            Door::InPlace | Door::Directory { .. } => (None, false),
-            Door::New { initial_weight, on_file } => (*initial_weight, *on_file),
+        let (initial_weight, on_file) = match &record.strategy {
+            Strategy::InPlace | Strategy::Directory { .. } => (None, false),
+            Strategy::New { initial_weight, on_file } => (*initial_weight, *on_file),
         };
         let there = self.seen.kube.daemons.get(&osd);
         let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.generation));
@@ -97,13 +98,13 @@ impl Step<'_> {
         let record = self.record;
         let found = self.seen.ceph.slots.get(&record.osd)?.crush.as_ref();
         let lost = expect::to_restore(&record.crush, record.former_weight, found);
-        (!holds(Guard::WeighedFirst, lost != Ok(Lost::Weight))).then(|| self.restore_crush())
+        (!passes(Guard::WeighedFirst, lost != Ok(Lost::Weight))).then(|| self.restore_crush())
     }
 
     /// Down before its stop, or again after a stop that was turned back: then we have started it, and it is on its way.
     pub(super) fn not_our_stop(&self) -> Next {
         let osd = self.record.osd;
-        let ours = self.record.turned_back.is_some();
+        let ours = self.record.stop_reverted.is_some();
         match self.seen.kube.daemons.get(&osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
@@ -132,15 +133,16 @@ impl Step<'_> {
             return Next::Wait(Wait::NotOurStop { osd });
         }
         // A taint that came since its Deployment was made: its pod would wait for ever.
-        let machine = self.seen.kube.nodes.get(&self.record.node);
-        let add = machine.map(|machine| provision::missing_tolerations(&daemon.tolerations, machine));
+        let node_object = self.seen.kube.nodes.get(&self.record.node);
+        let add =
+            node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
         if let Some(add) = add.filter(|add| !add.is_empty()) {
             return Next::Do(Act::Tolerate {
                 osd,
                 deployment: daemon.uid.clone(),
                 generation: daemon.generation,
                 add,
-                spare: None,
+                precondition: None,
             });
         }
         let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
@@ -162,7 +164,7 @@ impl Step<'_> {
         }
         // Theirs stays, and is told: out, it holds no PG, and none would prove that it took its place again.
         let slot = self.seen.ceph.slots.get(&osd);
-        if let Some(slot) = slot.filter(|slot| phase::is_out_by_others(self.record, slot)) {
+        if let Some(slot) = slot.filter(|slot| phase::is_marked_out_externally(self.record, slot)) {
             return self.is_out(slot);
         }
         if let Some(next) = self.note_up().or_else(|| self.restore_upmaps()) {
@@ -180,7 +182,7 @@ impl Step<'_> {
         }
         let moved = gate::moved_unclean(osd, &self.record.pgs, &self.seen.ceph);
         if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_others()) {
-            let reason = gate::Reason::MovedNotClean { pg: pg.clone(), state: gate::state_text(found) };
+            let reason = gate::Reason::RemappedPgNotClean { pg: pg.clone(), state: gate::state_text(found) };
             return Next::Wait(Wait::Gate { osd, reason });
         }
         let flags = HOLDS_UP_DATA.iter().filter(|flag| self.seen.ceph.flags.contains(**flag));
@@ -191,12 +193,12 @@ impl Step<'_> {
     /// The new OSD is up and out. The mons did it while its `noout` was lifted: it is taken in again. Or another client did.
     fn is_out(&self, slot: &Slot) -> Next {
         let (osd, record) = (self.record.osd, self.record);
-        let wait = Wait::OutByOthers { osd, reweight: record.reweight };
+        let wait = Wait::MarkedOutExternally { osd, reweight: record.reweight };
         if let (true, true, Some(fsid)) = (slot.auto_out, record.noout_lifted, slot.fsid) {
             return Next::Do(Act::TakeIn { osd, fsid, reweight: record.reweight });
         }
-        let Some(since) = record.held_since else {
-            return self.save(Saving::Held, |record| record.held_since = Some(self.seen.at));
+        let Some(since) = record.blocked_since else {
+            return self.save(Saving::Held, |record| record.blocked_since = Some(self.seen.at));
         };
         if self.seen.at - since < self.policy.limits.start {
             return Next::Wait(wait);
@@ -218,7 +220,7 @@ impl Step<'_> {
         let slot = self.seen.ceph.slots.get(&osd);
         let flags = slot.map(|slot| self.record.flags_to_lift(slot.noout, slot.noin));
         if let Some((noout, noin)) = flags.filter(|(noout, noin)| *noout || *noin) {
-            return Some(Next::Do(Act::Unhush { osd, noout, noin }));
+            return Some(Next::Do(Act::UnsetOsdFlags { osd, noout, noin }));
         }
         self.unfence()
     }
@@ -249,7 +251,7 @@ impl Step<'_> {
         {
             // What is left of the device of the databases, the next OSD there is to know: its node is looked at anew.
             work.status = NodeStatus::ComputingDiff;
-            work.look += 1;
+            work.inventory += 1;
         }
         ledger
     }
@@ -263,13 +265,13 @@ impl Step<'_> {
             return self.restart();
         }
         // Without the kept copy none can arrive any more, so that goes before the flags.
-        if let Some(next) = self.sweep().filter(|_| is_old) {
+        if let Some(next) = self.clean_up().filter(|_| is_old) {
             return next;
         }
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-            if !holds(Guard::UnhushedFirst, !(noout || noin)) {
-                return Next::Do(Act::Unhush { osd: record.osd, noout, noin });
+            if !passes(Guard::FlagsUnsetFirst, !(noout || noin)) {
+                return Next::Do(Act::UnsetOsdFlags { osd: record.osd, noout, noin });
             }
         }
         if let Some(next) = self.unfence() {
@@ -279,18 +281,18 @@ impl Step<'_> {
             return Next::Wait(Wait::Up { osd: record.osd, trouble: None });
         }
         let closed = || Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed };
-        self.sweep().unwrap_or_else(closed)
+        self.clean_up().unwrap_or_else(closed)
     }
 
     /// What is next while something that was made for the record is there.
-    fn sweep(&self) -> Option<Next> {
+    fn clean_up(&self) -> Option<Next> {
         let (record, kube) = (self.record, &self.seen.kube);
         let made = kube.leftovers.contains_key(&record.id)
-            || kube.kept.get(&record.osd) == Some(&record.id)
+            || kube.backups.get(&record.osd) == Some(&record.id)
             || kube.node_jobs.iter().any(|job| job.record == record.id)
             || kube.reports.values().any(|report| report.record == record.id);
-        (!holds(Guard::SweptFirst, !made))
-            .then(|| Next::Do(Act::Sweep { osd: record.osd, record: record.id.clone() }))
+        (!passes(Guard::CleanedUpFirst, !made))
+            .then(|| Next::Do(Act::CleanUp { osd: record.osd, record: record.id.clone() }))
     }
 }
 
@@ -313,12 +315,14 @@ pub(super) fn block_path(
     volume: Option<&Volume>,
     kernel: Option<&KernelDisk>,
 ) -> Option<String> {
-    match &record.door {
-        Door::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
-        Door::InPlace | Door::Directory { .. } | Door::New { .. } if record.target.mode == Mode::Lvm => {
+    match &record.strategy {
+        Strategy::New { on_file: true, .. } => Some(ON_FILE.to_owned()),
+        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. }
+            if record.target.mode == Mode::Lvm =>
+        {
             volume.map(|v| v.block_path.clone())
         }
-        Door::InPlace | Door::Directory { .. } | Door::New { .. } => {
+        Strategy::InPlace | Strategy::Directory { .. } | Strategy::New { .. } => {
             device.stable_path().or_else(|| Some(kernel?.node.clone()))
         }
     }

@@ -9,7 +9,7 @@ use super::Step;
 use crate::domain::act::Act;
 use crate::domain::expect;
 use crate::domain::gate;
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::LostUpmaps;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{PgId, Upmap};
@@ -24,7 +24,7 @@ impl Step<'_> {
         let has_item = self.seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.crush.is_some());
         let fresh = Some(LostUpmaps::default());
         let is_noted = has_item || record.upmaps.is_empty() || record.lost_upmaps == fresh;
-        (!holds(Guard::UpmapLossSavedFirst, is_noted))
+        (!passes(Guard::UpmapLossSavedFirst, is_noted))
             .then(|| self.save(Saving::UpmapsLost, |record| record.lost_upmaps = fresh))
     }
 
@@ -34,7 +34,7 @@ impl Step<'_> {
         let missing = self.missing_upmaps();
         if missing.is_empty() {
             // The statistics are behind: whose PGs move now is known when they show it.
-            let unheard = self.record.upmaps.iter().any(|upmap| self.is_unheard(upmap));
+            let unheard = self.record.upmaps.iter().any(|upmap| self.is_unreported(upmap));
             return Some(if unheard { Next::Wait(Wait::FreshView) } else { self.done_with_upmaps(missing) });
         }
         let epoch = self.seen.ceph.epoch;
@@ -63,7 +63,7 @@ impl Step<'_> {
     }
 
     /// It is in the map, and its PG is not yet seen on an OSD that could hold it.
-    fn is_unheard(&self, upmap: &Upmap) -> bool {
+    fn is_unreported(&self, upmap: &Upmap) -> bool {
         let ceph = &self.seen.ceph;
         let serves = |osd| ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in);
         ceph.upmaps.contains(upmap)

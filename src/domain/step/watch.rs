@@ -18,8 +18,8 @@ impl Step<'_> {
             return None;
         }
         let record = self.record;
-        let is_past_stop = record.stop_intended_at.is_some() && !self.facts.before_stop();
-        let went_down = is_past_stop && (self.facts.stopped || !self.facts.up);
+        let is_committed = record.stop_intended_at.is_some() && !self.facts.before_stop();
+        let went_down = is_committed && (self.facts.stopped || !self.facts.up);
         let stays_down = record.down_since.is_some() && !self.facts.up;
         match record.down_since {
             None if went_down => {
@@ -64,7 +64,7 @@ fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Ne
         return None;
     }
     if record.noout_lifted {
-        return Some(Next::Do(Act::Unhush { osd: record.osd, noout, noin: false }));
+        return Some(Next::Do(Act::UnsetOsdFlags { osd: record.osd, noout, noin: false }));
     }
     let mut record = record.clone();
     record.noout_lifted = true;
@@ -74,6 +74,6 @@ fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Ne
 
 /// Returns what is next before a run halts: nobody is there afterwards to lift the `noout` of an OSD that is down.
 pub fn before_halt(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let is_down = |record: &&Record| phase::is_past_stop(record, seen);
+    let is_down = |record: &&Record| phase::is_committed(record, seen);
     ledger.in_flight().filter(is_down).find_map(|record| lift_noout(record, ledger, seen))
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::command::{QUICK, blocking};
-use super::super::content::Look;
+use super::super::content::DiskFinding;
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::super::table::{self, CEPH_DATA, Entry};
@@ -22,16 +22,16 @@ struct Data<'a> {
 
 /// The OSD of a data partition on the disk. Of several that which is asked for counts, else the first: the disk is shared, and
 /// says so.
-pub(super) async fn look(
+pub(super) async fn examine(
     disk: &Disk,
     entries: &[Entry],
     reading: Reading<'_>,
-) -> Result<Option<Look>, NodeError> {
+) -> Result<Option<DiskFinding>, NodeError> {
     let mut chosen: Option<Data<'_>> = None;
     for entry in entries.iter().filter(|entry| is_data(entry)) {
         let data = match read(disk, entry, reading).await? {
             Ok(data) => data,
-            Err(what) => return Ok(Some(Look::other(what, None))),
+            Err(what) => return Ok(Some(DiskFinding::other(what, None))),
         };
         if chosen.is_none() || reading.whom == Some(data.files.osd_fsid) {
             chosen = Some(data);
@@ -52,23 +52,28 @@ async fn read<'a>(
     reading: Reading<'_>,
 ) -> Result<Result<Data<'a>, String>, NodeError> {
     let Some(node) = node_of(disk, entry) else {
-        return Ok(Err(format!("an OSD's data partition {} that the kernel does not know", entry.told())));
+        return Ok(Err(format!(
+            "an OSD's data partition {} that the kernel does not know",
+            entry.described()
+        )));
     };
     let on_it = table::signature(&node).await?;
     let (Some(kind), Some(fs_uuid)) = (on_it.kind, on_it.uuid) else {
-        return Ok(Err(format!("an OSD's data partition {} without a file system", entry.told())));
+        return Ok(Err(format!("an OSD's data partition {} without a file system", entry.described())));
     };
     let (scratch, sharing) = (reading.scratch.to_owned(), reading.sharing);
-    let told = node.display().to_string();
-    let files = blocking("read", told, QUICK, move || files::read(&node, &kind, &scratch, sharing)).await?;
+    let described = node.display().to_string();
+    let files =
+        blocking("read", described, QUICK, move || files::read(&node, &kind, &scratch, sharing)).await?;
     Ok(Ok(Data { entry, fs_uuid, files }))
 }
 
 /// Data, and the journal beside it, in it, or on another disk.
-fn filestore(table: &Table<'_>, data: &Data<'_>) -> Look {
+fn filestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     let files = &data.files;
-    let other =
-        |what: String| Look::other(format!("Filestore of {} {what}", files.told()), Some(files.osd_fsid));
+    let other = |what: String| {
+        DiskFinding::other(format!("Filestore of {} {what}", files.described()), Some(files.osd_fsid))
+    };
     let mut parts = BTreeMap::from([(Role::Data, data.entry.part_uuid.clone())]);
     let mut elsewhere = BTreeMap::new();
     match &files.journal {
@@ -89,15 +94,16 @@ fn filestore(table: &Table<'_>, data: &Data<'_>) -> Look {
         }
         Lies::Nowhere => return other("whose journal is neither in it nor named by it".to_owned()),
     }
-    let look = whole(Kind::FilestorePartition, table, data, parts);
-    Look { elsewhere, ..look }
+    let examine = whole(Kind::FilestorePartition, table, data, parts);
+    DiskFinding { elsewhere, ..examine }
 }
 
 /// The small data partition, and the one with the label; database and log by their own labels.
-fn bluestore(table: &Table<'_>, data: &Data<'_>) -> Look {
+fn bluestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     let files = &data.files;
     let about = Some(files.osd_fsid);
-    let other = |what: String| Look::other(format!("BlueStore of {} {what}", files.told()), about);
+    let other =
+        |what: String| DiskFinding::other(format!("BlueStore of {} {what}", files.described()), about);
     let Lies::Partition(block) = &files.block else {
         return other("whose block partition is not named by its guid".to_owned());
     };
@@ -119,7 +125,7 @@ fn bluestore(table: &Table<'_>, data: &Data<'_>) -> Look {
         }
         None => return other(format!("whose block partition {block} is not on its disk, or has no label")),
     }
-    let mut parts = match table.beside_block(files.osd_fsid) {
+    let mut parts = match table.auxiliary_of_block(files.osd_fsid) {
         Ok(parts) => parts,
         Err(why) => return other(why),
     };
@@ -141,10 +147,10 @@ fn bluestore(table: &Table<'_>, data: &Data<'_>) -> Look {
     }
     parts.insert(Role::Data, data.entry.part_uuid.clone());
     parts.insert(Role::Block, block.clone());
-    Look { elsewhere, ..whole(Kind::BluestorePartition, table, data, parts) }
+    DiskFinding { elsewhere, ..whole(Kind::BluestorePartition, table, data, parts) }
 }
 
-fn whole(made: Kind, table: &Table<'_>, data: &Data<'_>, parts: BTreeMap<Role, String>) -> Look {
+fn whole(made: Kind, table: &Table<'_>, data: &Data<'_>, parts: BTreeMap<Role, String>) -> DiskFinding {
     let DataFiles { osd_fsid, whoami, cluster, .. } = data.files;
     on_whole_disk(made, Named { osd_fsid, whoami, cluster }, table, parts, Some(data.fs_uuid.clone()))
 }
@@ -176,7 +182,7 @@ mod tests {
         Lies::Partition(uuid.to_owned())
     }
 
-    fn seen(entries: &[Entry], of: &[(&str, Label)], files: DataFiles) -> Look {
+    fn seen(entries: &[Entry], of: &[(&str, Label)], files: DataFiles) -> DiskFinding {
         let table = Table { entries, labels: labels(of) };
         let data = Data { entry: &entries[0], fs_uuid: "fs".to_owned(), files };
         if data.files.is_filestore() { filestore(&table, &data) } else { bluestore(&table, &data) }
@@ -185,14 +191,14 @@ mod tests {
     #[test]
     fn filestore_with_its_journal_beside_it_in_it_or_elsewhere() {
         let both = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, JOURNAL, "j", "ceph journal")];
-        let look = seen(&both, &[], DataFiles { journal: on("j"), ..files("filestore") });
-        assert_eq!(proven(&look).unwrap(), [(Role::Data, "d"), (Role::Journal, "j")]);
-        assert!(look.elsewhere.is_empty());
-        let look = seen(&both[..1], &[], DataFiles { journal: Lies::Here, store: None, ..files("") });
-        assert_eq!(proven(&look).unwrap(), [(Role::Data, "d")]);
-        let look = seen(&both[..1], &[], DataFiles { journal: on("k"), ..files("filestore") });
-        assert_eq!(proven(&look).unwrap(), [(Role::Data, "d")]);
-        assert_eq!(look.elsewhere, [(Role::Journal, Some("k".to_owned()))].into());
+        let examine = seen(&both, &[], DataFiles { journal: on("j"), ..files("filestore") });
+        assert_eq!(proven(&examine).unwrap(), [(Role::Data, "d"), (Role::Journal, "j")]);
+        assert!(examine.elsewhere.is_empty());
+        let examine = seen(&both[..1], &[], DataFiles { journal: Lies::Here, store: None, ..files("") });
+        assert_eq!(proven(&examine).unwrap(), [(Role::Data, "d")]);
+        let examine = seen(&both[..1], &[], DataFiles { journal: on("k"), ..files("filestore") });
+        assert_eq!(proven(&examine).unwrap(), [(Role::Data, "d")]);
+        assert_eq!(examine.elsewhere, [(Role::Journal, Some("k".to_owned()))].into());
     }
 
     #[test]
@@ -221,15 +227,15 @@ mod tests {
         let alone = seen(&all[..2], std::slice::from_ref(&main), of());
         assert_eq!(proven(&alone).unwrap(), [(Role::Data, "d"), (Role::Block, "b")]);
         let here = [main.clone(), db, wal];
-        let look = seen(&all, &here, DataFiles { db: on("e"), wal: on("w"), ..of() });
+        let examine = seen(&all, &here, DataFiles { db: on("e"), wal: on("w"), ..of() });
         let parts = [(Role::Data, "d"), (Role::Block, "b"), (Role::Db, "e"), (Role::Wal, "w")];
-        assert_eq!(proven(&look).unwrap(), parts);
-        assert!(look.elsewhere.is_empty());
-        let look = seen(&all[..2], std::slice::from_ref(&main), DataFiles { db: on("z"), ..of() });
-        assert_eq!(look.elsewhere, [(Role::Db, Some("z".to_owned()))].into());
+        assert_eq!(proven(&examine).unwrap(), parts);
+        assert!(examine.elsewhere.is_empty());
+        let examine = seen(&all[..2], std::slice::from_ref(&main), DataFiles { db: on("z"), ..of() });
+        assert_eq!(examine.elsewhere, [(Role::Db, Some("z".to_owned()))].into());
         let link = DataFiles { wal: Lies::At("/dev/sdc".to_owned()), ..of() };
-        let look = seen(&all[..2], std::slice::from_ref(&main), link);
-        assert_eq!(look.elsewhere, [(Role::Wal, None)].into());
+        let examine = seen(&all[..2], std::slice::from_ref(&main), link);
+        assert_eq!(examine.elsewhere, [(Role::Wal, None)].into());
     }
 
     #[test]

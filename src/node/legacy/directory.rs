@@ -29,9 +29,9 @@ const REMOVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads who the OSD in the request's directory is. `Refused` where it can't be told, or the directory is no plain one.
 pub(crate) async fn prove(request: &NodeRequest, host: &Host) -> Result<Proof, NodeError> {
-    let place = Place::of(request, host)?;
-    let told = place.path.clone();
-    blocking("read", told, QUICK, move || {
+    let place = DirectoryPath::of(request, host)?;
+    let described = place.path.clone();
+    blocking("read", described, QUICK, move || {
         let root = place.open()?.ok_or_else(|| place.refused("there is none"))?;
         // What is deeper is looked at before it is removed: there may be millions of files, and their OSD is at work.
         place.is_one_file_system(&root, false)?;
@@ -42,7 +42,7 @@ pub(crate) async fn prove(request: &NodeRequest, host: &Host) -> Result<Proof, N
 
 /// Removes the directory, proven once more to be the old OSD's. One that is gone is done; one that was half removed is finished.
 pub(crate) async fn clear(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
-    let place = Place::of(request, host)?;
+    let place = DirectoryPath::of(request, host)?;
     let wanted = Wanted::of(request);
     blocking("remove", place.path.clone(), REMOVAL, move || {
         let Some(root) = place.open()? else { return Ok(()) };
@@ -73,7 +73,7 @@ impl Wanted {
 }
 
 /// Where the directory is.
-struct Place {
+struct DirectoryPath {
     /// On the host.
     path: String,
     /// Its parent, as the pod has it.
@@ -82,7 +82,7 @@ struct Place {
     proc: PathBuf,
 }
 
-impl Place {
+impl DirectoryPath {
     fn of(request: &NodeRequest, host: &Host) -> Result<Self, NodeError> {
         let directory = request
             .directory

@@ -170,8 +170,8 @@ async fn links_and_mount_points_are_no_directory_of_an_osd() {
         assert!(scene.spared().await.contains("is a mount point"));
         assert!(scene.not_proven().await.contains("is a mount point"));
     }
-    let beside = format!("{}0", scene.dir().display());
-    scene.mounts(&[scene.host.parent.clone(), scene.host.parent.join("osd2"), beside.into()]);
+    let auxiliary = format!("{}0", scene.dir().display());
+    scene.mounts(&[scene.host.parent.clone(), scene.host.parent.join("osd2"), auxiliary.into()]);
     scene.proof().await.unwrap();
     let mut scene = Scene::new();
     symlink(scene.dir(), scene.host.parent.join("osd3")).unwrap();

@@ -48,7 +48,7 @@ impl DataFiles {
     }
 
     /// How messages name the OSD.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         format!("OSD {} ({})", self.osd_fsid, self.whoami)
     }
 }
@@ -126,9 +126,9 @@ pub(crate) fn of_root(root: &impl AsFd, subject: &Path) -> Result<DataFiles, Nod
         subject,
         |name| text_of(root, name, subject),
         |name| match readlinkat(root, name, Vec::new()) {
-            Ok(target) => Ok(Beside::Link(target.to_string_lossy().into_owned())),
-            Err(Errno::NOENT) => Ok(Beside::Nothing),
-            Err(Errno::INVAL) => Ok(Beside::File), // no link
+            Ok(target) => Ok(Companion::Link(target.to_string_lossy().into_owned())),
+            Err(Errno::NOENT) => Ok(Companion::Nothing),
+            Err(Errno::INVAL) => Ok(Companion::File), // no link
             Err(errno) => Err(NodeError::io("read the link", subject.join(name))(errno)),
         },
     )
@@ -148,7 +148,7 @@ pub(crate) fn text_of(root: &impl AsFd, name: &str, subject: &Path) -> Result<Op
 }
 
 /// What lies beside the files under the name of a part.
-enum Beside {
+enum Companion {
     Nothing,
     File,
     Link(String),
@@ -156,11 +156,11 @@ enum Beside {
 
 fn parse(
     subject: &Path,
-    told: impl Fn(&str) -> Result<Option<String>, NodeError>,
-    beside: impl Fn(&str) -> Result<Beside, NodeError>,
+    described: impl Fn(&str) -> Result<Option<String>, NodeError>,
+    auxiliary: impl Fn(&str) -> Result<Companion, NodeError>,
 ) -> Result<DataFiles, NodeError> {
     let must = |name: &'static str| -> Result<String, NodeError> {
-        told(name)?.ok_or_else(|| NodeError::Unreadable {
+        described(name)?.ok_or_else(|| NodeError::Unreadable {
             subject: format!("the data at {}", subject.display()),
             why: format!("no file `{name}`: no OSD's data"),
         })
@@ -171,13 +171,13 @@ fn parse(
     };
     // ceph-disk writes the partition's guid beside the link; Rook has the link alone.
     let lies = |name: &str| -> Result<Lies, NodeError> {
-        if let Some(uuid) = told(&format!("{name}_uuid"))?.filter(|uuid| !uuid.is_empty()) {
+        if let Some(uuid) = described(&format!("{name}_uuid"))?.filter(|uuid| !uuid.is_empty()) {
             return Ok(Lies::Partition(uuid.to_ascii_lowercase()));
         }
-        Ok(match beside(name)? {
-            Beside::Nothing => Lies::Nowhere,
-            Beside::File => Lies::Here,
-            Beside::Link(target) => match target.strip_prefix(BY_PARTUUID) {
+        Ok(match auxiliary(name)? {
+            Companion::Nothing => Lies::Nowhere,
+            Companion::File => Lies::Here,
+            Companion::Link(target) => match target.strip_prefix(BY_PARTUUID) {
                 Some(uuid) => Lies::Partition(uuid.to_ascii_lowercase()),
                 None => Lies::At(target),
             },
@@ -189,7 +189,7 @@ fn parse(
         cluster: must("ceph_fsid")?
             .parse()
             .map_err(|error: NotAnFsid| wrong("ceph_fsid", error.to_string()))?,
-        store: told("type")?,
+        store: described("type")?,
         journal: lies("journal")?,
         block: lies("block")?,
         db: lies("block.db")?,

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::command::{QUICK, blocking};
-use super::content::Look;
+use super::content::DiskFinding;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::label::{self, Label};
@@ -44,15 +44,15 @@ pub(crate) struct Reading<'a> {
 }
 
 /// The OSD on the partitions of a disk; none where they are no such OSD's.
-pub(crate) async fn look(disk: &Disk, reading: Reading<'_>) -> Result<Option<Look>, NodeError> {
+pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<Option<DiskFinding>, NodeError> {
     let entries = table::entries(&disk.node).await?;
     if let Some(what) = disagreement(disk, &entries) {
-        return Ok(Some(Look::other(what, None)));
+        return Ok(Some(DiskFinding::other(what, None)));
     }
-    if let Some(look) = ceph_disk::look(disk, &entries, reading).await? {
-        return Ok(Some(look));
+    if let Some(examine) = ceph_disk::examine(disk, &entries, reading).await? {
+        return Ok(Some(examine));
     }
-    rook::look(disk, &entries, reading).await
+    rook::examine(disk, &entries, reading).await
 }
 
 /// A disk's table, and the labels that its partitions begin with.
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
     }
 
     /// The partitions with a label of this OSD, but for its main one; a sentence where two are for one thing.
-    fn beside_block(&self, osd_fsid: OsdFsid) -> Result<BTreeMap<Role, String>, String> {
+    fn auxiliary_of_block(&self, osd_fsid: OsdFsid) -> Result<BTreeMap<Role, String>, String> {
         let mut parts = BTreeMap::new();
         for (uuid, label) in self.labels.iter().filter(|(_, label)| label.osd_fsid == osd_fsid) {
             let role = label.role().filter(|role| *role != Role::Block);
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
     /// The partitions that are none of these.
     fn others(&self, parts: &BTreeMap<Role, String>) -> Vec<String> {
         let is_other = |entry: &&Entry| !parts.values().any(|uuid| *uuid == entry.part_uuid);
-        self.entries.iter().filter(is_other).map(Entry::told).collect()
+        self.entries.iter().filter(is_other).map(Entry::described).collect()
     }
 }
 
@@ -111,7 +111,7 @@ fn on_whole_disk(
     table: &Table<'_>,
     parts: BTreeMap<Role, String>,
     fs_uuid: Option<String>,
-) -> Look {
+) -> DiskFinding {
     let Named { osd_fsid, whoami, cluster } = named;
     let about = Some(osd_fsid);
     let others = table.others(&parts);
@@ -119,10 +119,10 @@ fn on_whole_disk(
         let others = others.join(", ");
         let what =
             format!("{made} of OSD {osd_fsid} ({whoami}), and partitions that are not its own: {others}");
-        return Look::other(what, about);
+        return DiskFinding::other(what, about);
     }
     let proof = Some(Proof::Partitions { made, parts, fs_uuid, osd_fsid, whoami, cluster });
-    Look { proof, ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) }
+    DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) }
 }
 
 /// What of a proof by partitions can be read while the disk is held open exclusively, which keeps it from being mounted.
@@ -139,7 +139,7 @@ pub(crate) struct Reread {
 pub(crate) async fn reread(disk: &Disk, parts: &BTreeMap<Role, String>) -> Result<Reread, NodeError> {
     let entries = table::entries(&disk.node).await?;
     if let Some(what) = disagreement(disk, &entries) {
-        return Err(NodeError::Refused(format!("{}: {what}", disk.told())));
+        return Err(NodeError::Refused(format!("{}: {what}", disk.described())));
     }
     let mut read = Reread { entries, fs_uuid: None, labels: BTreeMap::new() };
     for entry in &read.entries {
@@ -221,15 +221,20 @@ pub(crate) mod tests {
     }
 
     /// The parts that a look proves, by what they are for.
-    pub(super) fn proven(look: &Look) -> Option<Vec<(Role, &str)>> {
-        let Some(Proof::Partitions { parts, .. }) = &look.proof else { return None };
+    pub(super) fn proven(examine: &DiskFinding) -> Option<Vec<(Role, &str)>> {
+        let Some(Proof::Partitions { parts, .. }) = &examine.proof else { return None };
         Some(parts.iter().map(|(role, uuid)| (*role, uuid.as_str())).collect())
     }
 
     /// Why it proves nothing, though it is known to be about the OSD.
-    pub(super) fn refused(look: &Look) -> String {
-        assert_eq!((&look.proof, look.about), (&None, Some(OSD.parse().unwrap())), "{:?}", look.content);
-        let Content::Other { what } = &look.content else { panic!("{:?}", look.content) };
+    pub(super) fn refused(examine: &DiskFinding) -> String {
+        assert_eq!(
+            (&examine.proof, examine.about),
+            (&None, Some(OSD.parse().unwrap())),
+            "{:?}",
+            examine.content
+        );
+        let Content::Other { what } = &examine.content else { panic!("{:?}", examine.content) };
         what.clone()
     }
 }

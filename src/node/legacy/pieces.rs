@@ -6,7 +6,7 @@
 //! no table is touched or read again, so nothing of a neighbour moves.
 
 use super::super::command::{QUICK, blocking};
-use super::super::content::Look;
+use super::super::content::DiskFinding;
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::super::marks::{self, Marks};
@@ -15,24 +15,28 @@ use super::super::proof::{self, PieceSeen, Verdict};
 use super::super::wipe::ExclusiveDisk;
 use super::super::{Host, find, label, parts, volumes};
 use super::{journal, label_at};
-use crate::domain::inspection::{Evidence, Piece, Place};
+use crate::domain::inspection::{Evidence, Piece, PieceLocation};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
 
 /// The look at a main device with the OSD's parts on other devices; without a proof where one of them can't be told.
-pub(crate) async fn complete(host: &Host, main: &Disk, look: Look) -> Result<Look, NodeError> {
-    let (Some(proof), Some(osd_fsid)) = (&look.proof, look.about) else { return Ok(look) };
+pub(crate) async fn complete(
+    host: &Host,
+    main: &Disk,
+    examine: DiskFinding,
+) -> Result<DiskFinding, NodeError> {
+    let (Some(proof), Some(osd_fsid)) = (&examine.proof, examine.about) else { return Ok(examine) };
     // The tags of a volume name its parts: `volumes` has found them.
     if volumes::is_mapped(proof) {
-        return Ok(look);
+        return Ok(examine);
     }
     let devices = devices(host).await?;
-    let found = match found(&devices, main, osd_fsid, &look).await? {
+    let found = match found(&devices, main, osd_fsid, &examine).await? {
         Ok(found) => found,
         Err(why) => {
-            return Ok(Look::other(format!("{}, {why}", look.content), look.about));
+            return Ok(DiskFinding::other(format!("{}, {why}", examine.content), examine.about));
         }
     };
-    Ok(Look { beside: found, ..look })
+    Ok(DiskFinding { auxiliary: found, ..examine })
 }
 
 /// A piece that is this agent's alone, and proven.
@@ -45,7 +49,7 @@ impl Taken {
     /// Takes everything away by which it is recognised, the mark itself last: what a crash leaves is still known to be the
     /// old OSD's.
     pub(crate) async fn clear(&self) -> Result<(), NodeError> {
-        self.disk.clear_within().await
+        self.disk.clear_piece().await
     }
 }
 
@@ -56,10 +60,10 @@ pub(crate) async fn take(
     old: OsdFsid,
     verdict: &Verdict,
 ) -> Result<Vec<Taken>, NodeError> {
-    if evidence.beside.is_empty() {
+    if evidence.auxiliary.is_empty() {
         return Ok(Vec::new());
     }
-    take_of(&devices(host).await?, &evidence.beside, old, verdict).await
+    take_of(&devices(host).await?, &evidence.auxiliary, old, verdict).await
 }
 
 async fn take_of(
@@ -71,7 +75,7 @@ async fn take_of(
     let mut taken = Vec::new();
     for piece in pieces {
         // Volumes go after the data does (`volumes::beside`).
-        let Place::Device(identity) = &piece.place else { continue };
+        let PieceLocation::Device(identity) = &piece.place else { continue };
         let (seen, disk) = find_again(devices, piece.role, identity, old).await?;
         if !proof::piece_is_to_be_cleared(piece, verdict, &seen).map_err(NodeError::Refused)? {
             continue;
@@ -103,11 +107,11 @@ async fn found(
     devices: &[Disk],
     main: &Disk,
     osd_fsid: OsdFsid,
-    look: &Look,
+    examine: &DiskFinding,
 ) -> Result<Result<Vec<Piece>, String>, NodeError> {
     let mut pieces: Vec<Piece> = Vec::new();
     for disk in devices.iter().filter(|disk| !is_within(main, disk)) {
-        let role = match role_of(disk, osd_fsid, look).await? {
+        let role = match role_of(disk, osd_fsid, examine).await? {
             Ok(Some(role)) => role,
             Ok(None) => continue,
             Err(why) => return Ok(Err(why)),
@@ -116,15 +120,15 @@ async fn found(
         if identity.by_id.is_empty() && identity.wwn.is_none() && identity.serial.is_none() {
             return Ok(Err(format!(
                 "and its {role} is on {}, which has no name that stays the same",
-                disk.told()
+                disk.described()
             )));
         }
         if pieces.iter().any(|piece| piece.role == role) {
             return Ok(Err(format!("and more than one device is its {role}")));
         }
-        pieces.push(Piece { role, place: Place::Device(identity.clone()) });
+        pieces.push(Piece { role, place: PieceLocation::Device(identity.clone()) });
     }
-    let missing = look.elsewhere.iter().find(|(role, _)| !pieces.iter().any(|piece| piece.role == **role));
+    let missing = examine.elsewhere.iter().find(|(role, _)| !pieces.iter().any(|piece| piece.role == **role));
     if let Some((role, uuid)) = missing {
         let named = uuid.as_ref().map(|uuid| format!(", the partition {uuid}")).unwrap_or_default();
         return Ok(Err(format!("and no device of the node proves to be its {role}{named}")));
@@ -142,32 +146,34 @@ fn is_within(main: &Disk, disk: &Disk) -> bool {
 async fn role_of(
     disk: &Disk,
     osd_fsid: OsdFsid,
-    look: &Look,
+    examine: &DiskFinding,
 ) -> Result<Result<Option<Role>, String>, NodeError> {
     let is_named = |uuid: &str| disk.identity.wwn.as_deref() == Some(&format!("{PART_UUID}{uuid}"));
-    let named = look.elsewhere.iter().find(|(_, uuid)| uuid.as_deref().is_some_and(is_named));
+    let named = examine.elsewhere.iter().find(|(_, uuid)| uuid.as_deref().is_some_and(is_named));
     if let Some((Role::Journal, _)) = named {
         return Ok(match on_device(disk, Role::Journal, osd_fsid).await? {
             PieceSeen::Old => Ok(Some(Role::Journal)),
             other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
-                Err(format!("and its journal partition {} carries {other}", disk.told()))
+                Err(format!("and its journal partition {} carries {other}", disk.described()))
             }
         });
     }
     // One that can't be read is no running OSD's.
     if label_at(&disk.node).await.ok().flatten() != Some(osd_fsid) {
         return Ok(named.map_or(Ok(None), |(role, _)| {
-            Err(format!("and its partition {} for {role} carries no label of it", disk.told()))
+            Err(format!("and its partition {} for {role} carries no label of it", disk.described()))
         }));
     }
     let label = label::read(&disk.node).await?;
     Ok(match (label.role(), named) {
-        (Some(role @ (Role::Db | Role::Wal)), None) => match look.elsewhere.get(&role) {
-            Some(Some(uuid)) => Err(format!("and {} is its {role}, though it names {uuid}", disk.told())),
+        (Some(role @ (Role::Db | Role::Wal)), None) => match examine.elsewhere.get(&role) {
+            Some(Some(uuid)) => {
+                Err(format!("and {} is its {role}, though it names {uuid}", disk.described()))
+            }
             Some(None) | None => Ok(Some(role)),
         },
         (Some(role @ (Role::Db | Role::Wal)), Some((named, _))) if role == *named => Ok(Some(role)),
-        (Some(_) | None, _) => Err(format!("and {} carries its `{}`, too", disk.told(), label.part)),
+        (Some(_) | None, _) => Err(format!("and {} carries its `{}`, too", disk.described(), label.part)),
     })
 }
 
@@ -195,7 +201,7 @@ pub(crate) async fn on_device(disk: &Disk, role: Role, old: OsdFsid) -> Result<P
     if role == Role::Journal {
         let node = disk.node.clone();
         let head = move || journal::fsid_at_head(&node);
-        match blocking("read", disk.told(), QUICK, head).await? {
+        match blocking("read", disk.described(), QUICK, head).await? {
             Some(fsid) if fsid == old => return Ok(PieceSeen::Old),
             Some(other) => return Ok(PieceSeen::Other(format!("the journal of OSD {other}"))),
             None => {}
@@ -211,7 +217,7 @@ pub(crate) async fn on_device(disk: &Disk, role: Role, old: OsdFsid) -> Result<P
                 PieceSeen::Other(format!("`{}` of OSD {}", label.part, label.osd_fsid))
             }
         }
-        Marks::Tombstone(stone) => PieceSeen::Other(stone.into_content().to_string()),
+        Marks::Tombstone(tombstone) => PieceSeen::Other(tombstone.into_content().to_string()),
         Marks::Signed(signature) => PieceSeen::Other(format!(
             "a signature of {}",
             signature.kind.or(signature.table).as_deref().unwrap_or("several kinds")

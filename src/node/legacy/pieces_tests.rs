@@ -81,16 +81,17 @@ impl Scene {
 
     /// The pieces that the main disk's look leads to, where it names its journal so.
     async fn found(&self, journal: &str) -> Result<Vec<Piece>, String> {
-        found(&self.disks, &self.disks[0], fsid(OLD), &look(journal)).await.unwrap()
+        found(&self.disks, &self.disks[0], fsid(OLD), &examine(journal)).await.unwrap()
     }
 
     async fn taken(&self, verdict: &Verdict) -> Result<Vec<Taken>, NodeError> {
-        let piece = Piece { role: Role::Journal, place: Place::Device(self.disks[2].identity.clone()) };
+        let piece =
+            Piece { role: Role::Journal, place: PieceLocation::Device(self.disks[2].identity.clone()) };
         take_of(&self.disks, &[piece], fsid(OLD), verdict).await
     }
 }
 
-fn look(journal: &str) -> Look {
+fn examine(journal: &str) -> DiskFinding {
     let proof = Proof::Partitions {
         made: Kind::FilestorePartition,
         parts: [(Role::Data, "d".to_owned())].into(),
@@ -100,14 +101,14 @@ fn look(journal: &str) -> Look {
         cluster: OTHER.parse().unwrap(),
     };
     let elsewhere = BTreeMap::from([(Role::Journal, Some(journal.to_owned()))]);
-    Look { proof: Some(proof), elsewhere, ..Look::plain(Content::Blank, Some(fsid(OLD))) }
+    DiskFinding { proof: Some(proof), elsewhere, ..DiskFinding::plain(Content::Blank, Some(fsid(OLD))) }
 }
 
 #[tokio::test]
 async fn a_journal_elsewhere_is_a_piece_where_its_head_names_the_osd() {
     let scene = Scene::new();
     let pieces = scene.found("j").await.unwrap();
-    let place = Place::Device(scene.disks[2].identity.clone());
+    let place = PieceLocation::Device(scene.disks[2].identity.clone());
     assert_eq!(pieces, [Piece { role: Role::Journal, place }]);
     let why = scene.found("k").await.unwrap_err();
     assert!(why.contains(&format!("the journal of OSD {OTHER}")), "{why}");

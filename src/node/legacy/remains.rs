@@ -73,16 +73,16 @@ pub(crate) async fn remove(request: &NodeRequest, host: &Host) -> Vec<String> {
     ];
     let mut left = Vec::new();
     for place in places {
-        let (told, wanted) = (place.told.clone(), wanted.clone());
-        let done = blocking("remove", told.clone(), QUICK, move || place.remove(&wanted)).await;
-        left.extend(done.err().map(|why| format!("{told} stays on the host: {why}")));
+        let (described, wanted) = (place.described.clone(), wanted.clone());
+        let done = blocking("remove", described.clone(), QUICK, move || place.remove(&wanted)).await;
+        left.extend(done.err().map(|why| format!("{described} stays on the host: {why}")));
     }
     left
 }
 
-struct Place {
+struct RemainsFolder {
     /// In `dataDirHostPath`, for messages.
-    told: String,
+    described: String,
     parent: PathBuf,
     name: String,
     proc: PathBuf,
@@ -90,11 +90,11 @@ struct Place {
     by_fsid: bool,
 }
 
-fn places(request: &NodeRequest, host: &Host) -> [Place; 2] {
+fn places(request: &NodeRequest, host: &Host) -> [RemainsFolder; 2] {
     let by_fsid = format!("{}_{}", request.cluster, request.old);
-    let of = |parent: PathBuf, told: String, name: String, by_fsid| {
+    let of = |parent: PathBuf, described: String, name: String, by_fsid| {
         let proc = host.proc.clone();
-        Place { told, parent, name, proc, by_fsid }
+        RemainsFolder { described, parent, name, proc, by_fsid }
     };
     let activation = format!("{}/{by_fsid}", host.namespace);
     let oldest = request.osd.to_string().replace('.', "");
@@ -104,13 +104,13 @@ fn places(request: &NodeRequest, host: &Host) -> [Place; 2] {
     ]
 }
 
-impl Place {
+impl RemainsFolder {
     fn remove(&self, wanted: &[(&str, String); 3]) -> Result<(), NodeError> {
         let Some((parent, folder)) = self.open()? else { return Ok(()) };
-        let found = children(&folder, &self.told)?;
+        let found = children(&folder, &self.described)?;
         self.is_of_the_old(&folder, wanted, found.is_empty())?;
         for (name, kind) in &found {
-            let kind = kind_of(&folder, name, *kind, &self.told)?;
+            let kind = kind_of(&folder, name, *kind, &self.described)?;
             self.is_known(&folder, &name.to_string_lossy(), kind)?;
         }
         let last = |name: &str| name == "fsid";
@@ -119,12 +119,15 @@ impl Place {
         for name in names {
             match unlinkat(&folder, &*name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(NodeError::io("remove", Path::new(&self.told).join(&*name))(errno)),
+                Err(errno) => {
+                    return Err(NodeError::io("remove", Path::new(&self.described).join(&*name))(errno));
+                }
             }
-            fsync(&folder).map_err(NodeError::io("fsync", &self.told))?;
+            fsync(&folder).map_err(NodeError::io("fsync", &self.described))?;
         }
-        unlinkat(&parent, &self.name, AtFlags::REMOVEDIR).map_err(NodeError::io("remove", &self.told))?;
-        fsync(&parent).map_err(NodeError::io("fsync", &self.told))
+        unlinkat(&parent, &self.name, AtFlags::REMOVEDIR)
+            .map_err(NodeError::io("remove", &self.described))?;
+        fsync(&parent).map_err(NodeError::io("fsync", &self.described))
     }
 
     /// The folder and its parent: no link, no mount point, nothing mounted in it, on the file system that it lies in.
@@ -132,19 +135,19 @@ impl Place {
         let parent = match rustix::fs::open(&self.parent, FOLDER, Mode::empty()) {
             Ok(parent) => parent,
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(NodeError::io("open the folder of", &self.told)(errno)),
+            Err(errno) => return Err(NodeError::io("open the folder of", &self.described)(errno)),
         };
         let folder = match openat(&parent, &self.name, FOLDER, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::NOTDIR | Errno::LOOP) => return Err(refused("a link, or no directory")),
-            Err(errno) => return Err(NodeError::io("open", &self.told)(errno)),
+            Err(errno) => return Err(NodeError::io("open", &self.described)(errno)),
         };
         let at = self.parent.join(&self.name);
         if usage::mount_points(&self.proc)?.iter().any(|place| place.starts_with(&at)) {
             return Err(refused("something is mounted there"));
         }
-        if device(&parent, &self.told)? != device(&folder, &self.told)? {
+        if device(&parent, &self.described)? != device(&folder, &self.described)? {
             return Err(refused("a file system of its own"));
         }
         Ok(Some((parent, folder)))
@@ -161,7 +164,7 @@ impl Place {
         let mut says = self.by_fsid || is_empty;
         for (name, expected) in wanted {
             // What is no plain small file is told of as such below.
-            let Ok(Some(found)) = files::text_of(folder, name, self.told.as_ref()) else { continue };
+            let Ok(Some(found)) = files::text_of(folder, name, self.described.as_ref()) else { continue };
             if found.to_ascii_lowercase() != *expected {
                 return Err(refused(&format!("its {name}: expected {expected}, found {found}")));
             }
@@ -175,7 +178,7 @@ impl Place {
         let is_file = kind == FileType::RegularFile && FILES.contains(&name);
         if is_file {
             let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(NodeError::io("stat", Path::new(&self.told).join(name)))?;
+                .map_err(NodeError::io("stat", Path::new(&self.described).join(name)))?;
             if stat.st_size > LARGEST {
                 return Err(refused(&format!("its {name} is large: {} bytes", stat.st_size)));
             }

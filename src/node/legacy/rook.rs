@@ -1,7 +1,7 @@
 //! Rook's own partitions, up to 1.2: names in the GPT, `ROOK-OSD<id>-WAL`, `-DB` and `-BLOCK` of a BlueStore, `-FS-DATA` of a
 //! Filestore (which has a data partition: `ceph_disk`).
 
-use super::super::content::Look;
+use super::super::content::DiskFinding;
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::super::label::Label;
@@ -23,11 +23,11 @@ pub(super) fn part(name: &str) -> Option<(OsdId, Role)> {
 }
 
 /// The BlueStore whose main partition is on the disk. A disk with databases and logs alone carries none.
-pub(super) async fn look(
+pub(super) async fn examine(
     disk: &Disk,
     entries: &[Entry],
     reading: Reading<'_>,
-) -> Result<Option<Look>, NodeError> {
+) -> Result<Option<DiskFinding>, NodeError> {
     let is_block = |entry: &Entry| part(&entry.name).is_some_and(|(_, role)| role == Role::Block);
     if !entries.iter().any(is_block) {
         return Ok(None);
@@ -41,14 +41,17 @@ pub(super) async fn look(
     Ok(chosen.map(|block| bluestore(&table, block)))
 }
 
-fn bluestore(table: &Table<'_>, block: &Entry) -> Look {
+fn bluestore(table: &Table<'_>, block: &Entry) -> DiskFinding {
     let Some(label) = table.labels.get(&block.part_uuid) else {
-        return Look::other(format!("Rook's partition {} without a BlueStore label", block.told()), None);
+        return DiskFinding::other(
+            format!("Rook's partition {} without a BlueStore label", block.described()),
+            None,
+        );
     };
     let about = Some(label.osd_fsid);
     let other = |why: String| {
-        let what = format!("Rook's partition {} of OSD {}: {why}", block.told(), label.osd_fsid);
-        Look::other(what, about)
+        let what = format!("Rook's partition {} of OSD {}: {why}", block.described(), label.osd_fsid);
+        DiskFinding::other(what, about)
     };
     let Some(named) = named(label) else {
         return other(format!("its label `{}` is not that of a finished main device", label.part));
@@ -56,7 +59,7 @@ fn bluestore(table: &Table<'_>, block: &Entry) -> Look {
     if part(&block.name).map(|(id, _)| id) != Some(named.whoami) {
         return other(format!("its label says {}", named.whoami));
     }
-    match table.beside_block(label.osd_fsid) {
+    match table.auxiliary_of_block(label.osd_fsid) {
         Ok(mut parts) => {
             parts.insert(Role::Block, block.part_uuid.clone());
             on_whole_disk(Kind::BluestorePartition, named, table, parts, None)
@@ -90,7 +93,7 @@ mod tests {
         ]
     }
 
-    fn seen(entries: &[Entry], of: &[(&str, Label)]) -> Look {
+    fn seen(entries: &[Entry], of: &[(&str, Label)]) -> DiskFinding {
         let table = Table { entries, labels: labels(of) };
         let block = entries.iter().find(|entry| entry.part_uuid == "b").unwrap();
         bluestore(&table, block)

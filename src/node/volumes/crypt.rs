@@ -2,7 +2,7 @@
 //! its header is recorded then, and is what proves it later.
 
 use super::super::Host;
-use super::super::content::Look;
+use super::super::content::DiskFinding;
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::label_on;
@@ -12,24 +12,24 @@ use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::Kind;
 
 /// What an encrypted disk carries.
-pub(super) async fn look(
+pub(super) async fn examine(
     host: &Host,
     disk: &Disk,
     header: &str,
     request: &NodeRequest,
-) -> Result<Look, NodeError> {
-    if let Some(look) = recorded(header, request) {
-        return Ok(look);
+) -> Result<DiskFinding, NodeError> {
+    if let Some(examine) = recorded(header, request) {
+        return Ok(examine);
     }
     let Some(open) = opened(Mapped::over(host, &disk.holders)) else {
-        return Ok(Look::other(format!("LUKS {header}, not open"), None));
+        return Ok(DiskFinding::other(format!("LUKS {header}, not open"), None));
     };
     let Some(label) = label_on(&open.node).await? else {
-        return Ok(Look::other(format!("LUKS {header}, open, without a BlueStore label"), None));
+        return Ok(DiskFinding::other(format!("LUKS {header}, open, without a BlueStore label"), None));
     };
     let about = Some(label.osd_fsid);
     let (Some(whoami), Some(cluster), true) = (label.whoami, label.cluster, label.part == "main") else {
-        return Ok(Look::other(
+        return Ok(DiskFinding::other(
             format!("LUKS {header} with `{}` of OSD {}", label.part, label.osd_fsid),
             about,
         ));
@@ -37,21 +37,21 @@ pub(super) async fn look(
     if !is_own_mapping(&open, label.osd_fsid) {
         let what =
             format!("LUKS {header}, which the host opens as {}, with OSD {}", open.name, label.osd_fsid);
-        return Ok(Look::other(what, about));
+        return Ok(DiskFinding::other(what, about));
     }
     let (made, osd_fsid) = (Kind::RawCrypt, label.osd_fsid);
     let proof = label.finished.then(|| Proof::Luks { header: header.to_owned(), osd_fsid, whoami, cluster });
-    Ok(Look { proof, ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) })
+    Ok(DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) })
 }
 
 /// The header that was recorded with the OSD.
-fn recorded(header: &str, request: &NodeRequest) -> Option<Look> {
+fn recorded(header: &str, request: &NodeRequest) -> Option<DiskFinding> {
     let Some(Evidence { proof: proof @ Proof::Luks { header: known, .. }, .. }) = &request.evidence else {
         return None;
     };
     let (osd_fsid, whoami, cluster) = proof.names().filter(|_| known == header)?;
     let content = Content::Osd { made: Kind::RawCrypt, osd_fsid, whoami, cluster };
-    Some(Look { proof: Some(proof.clone()), ..Look::plain(content, Some(osd_fsid)) })
+    Some(DiskFinding { proof: Some(proof.clone()), ..DiskFinding::plain(content, Some(osd_fsid)) })
 }
 
 #[cfg(test)]
@@ -69,9 +69,9 @@ mod tests {
         let device =
             DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
         request.evidence =
-            Some(Evidence { device, proof: proof.clone(), usable_bytes: 1, beside: Vec::new() });
-        let look = recorded("h", &request).unwrap();
-        assert_eq!((look.proof, look.about), (Some(proof), Some(osd_fsid)));
+            Some(Evidence { device, proof: proof.clone(), usable_bytes: 1, auxiliary: Vec::new() });
+        let examine = recorded("h", &request).unwrap();
+        assert_eq!((examine.proof, examine.about), (Some(proof), Some(osd_fsid)));
         assert_eq!(recorded("other", &request), None);
     }
 }

@@ -6,7 +6,7 @@ use super::super::marks::{self, Marks};
 use super::super::{Host, find, usage};
 use super::cluster_tag;
 use super::lvm::{self, Change, Lv};
-use crate::domain::guard::{Guard, holds};
+use crate::domain::guard::{Guard, passes};
 use crate::domain::osd::{ClusterFsid, DbDevice};
 
 /// What LVM keeps at the front of a physical volume, in bytes (its default `default_data_alignment`, 1 MiB).
@@ -15,7 +15,7 @@ const HEADER: u64 = 1 << 20;
 /// What the device is.
 enum State {
     /// Nothing is on it.
-    Free(Disk),
+    Available(Disk),
     /// It is a volume group of this cluster: its name.
     Group(String),
 }
@@ -25,7 +25,7 @@ pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
     let (disk, _, free_bytes) = state(host, db, cluster).await?;
     // Of no size in particular: all that is free, if that is anything.
     let needed = db.size_mib.map_or(1, |mib| mib.saturating_mul(1 << 20));
-    if holds(Guard::DatabaseFits, free_bytes >= needed) {
+    if passes(Guard::DatabaseFits, free_bytes >= needed) {
         return Ok(());
     }
     let (free, needed) = (free_bytes >> 20, needed.div_ceil(1 << 20));
@@ -36,7 +36,7 @@ pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
 pub(super) async fn group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<String, NodeError> {
     match state(host, db, cluster).await? {
         (_, State::Group(name), _) => Ok(name),
-        (_, State::Free(disk), _) => {
+        (_, State::Available(disk), _) => {
             let name = format!("ceph-{}", uuid::Uuid::new_v4());
             let tags = [cluster_tag(cluster)];
             Change::VgCreate { name: &name, tags: &tags, device: &disk.node }.done().await?;
@@ -46,7 +46,7 @@ pub(super) async fn group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
 }
 
 fn refused(disk: &Disk, what: &str) -> NodeError {
-    NodeError::Refused(format!("{}, for the database: {what}", disk.told()))
+    NodeError::Refused(format!("{}, for the database: {what}", disk.described()))
 }
 
 /// The device as it was found, what it is, and how many bytes of it are free.
@@ -64,12 +64,12 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
     if !matches!(&found, Marks::Signed(signature) if signature.physical_volume().is_some()) {
         let disk = disk.again(&host.sys_block, &host.dev)?;
         let is_unused = disk.holders.is_empty() && disk.partitions.is_empty() && !disk.read_only;
-        let is_free = is_unused && found == Marks::None && !usage::is_held_by_somebody(&disk).await?;
-        if !holds(Guard::VacantDisk, is_free) {
+        let is_available = is_unused && found == Marks::None && !usage::is_in_use(&disk).await?;
+        if !passes(Guard::DiskAvailable, is_available) {
             return Err(refused(&disk, "neither free nor a volume group of this cluster"));
         }
         let free_bytes = disk.identity.size_bytes.saturating_sub(HEADER);
-        return Ok((disk.clone(), State::Free(disk), free_bytes));
+        return Ok((disk.clone(), State::Available(disk), free_bytes));
     }
     let Some((group, free_bytes)) = lvm::group_on(&disk.node).await? else {
         return Err(refused(&disk, "a physical volume of no volume group; see `pvs`, `pvremove`"));

@@ -60,7 +60,7 @@ pub(super) struct CephTags {
     pub(super) whoami: Option<OsdId>,
     pub(super) encrypted: bool,
     /// uuids of the OSD's other parts: of a volume, or of a partition.
-    pub(super) beside: Vec<(Role, String)>,
+    pub(super) auxiliary: Vec<(Role, String)>,
 }
 
 /// Parts beside the data, as tags name them: `ceph.db_uuid`.
@@ -258,7 +258,7 @@ impl Row {
                 self.lv_tags.split(',').filter_map(|tag| tag.strip_prefix("ceph.")?.split_once('='));
             tags.find(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
         };
-        let beside = |name: &str| tag(&format!("{name}_uuid")).filter(|uuid| !uuid.is_empty());
+        let auxiliary = |name: &str| tag(&format!("{name}_uuid")).filter(|uuid| !uuid.is_empty());
         Lv {
             cluster: tag("cluster_fsid").and_then(|fsid| fsid.parse().ok()),
             ceph: CephTags {
@@ -266,7 +266,10 @@ impl Row {
                 osd_fsid: tag("osd_fsid").and_then(|fsid| fsid.parse().ok()),
                 whoami: tag("osd_id").and_then(|id| id.parse().ok()),
                 encrypted: tag("encrypted").as_deref() == Some("1"),
-                beside: BESIDE.into_iter().filter_map(|(role, name)| Some((role, beside(name)?))).collect(),
+                auxiliary: BESIDE
+                    .into_iter()
+                    .filter_map(|(role, name)| Some((role, auxiliary(name)?)))
+                    .collect(),
             },
             tags: ours(&self.lv_tags),
             size_bytes: self.lv_size.parse().unwrap_or(0),
@@ -388,10 +391,10 @@ mod tests {
     #[test]
     fn volumes_as_captured() {
         let all: Vec<Lv> = captured!("lvs.json").lvs().map(Row::into_lv).collect();
-        let with_db = all.iter().find(|lv| lv.ceph.whoami == Some(OsdId(4)) && !lv.ceph.beside.is_empty());
+        let with_db = all.iter().find(|lv| lv.ceph.whoami == Some(OsdId(4)) && !lv.ceph.auxiliary.is_empty());
         let with_db = with_db.unwrap();
         assert_eq!((with_db.ceph.kind.as_deref(), with_db.ceph.encrypted), (Some("block"), false));
-        let (role, uuid) = &with_db.ceph.beside[0];
+        let (role, uuid) = &with_db.ceph.auxiliary[0];
         let db = all.iter().find(|lv| lv.uuid == *uuid).unwrap();
         assert_eq!((*role, db.named().as_str(), db.size_bytes), (Role::Db, "metadata/db-4", 1 << 30));
         assert_eq!((db.ceph.kind.as_deref(), db.ceph.osd_fsid), (Some("db"), with_db.ceph.osd_fsid));

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::super::devices::Disk;
 use super::super::error::NodeError;
-use super::super::{Host, claims};
-use super::away::{self, Shared};
+use super::super::{Host, issued};
 use super::databases;
 use super::lvm::{self, Change, Lv};
+use super::removal::{self, Shared};
 use super::{block, cluster_tag, database, fsid_tag, group, log, osd_tag, pv_uuid};
-use crate::domain::inspection::{Evidence, NodeRequest, Place};
+use crate::domain::inspection::{Evidence, NodeRequest, PieceLocation};
 use crate::domain::osd::{OsdFsid, Role};
 
 /// What ceph-volume is given.
@@ -36,7 +36,7 @@ pub(crate) async fn make(
 ) -> Result<Made, NodeError> {
     let fsid = OsdFsid::new(uuid::Uuid::new_v4())
         .ok_or_else(|| NodeError::NotDone("a random uuid was all zeros".to_owned()))?;
-    claims::add(&claims::path(&host.state, request.osd, &request.record), fsid)?;
+    issued::add(&issued::path(&host.state, request.osd, &request.record), fsid)?;
     let tags = [osd_tag(request.osd), fsid_tag(fsid), cluster_tag(request.cluster)];
     let db = match &request.db {
         None => again(evidence, Role::Db, &database(fsid), &tags).await?,
@@ -48,10 +48,10 @@ pub(crate) async fn make(
     };
     let wal = again(evidence, Role::Wal, &log(fsid), &tags).await?;
     let data = if let Some(shared) = Shared::of(evidence) {
-        let on = away::physical(disk, &shared).await?;
+        let on = removal::physical(disk, &shared).await?;
         let (group, size) = (on.group.name.as_str(), Some(shared.size_bytes));
         let data = create(group, &block(fsid), &tags, size, Some(&on.device)).await?;
-        away::unmark(request, group).await?;
+        removal::unmark(request, group).await?;
         data
     } else {
         let group = group(fsid);
@@ -70,7 +70,7 @@ async fn again(
     tags: &[String],
 ) -> Result<Option<String>, NodeError> {
     let Some((group, size_bytes)) = kept(evidence, role) else { return Ok(None) };
-    let named = away::group_named(group).await?;
+    let named = removal::group_named(group).await?;
     let named =
         named.ok_or_else(|| NodeError::Refused(format!("volume group {group}, for the {role}, is gone")))?;
     create(&named, name, tags, Some(size_bytes), None).await.map(Some)
@@ -78,11 +78,11 @@ async fn again(
 
 /// Group and size of a volume that the old OSD had beside its data and the new one has again.
 fn kept(evidence: &Evidence, wanted: Role) -> Option<(&str, u64)> {
-    evidence.beside.iter().find_map(|piece| match &piece.place {
-        Place::Volume { group, size_bytes, .. } if piece.role == wanted => {
+    evidence.auxiliary.iter().find_map(|piece| match &piece.place {
+        PieceLocation::Volume { group, size_bytes, .. } if piece.role == wanted => {
             Some((group.as_str(), *size_bytes))
         }
-        Place::Volume { .. } | Place::Device(_) => None,
+        PieceLocation::Volume { .. } | PieceLocation::Device(_) => None,
     })
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn clear_away(
     on_disk: Option<OsdFsid>,
     disk: &Disk,
 ) -> Result<Disk, NodeError> {
-    let claimed = claims::read(&claims::path(&host.state, request.osd, &request.record))?;
+    let issued = issued::read(&issued::path(&host.state, request.osd, &request.record))?;
     let all = lvm::volumes().await?;
     if let Some(fsid) = on_disk {
         let there: Vec<&Lv> = all.iter().filter(|lv| lv.group == group(fsid)).collect();
@@ -123,7 +123,7 @@ pub(crate) async fn clear_away(
             Change::Deactivate { group: &group(fsid) }.done().await?;
         }
     }
-    for lv in all.iter().filter(|lv| is_beside_of(lv, request, &claimed)) {
+    for lv in all.iter().filter(|lv| is_auxiliary_of(lv, request, &issued)) {
         close(lv).await?;
         Change::LvRemove { lv: &lv.named() }.done().await?;
     }
@@ -134,7 +134,7 @@ pub(crate) async fn clear_away(
 /// them with the key that the mons have. ceph-volume ignores how `luksFormat` ends; with a mapping left open, a key that
 /// opens nothing would be noticed at the next reboot.
 pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), NodeError> {
-    super::look(request, fsid).await?;
+    super::examine(request, fsid).await?;
     for lv in lvm::volumes().await?.iter().filter(|lv| lv.tags.contains(&fsid_tag(fsid))) {
         close(lv).await?;
     }
@@ -142,25 +142,25 @@ pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), Nod
 }
 
 /// Made for this OSD under one of its claims, and no main volume.
-fn is_beside_of(lv: &Lv, request: &NodeRequest, claimed: &BTreeSet<OsdFsid>) -> bool {
-    is_called(lv, request, claimed, &[database, log])
+fn is_auxiliary_of(lv: &Lv, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> bool {
+    is_called(lv, request, issued, &[database, log])
 }
 
 /// The same, or its main volume.
-pub(super) fn is_ours(lv: &Lv, request: &NodeRequest, claimed: &BTreeSet<OsdFsid>) -> bool {
-    is_called(lv, request, claimed, &[block, database, log])
+pub(super) fn is_ours(lv: &Lv, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> bool {
+    is_called(lv, request, issued, &[block, database, log])
 }
 
 fn is_called(
     lv: &Lv,
     request: &NodeRequest,
-    claimed: &BTreeSet<OsdFsid>,
+    issued: &BTreeSet<OsdFsid>,
     names: &[fn(OsdFsid) -> String],
 ) -> bool {
     let is_one = |fsid: &OsdFsid| {
         names.iter().any(|name| lv.name == name(*fsid)) && lv.tags.contains(&fsid_tag(*fsid))
     };
-    lv.tags.contains(&osd_tag(request.osd)) && claimed.iter().any(is_one)
+    lv.tags.contains(&osd_tag(request.osd)) && issued.iter().any(is_one)
 }
 
 async fn close(lv: &Lv) -> Result<(), NodeError> {

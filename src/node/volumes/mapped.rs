@@ -21,12 +21,12 @@ pub(super) struct Mapped {
 
 impl Mapped {
     pub(super) fn read(host: &Host, kernel: &str) -> Option<Self> {
-        let told = |what: &str| {
+        let described = |what: &str| {
             let text = fs::read_to_string(host.sys_block.join(kernel).join("dm").join(what)).ok()?;
             Some(text.trim().to_owned())
         };
         let node = host.dev.join(kernel);
-        Some(Self { kernel: kernel.to_owned(), name: told("name")?, uuid: told("uuid")?, node })
+        Some(Self { kernel: kernel.to_owned(), name: described("name")?, uuid: described("uuid")?, node })
     }
 
     /// That of an active logical volume.

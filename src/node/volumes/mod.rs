@@ -17,22 +17,22 @@
 //! group of the old volume is not the OSD's alone, only the volume is made anew, in the same group: then it has the tags above,
 //! and is called by them alone.
 
-mod away;
 mod crypt;
 mod databases;
-mod known;
 mod lvm;
+mod lvm_cache;
 mod make;
 mod mapped;
 mod old;
+mod removal;
 mod seen;
 mod stack;
-mod stone;
+mod tombstone;
 
 use std::path::Path;
 
 use super::command::{QUICK, blocking};
-use super::content::Look;
+use super::content::DiskFinding;
 use super::devices::Disk;
 use super::error::NodeError;
 use super::label::{self, Label};
@@ -40,11 +40,11 @@ use super::{Host, table};
 use crate::domain::inspection::NodeRequest;
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 
-pub(crate) use away::{Shared, are_touched, beside, from_group, is_mapped, let_go};
 pub(crate) use databases::prove as prove_database;
-pub(crate) use known::Known;
+pub(crate) use lvm_cache::LvmCache;
 pub(crate) use make::{Made, clear_away, make, seal};
-pub(crate) use seen::look;
+pub(crate) use removal::{Shared, are_touched, auxiliary, from_group, is_mapped, let_go};
+pub(crate) use seen::examine;
 pub(crate) use stack::foreign_layer;
 
 /// What a disk carries that hides the OSD on it.
@@ -69,17 +69,17 @@ pub(crate) enum Moment {
 pub(crate) async fn within(
     host: &Host,
     disk: &Disk,
-    look: Look,
-    known: &Known,
+    examine: DiskFinding,
+    known: &LvmCache,
     request: &NodeRequest,
     moment: Moment,
-) -> Result<Look, NodeError> {
-    match &look.layer {
-        None => Ok(look),
+) -> Result<DiskFinding, NodeError> {
+    match &examine.layer {
+        None => Ok(examine),
         // `look` is asked for it by its claim.
-        Some(Layer::Physical(uuid)) if is_another_of_ours(uuid, request) => Ok(look),
-        Some(Layer::Physical(uuid)) => old::look(host, disk, uuid, known, request, moment).await,
-        Some(Layer::Luks(header)) => crypt::look(host, disk, header, request).await,
+        Some(Layer::Physical(uuid)) if is_another_of_ours(uuid, request) => Ok(examine),
+        Some(Layer::Physical(uuid)) => old::examine(host, disk, uuid, known, request, moment).await,
+        Some(Layer::Luks(header)) => crypt::examine(host, disk, header, request).await,
     }
 }
 
@@ -89,9 +89,12 @@ fn is_another_of_ours(physical: &str, request: &NodeRequest) -> bool {
 }
 
 /// The physical volume that a disk is; none where it is none, or in no group.
-async fn physical_on(disk: &Disk, segments: &[lvm::Segment]) -> Result<Option<known::Physical>, NodeError> {
+async fn physical_on(
+    disk: &Disk,
+    segments: &[lvm::Segment],
+) -> Result<Option<lvm_cache::Physical>, NodeError> {
     let signature = table::signature(&disk.node).await?;
-    Ok(signature.physical_volume().and_then(|uuid| known::Physical::of(uuid, segments)))
+    Ok(signature.physical_volume().and_then(|uuid| lvm_cache::Physical::of(uuid, segments)))
 }
 
 const LABEL: u64 = 4096;

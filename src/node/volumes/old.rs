@@ -3,32 +3,32 @@
 use std::path::Path;
 
 use super::super::command::{QUICK, blocking};
-use super::super::content::Look;
+use super::super::content::DiskFinding;
 use super::super::devices::Disk;
 use super::super::error::NodeError;
 use super::super::legacy::{self, Sharing, pieces};
 use super::super::parts::PART_UUID;
 use super::super::proof::PieceSeen;
 use super::super::{Host, label, table};
-use super::known::{Known, Physical};
 use super::lvm::{Change, Lv};
+use super::lvm_cache::{LvmCache, Physical};
 use super::mapped::{Mapped, opened};
-use super::{Moment, block, fsid_of_tags, label_on, osd_tag, stone};
-use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, Place, Proof};
+use super::{Moment, block, fsid_of_tags, label_on, osd_tag, tombstone};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, PieceLocation, Proof};
 use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
 
 /// What lies on a physical volume of LVM, as far as it concerns the OSD of the request.
-pub(super) async fn look(
+pub(super) async fn examine(
     host: &Host,
     disk: &Disk,
     physical: &str,
-    known: &Known,
+    known: &LvmCache,
     request: &NodeRequest,
     moment: Moment,
-) -> Result<Look, NodeError> {
+) -> Result<DiskFinding, NodeError> {
     let (all, segments) = known.get().await?;
     let Some(physical) = Physical::of(physical, segments) else {
-        return Ok(Look::other("a physical volume of no volume group", None));
+        return Ok(DiskFinding::other("a physical volume of no volume group", None));
     };
     let on_it: Vec<&Lv> = all.iter().filter(|lv| physical.volumes.contains(&lv.uuid)).collect();
     let is_main = |lv: &&&Lv| {
@@ -37,30 +37,31 @@ pub(super) async fn look(
     let mut mains = on_it.iter().filter(is_main);
     match (mains.next(), mains.next()) {
         (Some(main), None) => {
-            Main { host, lv: main, physical: &physical, all, request, moment }.look(disk).await
+            Main { host, lv: main, physical: &physical, all, request, moment }.examine(disk).await
         }
         (None, _) => Ok(gone(&physical, &on_it, request)),
-        (Some(_), Some(_)) => {
-            Ok(Look::other(format!("several volumes for the data of OSD {}", request.old), Some(request.old)))
-        }
+        (Some(_), Some(_)) => Ok(DiskFinding::other(
+            format!("several volumes for the data of OSD {}", request.old),
+            Some(request.old),
+        )),
     }
 }
 
 /// Without the old OSD's volume: what we made in its place, our word that we took it away, or nothing of it.
-fn gone(physical: &Physical, on_it: &[&Lv], request: &NodeRequest) -> Look {
+fn gone(physical: &Physical, on_it: &[&Lv], request: &NodeRequest) -> DiskFinding {
     let of_new = |lv: &&Lv| {
         let fsid = fsid_of_tags(lv).filter(|fsid| lv.name == block(*fsid))?;
         lv.tags.contains(&osd_tag(request.osd)).then_some(fsid)
     };
     if let Some(fsid) = on_it.iter().find_map(of_new) {
-        return Look::other(format!("a volume for OSD {fsid}"), Some(fsid));
+        return DiskFinding::other(format!("a volume for OSD {fsid}"), Some(fsid));
     }
-    if let Some(stone) = stone::of(&physical.group.tags, request) {
-        let about = Some(stone.old);
-        return Look::plain(stone.into_content(), about);
+    if let Some(tombstone) = tombstone::of(&physical.group.tags, request) {
+        let about = Some(tombstone.old);
+        return DiskFinding::plain(tombstone.into_content(), about);
     }
     let (group, count) = (&physical.group.name, on_it.len());
-    Look::other(format!("volume group {group} with {count} volumes, none of them this OSD's"), None)
+    DiskFinding::other(format!("volume group {group} with {count} volumes, none of them this OSD's"), None)
 }
 
 /// The volume that carries the OSD's data, by its tags.
@@ -77,12 +78,13 @@ struct Main<'a> {
 type Names = (OsdFsid, OsdId, ClusterFsid);
 
 impl Main<'_> {
-    async fn look(&self, disk: &Disk) -> Result<Look, NodeError> {
+    async fn examine(&self, disk: &Disk) -> Result<DiskFinding, NodeError> {
         let (lv, physical, request) = (self.lv, self.physical, self.request);
         let about = Some(request.old);
         let name = lv.named();
-        let other =
-            |what: &str| Ok(Look::other(format!("volume {name} of OSD {}: {what}", request.old), about));
+        let other = |what: &str| {
+            Ok(DiskFinding::other(format!("volume {name} of OSD {}: {what}", request.old), about))
+        };
         let (Some(whoami), Some(cluster)) = (lv.ceph.whoami, lv.cluster) else {
             return other("its tags do not say which id and cluster it is of");
         };
@@ -90,20 +92,20 @@ impl Main<'_> {
             return other("it lies on several disks, which is not handled yet");
         }
         let names = (request.old, whoami, cluster);
-        let (luks, beside) = match self.within(names).await? {
-            Within::Proven { luks, beside } => (luks, beside),
+        let (luks, auxiliary) = match self.within(names).await? {
+            Within::Proven { luks, auxiliary } => (luks, auxiliary),
             Within::Not(what) => return other(&what),
         };
         let made = made(lv);
         let alone = physical.holds_only(&lv.uuid) && disk.parent.is_none();
         let (osd_fsid, volume, group) = (request.old, lv.uuid.clone(), physical.group_uuid.clone());
         let proof = Proof::Volume { made, group, volume, name, alone, luks, osd_fsid, whoami, cluster };
-        Ok(Look {
+        Ok(DiskFinding {
             proof: Some(proof),
-            beside,
+            auxiliary,
             // Only the volume is made anew where others share its group.
             usable_bytes: (!alone).then_some(lv.size_bytes),
-            ..Look::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about)
+            ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about)
         })
     }
 
@@ -113,7 +115,7 @@ impl Main<'_> {
             // It is closed now. Its header was compared before, when it could be read.
             return Ok(Within::Proven {
                 luks: recorded_header(self.request.evidence.as_ref()),
-                beside: Vec::new(),
+                auxiliary: Vec::new(),
             });
         }
         if Mapped::of_volume(self.host, self.lv).is_none() {
@@ -128,7 +130,7 @@ impl Main<'_> {
             return Ok(Within::Not("whether it is encrypted, its tags and its content disagree".to_owned()));
         }
         if self.request.evidence.is_some() {
-            return Ok(Within::Proven { luks, beside: Vec::new() });
+            return Ok(Within::Proven { luks, auxiliary: Vec::new() });
         }
         let inner = match &luks {
             None => Some(mapped.node.clone()),
@@ -142,8 +144,8 @@ impl Main<'_> {
         if let Some(what) = self.contradicted(&inner, names).await? {
             return Ok(Within::Not(what));
         }
-        match self.beside().await? {
-            Ok(beside) => Ok(Within::Proven { luks, beside }),
+        match self.auxiliary().await? {
+            Ok(auxiliary) => Ok(Within::Proven { luks, auxiliary }),
             Err(what) => Ok(Within::Not(what)),
         }
     }
@@ -172,11 +174,11 @@ impl Main<'_> {
     }
 
     /// Its other parts, each found by the uuid that the tags name; a sentence where one is not there.
-    async fn beside(&self) -> Result<Result<Vec<Piece>, String>, NodeError> {
+    async fn auxiliary(&self) -> Result<Result<Vec<Piece>, String>, NodeError> {
         let mut pieces = Vec::new();
-        for (role, uuid) in &self.lv.ceph.beside {
+        for (role, uuid) in &self.lv.ceph.auxiliary {
             let place = match self.all.iter().find(|lv| lv.uuid == *uuid) {
-                Some(lv) if lv.ceph.osd_fsid == Some(self.request.old) => Place::Volume {
+                Some(lv) if lv.ceph.osd_fsid == Some(self.request.old) => PieceLocation::Volume {
                     name: lv.named(),
                     uuid: uuid.clone(),
                     group: lv.group_uuid.clone(),
@@ -194,20 +196,24 @@ impl Main<'_> {
     }
 
     /// The partition that is one of its parts, proven as every such part is; a sentence where it can't be.
-    async fn partition(&self, role: Role, part_uuid: &str) -> Result<Result<Place, String>, NodeError> {
+    async fn partition(
+        &self,
+        role: Role,
+        part_uuid: &str,
+    ) -> Result<Result<PieceLocation, String>, NodeError> {
         let Some(part) = partition(self.host, part_uuid).await? else {
             return Ok(Err(format!("its {role} {part_uuid} is nowhere on this node")));
         };
         if self.lv.ceph.encrypted {
             return Ok(Err(format!(
                 "its {role} is an encrypted partition, {}: not handled yet",
-                part.told()
+                part.described()
             )));
         }
         Ok(match pieces::on_device(&part, role, self.request.old).await? {
-            PieceSeen::Old => Ok(Place::Device(part.identity)),
+            PieceSeen::Old => Ok(PieceLocation::Device(part.identity)),
             other @ (PieceSeen::Blank | PieceSeen::Other(_) | PieceSeen::Missing) => {
-                Err(format!("its {role}, the partition {}, carries {other}", part.told()))
+                Err(format!("its {role}, the partition {}, carries {other}", part.described()))
             }
         })
     }
@@ -216,7 +222,7 @@ impl Main<'_> {
 enum Within {
     Proven {
         luks: Option<String>,
-        beside: Vec<Piece>,
+        auxiliary: Vec<Piece>,
     },
     /// Why not.
     Not(String),
@@ -280,23 +286,26 @@ mod tests {
     #[test]
     fn where_the_old_volume_is_gone_our_word_or_our_volume_tells_whose_place_it_is() {
         let request = request("n1");
-        let stone = [stone::tag(&Tombstone::of(&request))];
+        let tombstone = [tombstone::tag(&Tombstone::of(&request))];
         let new: OsdFsid = "99999999-0000-4000-8000-000000000000".parse().unwrap();
         let of_new = [osd_tag(request.osd), fsid_tag(new), cluster_tag(request.cluster)];
         let neighbour = lv("data-7", &[]);
-        let look = gone(&physical(&stone), &[&neighbour], &request);
-        assert_eq!(look.content, Tombstone::of(&request).into_content());
+        let examine = gone(&physical(&tombstone), &[&neighbour], &request);
+        assert_eq!(examine.content, Tombstone::of(&request).into_content());
         let made = lv(&block(new), &of_new);
-        for tags in [&stone[..], &[]] {
-            let look = gone(&physical(tags), &[&neighbour, &made], &request);
-            assert_eq!((look.about, look.proof), (Some(new), None), "{tags:?}");
+        for tags in [&tombstone[..], &[]] {
+            let examine = gone(&physical(tags), &[&neighbour, &made], &request);
+            assert_eq!((examine.about, examine.proof), (Some(new), None), "{tags:?}");
         }
         // Another OSD's in the same group, or one with a name that was changed: not ours to judge.
         let mut other = request.clone();
         other.osd = OsdId(9);
         for (request, volume) in [(&other, &made), (&request, &lv("osd-block-x", &of_new))] {
-            let look = gone(&physical(&[]), &[&neighbour, volume], request);
-            assert!(matches!(look.content, Content::Other { .. }) && look.about.is_none(), "{look:?}");
+            let examine = gone(&physical(&[]), &[&neighbour, volume], request);
+            assert!(
+                matches!(examine.content, Content::Other { .. }) && examine.about.is_none(),
+                "{examine:?}"
+            );
         }
     }
 

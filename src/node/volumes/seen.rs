@@ -1,6 +1,6 @@
 //! What is in the volumes of an OSD that an agent of ours made, or began to make.
 
-use super::super::content::Look;
+use super::super::content::DiskFinding;
 use super::super::error::NodeError;
 use super::super::label::Label;
 use super::super::table;
@@ -11,7 +11,10 @@ use crate::domain::osd::OsdFsid;
 
 /// Looks at the OSD `fsid`, a claim, in the volumes that are called by it. An error where they can't be read: not to be
 /// readable is not to be unfinished.
-pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, Option<Volume>), NodeError> {
+pub(crate) async fn examine(
+    request: &NodeRequest,
+    fsid: OsdFsid,
+) -> Result<(DiskFinding, Option<Volume>), NodeError> {
     let all = lvm::volumes().await?;
     let called = |name: String| all.iter().find(|lv| lv.name == name && lv.tags.contains(&fsid_tag(fsid)));
     let Some(main) = called(block(fsid)) else {
@@ -25,7 +28,7 @@ pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, 
     };
     if label.osd_fsid != fsid {
         let what = format!("a volume for OSD {fsid} that carries OSD {}", label.osd_fsid);
-        return Ok((Look::plain(Content::Other { what }, Some(fsid)), None));
+        return Ok((DiskFinding::plain(Content::Other { what }, Some(fsid)), None));
     }
     let path = |lv: &Lv| lv.path().display().to_string();
     let volume = Volume {
@@ -33,11 +36,11 @@ pub(crate) async fn look(request: &NodeRequest, fsid: OsdFsid) -> Result<(Look, 
         db_path: called(database(fsid)).map(path),
         wal_path: called(log(fsid)).map(path),
     };
-    Ok((Look::plain(label.into_content(), Some(fsid)), Some(volume)))
+    Ok((DiskFinding::plain(label.into_content(), Some(fsid)), Some(volume)))
 }
 
 /// Nothing finished has been told of it to anybody.
-fn unfinished(fsid: OsdFsid) -> Look {
+fn unfinished(fsid: OsdFsid) -> DiskFinding {
     let content = Content::Bluestore {
         osd_fsid: fsid,
         whoami: None,
@@ -45,7 +48,7 @@ fn unfinished(fsid: OsdFsid) -> Look {
         finished: false,
         activatable: false,
     };
-    Look::plain(content, Some(fsid))
+    DiskFinding::plain(content, Some(fsid))
 }
 
 /// The label in a volume, or within its encryption. That a label was finished is written down on the volume before it is told

@@ -14,7 +14,7 @@ pub(crate) fn foreign_layer(host: &Host, disk: &Disk, proof: &Proof) -> Option<S
     disk.holders
         .iter()
         .find_map(|kernel| foreign_holder(host, kernel, proof))
-        .map(|layer| format!("{} is used by a layer that is not the OSD's own: {layer}", disk.told()))
+        .map(|layer| format!("{} is used by a layer that is not the OSD's own: {layer}", disk.described()))
 }
 
 fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
@@ -33,7 +33,7 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
         Proof::BluestoreLabel { .. }
         | Proof::Partitions { .. }
         | Proof::Directory { .. }
-        | Proof::Vacant { .. } => false,
+        | Proof::Available { .. } => false,
     };
     (!is_own).then(|| mapped.described())
 }

@@ -9,7 +9,7 @@ const SICK: OsdId = OsdId(0);
 
 /// Two OSDs to migrate on hosts of their own, `h1` and `h2`, and two that conform. The PG lies on the last three hosts: of the
 /// first OSD all data was moved away.
-pub fn beside_the_sick() -> World {
+pub fn with_a_sick_osd() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     world(pool, 1)
 }
@@ -32,7 +32,7 @@ fn world(pool: PoolShape, shift: u32) -> World {
 
 /// The first OSD died long ago: down, out, healed elsewhere.
 pub fn a_dead_osd() -> World {
-    let mut world = beside_the_sick();
+    let mut world = with_a_sick_osd();
     if let Some(slot) = world.ceph.slots.get_mut(&SICK) {
         (slot.up, slot.is_in) = (false, false);
     }

@@ -3,7 +3,7 @@
 use super::{Kind, World, on_three_hosts, replicated};
 
 /// As `replicated`, beside a Rook that runs, can be fenced, and begins to reconcile when it likes.
-pub fn beside_rook() -> World {
+pub fn with_rook() -> World {
     let mut world = replicated();
     run_fenceable(&mut world);
     // Confirmed by a flag: what the CephCluster confirms, Rook would do too.
@@ -12,15 +12,15 @@ pub fn beside_rook() -> World {
 }
 
 /// The same, and the CephCluster lets Rook look at the disks of all nodes: what is whole on one and has no Deployment gets one.
-pub fn beside_rook_that_hydrates() -> World {
-    let mut world = beside_rook();
+pub fn with_rook_that_hydrates() -> World {
+    let mut world = with_rook();
     world.kube.declaration.storage.all_nodes = true;
     world
 }
 
 /// The first of three OSDs are encrypted and are to become plain, beside a Rook that runs, can be fenced, and would do the
 /// same: the CephCluster confirms it to both.
-pub fn beside_rook_that_migrates(encrypted: usize) -> World {
+pub fn with_rook_that_migrates(encrypted: usize) -> World {
     let kind = |n| if n < encrypted { Kind::Encrypted } else { Kind::Raw };
     let mut world = on_three_hosts([0, 1, 2].map(kind));
     world.kube.declaration.storage.all_nodes = true;
@@ -37,7 +37,7 @@ fn run_fenceable(world: &mut World) {
 }
 
 /// As `replicated`, beside a Rook that runs and knows no fence.
-pub fn beside_old_rook() -> World {
+pub fn with_old_rook() -> World {
     let mut world = replicated();
     if let Some(operator) = &mut world.kube.operator {
         (operator.replicas, operator.pods) = (1, 1);

@@ -60,7 +60,7 @@ def slot(world, osd):
     return next((slot for slot in world.ceph("osd", "dump")["osds"] if slot["osd"] == osd), None)
 
 
-def left_alone(world, job, osd, *words, seconds=200):
+def quarantined(world, job, osd, *words, seconds=200):
     """It ended with this OSD left alone; the sentence."""
     log = faults.expect_end(world, job, 11, seconds)
     why = world.records()[osd]["quarantine"]["why"]
@@ -180,12 +180,12 @@ def something_else_on_it(world):
     """After our wipe something comes onto the disk that is not ours: an OSD under another id, made past our stand-in; a LUKS
     header. It is left alone, with the command that makes it blank; typed, and tried again, it is finished."""
     faults.fail(world, 4, ["fail-mkfs", "ignore-osd-id-past-us"])
-    left_alone(world, world.start("nobodys-id", faults.select(4)), 4, f"osd.{NEXT}", zap(4))
+    quarantined(world, world.start("nobodys-id", faults.select(4)), 4, f"osd.{NEXT}", zap(4))
     assert slot(world, NEXT), "an id that is nobody's was purged by us"
     world.lab("ceph", "osd", "purge", str(NEXT), "--force", "--yes-i-really-mean-it")
     zapped(world, 4)
     faults.fail(world, 4, ["dm-crypt"])
-    left_alone(world, world.start("dm-crypt", faults.select(4)), 4, "device LUKS", zap(4))
+    quarantined(world, world.start("dm-crypt", faults.select(4)), 4, "device LUKS", zap(4))
     zapped(world, 4)
     faults.expect(world, "blank", faults.select(4), 0, 300)
 
@@ -212,14 +212,14 @@ def disk_in_trouble(world):
     (_, device), image = attached(world)["osd5"], world.image("osd5")
     world.lab("on", "h3", "blockdev", "--setro", device)
     faults.let_pods_go(world)
-    left_alone(world, job, 5, "read-only")
+    quarantined(world, job, 5, "read-only")
     world.lab("on", "h3", "blockdev", "--setrw", device)
 
     size, sha = 6 * GIB, digest(image)
     subprocess.run(["truncate", "-s", str(5 * GIB), image], check=True)
     world.lab("on", "h3", "losetup", "-c", device)
     world.command("retry", "osd.5")
-    left_alone(world, world.start("shrank", faults.select(5)), 5, "no disk is")
+    quarantined(world, world.start("shrank", faults.select(5)), 5, "no disk is")
     subprocess.run(["truncate", "-s", str(size), image], check=True)
     world.lab("on", "h3", "losetup", "-c", device)
     assert digest(image) == sha, "its disk was written to"
@@ -227,7 +227,7 @@ def disk_in_trouble(world):
     held = os.open(device, os.O_RDWR | os.O_EXCL)
     try:
         world.command("retry", "osd.5")
-        left_alone(world, world.start("busy", faults.select(5)), 5, "in use")
+        quarantined(world, world.start("busy", faults.select(5)), 5, "in use")
     finally:
         os.close(held)
     assert digest(image) == sha, "its disk was written to"

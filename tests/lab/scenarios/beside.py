@@ -52,7 +52,7 @@ def ended(world, operator, made):
     assert not operator.started, f"Rook found stopped and started: {operator.started}"
     assert not operator.refilled, f"Rook found slots destroyed: {operator.refilled}"
     handed = set(operator.hydrated)
-    assert {*made} - handed <= {*operator.rendered_anew}, f"of {made} Rook rendered {operator.rendered_anew} anew"
+    assert {*made} - handed <= {*operator.rendered_again}, f"of {made} Rook rendered {operator.rendered_again} anew"
     restarts(world, made)
 
 
@@ -68,9 +68,9 @@ def fenced(world, before, fsids):
     end_runner(world, job)
     world.until("Rook to take the stopped OSD for a drain", 300, lambda: operator.drained)
     # Pods without its label its budgets of hosts do not cover; and a Rook that wakes up makes its one of 1 anew.
-    own = world.until("a budget of the run's own", 30, world.own_budget)
+    own = world.until("a budget of the run's own", 30, world.own_pdb)
     said = world.eviction(4)
-    assert "isruption" in said and own == world.own_budget(), said or "osd.4 may be evicted"
+    assert "isruption" in said and own == world.own_pdb(), said or "osd.4 may be evicted"
     world.say(f"Rook takes osd.0 for a drain and deletes its budget; a drain of osd.4's node is told: {said}")
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     ended(world, operator, [0])
@@ -102,8 +102,8 @@ def within_quota(world, spec):
 def handed(world, before, fsids):
     """Rook makes the Deployment of what it finds on the disk; the runner is killed while it is waited for."""
     operator = taken_over(world, "1.20.1")
-    job = world.start("handed", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3", "--hand-back", "rook"])
-    world.until("osd.3 to be left to Rook", 300, lambda: "handed" in milestones(world, 3))
+    job = world.start("left-to-rook", ["run", "--confirm", "yes-really-migrate-osds", "--select", "osd.3", "--deployment-by", "rook"])
+    world.until("osd.3 to be left to Rook", 300, lambda: "left-to-rook" in milestones(world, 3))
     said = world.eviction(4)
     assert "isruption" in said, said or "osd.4 may be evicted"
     end_runner(world, job)
@@ -141,7 +141,7 @@ def broken(world, before, fsids):
     world.say(f"unfenced in the middle: Rook met slots {met}, and was ended as the run says; finished once, under the same id")
 
 
-def refuse_budgets(world):
+def reject_pdbs(world):
     """Takes the right from the run's Role; an upgrade gives it back."""
     world.may_be_refused.add(("osd-migrate", "create", "policy", "poddisruptionbudgets"))
     rules = [rule for rule in world.get("role", "osd-migrate")["rules"] if rule != MAKES_BUDGETS]
@@ -153,9 +153,9 @@ def refuse_budgets(world):
 
 def restored(world, operator):
     """What a run that was deleted or killed has left is as it was after a run that is cancelled, and after an uninstall."""
-    job = world.start("held")
+    job = world.start("blocked")
     world.until("the operator to be at 0", 120, lambda: operator.replicas() == 0)
-    refuse_budgets(world)
+    reject_pdbs(world)
     world.until("it to be told", 120, lambda: "osd-migrate-drains against it is refused" in world.log(job))
     assert fence(world) and "noout" in world.ceph("osd", "dump")["osds"][5]["state"], world.log(job)
     assert world.is_ready(5) and "can-i create poddisruptionbudgets" in world.log(job), world.log(job)
@@ -197,9 +197,9 @@ def scaled(world, before, fsids):
     world.until("osd.5 to be stopped", 120, lambda: "rebuild" in milestones(world, 5))
     assert (operator.replicas(), world.drain_limit()) == (0, 0), (operator.replicas(), world.drain_limit())
     assert "is kept at 0" in world.command("status"), world.command("status")
-    refuse_budgets(world)
+    reject_pdbs(world)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
-    assert "can-i create poddisruptionbudgets" in world.log(job) and not world.own_budget(), world.log(job)
+    assert "can-i create poddisruptionbudgets" in world.log(job) and not world.own_pdb(), world.log(job)
     chart.helm(world, "upgrade", values=[*VALUES, chart.UNCHECKED])
     world.until("Rook's budget", 120, lambda: world.get("pdb", rook.BUDGET))
     assert (operator.replicas(), world.drain_limit()) == (1, 1), (operator.replicas(), world.drain_limit())

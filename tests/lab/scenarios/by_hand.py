@@ -33,7 +33,7 @@ def run(world):
     world.lab("write", "100")
     world.adorn()
     shutil.copy(os.path.join(world.folder(), "kubeconfig"), os.path.join(world.folder(), "kubeconfig-by-hand"))
-    for case, osd in [(prepared, 5), (stopped, 0), (lost, 0), (destroyed, 0), (destroyed, 1), (made_anew, 0), (gone, 1)]:
+    for case, osd in [(prepared, 5), (stopped, 0), (lost, 0), (destroyed, 0), (destroyed, 1), (recreated, 0), (gone, 1)]:
         before, began = world.shape(), time.monotonic()
         world.say(f"osd.{osd}, {case.__name__}")
         case(world, osd)
@@ -155,10 +155,10 @@ def stands(world, osd, state=None):
     (record,), slots, deployments, reports = answers
     assert [set(one["state"]) - {"noout", "noin"} for one in slots] == ([state] if state else []), slots
     assert [(one["replicas"], one["mark"]) for one in deployments] == [(0, record["id"])], deployments
-    claims = record["claims"] + [claim for report in reports for claim in report["claims"]]
+    claims = record["issued"] + [claim for report in reports for claim in report["issued"]]
     pairs = [(item["pg"], *pair) for item in record["upmaps"] for pair in item["mappings"]]
     return {
-        "DEV": record["disk"][0], "OLD": record["old"], "CLAIM": claims[-1] if claims else None, "CLASS": record["class"], "WEIGHT": record["weight"],
+        "DEV": record["disk"][0], "OLD": record["old"], "CLAIM": issued[-1] if claims else None, "CLASS": record["class"], "WEIGHT": record["weight"],
         "REWEIGHT": record["reweight"], "AFFINITY": record["affinity"], "PG FROM TO": " ".join(map(str, pairs[0])) if pairs else None,
     }  # fmt: skip
 
@@ -179,7 +179,7 @@ def old_serves_again(world, osd):
     typed(world, osd, commands("Put the record away", "osd-migrate resume"))
 
 
-def give_back(world, osd, by, code=0, **values):
+def restore_slot(world, osd, by, code=0, **values):
     typed(world, osd, commands("Give the slot back", by, "ceph osd new"), code=code, **values)
     assert ("destroyed" in slot(world, osd)["state"]) == (code != 0)
 
@@ -222,8 +222,8 @@ def destroyed(world, osd):
             folder = "/mnt"
             world.lab("on", faults.host_of(osd), "mount", "-o", "ro,norecovery", facts["part"], folder)
         else:
-            give_back(world, osd, "show-label", code=1, FSID=values["OLD"], **values)
-        give_back(world, osd, "ssh h1", FSID=values["OLD"], PATH=folder)
+            restore_slot(world, osd, "show-label", code=1, FSID=values["OLD"], **values)
+        restore_slot(world, osd, "ssh h1", FSID=values["OLD"], PATH=folder)
     if folder == "/mnt":
         world.lab("on", faults.host_of(osd), "umount", folder)
         world.kubectl("delete", "deployment", f"rook-ceph-osd-{osd}", "--cascade=foreground")
@@ -242,7 +242,7 @@ def lost(world, osd):
     kept = world.get("configmap", f"osd-migrate-osd-{osd}")["data"]["deployment"]
     assert re.search(r'--osd-uuid[^0-9a-f]+([0-9a-f-]{36})', kept)[1] == values["OLD"], kept
     with Hand(world, osd):
-        give_back(world, osd, "ssh h1", FSID=values["OLD"], PATH=f"/var/lib/rook/osd{osd}")
+        restore_slot(world, osd, "ssh h1", FSID=values["OLD"], PATH=f"/var/lib/rook/osd{osd}")
     serves(world, osd, "annotate", "scale")
     reweight = next(node["reweight"] for node in world.ceph("osd", "tree")["nodes"] if node["id"] == osd)
     lift = commands(LOST, "osd reweight", "unset-group", "get cephcluster", page=RECOVER)
@@ -268,7 +268,7 @@ def lose_ledger(world, osd):
     assert f"Deployment rook-ceph-osd-{osd} carries the mark of our record" in log, log
 
 
-def made_anew(world, osd):
+def recreated(world, osd):
     """First under another id, by mistake: that is undone."""
     values, stray = hold_destroyed(world, osd), len(world.fsids())
     wipe = commands("Recreate it", "set-group", "lvm zap", "raw list")
@@ -293,10 +293,10 @@ def prepared(world, osd):
     typed(world, osd, entry("Purged", "ceph osd new", "ceph osd destroy"), **values)
     typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
     with Hand(world, osd):
-        give_back(world, osd, "show-label", FSID=values["CLAIM"], **values)
+        restore_slot(world, osd, "show-label", FSID=values["CLAIM"], **values)
         world.lab("ceph", "auth", "rm", f"osd.{osd}")
         typed(world, osd, entry("Unauthed", "ceph osd destroy"))
-        give_back(world, osd, "show-label", FSID=values["CLAIM"], **values)
+        restore_slot(world, osd, "show-label", FSID=values["CLAIM"], **values)
     started(world, osd, values)
     typed(world, osd, commands("Put the place back", "upmap"), **values)
 
@@ -313,7 +313,7 @@ def gone(world, osd):
     outlived_by_its_agent(world, osd)
     world.lab("ceph", "auth", "rm", f"osd.{osd}")
     log = faults.expect_end(world, begin(world, osd), 0, 300)
-    assert "made Job for give-back" in log, log
+    assert "made Job for restore-slot" in log, log
     for item in upmaps:  # of others; without this place CRUSH maps other PGs otherwise, and the mons drop their upmaps
         pairs = [str(pair[end]) for pair in item["mappings"] for end in ("from", "to")]
         world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *pairs)

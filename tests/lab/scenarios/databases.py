@@ -62,10 +62,10 @@ def on_lvm(world):
     declare(world)
     before, fsids, epoch = world.shape(), world.fsids(), world.epoch()
     job = world.start("on-lvm", ["run", "--select", f"osd.{LVM}"])
-    is_made = lambda: {lv["lv_name"].rsplit("-", 5)[0] for lv in volumes(world)} >= {"osd-block", "osd-db"}  # noqa: E731
+    is_created = lambda: {lv["lv_name"].rsplit("-", 5)[0] for lv in volumes(world)} >= {"osd-block", "osd-db"}  # noqa: E731
     # Its own old volume is called so too.
     old = {lv["lv_name"] for lv in volumes(world)}
-    world.until("its volumes to be there", 200, lambda: is_made() and not old & {lv["lv_name"] for lv in volumes(world)})
+    world.until("its volumes to be there", 200, lambda: is_created() and not old & {lv["lv_name"] for lv in volumes(world)})
     kills.KINDS["agent"](world, job)
     left = [lv["vg_name"] for lv in volumes(world)]
     assert len(left) == 2, f"left behind: {left}"

@@ -185,7 +185,7 @@ def second_death(world):
     scale = "kubectl -n rook-ceph scale deployment rook-ceph-osd-{} --replicas={}"
     stopped = "$(kubectl -n rook-ceph get deployment rook-ceph-osd-4 -o jsonpath={.spec.replicas}) = 0"
     world.lab("net", "bash", "-c", f"until [ {stopped} ]; do :; done; {scale.format(3, 0)}")
-    world.until("osd.4 to serve again", 120, lambda: is_up(world, 4) and milestone(world, 4, "turn-back"))
+    world.until("osd.4 to serve again", 120, lambda: is_up(world, 4) and milestone(world, 4, "revert-stop"))
     assert not is_up(world, 3), "osd.3 came back by itself"
     time.sleep(5)
     assert world.fsids()[4] == fsid and world.result(job) is None, world.log(job)

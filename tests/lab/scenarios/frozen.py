@@ -1,7 +1,7 @@
 """Runners and agents that sleep in the middle of what they do and wake up when others have finished it: nothing that they
 had decided goes through.
 
-`relay`: one OSD's whole way is done by a chain of runners outside Kubernetes. Each is stopped by SIGSTOP (src/drill.rs)
+`relay`: one OSD's whole way is done by a chain of runners outside Kubernetes. Each is stopped by SIGSTOP (src/failpoint.rs)
 right before one act; the next takes the Lease over, since its holder's pod does not exist, does that act and is stopped
 before the one after it. A Job finishes. Then all of them wake up.
 The agent of that rebuild is held too, and others are started by hand beside it. `frozen_pod`: a runner's pod is stopped by
@@ -22,15 +22,15 @@ from .world import LAB
 RUN = ["run", "--confirm", "yes-really-migrate-osds", "--select"]
 # What a runner does for one OSD, in this order, and is stopped before.
 WAY = [
-    "save-record", "agent-inspect", "save-proof", "keep", "save-stop", "save-fence", "fence", "hush", "save-budget", "limit-drains", "stop",
-    "save-down", "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "save-up", "unhush", "unfence", "save-unfenced",
-    "save-closing", "limit-drains", "save-budget-back", "sweep", "save-closed",
+    "save-record", "agent-inspect", "save-proof", "back-up", "save-stop", "save-fence", "fence", "set-osd-flags", "save-pdb", "limit-drains", "stop",
+    "save-down", "destroy", "save-rebuild", "agent-rebuild", "save-new", "deploy", "save-up", "unset-osd-flags", "unfence", "save-unfenced",
+    "save-closing", "limit-drains", "save-pdb-restored", "clean-up", "save-closed",
 ]  # fmt: skip
 # The same where Rook has made no budget for drains.
 WAY_OF_OWN_BUDGET = [
-    {"limit-drains": "make-budget", "save-budget-back": "drop-budget"}.get(step, step)
+    {"limit-drains": "create-pdb", "save-pdb-restored": "delete-pdb"}.get(step, step)
     for at, step in enumerate(WAY)
-    if step != "save-budget" and (step != "limit-drains" or at < WAY.index("stop"))
+    if step != "save-pdb" and (step != "limit-drains" or at < WAY.index("stop"))
 ]
 # Written by every runner as it goes along; nothing is decided by it.
 TOLD = {("leases", "osd-migrate"), ("configmaps", "osd-migrate-status")}
@@ -54,8 +54,8 @@ def run(world):
         made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}, "spec": rooks["spec"]}
         world.kubectl("create", "-f", "-", stdin=json.dumps(made))
         migrated = [0, 1, 3, 5]
-    left_alone = {} if 1 in migrated else {1: "filestore"}
-    world.expect_migrated(before, fsids, migrated, left_alone)
+    quarantined = {} if 1 in migrated else {1: "filestore"}
+    world.expect_migrated(before, fsids, migrated, quarantined)
 
 
 def busy_agent(world, osd, go_on):
@@ -90,17 +90,17 @@ def thawed_agent(world, osd, go_on):
 
 
 class HeldAgent:
-    """The agent of a rebuild, stopped by SIGSTOP from its host where src/drill.rs holds it."""
+    """The agent of a rebuild, stopped by SIGSTOP from its host where src/failpoint.rs holds it."""
 
     def __init__(self, world, osd, place, go_on):
         self.world, self.osd, self.host = world, osd, f"h{osd % 3 + 1}"
-        self.on("bash", "-c", f"echo {place} > {AGENTS}/hold")
+        self.on("bash", "-c", f"echo {place} > {AGENTS}/failpoint")
         go_on()
         self.name = world.until("the node Job", 60, self.job)
         world.until(f"the agent to be held before {place}", 60, lambda: f"held before {place}" in world.log(self.name), pause=0.1)
         self.pid = self.on("pgrep", "-f", "^/opt/osd-migrate/osd-migrate node agent")
         self.on("kill", "-STOP", self.pid)
-        self.on("rm", f"{AGENTS}/hold")
+        self.on("rm", f"{AGENTS}/failpoint")
 
     def __enter__(self):
         return self
@@ -173,7 +173,7 @@ class Sleeper:
         name = f"asleep-{place}-{osd}"
         env = {
             **os.environ, "POD_NAME": name, "POD_NAMESPACE": "rook-ceph", "POD_UID": str(uuid.uuid4()),
-            "OSD_MIGRATE_OWN_IMAGE": "lab.local/osd-migrate:dev", "OSD_MIGRATE_HOLD": place,
+            "OSD_MIGRATE_OWN_IMAGE": "lab.local/osd-migrate:dev", "OSD_MIGRATE_FAILPOINT": place,
         }  # fmt: skip
         self.output = tempfile.TemporaryFile(mode="w+")
         args = [LAB, "net", world.binary, *RUN, f"osd.{osd}", *more]

@@ -53,7 +53,7 @@ def await_phase(world, job, osd, phase, name, before):
 
 
 def reached(world, osd, phase, before):
-    if phase == "look":  # before there is a record all that is made is a look at a node's disks
+    if phase == "inventory":  # before there is a record all that is made is a look at a node's disks
         return any(job["metadata"]["name"].startswith("osd-migrate-") for job in world.get("jobs")["items"])
     word = BEGINS.get(phase, phase)
     record = world.records().get(osd)

@@ -76,7 +76,7 @@ def two_jobs_and_a_stopped_osd(world):
     world.kubectl("scale", "deployment", "rook-ceph-osd-4", "--replicas=1")
     world.say("two Jobs: the second left; the first waited for osd.4 and named it")
     drains_wait(world)
-    rooks_budget_goes(world)
+    rooks_pdb_goes(world)
     assert world.wait_for(first, 400) == ("Complete", 0), world.log(first)
     world.until("drains to have their turn", 30, lambda: not world.eviction(3) and not world.eviction(4))
 
@@ -84,17 +84,17 @@ def two_jobs_and_a_stopped_osd(world):
 def drains_wait(world):
     """While one of ours is stopped, no other host's may be evicted."""
     said = told(world, "TooManyRequests")
-    assert world.drain_limit() == 0 and not world.own_budget()
+    assert world.drain_limit() == 0 and not world.own_pdb()
     world.say(f"Rook's budget at 0: {said}")
 
 
-def rooks_budget_goes(world):
+def rooks_pdb_goes(world):
     """Deleted while one is stopped, not there when the next one is, and back as Rook makes it: the run's own keeps drains off."""
     rooks = world.get("poddisruptionbudget", "rook-ceph-osd")
     world.kubectl("delete", "poddisruptionbudget", "rook-ceph-osd")
-    own = world.until("a budget of the run's own", 30, world.own_budget, pause=0.1)
+    own = world.until("a budget of the run's own", 30, world.own_pdb, pause=0.1)
     world.say(f"Rook's budget deleted: {told(world, 'TooManyRequests')}")
-    world.until("another one, for the next OSD", 200, lambda: world.own_budget() not in (None, own), pause=0.1)
+    world.until("another one, for the next OSD", 200, lambda: world.own_pdb() not in (None, own), pause=0.1)
     world.say(f"none of Rook's: {told(world, 'TooManyRequests')}")
     made = {"apiVersion": rooks["apiVersion"], "kind": rooks["kind"], "metadata": {"name": "rook-ceph-osd"}}
     world.kubectl("create", "-f", "-", stdin=json.dumps({**made, "spec": {**rooks["spec"], "maxUnavailable": 1}}))

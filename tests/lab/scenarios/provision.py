@@ -69,7 +69,7 @@ def prepare(world):
 def seeded_moments(rng):
     """KILLS moments: a look at the disks, and at most two in the way of each OSD; every phase is met, and every kind."""
     while True:
-        moments = [(None, "look", rng.uniform(0, 2), rng.choice(["runner process", "agent"]))]
+        moments = [(None, "inventory", rng.uniform(0, 2), rng.choice(["runner process", "agent"]))]
         chosen = sorted(rng.sample([(osd, number) for osd in range(len(GOOD)) for number in range(len(PHASES))], KILLS))
         for osd, number in chosen:
             phase = PHASES[number]
@@ -110,9 +110,9 @@ def settled(world, nodes, untouched):
 
 
 def look(world):
-    """`plan --look` names each disk, and changes nothing."""
+    """`plan --inventory` names each disk, and changes nothing."""
     written = world.written()
-    seen = answer(finished(world, "look", ["plan", "--look", "-o", "json"], 60))
+    seen = answer(finished(world, "inventory", ["plan", "--inventory", "-o", "json"], 60))
     assert not seen["osds"] and not seen["problems"], seen
     disks = {disk["stable"]: disk for disk in seen["disks"]}
     here = {by_id(name): place for name, place in attached(world).items()}
@@ -129,7 +129,7 @@ def look(world):
     assert world.written() == written, f"something was written to Ceph: {world.written()[len(written):]}"
     assert not world.get("configmap", "osd-migrate-ledger"), "a look made a ledger"
     world.expect_nothing_left()
-    world.say("plan --look: 6 disks become OSDs, 5 are rejected with a reason each, one is not selected; nothing changed")
+    world.say("plan --inventory: 6 disks become OSDs, 5 are rejected with a reason each, one is not selected; nothing changed")
 
 
 def one_disk_more(world, places, untouched):

@@ -93,7 +93,7 @@ def starts_in_vain(world):
     for words in ("the last 10 pods of this Job failed", f"batch.kubernetes.io/controller-uid={uid}"):
         assert words in world.log("in-vain"), world.log("in-vain")
     assert world.kubectl("get", "pods", "--selector", f"batch.kubernetes.io/controller-uid={uid}", "-o", "name"), "its command shows no pod"
-    world.say("starts-in-vain: exit 10, and says so")
+    world.say("crash-loop: exit 10, and says so")
 
 
 def ledger_unusable(world):

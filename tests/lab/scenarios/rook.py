@@ -36,7 +36,7 @@ class Rook:
         numbers = tuple(int(number) for number in version.split("."))
         self.honours, self.takes_bootstrap = numbers >= (1, 20), numbers >= (1, 19)
         self.done, self.skipped, self.failures, self.started, self.refilled, self.trouble = 0, 0, [], [], [], []
-        self.hydrated, self.rendered_anew = [], []
+        self.hydrated, self.rendered_again = [], []
         self.draining, self.drained, self.fences = "", [], set()
         self.looked, self.look_again = None, 0
         self.ends = threading.Event()
@@ -274,7 +274,7 @@ class Rook:
         made = self.rendered({**values, "VERSION": labels["ceph-version"].removesuffix("-0")})["spec"]
         made["selector"] = deployment["spec"]["selector"]  # which nobody can change
         made["template"]["metadata"]["labels"].update(made["selector"]["matchLabels"])
-        self.rendered_anew.append(int(values["ID"]))
+        self.rendered_again.append(int(values["ID"]))
         return made
 
     def update(self, names):

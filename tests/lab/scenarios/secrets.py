@@ -61,7 +61,7 @@ class Watch:
             texts["requests"] = file.read()
         assert b'"requestObject"' in texts["requests"] and b"osd-migrate-ledger" in texts["requests"], "the audit log has no bodies"
         state = glob.glob(os.path.join(self.folder, "h", "*", "rook", "osd-migrate", "*"))
-        assert any(name.endswith(".claims") or name.endswith(".lock") for name in state), state
+        assert any(name.endswith(".issued") or name.endswith(".lock") for name in state), state
         for name in [*state, world.binary]:
             with open(name, "rb") as file:
                 texts[name] = file.read()

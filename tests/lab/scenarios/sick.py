@@ -147,7 +147,7 @@ def reverted(world):
     """Stops that were reverted, of all records: as `osd.N`, so often."""
     records = [*world.closed(), *world.records().values()]
     return [
-        f"osd.{record['osd']}" for record in records for word in milestones(record) if word == "turn-back"
+        f"osd.{record['osd']}" for record in records for word in milestones(record) if word == "revert-stop"
     ]
 
 

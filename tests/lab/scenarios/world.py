@@ -299,7 +299,7 @@ class World:
         found = self.get("deployment", f"rook-ceph-osd-{osd}")
         return found and found["status"].get("availableReplicas") == 1
 
-    def own_budget(self):
+    def own_pdb(self):
         """uid of the run's own PodDisruptionBudget, where it is there."""
         found = self.get("poddisruptionbudget", "osd-migrate-drains")
         return found and found["metadata"]["uid"]

@@ -262,8 +262,8 @@ impl Cluster {
             let pg = &self.pgs[at];
             let from = pg.up[0];
             let host = self.osds[usize::try_from(from).unwrap()].host;
-            let is_free = |osd: &&Osd| osd.host == host && osd.id != from && osd.state == State::Up;
-            let Some(to) = self.osds.iter().find(is_free).map(|osd| osd.id) else { continue };
+            let is_available = |osd: &&Osd| osd.host == host && osd.id != from && osd.state == State::Up;
+            let Some(to) = self.osds.iter().find(is_available).map(|osd| osd.id) else { continue };
             let pg = &mut self.pgs[at];
             pg.up[0] = to;
             let word = if number % 4 == 0 { "backfilling" } else { "backfill_wait" };

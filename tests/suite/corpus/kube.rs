@@ -74,7 +74,7 @@ impl Server {
             ("pods", "app%3Drook-ceph-osd") => "pods osds",
             ("pods", "app%3Drook-ceph-operator") => "pods operator",
             ("pods" | "jobs" | "configmaps", _) => "",
-            ("rook-ceph-osd", _) => return (200, budget()),
+            ("rook-ceph-osd", _) => return (200, pdb()),
             (name, _) => return (404, not_found(name)),
         };
         let all = self.lists.get(list).map(Vec::as_slice).unwrap_or_default();
@@ -293,7 +293,7 @@ fn operator() -> Value {
     })
 }
 
-fn budget() -> Value {
+fn pdb() -> Value {
     json!({
         "metadata": {"name": "rook-ceph-osd", "namespace": NAMESPACE, "uid": "budget", "resourceVersion": "2",
         "generation": 1},

@@ -9,9 +9,9 @@ use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::Observation;
 use osd_migrate::domain::osd::OsdId;
-use osd_migrate::domain::outlook::{self, Now};
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::preview::{self, Now};
 use osd_migrate::report::{Event, words};
 
 use super::cluster::Cluster;
@@ -41,7 +41,7 @@ pub(crate) fn page(cluster: &Cluster, policy: &Policy, seen: &Observation) -> St
         classify::classify(seen).into_iter().map(|(osd, class)| (format!("{}: {class}", class.word()), osd));
     section(&mut out, "Classes", classes);
     let ledger = Ledger::default();
-    let lines = outlook::lines(policy, &ledger, seen).into_iter().map(|line| (now(&line.now), line.osd));
+    let lines = preview::lines(policy, &ledger, seen).into_iter().map(|line| (now(&line.now), line.osd));
     section(&mut out, "Preview", lines);
     writeln!(out, "\nNext\n  {}", next(&plan::plan(policy, &ledger, seen))).unwrap();
     out
@@ -77,7 +77,7 @@ fn now(now: &Now) -> String {
         Now::Nothing => "nothing to do".to_owned(),
         Now::Next => "next".to_owned(),
         Now::InFlight => "in flight".to_owned(),
-        Now::LeftAlone { why } => format!("left alone: {why}"),
+        Now::Quarantined { why } => format!("left alone: {why}"),
         Now::Waits(reason) => format!("waits, {}: {reason}", reason.word()),
         Now::Refused(reason) => format!("refused, {}: {reason}", reason.word()),
     }

@@ -8,7 +8,7 @@ use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::{Next, Saving};
 use osd_migrate::domain::observation::{Daemon, Kube, Node, Observation};
 use osd_migrate::domain::osd::{NodeName, OsdId};
-use osd_migrate::domain::{classify, outlook, plan};
+use osd_migrate::domain::{classify, plan, preview};
 
 use super::answers::answers;
 use super::cluster::{self, Cluster, Host, Made, PACIFIC, Pool, fsid};
@@ -98,7 +98,7 @@ fn seen(cluster: &Cluster) -> Observation {
 fn decisions(seen: &Observation) -> (f64, f64, Next) {
     let (policy, ledger) = (policy(), Ledger::default());
     let next = plan::plan(&policy, &ledger, seen);
-    (cost(|| plan::plan(&policy, &ledger, seen)), cost(|| outlook::lines(&policy, &ledger, seen)), next)
+    (cost(|| plan::plan(&policy, &ledger, seen)), cost(|| preview::lines(&policy, &ledger, seen)), next)
 }
 
 fn assert_decisions_grow_with_the_cluster(of: impl Fn(u32) -> Observation, expected: impl Fn(&Next) -> bool) {
@@ -157,7 +157,7 @@ fn ten_thousand_osds_are_read_and_planned_in_seconds() {
     let legacy = classes.values().filter(|class| class.word() == "Legacy").count();
     assert_eq!(legacy, 5_000);
     let next = plan::plan(&policy(), &Ledger::default(), &seen);
-    let lines = outlook::lines(&policy(), &Ledger::default(), &seen);
+    let lines = preview::lines(&policy(), &Ledger::default(), &seen);
     let decided = processor_seconds() - before;
     let Next::Save { osd, why: Saving::Record, .. } = next else { panic!("{next:?}") };
     assert_eq!(osd, Some(OsdId(0)));

@@ -12,7 +12,7 @@ const DISK: &str = "disk-new";
 fn machines(world: &World) -> Vec<Happening> {
     let mut menu = super::machines(world);
     let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
-    menu.extend(lit.flat_map(|node| world.looks_at_work(node)).map(Happening::LookDies));
+    menu.extend(lit.flat_map(|node| world.inventory_jobs_at_work(node)).map(Happening::InventoryJobDies));
     menu
 }
 

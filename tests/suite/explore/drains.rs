@@ -19,7 +19,7 @@ fn holds_up(_: &World) -> Vec<Happening> {
 /// Rook has made no budget: some Deployment lacks a label of its (ADR 0021).
 fn without_rooks() -> World {
     let mut world = example::replicated();
-    world.kube.osd_budget = None;
+    world.kube.osd_pdb = None;
     world
 }
 
@@ -48,7 +48,7 @@ fn the_same_where_rook_has_made_no_budget() {
 #[test]
 fn a_budget_of_ours_that_is_refused_from_some_moment_on() {
     let refused = |world: &World| {
-        if world.refuses_budgets { Vec::new() } else { vec![Happening::BudgetsRefused] }
+        if world.rejects_pdbs { Vec::new() } else { vec![Happening::PdbsRejected] }
     };
     explored(&Search::new("budgets refused, a freeze", without_rooks, refused, (1, 1, 0)));
 }
@@ -60,7 +60,7 @@ fn what_holds_an_osd_up_before_its_stop_and_a_leap_in_time() {
 
 #[test]
 fn drains_need_their_guards() {
-    needs(|| frozen(example::replicated), &[Guard::BudgetSavedFirst, Guard::DrainsLimitedFirst]);
+    needs(|| frozen(example::replicated), &[Guard::PdbSavedFirst, Guard::DrainsLimitedFirst]);
     needs(|| frozen(without_rooks), &[Guard::DrainsLimitedFirst]);
 }
 

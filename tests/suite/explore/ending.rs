@@ -222,10 +222,10 @@ fn is_for_others(wait: &Wait, state: &State) -> bool {
     let out = world.ceph.slots.values().any(|slot| slot.up && !slot.is_in);
     match wait {
         Wait::NotOurStop { osd } => !world.kube.daemons.contains_key(osd) || orphaned,
-        Wait::Gate { .. } if world.refuses_budgets => true,
+        Wait::Gate { .. } if world.rejects_pdbs => true,
         Wait::Gate { .. } | Wait::Node { .. } | Wait::UnsafeToWipe { .. } => orphaned || gone || out,
-        Wait::Look { .. } => false,
-        Wait::OutByOthers { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
+        Wait::Inventory { .. } => false,
+        Wait::MarkedOutExternally { .. } | Wait::AgentSilent { .. } | Wait::AgentBusy { .. } => true,
         Wait::Agent { .. }
         | Wait::AgentRests { .. }
         | Wait::Down { .. }

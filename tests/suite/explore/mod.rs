@@ -57,7 +57,7 @@ fn machines(world: &World) -> Vec<Happening> {
     menu.extend(agents(world));
     menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
     let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(OURS));
-    menu.extend(boots.map(|_| Happening::BootsOddly(OURS)));
+    menu.extend(boots.map(|_| Happening::BootsUnexpectedly(OURS)));
     let node = world.disks["disk-0"].node.clone();
     if world.kube.nodes[&node].ready {
         menu.push(Happening::PowerLost(node));
@@ -80,8 +80,10 @@ fn agents(world: &World) -> Vec<Happening> {
             menu.push(Happening::AgentLost(job.clone()));
         }
         let at_work = match agent.stage {
-            Stage::Buried { .. } | Stage::Claimed { .. } | Stage::Labelled { .. } => true,
-            Stage::Waiting | Stage::Looked { .. } | Stage::Proven { .. } | Stage::Reporting { .. } => false,
+            Stage::Buried { .. } | Stage::Registered { .. } | Stage::Labelled { .. } => true,
+            Stage::Waiting | Stage::Inspected { .. } | Stage::Proven { .. } | Stage::Reporting { .. } => {
+                false
+            }
         };
         let stumbles = [
             Stumble::Fails,
@@ -175,7 +177,7 @@ fn with_the_osd(world: &World, disk: &Disk) -> Vec<Happening> {
 #[expect(clippy::print_stdout, reason = "the figures")]
 fn explored(search: &Search) {
     let found = search.run();
-    let state::Budget { faults, freezes, leaps } = search.left;
+    let state::Pdb { faults, freezes, leaps } = search.left;
     println!(
         "explored {}: at most {faults} faults, {freezes} freezes, {leaps} leaps in time: \
          {} states, {} transitions",
@@ -287,7 +289,7 @@ pub(crate) fn broken_promise(
     let state = |world: &World| state::State {
         ledger: ledger.clone(),
         by_flag,
-        ..state::State::new(world.clone(), state::Budget { faults: 0, freezes: 0, leaps: 0 })
+        ..state::State::new(world.clone(), state::Pdb { faults: 0, freezes: 0, leaps: 0 })
     };
     let done = state::Done { effects: effects.to_vec(), ..state::Done::default() };
     promises::always(&state(before), None, &done, &state(after))

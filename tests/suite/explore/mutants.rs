@@ -14,9 +14,9 @@ use super::{
 };
 
 /// New OSDs that come up, and are not what was wanted.
-fn oddities(world: &World) -> Vec<Happening> {
+fn ambiguities(world: &World) -> Vec<Happening> {
     let boots = |osd: &OsdId| world.progress().contains(&Happening::Boots(*osd));
-    world.ceph.slots.keys().copied().filter(boots).map(Happening::BootsOddly).collect()
+    world.ceph.slots.keys().copied().filter(boots).map(Happening::BootsUnexpectedly).collect()
 }
 
 /// What may come while a runner is frozen.
@@ -107,7 +107,7 @@ fn searches() -> Vec<Search> {
             loses_ledger: true,
             ..new("replicated, the ledger is deleted", replicated, nothing, (1, 0, 0))
         },
-        new("three to do, some odd", example::three_to_do, oddities, (2, 0, 0)),
+        new("three to do, some odd", example::three_to_do, ambiguities, (2, 0, 0)),
         new("replicated, a fault", replicated, everything, (1, 0, 0)),
         new("replicated, a freeze and a death", replicated, deaths, (1, 1, 0)),
         Search {
@@ -120,7 +120,7 @@ fn searches() -> Vec<Search> {
     searches.push(encrypted::on_a_host_mapping());
     searches.push(unnamed::disks_move());
     searches.push(keyless("no bootstrap key", nothing, (0, 0, 0)));
-    searches.push(rook::beside("beside Rook", nothing, (0, 0, 0)));
+    searches.push(rook::auxiliary("beside Rook", nothing, (0, 0, 0)));
     searches.push(rook::both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
     searches.push(operator::frozen_late());
     searches.push(pace::slow());
@@ -166,51 +166,55 @@ fn first_for(guard: Guard) -> &'static str {
         | Guard::LedgerVersion
         | Guard::RecordOpen
         | Guard::StopExpects
-        | Guard::StraysSwept => "replicated, a late freeze",
-        Guard::ClusterVersion | Guard::SpareAllClean | Guard::SpareOnlyLacking | Guard::UnfenceOurs => {
-            "replicated, a late freeze and a fault"
-        }
+        | Guard::OrphansDeleted => "replicated, a late freeze",
+        Guard::ClusterVersion
+        | Guard::RecheckAllClean
+        | Guard::RecheckOnlyOursMissing
+        | Guard::UnfenceOurs => "replicated, a late freeze and a fault",
         Guard::ActByLedger => "replicated, a freeze and a death",
         Guard::LedgerNotLost => "replicated, the ledger is deleted",
-        Guard::ConformsAtTheEnd | Guard::QuarantineCalmed | Guard::WithinBudget => "three to do, some odd",
+        Guard::ConformsAtTheEnd | Guard::QuarantineLiftsNoout | Guard::WithinFailureLimit => {
+            "three to do, some odd"
+        }
         Guard::AgentProvesAgain
         | Guard::AgentSlotDestroyed
         | Guard::AllClean
         | Guard::FailuresEnd
-        | Guard::OnlyOursLacks
+        | Guard::OnlyOursMissing
         | Guard::Peered
-        | Guard::ProofClaimOfThis
+        | Guard::ProofIssuedToThis
         | Guard::ProofNames
-        | Guard::StandInOneId
-        | Guard::StandInRefusesPurge
+        | Guard::ShimOneId
+        | Guard::ShimRefusesPurge
         | Guard::StatisticsComplete
         | Guard::StatisticsFresh
         | Guard::StaysStopped
         | Guard::StoppedByUs
-        | Guard::SweptFirst => "replicated, a fault",
+        | Guard::CleanedUpFirst => "replicated, a fault",
         Guard::AgentsInOrder
         | Guard::DiskOnce
         | Guard::NodeStillChosen
-        | Guard::OnlyStarves
+        | Guard::OnlyShortOfOsds
         | Guard::SlotIsOurs
         | Guard::StartExpects
-        | Guard::VacantDisk => "one more disk, a fault",
-        Guard::AgentExpected | Guard::BegunIsFinished => "one more disk, a late freeze and a fault",
+        | Guard::DiskAvailable => "one more disk, a fault",
+        Guard::AgentExpected | Guard::StartedIsFinished => "one more disk, a late freeze and a fault",
         Guard::DeployReplaces => "a slot is filled again, a late freeze and a fault",
         Guard::NoPersistentVolume => new_osds::ON_VOLUMES,
         Guard::AdoptsItsOwn => "an OSD that nothing starts",
         Guard::TolerateExpects => "taints that came later, a freeze and a death",
         Guard::RolledOutFirst => "taints that came later",
         Guard::WeighedFirst => "in a directory",
-        Guard::DeviceFreeFirst | Guard::WeighExpects => "in a directory, a fault",
+        Guard::DiskAvailableFirst | Guard::WeighExpects => "in a directory, a fault",
         Guard::UpmapLossSavedFirst | Guard::UpmapsOfOthersStay => "upmaps, purges and the balancer",
-        Guard::BudgetSavedFirst | Guard::DrainsKeptOff | Guard::DrainsLimitedFirst | Guard::FenceHeard => {
-            "beside Rook"
-        }
+        Guard::PdbSavedFirst
+        | Guard::DrainsBlocked
+        | Guard::DrainsLimitedFirst
+        | Guard::FenceAcknowledged => "beside Rook",
         Guard::FenceStays => "beside Rook, both confirmed",
         Guard::BootstrapSavedFirst => "no bootstrap key",
         Guard::OperatorSavedFirst | Guard::OperatorVersion => "beside an old Rook, frozen late",
-        Guard::SpareFilled => "in a directory, a late freeze and a lost disk",
+        Guard::RecheckBackfilled => "in a directory, a late freeze and a lost disk",
         Guard::DatabaseFits => databases::SEARCHED,
         Guard::BlankByPlace => unnamed::PULLED,
         Guard::OnlyKnownEncryption => encrypted::ON_A_HOST_MAPPING,
@@ -221,9 +225,9 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::NooutHasAnEnd => "a node is lost",
         Guard::StartHasALimit => "an init container fails",
         Guard::PoolQuotaIsNoFull => "a pool at its quota",
-        Guard::IntentOutlivesSlowLooks => pace::SLOW,
+        Guard::IntentOutlivesSlowIterations => pace::SLOW,
         Guard::PassingStatesWait => "a PG turns odd",
-        Guard::OperatorGivenBack => "a mon dies beside an old Rook",
+        Guard::OperatorRestored => "a mon dies beside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
         _ => "two copies",
     }
@@ -294,11 +298,11 @@ fn osds_in_directories_need_them_too() {
         Guard::AgentSlotDestroyed,
         Guard::CleanAtTheEnd,
         Guard::ConformsAtTheEnd,
-        Guard::EnoughRoom,
+        Guard::EnoughSpace,
         Guard::ProofNames,
         Guard::ProvenFirst,
         Guard::StillWanted,
-        Guard::VacantDisk,
+        Guard::DiskAvailable,
     ];
     let mut missed = BTreeSet::new();
     for guard in guards {
@@ -343,10 +347,10 @@ fn each_rule_of_progress_taken_out_is_found_by_its_own_search() {
         Guard::AdmittedFirst,
         Guard::AgentRetriesSpaced,
         Guard::DownIsNoCandidate,
-        Guard::IntentOutlivesSlowLooks,
+        Guard::IntentOutlivesSlowIterations,
         Guard::LimitPastStopOnly,
         Guard::NooutHasAnEnd,
-        Guard::OperatorGivenBack,
+        Guard::OperatorRestored,
         Guard::PassingStatesWait,
         Guard::PoolQuotaIsNoFull,
         Guard::SkipsSickCandidate,

@@ -23,10 +23,10 @@ pub(super) fn machines(world: &World) -> Vec<Happening> {
     let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
     menu.extend([OsdId(1), made(world)].into_iter().filter(is_up).map(Happening::Dies));
     let lit = || world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
-    menu.extend(lit().flat_map(|node| world.looks_at_work(node)).map(Happening::LookDies));
+    menu.extend(lit().flat_map(|node| world.inventory_jobs_at_work(node)).map(Happening::InventoryJobDies));
     menu.extend(world.ceph.pgs.keys().next().map(|pg| Happening::MgrForgets(pg.clone())));
     let boots = world.progress().into_iter().find(|what| *what == Happening::Boots(made(world)));
-    menu.extend(boots.map(|_| Happening::BootsOddly(made(world))));
+    menu.extend(boots.map(|_| Happening::BootsUnexpectedly(made(world))));
     menu.extend(lit().next().cloned().map(Happening::PowerLost));
     menu
 }

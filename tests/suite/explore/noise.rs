@@ -2,7 +2,7 @@
 
 use osd_migrate::domain::osd::{NodeName, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
-use osd_migrate::sim::{Disturbance, Happening, OddPg, World, example};
+use osd_migrate::sim::{Disturbance, Happening, UnusualPg, World, example};
 
 use super::search::Search;
 use super::{OURS, explored, has_time, machines, nothing, operator};
@@ -56,9 +56,10 @@ fn mgr_fails_over(world: &World) -> Vec<Happening> {
 }
 
 fn pg_turns_odd(world: &World) -> Vec<Happening> {
-    let odd = [OddPg::Repair, OddPg::Premerge, OddPg::Recovering];
-    let pg = world.placements.keys().find(|pg| !world.noise.odd.contains_key(*pg));
-    let turns = |pg: PgId| odd.map(|odd| Happening::Noise(Disturbance::PgTurns(pg.clone(), odd)));
+    let unusual = [UnusualPg::Repair, UnusualPg::Premerge, UnusualPg::Recovering];
+    let pg = world.placements.keys().find(|pg| !world.noise.unusual.contains_key(*pg));
+    let turns =
+        |pg: PgId| unusual.map(|unusual| Happening::Noise(Disturbance::PgChanges(pg.clone(), unusual)));
     pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
 }
 
@@ -88,7 +89,7 @@ pub(super) fn searches() -> Vec<Search> {
         one("agents fail", example::two_in_line, agents_fail),
         one("the mgr fails over", example::two_in_line, mgr_fails_over),
         one("a PG turns odd", with_a_second_pool, pg_turns_odd),
-        operator::beside("a mon dies beside an old Rook", mon_dies, (1, 0, 0)),
+        operator::auxiliary("a mon dies beside an old Rook", mon_dies, (1, 0, 0)),
     ]
 }
 
@@ -183,7 +184,7 @@ fn noise_wider_if_there_is_time() {
 #[test]
 fn noise_worlds_have_one_healthy_osd_in_line() {
     for world in [example::a_dead_osd(), example::a_node_that_is_gone(), example::a_cordoned_node()] {
-        let seen = world.look(|_| Questions::default());
+        let seen = world.observe(|_| Questions::default());
         let class = |osd| super::promises::class(&world, OsdId(osd));
         assert!(class(0).migrates().is_some() && class(1).migrates().is_some());
         assert!(seen.ceph.pgs.values().all(|pg| pg.state.contains("clean") && pg.up.len() == 3));

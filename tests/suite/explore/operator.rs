@@ -11,8 +11,8 @@ fn scales() -> Policy {
     Policy { scales_operator: true, ..Policy::default() }
 }
 
-pub(super) fn beside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    Search { policy: scales, ..Search::new(name, example::beside_old_rook, menu, left) }
+pub(super) fn auxiliary(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: scales, ..Search::new(name, example::with_old_rook, menu, left) }
 }
 
 /// What goes wrong with the OSD, and what people do to the operator and the run meanwhile.
@@ -31,23 +31,23 @@ fn faults(world: &World) -> Vec<Happening> {
 
 #[test]
 fn beside_an_old_rook_leaps_in_time() {
-    explored(&beside("beside an old Rook", nothing, (0, 0, 2)));
+    explored(&auxiliary("beside an old Rook", nothing, (0, 0, 2)));
 }
 
 #[test]
 fn beside_an_old_rook_a_fault() {
-    explored(&beside("beside an old Rook", faults, (1, 0, 0)));
+    explored(&auxiliary("beside an old Rook", faults, (1, 0, 0)));
 }
 
 #[test]
 fn beside_an_old_rook_a_freeze() {
-    explored(&beside("beside an old Rook", nothing, (0, 1, 0)));
+    explored(&auxiliary("beside an old Rook", nothing, (0, 1, 0)));
     explored(&frozen_late());
 }
 
 /// A runner that wakes when all is done.
 pub(super) fn frozen_late() -> Search {
-    Search { freezes_late: true, ..beside("beside an old Rook, frozen late", nothing, (0, 1, 0)) }
+    Search { freezes_late: true, ..auxiliary("beside an old Rook, frozen late", nothing, (0, 1, 0)) }
 }
 
 /// People take it back while a runner is on its way to scale the operator.
@@ -59,7 +59,7 @@ fn cancels(world: &World) -> Vec<Happening> {
 
 #[test]
 fn beside_an_old_rook_cancelled_and_a_late_freeze() {
-    let search = beside("beside an old Rook, cancelled", cancels, (1, 1, 0));
+    let search = auxiliary("beside an old Rook, cancelled", cancels, (1, 1, 0));
     explored(&Search { freezes_late: true, ..search });
 }
 
@@ -71,7 +71,7 @@ fn beside_an_old_rook_guards_are_needed() {
 #[test]
 fn beside_an_old_rook_wider_where_there_is_time() {
     if has_time() {
-        explored(&beside("beside an old Rook", faults, (1, 1, 0)));
-        explored(&beside("beside an old Rook", faults, (2, 0, 0)));
+        explored(&auxiliary("beside an old Rook", faults, (1, 1, 0)));
+        explored(&auxiliary("beside an old Rook", faults, (2, 0, 0)));
     }
 }

@@ -58,8 +58,8 @@ fn slow_iterations_finish_all_osds() {
 #[test]
 fn slow_iterations_beside_rook_finish_all_osds() {
     for pace in PACES {
-        explored(&Search { pace, ..rook::beside("beside Rook", nothing, (0, 0, 0)) });
-        explored(&Search { pace, ..super::operator::beside("beside an old Rook", nothing, (0, 0, 0)) });
+        explored(&Search { pace, ..rook::auxiliary("beside Rook", nothing, (0, 0, 0)) });
+        explored(&Search { pace, ..super::operator::auxiliary("beside an old Rook", nothing, (0, 0, 0)) });
     }
 }
 
@@ -83,7 +83,7 @@ fn slow_iterations_wider_if_there_is_time() {
         at_each_pace("erasure coded", example::erasure_coded, machines, (1, 0, 0));
         at_each_pace("replicated", example::replicated, nothing, (0, 0, 1));
         for pace in PACES {
-            explored(&Search { pace, ..rook::beside("beside Rook", rook::faults, (1, 0, 0)) });
+            explored(&Search { pace, ..rook::auxiliary("beside Rook", rook::faults, (1, 0, 0)) });
         }
     }
 }

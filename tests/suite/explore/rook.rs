@@ -1,7 +1,7 @@
 //! Beside a Rook that runs: it starts what it finds stopped, whenever it likes, until it has seen the fence and said so.
 
 use osd_migrate::domain::guard::Guard;
-use osd_migrate::domain::policy::{HandBack, Policy};
+use osd_migrate::domain::policy::{DeploymentBy, Policy};
 use osd_migrate::sim::{Happening, World, example};
 
 use super::search::{Menu, Search};
@@ -11,24 +11,24 @@ fn confirmed_by_flag() -> Policy {
     Policy { confirmed: true, ..Policy::default() }
 }
 
-pub(super) fn beside(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    Search { policy: confirmed_by_flag, ..Search::new(name, example::beside_rook, menu, left) }
+pub(super) fn auxiliary(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: confirmed_by_flag, ..Search::new(name, example::with_rook, menu, left) }
 }
 
 /// Rook makes the Deployments.
 pub(super) fn handed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    let policy = || Policy { hand_back: HandBack::ByRook, ..confirmed_by_flag() };
-    Search { policy, ..Search::new(name, example::beside_rook_that_hydrates, menu, left) }
+    let policy = || Policy { deployment_by: DeploymentBy::ByRook, ..confirmed_by_flag() };
+    Search { policy, ..Search::new(name, example::with_rook_that_hydrates, menu, left) }
 }
 
 /// The CephCluster confirms Rook's own migration too, of two OSDs.
 pub(super) fn both_confirmed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    Search::new(name, || example::beside_rook_that_migrates(2), menu, left)
+    Search::new(name, || example::with_rook_that_migrates(2), menu, left)
 }
 
 /// Of one.
 fn of_one(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
-    Search::new(name, || example::beside_rook_that_migrates(1), menu, left)
+    Search::new(name, || example::with_rook_that_migrates(1), menu, left)
 }
 
 /// What goes wrong around the fence, and with the OSD while it is up.
@@ -54,18 +54,18 @@ pub(super) fn faults(world: &World) -> Vec<Happening> {
 
 #[test]
 fn beside_a_rook_that_runs_leaps_in_time() {
-    explored(&beside("beside Rook", nothing, (0, 0, 2)));
+    explored(&auxiliary("beside Rook", nothing, (0, 0, 2)));
 }
 
 #[test]
 fn beside_a_rook_that_runs_a_fault() {
-    explored(&beside("beside Rook", faults, (1, 0, 0)));
+    explored(&auxiliary("beside Rook", faults, (1, 0, 0)));
 }
 
 #[test]
 fn beside_a_rook_that_runs_a_freeze() {
-    explored(&beside("beside Rook", nothing, (0, 1, 0)));
-    explored(&Search { freezes_late: true, ..beside("beside Rook, frozen late", nothing, (0, 1, 0)) });
+    explored(&auxiliary("beside Rook", nothing, (0, 1, 0)));
+    explored(&Search { freezes_late: true, ..auxiliary("beside Rook, frozen late", nothing, (0, 1, 0)) });
 }
 
 #[test]
@@ -97,18 +97,21 @@ fn beside_a_rook_that_would_migrate_too_a_fault_or_a_freeze() {
 
 #[test]
 fn beside_a_rook_that_runs_guards_are_needed() {
-    let fenced = || beside("beside Rook", faults, (1, 0, 0));
-    needs(fenced, &[Guard::DrainsKeptOff, Guard::FenceHeard, Guard::FencedFirst, Guard::FenceSavedFirst]);
+    let fenced = || auxiliary("beside Rook", faults, (1, 0, 0));
+    needs(
+        fenced,
+        &[Guard::DrainsBlocked, Guard::FenceAcknowledged, Guard::FencedFirst, Guard::FenceSavedFirst],
+    );
     let both = || both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0));
-    needs(both, &[Guard::FenceStays, Guard::FenceHeard]);
+    needs(both, &[Guard::FenceStays, Guard::FenceAcknowledged]);
 }
 
 #[test]
 fn beside_a_rook_that_runs_wider_where_there_is_time() {
     if has_time() {
-        explored(&beside("beside Rook", faults, (1, 1, 0)));
-        explored(&beside("beside Rook", faults, (2, 0, 0)));
-        explored(&beside("beside Rook", faults, (1, 0, 1)));
+        explored(&auxiliary("beside Rook", faults, (1, 1, 0)));
+        explored(&auxiliary("beside Rook", faults, (2, 0, 0)));
+        explored(&auxiliary("beside Rook", faults, (1, 0, 1)));
         explored(&both_confirmed("beside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
         explored(&both_confirmed("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
         explored(&both_confirmed("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));

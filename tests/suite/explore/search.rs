@@ -8,14 +8,14 @@ use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
-use super::state::{Budget, Done, State};
+use super::state::{Done, Pdb, State};
 use super::{pace, promises};
 
 /// One step of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Move {
     /// A runner's turn.
-    Turn,
+    Iteration,
     /// A runner's act that dies after so many of its writes.
     Cut(usize),
     /// A runner decides, and is frozen before it does it.
@@ -40,7 +40,7 @@ pub(crate) type Menu = fn(&World) -> Vec<Happening>;
 pub(crate) struct Search {
     pub(crate) name: &'static str,
     pub(crate) world: fn() -> World,
-    pub(crate) left: Budget,
+    pub(crate) left: Pdb,
     pub(crate) menu: Menu,
     pub(crate) policy: fn() -> Policy,
     /// Nothing is to be done in this world: a gate stays shut for good.
@@ -67,7 +67,7 @@ const TOO_MANY: usize = 3_000_000;
 
 impl Search {
     pub(crate) fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Self {
-        let left = Budget { faults: left.0, freezes: left.1, leaps: left.2 };
+        let left = Pdb { faults: left.0, freezes: left.1, leaps: left.2 };
         Self {
             name,
             world,
@@ -87,7 +87,7 @@ impl Search {
         let start = self.start();
         let mut found = Found::default();
         let mut index: HashMap<u128, u32> = HashMap::from([(start.canonical(), 0)]);
-        let mut parents: Vec<(u32, Move)> = vec![(0, Move::Turn)];
+        let mut parents: Vec<(u32, Move)> = vec![(0, Move::Iteration)];
         let mut settled: HashSet<u128> = HashSet::new();
         let mut layer = vec![(0_u32, start)];
         while !layer.is_empty() {
@@ -137,7 +137,7 @@ impl Search {
         let policy = (self.policy)();
         let mut chance = fastrand::Rng::with_seed(seed);
         let mut state = self.start();
-        let mut parents = vec![(0, Move::Turn)];
+        let mut parents = vec![(0, Move::Iteration)];
         for taken in 0..steps {
             let decided = state.decide(&policy);
             // Now and then something goes wrong; else the budget would be spent before anything has begun.
@@ -175,7 +175,7 @@ impl Search {
             moves.push(Move::Later);
         }
         if acts {
-            moves.push(Move::Turn);
+            moves.push(Move::Iteration);
             if state.left.freezes > 0 && state.frozen.is_none() {
                 moves.push(Move::Freeze);
             }
@@ -230,7 +230,7 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
     let mut after = state.clone();
     let version = state.version;
     match step {
-        Move::Turn => {
+        Move::Iteration => {
             pace::pass(&mut after.world, state.pace);
             let done = after.perform(decided, version);
             (after, done, Some(decided.clone()))
@@ -297,7 +297,7 @@ fn is_young(state: &State) -> bool {
 fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {
     use osd_migrate::domain::act::Act;
     match act {
-        Act::Unhush { noin: true, .. } => 2,
+        Act::UnsetOsdFlags { noin: true, .. } => 2,
         Act::RestoreCrush { .. } => 4,
         Act::RestoreUpmaps { upmaps, .. } => upmaps.len(),
         _ => 1,
@@ -306,7 +306,7 @@ fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {
 
 fn words(step: &Move, decided: &Next, state: &State) -> String {
     match step {
-        Move::Turn => format!("the runner: {}", decision(decided)),
+        Move::Iteration => format!("the runner: {}", decision(decided)),
         Move::Cut(writes) => format!("the runner dies after {writes} writes of: {}", decision(decided)),
         Move::Freeze => format!("a runner freezes right before: {}", decision(decided)),
         Move::Thaw => match &state.frozen {

@@ -17,7 +17,7 @@ use osd_migrate::sim::{Effect, Read, World};
 
 /// What may still go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Budget {
+pub(crate) struct Pdb {
     pub(crate) faults: u8,
     pub(crate) freezes: u8,
     pub(crate) leaps: u8,
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) version: u32,
     /// What a frozen runner is about to do, the version of the ledger that it had read, and what its act had read before that.
     pub(crate) frozen: Option<(Box<Next>, u32, Read)>,
-    pub(crate) left: Budget,
+    pub(crate) left: Pdb,
     /// This step is a frozen runner's.
     pub(crate) thaws: bool,
     /// A flag of the run confirms, not the CephCluster.
@@ -66,7 +66,7 @@ impl Hasher for Bytes {
 }
 
 impl State {
-    pub(crate) fn new(world: World, left: Budget) -> Self {
+    pub(crate) fn new(world: World, left: Pdb) -> Self {
         Self {
             world,
             ledger: Ledger::default(),
@@ -82,7 +82,7 @@ impl State {
 
     /// What a runner decides now: the real `plan` on the real questions.
     pub(crate) fn decide(&self, policy: &Policy) -> Next {
-        let seen = self.world.look(|seen| plan::questions(policy, &self.ledger, seen));
+        let seen = self.world.observe(|seen| plan::questions(policy, &self.ledger, seen));
         plan::plan(policy, &self.ledger, &seen)
     }
 
@@ -154,7 +154,7 @@ impl State {
             job.created_at = passed(now, job.created_at);
             job.heartbeat_at = job.heartbeat_at.map(|at| passed(now, at));
         }
-        for look in self.world.kube.looks.values_mut() {
+        for look in self.world.kube.inventories.values_mut() {
             look.created_at = passed(now, look.created_at);
             if let Some(report) = &mut look.report {
                 (report.began_at, report.ended_at) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
@@ -216,29 +216,29 @@ impl State {
         }
         if !is_frozen {
             // Who decides next reads it again; only a frozen runner remembers one.
-            self.flatten_budget();
+            self.flatten_pdb();
         }
     }
 
     /// Limited by us and written by nobody since, or not yet, or by others since: more of its generations does not count.
-    fn flatten_budget(&mut self) {
+    fn flatten_pdb(&mut self) {
         let run = &mut self.ledger.run;
-        if run.budget.is_some() {
-            run.last_budget = None; // it is not asked then
+        if run.pdb.is_some() {
+            run.last_pdb = None; // it is not asked then
         }
-        let was = run.budget.as_mut().or(run.last_budget.as_mut());
+        let was = run.pdb.as_mut().or(run.last_pdb.as_mut());
         let (uid, was) = was.map_or((None, None), |was| {
             (was.uid.replace("saved".to_owned()), was.generation.as_mut().map(std::mem::take))
         });
-        self.world.budgets = 0;
-        if let Some(budget) = &mut self.world.kube.osd_budget {
+        self.world.pdbs = 0;
+        if let Some(pdb) = &mut self.world.kube.osd_pdb {
             // The one that was saved, or another one.
-            let is_it = uid.is_none_or(|uid| uid == budget.uid);
+            let is_it = uid.is_none_or(|uid| uid == pdb.uid);
             let which = if is_it { "saved" } else { "another" };
-            which.clone_into(&mut budget.uid);
-            budget.generation = was.map_or(0, |was| (budget.generation - was).clamp(-1, 2));
+            which.clone_into(&mut pdb.uid);
+            pdb.generation = was.map_or(0, |was| (pdb.generation - was).clamp(-1, 2));
         }
-        if let Some(uid) = &mut self.world.kube.own_budget {
+        if let Some(uid) = &mut self.world.kube.own_pdb {
             uid.clear();
         }
     }
@@ -301,12 +301,12 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
     }
     for record in ledger.records.values_mut() {
         record.milestones.clear();
-        for time in [&mut record.down_since, &mut record.held_since, &mut record.saved_at] {
+        for time in [&mut record.down_since, &mut record.blocked_since, &mut record.saved_at] {
             *time = time.map(|at| passed(now, at));
         }
         record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
-        record.barred_since = record.barred_since.map(|at| passed(now, at));
-        record.handed_at = record.handed_at.map(|at| passed(now, at));
+        record.wipe_blocked_since = record.wipe_blocked_since.map(|at| passed(now, at));
+        record.left_to_rook_since = record.left_to_rook_since.map(|at| passed(now, at));
         // Less than a minute is one with none: a deadline of seconds is passed by the first minute.
         record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
         if let Some(quarantine) = &mut record.quarantine {

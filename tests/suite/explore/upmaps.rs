@@ -28,12 +28,12 @@ pub(super) fn purges(world: &World) -> Vec<Happening> {
     if world.ceph.upmaps.is_empty() {
         return vec![Happening::Balanced(upmap(2))];
     }
-    let claimed = |(_, agent): &(&String, &Agent)| {
-        matches!(agent.stage, Stage::Claimed { .. } | Stage::Labelled { .. })
+    let issued = |(_, agent): &(&String, &Agent)| {
+        matches!(agent.stage, Stage::Registered { .. } | Stage::Labelled { .. })
     };
     let rolls_back =
         |(job, _): (&String, &Agent)| Happening::AgentStumbles(job.clone(), Stumble::RollsBackPastUs);
-    let mut menu: Vec<Happening> = world.agents.iter().filter(claimed).map(rolls_back).collect();
+    let mut menu: Vec<Happening> = world.agents.iter().filter(issued).map(rolls_back).collect();
     let is_held = world.disks["disk-0"].held_by.is_some();
     let slot = world.ceph.slots.get(&OURS).filter(|slot| !slot.up);
     if slot

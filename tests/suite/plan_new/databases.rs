@@ -2,8 +2,8 @@
 
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
-use osd_migrate::domain::outlook::{self, Line, Now};
 use osd_migrate::domain::plan::Disks;
+use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::show;
 use osd_migrate::sim::example::DATABASE_DISK;
 
@@ -12,7 +12,7 @@ use super::*;
 const OSD: OsdId = OsdId(0);
 
 fn lines(run: &Run) -> Vec<Line> {
-    outlook::lines(&run.policy, &run.ledger, &run.seen())
+    preview::lines(&run.policy, &run.ledger, &run.seen())
 }
 
 fn table(run: &Run) -> String {
@@ -23,7 +23,7 @@ fn table(run: &Run) -> String {
 fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
     let mut run = Run::of(example::to_have_a_database());
     assert!(matches!(run.next(), Next::Save { why: Saving::Node { .. }, .. }));
-    assert!(matches!(lines(&run)[0].now, Now::Waits(Reason::NotLookedAt { .. })));
+    assert!(matches!(lines(&run)[0].now, Now::Waits(Reason::DisksNotInspected { .. })));
     let record = run.recorded();
     let db = record.db.clone().unwrap();
     assert!(db.identity.by_id.contains(&format!("ata-{DATABASE_DISK}")) && db.size_mib.is_none(), "{db:?}");
@@ -39,7 +39,7 @@ fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
     assert!(run.finished().iter().all(|(_, problem)| problem.starts_with("no disks are asked for")));
     let metadata = run.world.ceph.slots[&OSD].metadata.clone().unwrap();
     assert!(metadata.dedicated_db && metadata.device_mapper);
-    assert!(run.world.kube.looks.is_empty(), "swept");
+    assert!(run.world.kube.inventories.is_empty(), "swept");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn two_that_share_it_get_a_half_each_and_the_second_by_a_look_of_its_own() {
     assert_eq!((first.osd, second.osd), (OSD, OsdId(1)));
     assert_eq!(first.db, second.db);
     assert_eq!(first.db.unwrap().size_mib, Some(3_068), "of 6 GiB without its header");
-    assert!(run.ledger.nodes.values().all(|work| work.look == 2));
+    assert!(run.ledger.nodes.values().all(|work| work.inventory == 2));
     run.finished();
     assert_eq!(run.world.databases.values().filter(|disk| *disk == DATABASE_DISK).count(), 2);
 }

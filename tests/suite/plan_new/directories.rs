@@ -4,8 +4,8 @@ use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
 use osd_migrate::domain::next::Halt;
 use osd_migrate::domain::osd::Weight;
-use osd_migrate::domain::outlook::{self, Line, Now};
 use osd_migrate::domain::plan::Disks;
+use osd_migrate::domain::preview::{self, Line, Now};
 use osd_migrate::show;
 use osd_migrate::sim::fsid_on;
 
@@ -17,18 +17,18 @@ const GIB: u64 = 1 << 30;
 const PATH: &str = "/var/lib/rook/osd0";
 
 fn onto(record: &Record) -> &str {
-    let Door::Directory { path, onto } = &record.door else { panic!("{:?}", record.door) };
+    let Strategy::Directory { path, onto } = &record.strategy else { panic!("{:?}", record.strategy) };
     assert!(path.starts_with("/var/lib/rook/osd"), "{path}");
     onto.by_id.first().unwrap()
 }
 
 fn line(run: &Run) -> Line {
-    let lines = outlook::lines(&run.policy, &run.ledger, &run.seen());
+    let lines = preview::lines(&run.policy, &run.ledger, &run.seen());
     lines.into_iter().find(|line| line.osd == OSD).unwrap()
 }
 
 fn table(run: &Run) -> String {
-    let lines = outlook::lines(&run.policy, &run.ledger, &run.seen());
+    let lines = preview::lines(&run.policy, &run.ledger, &run.seen());
     show::plan_table(&lines, &std::collections::BTreeMap::new(), &Disks::default())
 }
 
@@ -80,7 +80,7 @@ fn its_id_and_place_are_kept_its_weight_follows_the_disk_and_the_directory_goes_
     let (item, was) = (slot.crush.as_ref().unwrap(), before.crush.unwrap());
     assert_eq!((&item.location, &item.device_class), (&was.location, &was.device_class));
     assert_eq!((slot.reweight, slot.primary_affinity), (before.reweight, before.primary_affinity));
-    assert!(run.world.kube.looks.is_empty());
+    assert!(run.world.kube.inventories.is_empty());
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_w
     let summary = run.summary();
     let [(osd, why)] = &summary.refused[..] else { panic!("{summary:?}") };
     assert_eq!(*osd, OsdId(1));
-    for part in ["node h1 has no free disk", "1.3 GiB", "useAllDevices", "osd-migrate plan --look"] {
+    for part in ["node h1 has no free disk", "1.3 GiB", "useAllDevices", "osd-migrate plan --inventory"] {
         assert!(why.contains(part), "{part}: {why}");
     }
     assert_eq!(run.world.disks["disk-0"].directory(), None);
@@ -169,13 +169,13 @@ fn a_disk_that_is_too_small_is_refused_with_the_bytes_and_becomes_a_new_osd_afte
 fn a_node_that_cannot_be_looked_at_keeps_its_directory_and_is_told() {
     let mut run = Run::of(example::in_directory());
     for _ in 0..3 {
-        run.until(|next| matches!(next, Next::Wait(Wait::Look { .. })));
-        let look = run.world.looks_at_work(&NodeName("h1".to_owned())).pop().unwrap();
-        run.world.happen(&Happening::LookDies(look));
+        run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
+        let look = run.world.inventory_jobs_at_work(&NodeName("h1".to_owned())).pop().unwrap();
+        run.world.happen(&Happening::InventoryJobDies(look));
     }
     let summary = run.summary();
     assert!(summary.refused[0].1.contains("3 times"), "{summary:?}");
-    assert!(run.ledger.records.is_empty() && run.world.kube.looks.is_empty());
+    assert!(run.ledger.records.is_empty() && run.world.kube.inventories.is_empty());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_slot_that_is_given_back_after_that_serves_as_before_and_the_record_is_given
         (slot.up, slot.fsid, slot.noout, slot.noin),
         (true, Some(example::fsid(OSD, 0)), false, false)
     );
-    assert!(run.ledger.records.is_empty() && run.world.kube.kept.is_empty());
+    assert!(run.ledger.records.is_empty() && run.world.kube.backups.is_empty());
     assert!(run.world.kube.fence.is_none());
 }
 
@@ -296,7 +296,7 @@ fn where_only_this_osd_is_asked_for_the_look_goes_and_no_new_osd_is_made() {
     run.policy.select = [OSD].into();
     run.world.add_disk("disk-second", "h1", 7 * GIB);
     assert_eq!(run.summary(), nothing_left());
-    assert!(run.world.kube.looks.is_empty());
+    assert!(run.world.kube.inventories.is_empty());
     assert_eq!(
         (run.world.disks["disk-second"].content.clone(), run.world.ceph.slots.len()),
         (Content::Blank, 3)
@@ -307,10 +307,10 @@ fn where_only_this_osd_is_asked_for_the_look_goes_and_no_new_osd_is_made() {
 fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
     let mut run = Run::of(example::two_in_directories());
     let unseen = line(&run);
-    assert!(matches!(&unseen.now, Now::Waits(Reason::NotLookedAt { why: None, .. })), "{unseen:?}");
+    assert!(matches!(&unseen.now, Now::Waits(Reason::DisksNotInspected { why: None, .. })), "{unseen:?}");
     assert_eq!((unseen.directory.as_deref(), unseen.onto), (Some(PATH), None));
     assert!(
-        table(&run).contains("needs another disk of node h1: osd-migrate plan --look tells"),
+        table(&run).contains("needs another disk of node h1: osd-migrate plan --inventory tells"),
         "{}",
         table(&run)
     );

@@ -52,7 +52,7 @@ fn a_free_disk_gets_a_destroyed_id_of_its_host_that_was_run_there_else_the_lowes
         }),
         ("destroyed, and somebody holds its Deployment", 3, |world| {
             destroy(world, 0);
-            world.kube.daemons.get_mut(&OsdId(0)).unwrap().held_by_others = Some("a label".to_owned());
+            world.kube.daemons.get_mut(&OsdId(0)).unwrap().managed_externally = Some("a label".to_owned());
         }),
         ("destroyed on another host", 3, |world| destroy(world, 1)),
         ("destroyed here, and moved to another host in CRUSH", 3, |world| {
@@ -96,12 +96,12 @@ fn an_id_that_is_recorded_is_not_given_again() {
 fn the_record_of_a_free_disk_holds_what_its_making_needs_and_no_agent_was_asked_for_yet() {
     let mut run = Run::of(example::one_more());
     let record = run.recorded();
-    assert_eq!(record.door, Door::New { initial_weight: None, on_file: false });
+    assert_eq!(record.strategy, Strategy::New { initial_weight: None, on_file: false });
     assert_eq!((record.attempt.number, record.node.0.as_str()), (0, "h1"));
     assert_eq!(record.crush.location["host"], "h1");
     assert_eq!(record.crush.weight.to_string(), "0.00586", "6 GiB in TiB");
     let evidence = record.evidence.unwrap();
-    assert_eq!(evidence.proof, Proof::Vacant { tombstone: None });
+    assert_eq!(evidence.proof, Proof::Available { tombstone: None });
     assert_eq!(evidence.device, run.world.disks["disk-new"].identity);
     assert!(run.world.ceph.slots.values().all(|slot| slot.fsid != Some(record.old)), "no OSD has it");
 }

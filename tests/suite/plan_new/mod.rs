@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::inspection::{Content, Proof, RecordId};
-use osd_migrate::domain::ledger::{Door, Ledger, NodeStatus, Quarantine, Record};
+use osd_migrate::domain::ledger::{Ledger, NodeStatus, Quarantine, Record, Strategy};
 use osd_migrate::domain::next::{Next, Saving, Summary, Wait};
 use osd_migrate::domain::observation::Observation;
 use osd_migrate::domain::osd::{NodeName, OsdId};
@@ -34,7 +34,7 @@ impl Run {
     }
 
     fn seen(&self) -> Observation {
-        self.world.look(|seen| plan::questions(&self.policy, &self.ledger, seen))
+        self.world.observe(|seen| plan::questions(&self.policy, &self.ledger, seen))
     }
 
     fn next(&self) -> Next {

@@ -15,7 +15,9 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
         let next = run.until(|next| {
             matches!(
                 next,
-                Next::Save { why: Saving::Node { .. }, .. } | Next::Do(Act::Look { .. }) | Next::Finished(_)
+                Next::Save { why: Saving::Node { .. }, .. }
+                    | Next::Do(Act::Inventory { .. })
+                    | Next::Finished(_)
             )
         });
         match next {
@@ -24,7 +26,7 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
                 run.ledger = ledger;
             }
             Next::Do(act) => {
-                let Act::Look { request, .. } = &act else { panic!() };
+                let Act::Inventory { request, .. } = &act else { panic!() };
                 assert_eq!((request.run.as_str(), request.number), ("first", 1));
                 told.push(format!("look at {}", request.node));
                 run.world.act(&act).unwrap();
@@ -48,16 +50,16 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
 fn a_node_that_cannot_be_looked_at_is_left_out_and_told_and_the_others_go_on() {
     let mut run = Run::of(example::empty());
     for number in 1..=3 {
-        run.until(|next| matches!(next, Next::Wait(Wait::Look { node, .. }) if node.0 == "h1"));
-        let look = run.world.looks_at_work(&NodeName("h1".to_owned())).pop().unwrap();
+        run.until(|next| matches!(next, Next::Wait(Wait::Inventory { node, .. }) if node.0 == "h1"));
+        let look = run.world.inventory_jobs_at_work(&NodeName("h1".to_owned())).pop().unwrap();
         assert!(look.ends_with(&format!("-{number}")), "{look}");
-        run.world.happen(&Happening::LookDies(look));
+        run.world.happen(&Happening::InventoryJobDies(look));
     }
     let problems = run.finished();
     assert_eq!(problems.len(), 1);
     assert!(problems[0].0 == "h1" && problems[0].1.contains("3 times"), "{problems:?}");
     assert_eq!(run.world.ceph.slots.len(), 2);
-    assert!(run.world.kube.looks.is_empty(), "they are swept");
+    assert!(run.world.kube.inventories.is_empty(), "they are swept");
 }
 
 #[test]
@@ -70,14 +72,14 @@ fn the_same_run_looks_once_and_another_one_anew() {
     run.policy.run = "second".to_owned();
     assert_eq!(run.finished(), []);
     assert_eq!(run.world.ceph.slots.len(), 5);
-    assert!(run.world.kube.looks.is_empty());
+    assert!(run.world.kube.inventories.is_empty());
 }
 
 #[test]
 fn a_look_that_somebody_deleted_is_done_again() {
     let mut run = Run::of(example::one_more());
     run.save(|why| *why == Saving::Record);
-    run.world.kube.looks.clear();
+    run.world.kube.inventories.clear();
     let next = run.next();
     assert!(matches!(&next, Next::Save { why: Saving::Node { status: NodeStatus::ComputingDiff, .. }, .. }));
     assert_eq!(run.finished(), []);
@@ -173,12 +175,12 @@ fn replaced(run: &Run, name: &str) -> Run {
 fn young_inventory_serves_the_next_run_and_an_old_one_does_not() {
     let mut first = Run::of(example::one_more());
     first.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
-    let looks: Vec<_> = first.world.kube.looks.keys().cloned().collect();
-    assert_eq!(looks.len(), 1);
+    let inventories: Vec<_> = first.world.kube.inventories.keys().cloned().collect();
+    assert_eq!(inventories.len(), 1);
     // Jobs replaced every few seconds: under way, and reported.
     for under_way in [true, false] {
         let mut run = Run::of(example::one_more());
-        run.until(|next| matches!(next, Next::Wait(Wait::Look { .. })));
+        run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
         if !under_way {
             run.time_passes();
         }
@@ -187,24 +189,28 @@ fn young_inventory_serves_the_next_run_and_an_old_one_does_not() {
             run.ledger = run.save(|why| matches!(why, Saving::Node { .. }));
         }
         run.recorded();
-        assert_eq!(run.world.kube.looks.keys().cloned().collect::<Vec<_>>(), looks, "{under_way}");
+        assert_eq!(
+            run.world.kube.inventories.keys().cloned().collect::<Vec<_>>(),
+            inventories,
+            "{under_way}"
+        );
         assert_eq!(run.finished(), []);
         assert_eq!(run.world.ceph.slots.len(), 4);
-        assert!(run.world.kube.looks.is_empty(), "it is swept at the end");
+        assert!(run.world.kube.inventories.is_empty(), "it is swept at the end");
     }
     let mut late = replaced(&first, "second");
     late.world.happen(&Happening::Minutes(10));
     late.recorded();
-    assert_ne!(late.world.kube.looks.keys().cloned().collect::<Vec<_>>(), looks);
+    assert_ne!(late.world.kube.inventories.keys().cloned().collect::<Vec<_>>(), inventories);
 }
 
 #[test]
 fn inventory_that_somebody_deleted_is_no_inventory_of_the_next_run() {
     let mut run = Run::of(example::one_more());
-    run.until(|next| matches!(next, Next::Wait(Wait::Look { .. })));
+    run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
     let mut next = replaced(&run, "second");
     next.ledger = next.save(|why| matches!(why, Saving::Node { .. }));
-    next.world.kube.looks.clear();
+    next.world.kube.inventories.clear();
     assert_eq!(next.finished(), []);
     assert_eq!(next.world.ceph.slots.len(), 4);
 }
@@ -212,7 +218,7 @@ fn inventory_that_somebody_deleted_is_no_inventory_of_the_next_run() {
 #[test]
 fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     let mut run = Run::of(example::empty());
-    run.until(|next| matches!(next, Next::Do(Act::Look { request, .. }) if request.node.0 == "h1"));
+    run.until(|next| matches!(next, Next::Do(Act::Inventory { request, .. }) if request.node.0 == "h1"));
     run.world.happen(&Happening::Around(Around::Cordoned, true));
     // The first node; the other two get their OSDs all the same.
     let problems = run.finished();
@@ -220,7 +226,7 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     assert!(problems.iter().any(|(node, why)| node == "h1" && why.contains("cordon")), "{problems:?}");
     // If nothing else is left to do, it is waited for; one that is back in time gets its own.
     let mut back = Run::of(example::one_more());
-    back.until(|next| matches!(next, Next::Do(Act::Look { .. })));
+    back.until(|next| matches!(next, Next::Do(Act::Inventory { .. })));
     back.world.happen(&Happening::Around(Around::Cordoned, true));
     back.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
     back.world.happen(&Happening::Around(Around::Cordoned, false));

@@ -27,8 +27,8 @@ fn with_databases(case: &mut Case) {
 }
 
 fn sizes(case: &Case) -> Vec<(String, Option<u64>)> {
-    let size = |vacancy: &Vacancy| (vacancy.name.clone(), vacancy.db.clone().unwrap().size_mib);
-    vacancies(&case.process()).iter().map(size).collect()
+    let size = |available: &AvailableDisk| (available.name.clone(), available.db.clone().unwrap().size_mib);
+    available_disks(&case.process()).iter().map(size).collect()
 }
 
 fn asks(osd: u32, size_mib: Option<u64>) -> (OsdId, DatabaseAsked) {

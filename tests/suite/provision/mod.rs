@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use osd_migrate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Rejection};
 use osd_migrate::domain::observation::{Node, Observation};
 use osd_migrate::domain::osd::{DeviceIdentity, Mode, NodeName, ObjectStore, OsdFsid, OsdId};
-use osd_migrate::domain::provision::{self, DatabaseAsked, DatabasesAsked, Processed, Vacancy, Verdict};
+use osd_migrate::domain::provision::{
+    self, AvailableDisk, DatabaseAsked, DatabasesAsked, Processed, Verdict,
+};
 use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
 
 use crate::support::build::{self, GIB};
@@ -31,7 +33,7 @@ fn free(name: &str) -> DiskSeen {
             size_bytes: 100 * GIB,
         },
         rotational: true,
-        state: DiskState::Free,
+        state: DiskState::Available,
     }
 }
 
@@ -145,7 +147,7 @@ impl Case {
 
     /// Kernel names of the disks that become OSDs.
     fn made(&self) -> Vec<String> {
-        vacancies(&self.process()).iter().map(|vacancy| vacancy.name.clone()).collect()
+        available_disks(&self.process()).iter().map(|available| available.name.clone()).collect()
     }
 
     fn problems(&self) -> Vec<String> {
@@ -153,11 +155,11 @@ impl Case {
     }
 
     /// The one new OSD.
-    fn only(&self) -> Vacancy {
+    fn only(&self) -> AvailableDisk {
         let processed = self.process();
-        let vacancies = vacancies(&processed);
-        assert_eq!(vacancies.len(), 1, "{processed:#?}");
-        vacancies[0].clone()
+        let available_disks = available_disks(&processed);
+        assert_eq!(available_disks.len(), 1, "{processed:#?}");
+        available_disks[0].clone()
     }
 
     /// What is to be done with a disk.
@@ -166,9 +168,9 @@ impl Case {
     }
 }
 
-fn vacancies(processed: &Processed) -> Vec<Vacancy> {
+fn available_disks(processed: &Processed) -> Vec<AvailableDisk> {
     let new = |(_, verdict): &(DiskSeen, Verdict)| match verdict {
-        Verdict::New(vacancy) => Some((**vacancy).clone()),
+        Verdict::New(available) => Some((**available).clone()),
         _ => None,
     };
     processed.disks.iter().filter_map(new).collect()

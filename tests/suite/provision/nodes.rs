@@ -193,7 +193,7 @@ fn a_term_holds_when_all_of_it_does_and_one_term_is_enough() {
         });
         !chosen(&case).is_empty()
     };
-    for (key, operator, values, holds) in [
+    for (key, operator, values, passes) in [
         ("role", "In", vec!["web", "storage"], true),
         ("role", "In", vec!["web"], false),
         ("none", "In", vec![""], false),
@@ -215,7 +215,7 @@ fn a_term_holds_when_all_of_it_does_and_one_term_is_enough() {
     ] {
         assert_eq!(
             meets(&[labels(&[requirement(key, operator, &values)])]),
-            holds,
+            passes,
             "{key} {operator} {values:?}"
         );
     }

@@ -255,10 +255,10 @@ fn a_disk_seen_twice_is_taken_by_neither_name() {
 
 #[test]
 fn a_vacancy_says_what_the_disk_is() {
-    let vacancy = Case::of(all(), &[free("sdb")]).only();
-    assert_eq!(vacancy.stable, "/dev/disk/by-id/ata-sdb");
-    assert_eq!(vacancy.device, free("sdb").identity);
-    assert!(!vacancy.on_file);
+    let available = Case::of(all(), &[free("sdb")]).only();
+    assert_eq!(available.stable, "/dev/disk/by-id/ata-sdb");
+    assert_eq!(available.device, free("sdb").identity);
+    assert!(!available.on_file);
 }
 
 #[test]
@@ -269,11 +269,11 @@ fn on_file_everything_else_is_ignored() {
         case.inventory.capability.raw_osd_id = false;
     });
     let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);
-    let vacancies = vacancies(&processed);
+    let available_disks = available_disks(&processed);
     assert_eq!(processed.problems, Vec::<String>::new());
-    assert_eq!(vacancies.len(), 1);
-    assert!(vacancies[0].on_file && vacancies[0].name == FILE && vacancies[0].db.is_none());
-    assert_eq!(vacancies[0].layout.mode, Mode::Raw);
+    assert_eq!(available_disks.len(), 1);
+    assert!(available_disks[0].on_file && available_disks[0].name == FILE && available_disks[0].db.is_none());
+    assert_eq!(available_disks[0].layout.mode, Mode::Raw);
 
     case.inventory.disks = vec![ours(FILE, OsdId(1))];
     let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);

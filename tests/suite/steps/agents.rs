@@ -101,7 +101,7 @@ fn a_proof_that_names_another_osd_or_cluster_proves_nothing() {
                     Proof::Volume { .. }
                     | Proof::Luks { .. }
                     | Proof::Directory { .. }
-                    | Proof::Vacant { .. } => {
+                    | Proof::Available { .. } => {
                         unreachable!("neither is made so")
                     }
                 }
@@ -124,7 +124,7 @@ fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
     for content in [
         Content::Blank,
         Content::Other { what: "ext4".to_owned() },
-        Content::NotFound { looked_at: "sdb".to_owned() },
+        Content::NotFound { inspected: "sdb".to_owned() },
         label(foreign(), OSD, true),
         label(old(OSD), OsdId(9), true),
         other_cluster,
@@ -155,7 +155,7 @@ pub(super) fn looked_again(world: World, content: &Content) -> World {
 
 #[test]
 fn a_device_that_one_look_does_not_find_is_looked_at_again() {
-    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let lost = Content::NotFound { inspected: "sdb".to_owned() };
     // Before Stop: the next look proves it.
     let world = World::recorded(OSD).report(OSD, Some(lost.clone()), None).saved("inspect");
     assert_eq!(word(&world.report(OSD, Some(old_content(OSD)), None).plan()), Some("proof"));
@@ -168,7 +168,7 @@ fn a_device_that_one_look_does_not_find_is_looked_at_again() {
 
 #[test]
 fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
-    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
     let next = looked_again(looked_thrice(world, &lost), &lost).plan();
     assert!(quarantine(&next).is_some_and(|why| why.contains("something else")), "{next:#?}");
@@ -176,7 +176,7 @@ fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
 
 #[test]
 fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_then() {
-    let lost = Content::NotFound { looked_at: "sdb".to_owned() };
+    let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
     let world = looked_again(looked_thrice(world, &lost), &lost);
     check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
@@ -296,14 +296,14 @@ fn silent_agent_is_given_up_and_never_killed() {
 #[test]
 fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_holds_up_nothing_that_is_stopped()
  {
-    let stray = |world: World, state: JobState| {
+    let misplaced = |world: World, state: JobState| {
         world.job(OSD, state).with(|w| {
             let job = w.seen.kube.node_jobs.last_mut().unwrap();
             (job.osd, job.record) =
                 (OsdId(6), osd_migrate::domain::inspection::RecordId("closed".to_owned()));
         })
     };
-    let early = stray(World::recorded(OSD), JobState::Running);
+    let early = misplaced(World::recorded(OSD), JobState::Running);
     check!(early.plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
     // Its node may be gone: it holds up its own OSD alone.
     let silent = early.minutes_later(10);
@@ -314,13 +314,14 @@ fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_ho
         w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD;
     };
     check!(silent.with(of_a_candidate).plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
-    let waiting = stray(World::recorded(OSD), JobState::Waiting);
+    let waiting = misplaced(World::recorded(OSD), JobState::Waiting);
     check!(waiting.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
     check!(waiting.minutes_later(10).plan(), Next::Do(Act::DropAgent { .. }));
     let stopped = World::stopped(OSD);
-    assert_eq!(stray(stopped.clone(), JobState::Running).plan(), stopped.plan());
+    assert_eq!(misplaced(stopped.clone(), JobState::Running).plan(), stopped.plan());
     // One of the same OSD's is waited for in any case.
-    let own = stray(stopped, JobState::Running).with(|w| w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD);
+    let own =
+        misplaced(stopped, JobState::Running).with(|w| w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD);
     check!(own.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
 }
 

@@ -13,7 +13,7 @@ fn before_stop_a_withdrawn_wish_gives_the_record_up() {
         |w| w.policy.skip = [OSD].into(),
         |w| w.seen.kube.declaration.storage = encrypted(),
         |w| w.daemon(OSD).activates = true,
-        |w| w.daemon(OSD).held_by_others = Some("Rook replaces it".to_owned()),
+        |w| w.daemon(OSD).managed_externally = Some("Rook replaces it".to_owned()),
     ];
     for change in changes {
         for world in [World::recorded(OSD), World::proven(OSD), World::intended(OSD)] {
@@ -43,8 +43,8 @@ fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
 #[test]
 fn withdrawn_it_sweeps_lifts_its_own_flags_and_fence_and_is_gone() {
     let unconfirmed = World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false);
-    let mut world = unconfirmed.saved("withdrawn").swept(OSD);
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    let mut world = unconfirmed.saved("withdrawn").cleaned_up(OSD);
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     check!(world.plan(), Next::Do(Act::Unfence { .. }));
     world.seen.kube.fence = None;
@@ -64,11 +64,11 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
     let had =
         had.saved("record").report(OSD, Some(old_content(OSD)), None).saved("proof").keep(OSD).saved("stop");
     check!(
-        withdraw(had.hushed(OSD)).swept(OSD).plan(),
-        Next::Do(Act::Unhush { noout: false, noin: true, .. })
+        withdraw(had.with_flags_set(OSD)).cleaned_up(OSD).plan(),
+        Next::Do(Act::UnsetOsdFlags { noout: false, noin: true, .. })
     );
     // Somebody set flags before we ever meant to.
-    withdraw(World::proven(OSD).hushed(OSD)).swept(OSD).saved("closed");
+    withdraw(World::proven(OSD).with_flags_set(OSD)).cleaned_up(OSD).saved("closed");
 }
 
 #[test]
@@ -81,7 +81,8 @@ fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
     assert_eq!(world.ledger.records[&OSD].former_flags, (true, false));
     assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
     // The intent is saved once more after our own flags were set: they do not become a person's by that.
-    let again = world.hushed(OSD).fenced(OSD).with(|w| drop(w.record(OSD).pgs.pop_first())).saved("stop");
+    let again =
+        world.with_flags_set(OSD).fenced(OSD).with(|w| drop(w.record(OSD).pgs.pop_first())).saved("stop");
     assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
     // Its owner takes it off: what is set then is ours.
     let off = again.with(|w| w.slot(OSD).noout = false).saved("stop");
@@ -90,7 +91,7 @@ fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
 
 #[test]
 fn past_stop_a_withdrawn_confirmation_changes_nothing() {
-    for world in past_stop().into_iter().chain([World::filled(OSD)]) {
+    for world in committed().into_iter().chain([World::filled(OSD)]) {
         let withdrawn = world.clone().with(|w| {
             w.seen.kube.declaration.confirmed = false;
             w.policy.skip.insert(OSD);
@@ -115,15 +116,15 @@ fn a_stop_that_arrives_after_the_record_was_given_up_is_undone_before_the_record
 #[test]
 fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
     let mut world = World::proven(OSD);
-    check!(world.plan(), Next::Do(Act::Keep { osd: OSD, deployment, .. }) if deployment == "uid-0");
+    check!(world.plan(), Next::Do(Act::BackUp { osd: OSD, deployment, .. }) if deployment == "uid-0");
     world = world.keep(OSD).saved("stop");
     let held: BTreeSet<PgId> = (0..8).filter(|n| members(*n).contains(&OSD)).map(pg_id).collect();
     assert_eq!(world.record(OSD).pgs, held);
     world = world.saved("fence");
     check!(world.plan(), Next::Do(Act::Fence { .. }));
     world = world.fenced(OSD);
-    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, up: true, noout: true, noin: true, .. }));
-    world = world.hushed(OSD);
+    check!(world.plan(), Next::Do(Act::SetOsdFlags { osd: OSD, up: true, noout: true, noin: true, .. }));
+    world = world.with_flags_set(OSD);
     let record = world.record(OSD).id.clone();
     check!(
         world.plan(),
@@ -135,7 +136,7 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
 #[test]
 fn a_flag_that_is_set_already_is_not_set_again() {
     let world = World::intended(OSD).with(|w| w.slot(OSD).noin = false);
-    check!(world.plan(), Next::Do(Act::Hush { noout: false, noin: true, .. }));
+    check!(world.plan(), Next::Do(Act::SetOsdFlags { noout: false, noin: true, .. }));
 }
 
 #[test]
@@ -163,11 +164,11 @@ fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
     check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
     // It opens again: the intent is saved once more.
     let open = world.clone().up(OsdId(3)).reported().saved("stop");
-    assert_eq!(open.ledger.records[&OSD].held_since, None);
+    assert_eq!(open.ledger.records[&OSD].blocked_since, None);
     check!(open.plan(), Next::Do(Act::Stop { .. }));
     // It does not: the OSD is as it was, and Rook has the CephCluster back.
-    let world = world.minutes_later(3).saved("withdrawn").swept(OSD);
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    let world = world.minutes_later(3).saved("withdrawn").cleaned_up(OSD);
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
     let world = world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
     check!(world.plan(), Next::Do(Act::Unfence { .. }));
 }
@@ -181,7 +182,7 @@ fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
         w.record(OSD).used_bytes = None;
         w.slot(OSD).used_bytes = None;
     });
-    check!(held(unknown).plan(), Next::Wait(Wait::Gate { reason: Reason::RoomUnknown, .. }));
+    check!(held(unknown).plan(), Next::Wait(Wait::Gate { reason: Reason::UsageUnknown, .. }));
 }
 
 #[test]
@@ -217,11 +218,11 @@ fn a_fence_of_others_is_never_replaced() {
     let others = |world: World| world.with(|w| w.seen.kube.fence = Some("theirs".to_owned()));
     check!(
         others(World::prepared(OSD).saved("new")).plan(),
-        Next::Wait(Wait::Gate { reason: Reason::FencedByOthers { .. }, .. })
+        Next::Wait(Wait::Gate { reason: Reason::FencedExternally { .. }, .. })
     );
     check!(
         held(others(World::intended(OSD))).plan(),
-        Next::Wait(Wait::Gate { reason: Reason::FencedByOthers { .. }, .. })
+        Next::Wait(Wait::Gate { reason: Reason::FencedExternally { .. }, .. })
     );
 }
 
@@ -247,9 +248,9 @@ fn down_osd_that_was_only_recorded_is_given_up() {
 
 #[test]
 fn an_osd_that_we_started_again_is_waited_for_as_ours() {
-    let turned_back =
-        |w: &mut World| w.record(OSD).turned_back = Some("a neighbour was nearly full".to_owned());
-    let world = World::intended(OSD).with(turned_back).down(OSD).reported();
+    let stop_reverted =
+        |w: &mut World| w.record(OSD).stop_reverted = Some("a neighbour was nearly full".to_owned());
+    let world = World::intended(OSD).with(stop_reverted).down(OSD).reported();
     check!(world.plan(), Next::Wait(Wait::Up { osd: OSD, .. }));
     let stopped = world.with(|w| w.daemon(OSD).replicas = 0);
     check!(stopped.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));

@@ -19,13 +19,13 @@ fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carri
 #[test]
 fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
     for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
-        let unsafe_now = world.clone().down(OsdId(2)).reported().saved("barred");
+        let unsafe_now = world.clone().down(OsdId(2)).reported().saved("wipe-blocked");
         check!(
             unsafe_now.plan(),
-            Next::Wait(Wait::UnsafeToWipe { osd: OSD, reason: Reason::OtherCopyLacks { .. } })
+            Next::Wait(Wait::UnsafeToWipe { osd: OSD, reason: Reason::OtherReplicaMissing { .. } })
         );
         check!(
-            world.down(OsdId(2)).saved("barred").plan(),
+            world.down(OsdId(2)).saved("wipe-blocked").plan(),
             Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. })
         );
     }
@@ -35,7 +35,7 @@ fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
 fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
     // However long ago it was stopped.
     let long = without_noout(World::destroyed(OSD).minutes_later(60));
-    let world = long.down(OsdId(2)).reported().saved("barred");
+    let world = long.down(OsdId(2)).reported().saved("wipe-blocked");
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     let world = world.minutes_later(10);
     let Next::Halt(halt) = world.plan() else { panic!("{:#?}", world.plan()) };
@@ -44,11 +44,11 @@ fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
 
 #[test]
 fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
-    let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("barred");
+    let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("wipe-blocked");
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
     // Nobody is there after the halt to lift its noout.
     let halts = world.minutes_later(10).saved("noout-lifted");
-    check!(halts.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: false }));
+    check!(halts.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: false }));
     check!(
         without_noout(halts).plan(),
         Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
@@ -80,8 +80,11 @@ fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
         let world = without_noout(World::destroyed(OSD).minutes_later(1000)).with(change);
         check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
         // Data that stands in the way as well is not hidden by it.
-        let both = world.down(OsdId(2)).reported().saved("barred").minutes_later(10);
-        check!(both.plan(), Next::Halt(Halt::UnsafeToWipe { reason: Reason::OtherCopyLacks { .. }, .. }));
+        let both = world.down(OsdId(2)).reported().saved("wipe-blocked").minutes_later(10);
+        check!(
+            both.plan(),
+            Next::Halt(Halt::UnsafeToWipe { reason: Reason::OtherReplicaMissing { .. }, .. })
+        );
     }
 }
 
@@ -90,13 +93,13 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
     let lacks = |world: World| world.down(OsdId(2)).reported();
     let healed = |world: World| world.up(OsdId(2)).reported();
     // Unsafe for nine minutes, then a rebuild that fails and leaves the old data there.
-    let world = healed(lacks(World::destroyed(OSD)).saved("barred").minutes_later(9));
+    let world = healed(lacks(World::destroyed(OSD)).saved("wipe-blocked").minutes_later(9));
     let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
-    assert_eq!(world.ledger.records[&OSD].barred_since, None);
-    let again = lacks(without_noout(world.minutes_later(60))).saved("barred");
+    assert_eq!(world.ledger.records[&OSD].wipe_blocked_since, None);
+    let again = lacks(without_noout(world.minutes_later(60))).saved("wipe-blocked");
     check!(again.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // The attempt was saved already when it became unsafe.
-    let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("barred").minutes_later(9));
+    let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("wipe-blocked").minutes_later(9));
     let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
     check!(without_noout(world).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     // Left alone, and tried again.
@@ -105,7 +108,7 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
             Some(osd_migrate::domain::ledger::Quarantine { why: String::new(), since: w.seen.at });
         w.ledger = w.ledger.retried(OSD).unwrap();
     });
-    let tried = tried.minutes_later(60).report(OSD, Some(old_content(OSD)), None).saved("barred");
+    let tried = tried.minutes_later(60).report(OSD, Some(old_content(OSD)), None).saved("wipe-blocked");
     check!(tried.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
 }
 
@@ -139,7 +142,7 @@ fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
     }
     world = world.saved("quarantine");
     // Its noin stays: it keeps the reweight for its first boot.
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: false }));
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: false }));
     world.slot(OSD).noout = false;
     check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1);
 }
@@ -178,7 +181,7 @@ fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
     assert_eq!(agent(&world), NodeTask::Inspect);
     let again = world.report(OSD, Some(old_content(OSD)), None);
     // The old data is there after all: its gate is asked.
-    let unsafe_now = again.clone().down(OsdId(2)).reported().saved("barred");
+    let unsafe_now = again.clone().down(OsdId(2)).reported().saved("wipe-blocked");
     check!(unsafe_now.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     assert_eq!(word(&again.plan()), Some("rebuild"));
 }
@@ -192,15 +195,15 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
     for content in [
         Content::Blank,
         Content::Other { what: "LVM2_member".to_owned() },
-        Content::NotFound { looked_at: String::new() },
+        Content::NotFound { inspected: String::new() },
         label(foreign(), OSD, true),
         label(foreign(), OSD, false),
         others_tombstone,
     ] {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
         // With a claim, nothing is there to be written over.
-        let claims = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
-        let world = looked_again(looked_thrice(world.report_claims(OSD, claims), &content), &content);
+        let issued = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
+        let world = looked_again(looked_thrice(world.report_issued(OSD, issued), &content), &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());
     }
 }

@@ -1,25 +1,25 @@
 //! No drain may take another OSD while one of ours is stopped (ADR 0021).
 
-use osd_migrate::domain::ledger::FormerBudget;
-use osd_migrate::domain::observation::{Order, OrderKind, OsdBudget};
+use osd_migrate::domain::ledger::FormerPdb;
+use osd_migrate::domain::observation::{Control, ControlKind, OsdPdb};
 
 use super::*;
 
 /// The OSDs' budget, and where its generation stands.
-fn budget(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
+fn pdb(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
     move |w| {
         let (left_out, uid) = (BTreeSet::new(), "rooks".to_owned());
-        w.seen.kube.osd_budget = Some(OsdBudget { max_unavailable, left_out, uid, generation });
+        w.seen.kube.osd_pdb = Some(OsdPdb { max_unavailable, left_out, uid, generation });
     }
 }
 
-fn was(max_unavailable: u32, generation: i64) -> Option<FormerBudget> {
-    Some(FormerBudget { max_unavailable, uid: Some("rooks".to_owned()), generation: Some(generation) })
+fn was(max_unavailable: u32, generation: i64) -> Option<FormerPdb> {
+    Some(FormerPdb { max_unavailable, uid: Some("rooks".to_owned()), generation: Some(generation) })
 }
 
 /// Limited by us, on generation 4.
 fn limited(world: World) -> World {
-    world.with(budget(0, 5)).with(|w| w.ledger.run.budget = was(1, 4))
+    world.with(pdb(0, 5)).with(|w| w.ledger.run.pdb = was(1, 4))
 }
 
 fn is_write(next: &Next, limit: u32, on: i64) -> bool {
@@ -32,37 +32,37 @@ fn is_stop(next: &Next) -> bool {
 }
 
 fn is_own(next: &Next) -> bool {
-    matches!(next, Next::Do(Act::MakeBudget { osd: OSD, .. }))
+    matches!(next, Next::Do(Act::CreatePdb { osd: OSD, .. }))
 }
 
 fn none_of_rooks(w: &mut World) {
-    w.seen.kube.osd_budget = None;
+    w.seen.kube.osd_pdb = None;
 }
 
 fn own(w: &mut World) {
-    w.seen.kube.own_budget = Some("own".to_owned());
+    w.seen.kube.own_pdb = Some("own".to_owned());
 }
 
 /// Rook's budget does not count an OSD.
 fn leaves_out(osd: OsdId) -> impl FnOnce(&mut World) {
     move |w| {
-        budget(1, 4)(w);
-        w.seen.kube.osd_budget.as_mut().unwrap().left_out = [osd].into();
+        pdb(1, 4)(w);
+        w.seen.kube.osd_pdb.as_mut().unwrap().left_out = [osd].into();
     }
 }
 
 fn cancel(w: &mut World) {
-    w.seen.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
+    w.seen.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
 }
 
 #[test]
 fn right_before_a_stop_what_it_was_is_saved_and_then_it_is_limited() {
-    let saved = World::intended(OSD).with(budget(1, 4)).saved("budget");
-    assert_eq!(saved.ledger.run.budget, was(1, 4));
+    let saved = World::intended(OSD).with(pdb(1, 4)).saved("pdb");
+    assert_eq!(saved.ledger.run.pdb, was(1, 4));
     assert!(is_write(&saved.plan(), 0, 4), "{:?}", saved.plan());
-    assert!(is_stop(&saved.with(budget(0, 5)).plan()));
+    assert!(is_stop(&saved.with(pdb(0, 5)).plan()));
     // Nothing is to be done where somebody else lets none be evicted.
-    assert!(is_stop(&World::intended(OSD).with(budget(0, 4)).plan()));
+    assert!(is_stop(&World::intended(OSD).with(pdb(0, 4)).plan()));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn where_rook_has_none_or_leaves_an_osd_out_we_make_one_of_our_own() {
 #[test]
 fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
     let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
-    let looked_at = |replicas: u32| {
+    let inspected = |replicas: u32| {
         move |w: &mut World| {
             let at = w.seen.at;
             w.record(OSD).milestones.push((Saving::Proof.word().to_owned(), at));
@@ -90,17 +90,17 @@ fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
             w.policy.confirmed = true;
         }
     };
-    let left_out = World::proven(OSD).with(leaves_out(other)).with(looked_at(1));
+    let left_out = World::proven(OSD).with(leaves_out(other)).with(inspected(1));
     check!(
         left_out.plan(),
-        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::NotCounted { osd } }) if *osd == other
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::PdbExcludesOsd { osd } }) if *osd == other
     );
     // Longer than that it is not waited for; nor for this one, for one that is down, or where nobody looks.
     let goes_on = |world: World| !matches!(world.plan(), Next::Wait(_));
     assert!(goes_on(left_out.clone().minutes_later(1)));
     assert!(goes_on(left_out.clone().with(leaves_out(OSD))));
     assert!(goes_on(left_out.clone().with(|w| w.slot(other).up = false)));
-    assert!(goes_on(World::proven(OSD).with(leaves_out(other)).with(looked_at(0))));
+    assert!(goes_on(World::proven(OSD).with(leaves_out(other)).with(inspected(0))));
     // Rook gives up on all of them while one legacy Deployment has no label of its topology.
     assert!(goes_on(left_out.with(|w| w.daemon(OSD).names_topology = false)));
 }
@@ -108,11 +108,11 @@ fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
 #[test]
 fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_our_own() {
     let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
-    let leaves_out = |w: &mut World| w.seen.kube.osd_budget.as_mut().unwrap().left_out = [other].into();
-    for world in past_stop() {
+    let leaves_out = |w: &mut World| w.seen.kube.osd_pdb.as_mut().unwrap().left_out = [other].into();
+    for world in committed() {
         let limited = limited(world);
         let undisturbed = limited.plan();
-        let cases: [&dyn Fn(&mut World); 3] = [&none_of_rooks, &|w| budget(1, 6)(w), &leaves_out];
+        let cases: [&dyn Fn(&mut World); 3] = [&none_of_rooks, &|w| pdb(1, 6)(w), &leaves_out];
         for change in cases {
             let changed = limited.clone().with(change);
             assert!(is_own(&changed.plan()));
@@ -124,13 +124,13 @@ fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_ou
 /// A missing right, a quota, a policy.
 #[test]
 fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
-    let refused = |w: &mut World| w.seen.kube.budget_refused = Some("by a policy".to_owned());
+    let refused = |w: &mut World| w.seen.kube.pdb_rejected = Some("by a policy".to_owned());
     check!(
         held(World::intended(OSD).with(none_of_rooks).with(refused)).plan(),
-        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::BudgetRefused { why } }) if why == "by a policy"
+        Next::Wait(Wait::Gate { osd: OSD, reason: Reason::PdbRejected { why } }) if why == "by a policy"
     );
-    assert!(is_stop(&World::intended(OSD).with(budget(0, 4)).with(refused).plan()));
-    for world in past_stop() {
+    assert!(is_stop(&World::intended(OSD).with(pdb(0, 4)).with(refused).plan()));
+    for world in committed() {
         let limited = limited(world);
         let undisturbed = limited.plan();
         assert_eq!(limited.with(none_of_rooks).with(refused).plan(), undisturbed);
@@ -141,20 +141,20 @@ fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
 fn our_own_goes_before_rooks_is_put_back_and_the_next_stop_begins() {
     let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     let both = closing.clone().with(own);
-    assert_eq!(both.plan(), Next::Do(Act::DropBudget { uid: "own".to_owned() }));
+    assert_eq!(both.plan(), Next::Do(Act::DeletePdb { uid: "own".to_owned() }));
     assert!(is_write(&closing.plan(), 1, 5));
     // Also one that came late, by a runner that was frozen.
     let left = World::new().with(own).with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
-    check!(left.clone().plan(), Next::Do(Act::DropBudget { .. }));
-    check!(left.with(cancel).plan(), Next::Do(Act::DropBudget { .. }));
+    check!(left.clone().plan(), Next::Do(Act::DeletePdb { .. }));
+    check!(left.with(cancel).plan(), Next::Do(Act::DeletePdb { .. }));
 }
 
 #[test]
 fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
     let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     assert!(is_write(&closing.plan(), 1, 5));
-    let back = closing.with(budget(1, 6)).saved("budget-back");
-    assert_eq!((&back.ledger.run.budget, &back.ledger.run.last_budget), (&None, &was(1, 4)));
+    let back = closing.with(pdb(1, 6)).saved("pdb-restored");
+    assert_eq!((&back.ledger.run.pdb, &back.ledger.run.last_pdb), (&None, &was(1, 4)));
     assert!(!matches!(back.plan(), Next::Do(Act::LimitDrains { .. })));
 }
 
@@ -162,7 +162,7 @@ fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
 fn it_comes_back_when_the_pod_of_the_finished_osd_is_ready_or_a_minute_later() {
     let rooks: fn(&Next) -> bool = |next| is_write(next, 1, 5);
     is_waited_for(limited(World::filled(OSD)), rooks);
-    let ours: fn(&Next) -> bool = |next| matches!(next, Next::Do(Act::DropBudget { .. }));
+    let ours: fn(&Next) -> bool = |next| matches!(next, Next::Do(Act::DeletePdb { .. }));
     is_waited_for(World::filled(OSD).with(none_of_rooks).with(own), ours);
 }
 
@@ -178,7 +178,9 @@ fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
         match turns.plan() {
             Next::Wait(Wait::Up { osd: OSD, .. }) => break,
             Next::Save { ledger, .. } => turns.ledger = ledger,
-            Next::Do(Act::Unhush { .. }) => (turns.slot(OSD).noout, turns.slot(OSD).noin) = (false, false),
+            Next::Do(Act::UnsetOsdFlags { .. }) => {
+                (turns.slot(OSD).noout, turns.slot(OSD).noin) = (false, false);
+            }
             Next::Do(Act::Unfence { .. }) => turns.seen.kube.fence = None,
             next => panic!("{next:?}"),
         }
@@ -191,32 +193,32 @@ fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
 fn what_others_wrote_since_or_took_away_is_theirs() {
     let closing = || limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     // Also a 0 of theirs.
-    for theirs in [budget(1, 6), budget(0, 7), budget(3, 8)] {
-        closing().with(theirs).saved("budget-back");
+    for theirs in [pdb(1, 6), pdb(0, 7), pdb(3, 8)] {
+        closing().with(theirs).saved("pdb-restored");
     }
-    closing().with(|w| w.seen.kube.osd_budget = None).saved("budget-back");
+    closing().with(|w| w.seen.kube.osd_pdb = None).saved("pdb-restored");
 }
 
 #[test]
 fn a_stop_that_is_turned_back_is_undone_first() {
     let turned =
-        limited(World::stopped(OSD)).with(|w| w.record(OSD).turned_back = Some("a reason".to_owned()));
+        limited(World::stopped(OSD)).with(|w| w.record(OSD).stop_reverted = Some("a reason".to_owned()));
     check!(turned.plan(), Next::Do(Act::Restart { .. }));
     let again =
-        limited(World::intended(OSD)).with(|w| w.record(OSD).turned_back = Some("a reason".to_owned()));
+        limited(World::intended(OSD)).with(|w| w.record(OSD).stop_reverted = Some("a reason".to_owned()));
     assert!(is_write(&again.plan(), 1, 5));
 }
 
 #[test]
 fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain() {
-    let left_alone = |w: &mut World| {
+    let quarantined = |w: &mut World| {
         let since = w.seen.at;
         w.record(OSD).quarantine =
             Some(osd_migrate::domain::ledger::Quarantine { why: "no luck".to_owned(), since });
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
     };
-    for world in past_stop() {
-        assert!(is_write(&limited(world).with(left_alone).plan(), 1, 5));
+    for world in committed() {
+        assert!(is_write(&limited(world).with(quarantined).plan(), 1, 5));
     }
     // The gate shut after it was limited: the OSD is given up after three minutes, and drains wait no longer.
     let shut = limited(World::intended(OSD)).with(|w| w.seen.kube.rook_prepares = vec!["x".to_owned()]);
@@ -227,7 +229,7 @@ fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain(
     let cancelled = limited(World::intended(OSD)).with(cancel).minutes_later(1).saved("withdrawn");
     assert!(is_write(&cancelled.plan(), 1, 5));
     // Past its stop it is finished, and nothing is put back before that.
-    for world in past_stop() {
+    for world in committed() {
         let next = limited(world).with(cancel).minutes_later(1).plan();
         assert!(!matches!(next, Next::Do(Act::LimitDrains { .. })), "{next:?}");
     }
@@ -242,11 +244,11 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
         assert!(is_write(&left().with(change).plan(), 1, 5));
     }
     // One that was made anew is not the one that we wrote.
-    let anew = left().with(|w| w.seen.kube.osd_budget.as_mut().unwrap().uid = "another".to_owned());
-    anew.saved("budget-back");
+    let anew = left().with(|w| w.seen.kube.osd_pdb.as_mut().unwrap().uid = "another".to_owned());
+    anew.saved("pdb-restored");
     // From before it had a generation of its own.
     let older = left().with(|w| {
-        w.ledger.run.budget = Some(FormerBudget { max_unavailable: 1, uid: None, generation: None });
+        w.ledger.run.pdb = Some(FormerPdb { max_unavailable: 1, uid: None, generation: None });
     });
     assert!(is_write(&older.plan(), 1, 5));
 }
@@ -254,12 +256,12 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
 #[test]
 fn a_limit_that_comes_late_is_taken_back_or_taken_up() {
     // The runner was frozen right before it wrote; another one gave the OSD up meanwhile, and found nothing to put back.
-    let late = |w: &mut World| (w.ledger.run.budget, w.ledger.run.last_budget) = (None, was(1, 4));
+    let late = |w: &mut World| (w.ledger.run.pdb, w.ledger.run.last_pdb) = (None, was(1, 4));
     let ended = World::new().with(|w| w.policy.skip = [BY_HAND, FILESTORE].into()).with(late);
-    check!(ended.clone().with(budget(1, 4)).plan(), Next::Finished(_));
-    assert!(is_write(&ended.clone().with(budget(0, 5)).plan(), 1, 5));
-    check!(ended.with(budget(0, 6)).plan(), Next::Finished(_));
-    let again = World::intended(OSD).with(late).with(budget(0, 5)).saved("budget");
-    assert_eq!(again.ledger.run.budget, was(1, 4));
+    check!(ended.clone().with(pdb(1, 4)).plan(), Next::Finished(_));
+    assert!(is_write(&ended.clone().with(pdb(0, 5)).plan(), 1, 5));
+    check!(ended.with(pdb(0, 6)).plan(), Next::Finished(_));
+    let again = World::intended(OSD).with(late).with(pdb(0, 5)).saved("pdb");
+    assert_eq!(again.ledger.run.pdb, was(1, 4));
     assert!(is_stop(&again.plan()));
 }

@@ -4,7 +4,7 @@ mod agents;
 mod before_stop;
 mod destroyed;
 mod drains;
-mod left_alone;
+mod quarantined;
 mod rook;
 mod stopped;
 mod up;
@@ -33,7 +33,7 @@ const OSD: OsdId = BY_HAND;
 
 /// A gate is not open after the intent: since when is saved.
 fn held(world: World) -> World {
-    world.saved("held")
+    world.saved("blocked")
 }
 
 /// It was down for so long that its `noout` was lifted.
@@ -64,7 +64,7 @@ fn agent(world: &World) -> NodeTask {
 }
 
 /// The way of an OSD from its stop until its data comes back.
-fn past_stop() -> [World; 6] {
+fn committed() -> [World; 6] {
     [
         World::stopping(OSD),
         World::stopped(OSD),
@@ -167,9 +167,9 @@ fn an_osd_of_a_thin_pool_is_refused_and_the_run_ends() {
 fn osds_of_a_thin_pool_do_not_hide_the_candidates_after_them() {
     // Twelve by-hand OSDs more, on hosts that sort first, all in a pool of size 2.
     let world = World::new().with(|w| {
-        let mut thin = w.seen.ceph.pools[&POOL].clone();
-        (thin.size, thin.pg_num) = (2, 12);
-        w.seen.ceph.pools.insert(2, thin);
+        let mut without_redundancy = w.seen.ceph.pools[&POOL].clone();
+        (without_redundancy.size, without_redundancy.pg_num) = (2, 12);
+        w.seen.ceph.pools.insert(2, without_redundancy);
         for n in 0..12 {
             let osd = OsdId(100 + n);
             let mut slot = w.seen.ceph.slots[&BY_HAND].clone();
@@ -233,7 +233,7 @@ fn second_osd_that_fails_past_its_stop_ends_the_run() {
         let failed = quarantined(OSD).ledger.records.remove(&OSD).unwrap();
         w.ledger.records.insert(OSD, failed);
     });
-    check!(two.plan(), Next::Halt(Halt::FailureBudget { quarantined }) if quarantined.len() == 2);
+    check!(two.plan(), Next::Halt(Halt::FailureLimit { quarantined }) if quarantined.len() == 2);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Beside a Rook that runs and can be fenced.
 
-use osd_migrate::domain::policy::HandBack;
+use osd_migrate::domain::policy::DeploymentBy;
 use osd_migrate::domain::storage::Storage;
 use osd_migrate::report::Event;
 
 use super::*;
 
 /// Rook runs, honours a fence, and has said that it skipped that version of the CephCluster.
-fn beside(world: World, skipped: Option<u64>) -> World {
+fn auxiliary(world: World, skipped: Option<u64>) -> World {
     world.with(|w| {
         let operator = w.seen.kube.operator.as_mut().unwrap();
         (operator.honours_fence, operator.replicas, operator.pods) = (true, 1, 1);
@@ -19,7 +19,7 @@ fn beside(world: World, skipped: Option<u64>) -> World {
 }
 
 fn is_not_heard(next: &Next) -> bool {
-    matches!(next, Next::Wait(Wait::Gate { reason: Reason::FenceNotHeard { .. }, .. }))
+    matches!(next, Next::Wait(Wait::Gate { reason: Reason::FenceNotAcknowledged { .. }, .. }))
 }
 
 #[test]
@@ -29,13 +29,13 @@ fn a_fence_counts_only_when_a_running_rook_was_heard_of_a_later_version() {
     let prepared = || World::prepared(OSD).fenced(OSD).saved("new");
     for world in [World::intended(OSD), World::stopped(OSD).fenced(OSD), prepared()] {
         for skipped in [None, Some(6), Some(7)] {
-            let next = beside(put_on_7(world.clone()), skipped).plan();
+            let next = auxiliary(put_on_7(world.clone()), skipped).plan();
             assert!(is_not_heard(&next), "{skipped:?}: {next:?}");
         }
-        let heard = beside(put_on_7(world), Some(8));
-        check!(heard.plan(), Next::Save { why: Saving::FenceHeard, ledger, .. } if ledger.run.fence_heard);
+        let heard = auxiliary(put_on_7(world), Some(8));
+        check!(heard.plan(), Next::Save { why: Saving::FenceAcknowledged, ledger, .. } if ledger.run.fence_acknowledged);
         // From then on events may be forgotten.
-        let act = heard.saved("fence-heard").with(|w| w.seen.kube.skipped = None).plan();
+        let act = heard.saved("fence-acknowledged").with(|w| w.seen.kube.skipped = None).plan();
         check!(act, Next::Do(Act::Stop { .. } | Act::Destroy { .. } | Act::Deploy(_)));
     }
 }
@@ -43,12 +43,12 @@ fn a_fence_counts_only_when_a_running_rook_was_heard_of_a_later_version() {
 #[test]
 fn fence_that_was_taken_off_is_put_up_again_and_acknowledged_again() {
     let heard = |w: &mut World| {
-        (w.ledger.run.fence_after, w.ledger.run.fence_heard) = (Some(7), true);
+        (w.ledger.run.fence_after, w.ledger.run.fence_acknowledged) = (Some(7), true);
         w.seen.kube.fence = None;
     };
-    let bare = beside(World::intended(OSD).with(heard), Some(8));
+    let bare = auxiliary(World::intended(OSD).with(heard), Some(8));
     let saved = bare.saved("fence");
-    assert_eq!((saved.ledger.run.fence_after, saved.ledger.run.fence_heard), (Some(8), false));
+    assert_eq!((saved.ledger.run.fence_after, saved.ledger.run.fence_acknowledged), (Some(8), false));
     check!(saved.plan(), Next::Do(Act::Fence { .. }));
     // Rook writes the CephCluster each minute, and an iteration may take longer: the fence is put up all the same (ADR 0024).
     let later = saved.with(|w| w.seen.kube.cluster_version = "9".to_owned());
@@ -57,7 +57,7 @@ fn fence_that_was_taken_off_is_put_up_again_and_acknowledged_again() {
 
 #[test]
 fn fence_label_without_a_version_of_ours_is_put_up_again() {
-    let up = beside(World::intended(OSD), Some(9));
+    let up = auxiliary(World::intended(OSD), Some(9));
     let of = |fenced_at| {
         up.clone().with(|w| (w.ledger.run.fence_after, w.seen.kube.fenced_at) = (Some(7), fenced_at))
     };
@@ -65,9 +65,9 @@ fn fence_label_without_a_version_of_ours_is_put_up_again() {
     for fenced_at in [None, Some(6)] {
         check!(of(fenced_at).plan(), Next::Do(Act::Fence { .. }));
     }
-    check!(of(Some(8)).plan(), Next::Save { why: Saving::FenceHeard, .. });
+    check!(of(Some(8)).plan(), Next::Save { why: Saving::FenceAcknowledged, .. });
     // Once it was acknowledged, nothing more is asked of it.
-    let heard = of(None).with(|w| w.ledger.run.fence_heard = true);
+    let heard = of(None).with(|w| w.ledger.run.fence_acknowledged = true);
     check!(heard.plan(), Next::Do(Act::Stop { .. }));
 }
 
@@ -76,10 +76,10 @@ const ON_RAW: OsdId = OsdId(5);
 
 /// The CephCluster confirms to both.
 fn both_confirmed(world: World) -> World {
-    beside(world, None).with(|w| {
+    auxiliary(world, None).with(|w| {
         w.seen.kube.declaration.confirmed = true;
         w.policy.confirmed = false;
-        w.ledger.run.fence_heard = true;
+        w.ledger.run.fence_acknowledged = true;
     })
 }
 
@@ -88,12 +88,12 @@ fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_
     let up = |w: World| w.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
     let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
     let booted = up(World::booted(OSD).fenced(OSD));
-    assert!(is_unfence(&beside(booted.clone(), None).plan()));
+    assert!(is_unfence(&auxiliary(booted.clone(), None).plan()));
     assert!(!is_unfence(&both_confirmed(booted).plan()));
     // It is put up before the stop is meant.
-    let kept = World::proven(OSD).keep(OSD);
-    check!(beside(kept.clone(), None).plan(), Next::Save { why: Saving::Stop, .. });
-    check!(both_confirmed(kept).plan(), Next::Save { why: Saving::Fence, .. });
+    let backups = World::proven(OSD).keep(OSD);
+    check!(auxiliary(backups.clone(), None).plan(), Next::Save { why: Saving::Stop, .. });
+    check!(both_confirmed(backups).plan(), Next::Save { why: Saving::Fence, .. });
     // Its record is closed, and the next one has the same fence.
     let fenced = both_confirmed(World::recorded(OSD).fenced(OSD).with(|w| w.ledger.records.clear()));
     check!(fenced.plan(), Next::Save { why: Saving::Record, ledger, .. } if ledger.run.fence == fenced.ledger.run.fence);
@@ -112,7 +112,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     };
     let done = ended(World::new()).plan();
     let Next::Finished(summary) = &done else { panic!("{done:?}") };
-    assert!(!summary.kept_from_rook.is_empty());
+    assert!(!summary.withheld_from_rook.is_empty());
     let said = Event::Finished(summary).to_string();
     assert!(said.contains("kept off") && said.contains("spec.storage.migration.confirmation"), "{said}");
     // Nothing is left for Rook; the confirmation was taken out; we go.
@@ -132,13 +132,13 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
         w.daemon(ON_RAW).mode = Some(Mode::Lvm);
     };
     let only_that = ended(World::new()).with(encrypted_one).plan();
-    check!(only_that, Next::Finished(summary) if summary.kept_from_rook == [ON_RAW].into());
+    check!(only_that, Next::Finished(summary) if summary.withheld_from_rook == [ON_RAW].into());
     // By its label it is encrypted to Rook, though its disk is plain as declared.
     let by_label = ended(World::new()).with(|w| {
         w.seen.kube.declaration.storage = Storage::default();
         w.daemon(ON_RAW).encrypted_to_rook = true;
     });
-    check!(by_label.plan(), Next::Finished(summary) if summary.kept_from_rook == [ON_RAW].into());
+    check!(by_label.plan(), Next::Finished(summary) if summary.withheld_from_rook == [ON_RAW].into());
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn new_osds_are_left_to_a_rook_that_runs() {
         w.seen.kube.declaration.storage.all_nodes = true;
         w.seen.kube.declaration.storage.selection.all = Some(true);
     };
-    let done = beside(World::new().with(select), None);
+    let done = auxiliary(World::new().with(select), None);
     check!(done.plan(), Next::Finished(summary) if !summary.left_to_rook.is_empty());
     // Who asks for them alone means ours.
     let only_new = done.with(|w| w.policy.only_new = true);
@@ -183,10 +183,10 @@ fn new_osds_are_left_to_a_rook_that_runs() {
 
 /// An OSD that was made anew, its fsid saved, beside a Rook that was heard and is to make its Deployment.
 fn left_to_rook() -> World {
-    beside(World::prepared(OSD).fenced(OSD).keep(OSD).saved("new"), None).with(|w| {
-        w.policy.hand_back = HandBack::ByRook;
+    auxiliary(World::prepared(OSD).fenced(OSD).keep(OSD).saved("new"), None).with(|w| {
+        w.policy.deployment_by = DeploymentBy::ByRook;
         w.seen.kube.declaration.storage.all_nodes = true;
-        w.ledger.run.fence_heard = true;
+        w.ledger.run.fence_acknowledged = true;
     })
 }
 
@@ -196,8 +196,8 @@ fn renders(world: &World) -> bool {
 
 #[test]
 fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
-    let handed = left_to_rook().saved("handed");
-    assert_eq!(handed.ledger.records[&OSD].handed_at, Some(handed.seen.at));
+    let handed = left_to_rook().saved("left-to-rook");
+    assert_eq!(handed.ledger.records[&OSD].left_to_rook_since, Some(handed.seen.at));
     let (uid, version) =
         (handed.seen.kube.daemons[&OSD].uid.clone(), handed.seen.kube.daemons[&OSD].generation);
     check!(
@@ -219,7 +219,7 @@ fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
 
 #[test]
 fn what_rook_does_not_make_in_time_is_rendered_behind_the_fence() {
-    let waits = left_to_rook().saved("handed").with(|w| {
+    let waits = left_to_rook().saved("left-to-rook").with(|w| {
         w.seen.kube.daemons.remove(&OSD);
         (w.ledger.run.fence, w.seen.kube.fence) = (None, None);
     });
@@ -235,7 +235,7 @@ fn what_rook_does_not_make_in_time_is_rendered_behind_the_fence() {
 #[test]
 fn only_a_rook_that_can_be_let_go_and_looks_at_the_node_is_left_anything() {
     let cases: [fn(&mut World); 7] = [
-        |w| w.policy.hand_back = HandBack::Rendered,
+        |w| w.policy.deployment_by = DeploymentBy::Rendered,
         |w| w.seen.kube.operator.as_mut().unwrap().honours_fence = false,
         |w| {
             let operator = w.seen.kube.operator.as_mut().unwrap();
@@ -252,8 +252,10 @@ fn only_a_rook_that_can_be_let_go_and_looks_at_the_node_is_left_anything() {
         let world = left_to_rook().with(change);
         assert!(renders(&world), "{n}: {:?}", world.plan());
         // Also once the old one is gone.
-        let gone =
-            left_to_rook().saved("handed").with(change).with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
+        let gone = left_to_rook()
+            .saved("left-to-rook")
+            .with(change)
+            .with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
         assert!(n > 4 || renders(&gone), "{n}: {:?}", gone.plan());
     }
 }
@@ -298,9 +300,9 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     check!(ended(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
     let without_the_word = ended(6).with(|w| w.policy.scales_operator = false);
     check!(without_the_word.plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
-    check!(ended(8).plan(), Next::Save { why: Saving::OperatorBack, ledger, .. } if ledger.run.operator.is_none());
+    check!(ended(8).plan(), Next::Save { why: Saving::OperatorRestored, ledger, .. } if ledger.run.operator.is_none());
     let anew = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().uid = "another".to_owned();
-    check!(ended(6).with(anew).plan(), Next::Save { why: Saving::OperatorBack, .. });
+    check!(ended(6).with(anew).plan(), Next::Save { why: Saving::OperatorRestored, .. });
     // It was forgotten, and then a runner woke on its way to it; a person scaled it to 0.
     let late =
         |generation| ended(generation).with(|w| w.ledger.run.last_operator = w.ledger.run.operator.take());
@@ -319,17 +321,18 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
         w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
         w.seen.kube.declaration.storage = encrypted();
     };
-    check!(ended(6).with(left).plan(), Next::Finished(summary) if !summary.kept_from_rook.is_empty());
+    check!(ended(6).with(left).plan(), Next::Finished(summary) if !summary.withheld_from_rook.is_empty());
     check!(ended(6).with(left).with(|w| w.policy.leaves = true).plan(), Next::Do(Act::ScaleOperator { .. }));
 }
 
 /// Seen with 1.20.6: `mkfs` was held for minutes, and Rook reconciled freely until the agent had ended.
 #[test]
 fn fence_taken_off_while_an_agent_rebuilds_is_put_up_again() {
-    let busy = beside(World::destroyed(OSD).fenced(OSD).hushed(OSD).job(OSD, JobState::Running), Some(9))
-        .with(|w| {
-            w.ledger.run.fence_heard = true;
-        });
+    let busy =
+        auxiliary(World::destroyed(OSD).fenced(OSD).with_flags_set(OSD).job(OSD, JobState::Running), Some(9))
+            .with(|w| {
+                w.ledger.run.fence_acknowledged = true;
+            });
     check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
     let bare = busy.with(|w| w.seen.kube.fence = None);
     check!(bare.plan(), Next::Save { why: Saving::FenceGone, .. });

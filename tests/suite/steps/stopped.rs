@@ -31,7 +31,7 @@ fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
 fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
     for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
-        check!(turned_back(&World::stopped(OSD).with(set)), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(stop_reverted(&World::stopped(OSD).with(set)), Next::Do(Act::Restart { osd: OSD, .. }));
         check!(
             World::destroyed(OSD).with(set).plan(),
             Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named }, .. }) if named == flag
@@ -44,21 +44,21 @@ fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone(
     let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
     check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
     let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
-    check!(turned_back(&gone), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&gone), Next::Do(Act::Restart { osd: OSD, .. }));
 }
 
 #[test]
 fn stopped_and_no_longer_safe_it_is_started_again() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
-    check!(turned_back(&world), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&world), Next::Do(Act::Restart { osd: OSD, .. }));
     // Decided and counted, it is done, whatever the gate says meanwhile.
-    let counted = world.saved("turn-back").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
+    let counted = world.saved("revert-stop").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
     check!(counted.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
 }
 
 /// The turn back is counted; what is done then.
-fn turned_back(world: &World) -> Next {
-    world.clone().saved("turn-back").plan()
+fn stop_reverted(world: &World) -> Next {
+    world.clone().saved("revert-stop").plan()
 }
 
 /// osd.0 was stopped, its neighbours became nearly full by it, and it serves again.
@@ -69,7 +69,7 @@ pub(super) fn stopped_in_vain(world: World) -> World {
         w.daemon(OSD).pods.clear();
         w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
     });
-    let world = world.down(OSD).reported().saved("down").saved("turn-back");
+    let world = world.down(OSD).reported().saved("down").saved("revert-stop");
     check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
     let world = world.with(|w| {
         (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None);
@@ -88,7 +88,7 @@ fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
         Next::Wait(Wait::Gate { reason: Reason::StopReverted { .. }, .. })
     );
     let world = world.minutes_later(2).saved("stop");
-    assert_eq!((world.ledger.records[&OSD].restarts, &world.ledger.records[&OSD].turned_back), (1, &None));
+    assert_eq!((world.ledger.records[&OSD].restarts, &world.ledger.records[&OSD].stop_reverted), (1, &None));
     check!(world.plan(), Next::Do(Act::Stop { .. }));
 }
 
@@ -102,11 +102,11 @@ fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_
         "{next:#?}"
     );
     let mut world = twice.saved("quarantine");
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     // Tried again, it counts from nothing.
     let again = world.ledger.retried(OSD).unwrap();
-    assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].turned_back), (0, &None));
+    assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].stop_reverted), (0, &None));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
     let world = World::stopped(OSD)
         .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
-    check!(turned_back(&world.minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&world.minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
         }
     });
     check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
-    check!(turned_back(&world.clone().minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&world.clone().minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
     // One that is open late is open.
     check!(without_noout(World::stopped(OSD).minutes_later(60)).plan(), Next::Do(Act::Destroy { .. }));
     // Destroyed, there is nothing to start.

@@ -12,7 +12,7 @@ use crate::support::build::nothing_left;
 fn the_new_fsid_is_saved_before_it_is_deployed() {
     let mut world = World::prepared(OSD).saved("new");
     assert_eq!(world.record(OSD).new, Some(claim(OSD, 1)));
-    assert!(world.record(OSD).claims.contains(&claim(OSD, 1)));
+    assert!(world.record(OSD).issued.contains(&claim(OSD, 1)));
     check!(
         world.plan(),
         Next::Do(Act::Deploy(deploy))
@@ -79,7 +79,7 @@ fn a_deployment_that_starts_somebody_elses_osd_is_foreign() {
 #[test]
 fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
     for world in [World::destroyed(OSD), World::prepared(OSD), World::deployed(OSD)] {
-        let next = world.slot_claimed(OSD, foreign()).plan();
+        let next = world.slot_registered(OSD, foreign()).plan();
         assert!(quarantine(&next).is_some_and(|why| why.contains(&foreign().to_string())), "{next:#?}");
     }
 }
@@ -88,7 +88,7 @@ fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
 
 /// A daemon that booted under noin is still marked `new`: noin is lifted, and the mark with it, as soon as it is up.
 fn noin_lifted(world: World) -> World {
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
     world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false))
 }
 
@@ -117,15 +117,15 @@ fn less_to_come_back_than_an_earlier_pod_of_the_run_saw_is_progress_and_is_noted
     let world = world.with(|w| w.policy.failed_pods = 9).saved("progress");
     assert_eq!(world.ledger.run.progress, of_job(0, Some(400 << 20)));
     check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
-    assert_eq!(plan::in_vain(&world.policy, &world.ledger), None);
+    assert_eq!(plan::crash_loop(&world.policy, &world.ledger), None);
     let more = left(world, 200);
     check!(more.plan(), Next::Wait(Wait::ActiveClean { .. }));
     let world = left(more, 50).saved("progress");
     assert_eq!(world.ledger.run.progress, of_job(9, Some(350 << 20)));
     check!(left(world.clone(), 10).plan(), Next::Wait(Wait::ActiveClean { .. }));
     let stuck = world.clone().with(|w| w.policy.failed_pods = 19);
-    let halt = plan::in_vain(&stuck.policy, &stuck.ledger);
-    assert_eq!(halt, Some(Halt::StartsInVain { job: "job".to_owned(), starts: 10 }));
+    let halt = plan::crash_loop(&stuck.policy, &stuck.ledger);
+    assert_eq!(halt, Some(Halt::CrashLoop { job: "job".to_owned(), starts: 10 }));
     let world = left(world.with(|w| w.policy.failed_pods = 18), 10).saved("progress");
     assert_eq!(world.ledger.run.progress, of_job(18, Some(310 << 20)));
 }
@@ -198,14 +198,14 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
         }
     });
     let out = held(unfenced(noin_lifted(out)));
-    let Next::Wait(wait @ Wait::OutByOthers { osd: OSD, .. }) = out.plan() else {
+    let Next::Wait(wait @ Wait::MarkedOutExternally { osd: OSD, .. }) = out.plan() else {
         panic!("{:#?}", out.plan())
     };
     assert!(
         wait.to_string().contains("`ceph osd in 0` and `ceph osd reweight 0 0.899993896484375`"),
         "{wait}"
     );
-    let plain = Wait::OutByOthers { osd: OSD, reweight: Weight::ONE }.to_string();
+    let plain = Wait::MarkedOutExternally { osd: OSD, reweight: Weight::ONE }.to_string();
     assert!(plain.ends_with("`ceph osd in 0`"), "{plain}");
     // Nobody takes it in: the others go on without it.
     let long = out.clone().minutes_later(15);
@@ -241,18 +241,18 @@ fn settled_is_judged_by_the_record_and_not_by_todays_declaration() {
 #[test]
 fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
     let mut world = World::filled(OSD).saved("closing");
-    check!(world.plan(), Next::Do(Act::Unhush { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     world = unfenced(world);
-    check!(world.plan(), Next::Do(Act::Sweep { osd: OSD, .. }));
-    world.seen.kube.kept.clear();
-    check!(world.plan(), Next::Do(Act::Sweep { .. }));
+    check!(world.plan(), Next::Do(Act::CleanUp { osd: OSD, .. }));
+    world.seen.kube.backups.clear();
+    check!(world.plan(), Next::Do(Act::CleanUp { .. }));
     world.seen.kube.node_jobs.clear();
-    check!(world.plan(), Next::Do(Act::Sweep { .. }));
+    check!(world.plan(), Next::Do(Act::CleanUp { .. }));
     world.seen.kube.reports.clear();
     let id = world.record(OSD).id.clone();
     world.seen.kube.leftovers.insert(id.clone(), ["Secret/x".to_owned()].into());
-    check!(world.plan(), Next::Do(Act::Sweep { .. }));
+    check!(world.plan(), Next::Do(Act::CleanUp { .. }));
     world.seen.kube.leftovers.remove(&id);
     world = world.saved("closed");
     assert!(world.ledger.records.is_empty());
@@ -264,7 +264,7 @@ fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
 #[test]
 fn a_closing_record_does_nothing_but_close_whatever_happens_to_the_osd() {
     let world = World::filled(OSD).saved("closing").down(OSD).reported();
-    check!(world.plan(), Next::Do(Act::Unhush { .. }));
+    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { .. }));
 }
 
 #[test]

@@ -17,8 +17,8 @@ fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
     ] {
         let world = World::destroyed(OSD)
             .rebuild_ended(OSD, Some(content.clone()), failed())
-            .report_claims(OSD, [fsid, claim(OSD, 2)])
-            .slot_claimed(OSD, fsid);
+            .report_issued(OSD, [fsid, claim(OSD, 2)])
+            .slot_registered(OSD, fsid);
         check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid: named, .. }) if *named == fsid);
     }
 }
@@ -28,7 +28,7 @@ fn a_claim_that_booted_once_is_never_destroyed_for_what_its_device_shows() {
     let fsid = claim(OSD, 1);
     let world = World::destroyed(OSD)
         .rebuild_ended(OSD, Some(label(fsid, OSD, false)), failed())
-        .slot_claimed(OSD, fsid)
+        .slot_registered(OSD, fsid)
         .with(|w| w.slot(OSD).state = SlotState::Exists);
     assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
 }
@@ -37,9 +37,9 @@ fn a_claim_that_booted_once_is_never_destroyed_for_what_its_device_shows() {
 fn an_id_that_was_purged_under_our_claim_is_taken_back_by_the_claim_on_the_disk() {
     let world = World::destroyed(OSD)
         .rebuild_ended(OSD, Some(label(claim(OSD, 1), OSD, true)), None)
-        .report_claims(OSD, [claim(OSD, 1), claim(OSD, 2)])
+        .report_issued(OSD, [claim(OSD, 1), claim(OSD, 2)])
         .slot_gone(OSD);
-    check!(world.plan(), Next::Do(Act::Reclaim { osd: OSD, claim: named }) if *named == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Reregister { osd: OSD, claim: named }) if *named == claim(OSD, 1));
 }
 
 #[test]
@@ -47,10 +47,10 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     check!(
         World::destroyed(OSD).slot_gone(OSD).plan(),
         Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
-            | Next::Halt(Halt::PurgedByOthers { osd: OSD, .. })
+            | Next::Halt(Halt::PurgedExternally { osd: OSD, .. })
     );
     let looked = World::stopped(OSD).slot_gone(OSD);
-    check!(looked.plan(), Next::Halt(Halt::PurgedByOthers { osd: OSD, .. }));
+    check!(looked.plan(), Next::Halt(Halt::PurgedExternally { osd: OSD, .. }));
     // What the sentence tells to type, typed: its slot is destroyed again, its place gone.
     let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
     check!(typed.plan(), Next::Do(Act::RestoreCrush { osd: OSD, .. }));
@@ -60,9 +60,9 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
 fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
     let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
     for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
-        let mut world = purged(world).saved("purged-by-others");
-        while matches!(world.plan(), Next::Do(Act::Sweep { .. })) {
-            world.seen.kube.kept.clear();
+        let mut world = purged(world).saved("purged-externally");
+        while matches!(world.plan(), Next::Do(Act::CleanUp { .. })) {
+            world.seen.kube.backups.clear();
             world.seen.kube.node_jobs.clear();
             world.seen.kube.reports.clear();
         }
@@ -73,7 +73,7 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
     let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
     check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
     // From the intent to stop on, it may have been stopped by us.
-    check!(purged(World::intended(OSD)).saved("down").plan(), Next::Halt(Halt::PurgedByOthers { .. }));
+    check!(purged(World::intended(OSD)).saved("down").plan(), Next::Halt(Halt::PurgedExternally { .. }));
 }
 
 #[test]
@@ -96,45 +96,46 @@ fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
     let world = World::prepared(OSD).saved("new").with(|w| {
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
     });
-    check!(world.plan(), Next::Do(Act::Hush { osd: OSD, up: false, noout: true, noin: true, .. }));
+    check!(world.plan(), Next::Do(Act::SetOsdFlags { osd: OSD, up: false, noout: true, noin: true, .. }));
 }
 
 #[test]
 fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
-    let stray = OsdId(6);
+    let misplaced = OsdId(6);
     let fsid = claim(OSD, 1);
-    let strayed = || World::destroyed(OSD).rebuild_ended(OSD, Some(label(fsid, stray, true)), failed());
+    let finished_under_another_id =
+        || World::destroyed(OSD).rebuild_ended(OSD, Some(label(fsid, misplaced, true)), failed());
     let slot = |w: &mut World| {
         let mut slot = w.seen.ceph.slots[&OSD].clone();
         (slot.state, slot.fsid, slot.up) = (SlotState::New, Some(fsid), false);
-        w.seen.ceph.slots.insert(stray, slot);
+        w.seen.ceph.slots.insert(misplaced, slot);
     };
-    check!(strayed().with(slot).plan(), Next::Do(Act::PurgeStray { stray: id, fsid: named }) if *id == stray && *named == fsid);
-    assert_eq!(word(&strayed().plan()), Some("rebuild"), "it is gone already");
+    check!(finished_under_another_id().with(slot).plan(), Next::Do(Act::PurgeMisplaced { misplaced: id, fsid: named }) if *id == misplaced && *named == fsid);
+    assert_eq!(word(&finished_under_another_id().plan()), Some("rebuild"), "it is gone already");
     for change in [
         (|w: &mut World, s| w.slot(s).state = SlotState::Exists) as fn(&mut World, OsdId),
         |w, s| w.slot(s).up = true,
         |w, s| w.slot(s).fsid = Some(foreign()),
         |w, s| w.slot(s).state = SlotState::Destroyed,
     ] {
-        let world = without_noout(strayed().with(slot)).with(|w| change(w, stray));
-        check!(world.plan(), Next::Halt(Halt::StrayInUse { osd: OSD, stray: id }) if *id == stray);
+        let world = without_noout(finished_under_another_id().with(slot)).with(|w| change(w, misplaced));
+        check!(world.plan(), Next::Halt(Halt::MisplacedInUse { osd: OSD, misplaced: id }) if *id == misplaced);
     }
 }
 
 #[test]
 fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt() {
-    let (stray, fsid) = (OsdId(6), claim(OSD, 1));
+    let (misplaced, fsid) = (OsdId(6), claim(OSD, 1));
     let world = |change: fn(&mut Slot)| {
         let mut world = World::destroyed(OSD);
         let stone = tombstone(&world.ledger.records[&OSD]);
         let mut slot = world.seen.ceph.slots[&OSD].clone();
         (slot.state, slot.fsid, slot.up, slot.up_from) = (SlotState::New, Some(fsid), false, Epoch(0));
         change(&mut slot);
-        world.seen.ceph.slots.insert(stray, slot);
-        world.rebuild_ended(OSD, Some(stone), failed()).report_claims(OSD, [fsid])
+        world.seen.ceph.slots.insert(misplaced, slot);
+        world.rebuild_ended(OSD, Some(stone), failed()).report_issued(OSD, [fsid])
     };
-    check!(world(|_| {}).plan(), Next::Do(Act::PurgeStray { stray: id, fsid: named }) if *id == stray && *named == fsid);
+    check!(world(|_| {}).plan(), Next::Do(Act::PurgeMisplaced { misplaced: id, fsid: named }) if *id == misplaced && *named == fsid);
     for change in [
         (|slot| slot.up = true) as fn(&mut Slot),
         |slot| slot.up_from = Epoch(1),
@@ -149,8 +150,8 @@ fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt(
 fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_nothing_is_wiped() {
     let again_down = World::booted(OSD).down(OSD).slot_destroyed(OSD).saved("down");
     for world in [World::prepared(OSD), World::deployed(OSD), again_down] {
-        let world = world.slot_destroyed(OSD).saved("give-back");
-        assert_eq!(agent(&world), NodeTask::GiveBack);
+        let world = world.slot_destroyed(OSD).saved("restore-slot");
+        assert_eq!(agent(&world), NodeTask::RestoreSlot);
     }
 }
 
@@ -171,8 +172,8 @@ fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
 /// Something else came onto the disk after our agent had wiped it.
 #[test]
 fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_says_how() {
-    let looked = |content: Content, claims: BTreeSet<OsdFsid>| {
-        World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed()).report_claims(OSD, claims)
+    let looked = |content: Content, issued: BTreeSet<OsdFsid>| {
+        World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed()).report_issued(OSD, issued)
     };
     let luks = || Content::Other { what: "a signature of crypto_LUKS".to_owned() };
     let alone = |world: World| {

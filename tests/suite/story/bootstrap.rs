@@ -3,7 +3,7 @@
 
 use osd_migrate::sim::World;
 
-use super::crash::Sweep;
+use super::crash::CleanUp;
 use super::play::{Play, six};
 
 fn without_it() -> World {
@@ -46,5 +46,5 @@ fn one_that_was_there_before_stays() {
 
 #[test]
 fn wherever_the_program_dies_it_is_gone_at_the_end() {
-    Sweep { play, check: it_is_gone, ..Sweep::PLAIN }.run("no bootstrap key", false);
+    CleanUp { play, check: it_is_gone, ..CleanUp::PLAIN }.run("no bootstrap key", false);
 }

@@ -20,7 +20,7 @@ fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
     let mut held = false;
     Some(Box::new(move |call, side, _| {
         // The Lease that is held already is only looked at: one point a turn, for the sleep before it.
-        let again = matches!(call, Call::Hold) && side == Side::After && std::mem::replace(&mut held, true);
+        let again = matches!(call, Call::Hold) && side == Side::Queued && std::mem::replace(&mut held, true);
         if side == Side::Late || again {
             return false;
         }
@@ -30,14 +30,14 @@ fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
     }))
 }
 
-pub(crate) struct Sweep {
+pub(crate) struct CleanUp {
     pub(crate) play: fn() -> Play,
     pub(crate) run: fn(&Play, Option<Watch>) -> Ended,
     pub(crate) end: fn() -> Ended,
     pub(crate) check: fn(&Play),
 }
 
-impl Sweep {
+impl CleanUp {
     pub(crate) const PLAIN: Self = Self {
         play: Play::new,
         run: Play::run_watched,
@@ -88,7 +88,7 @@ impl Sweep {
 
 #[test]
 fn wherever_the_program_dies_the_end_is_the_same() {
-    Sweep::PLAIN.run("two OSDs", true);
+    CleanUp::PLAIN.run("two OSDs", true);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn wherever_the_program_dies_around_a_failing_rebuild_the_end_is_the_same() {
         rebuild_fails(&play);
         play
     };
-    Sweep { play, ..Sweep::PLAIN }.run("a rebuild that fails", false);
+    CleanUp { play, ..CleanUp::PLAIN }.run("a rebuild that fails", false);
 }
 
 #[test]
@@ -108,11 +108,11 @@ fn wherever_the_program_dies_around_a_partners_outage_the_end_is_the_same() {
         play.partner_fails();
         play
     };
-    Sweep { play, check: Play::assert_all_is_well, ..Sweep::PLAIN }.run("a partner's outage", false);
+    CleanUp { play, check: Play::assert_all_is_well, ..CleanUp::PLAIN }.run("a partner's outage", false);
 }
 
 #[test]
 fn cancelled_in_the_middle_it_ends_the_same_wherever_the_program_dies() {
     let (run, check) = (Play::run_cancelled_at_stop, assert_cancelled_after_the_first);
-    Sweep { run, end: cancelled, check, ..Sweep::PLAIN }.run("cancelled", false);
+    CleanUp { run, end: cancelled, check, ..CleanUp::PLAIN }.run("cancelled", false);
 }

@@ -19,7 +19,7 @@ use super::play::{BY_HAND, Ended, Log, Play};
 /// What a missing right keeps from being done.
 #[derive(Clone, Copy)]
 enum Of {
-    Looks,
+    Inventories,
     Acts,
 }
 
@@ -73,7 +73,7 @@ fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
 
 impl Cluster for Denying<'_> {
     async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
-        if self.denies() && matches!(self.of, Of::Looks) {
+        if self.denies() && matches!(self.of, Of::Inventories) {
             return denied();
         }
         self.runner.observe(ask).await
@@ -92,13 +92,13 @@ fn is_destroyed(world: &World) -> bool {
 }
 
 fn noout_lifted(play: &Play) -> usize {
-    let lifted = |act: &&Act| matches!(act, Act::Unhush { osd: BY_HAND, noout: true, .. });
+    let lifted = |act: &&Act| matches!(act, Act::UnsetOsdFlags { osd: BY_HAND, noout: true, .. });
     play.sim.borrow().done.iter().filter(lifted).count()
 }
 
 #[test]
 fn missing_right_is_waited_for_while_an_osd_is_stopped() {
-    for of in [Of::Looks, Of::Acts] {
+    for of in [Of::Inventories, Of::Acts] {
         let (play, end) = play(of, is_destroyed, TimeDelta::minutes(14));
         assert_eq!(end, Play::finished());
         play.assert_all_is_well();
@@ -111,7 +111,7 @@ fn missing_right_is_waited_for_while_an_osd_is_stopped() {
 
 #[test]
 fn noout_is_lifted_after_15_minutes_without_a_right() {
-    let (play, end) = play(Of::Looks, is_destroyed, TimeDelta::minutes(20));
+    let (play, end) = play(Of::Inventories, is_destroyed, TimeDelta::minutes(20));
     assert_eq!(end, Play::finished());
     play.assert_all_is_well();
     assert_eq!(noout_lifted(&play), 2, "and at its end");
@@ -119,7 +119,7 @@ fn noout_is_lifted_after_15_minutes_without_a_right() {
 
 #[test]
 fn missing_right_ends_a_run_that_has_stopped_no_osd() {
-    for of in [Of::Looks, Of::Acts] {
+    for of in [Of::Inventories, Of::Acts] {
         let (play, end) = play(of, |_| true, TimeDelta::minutes(14));
         let Some(Err(RunError::Observe(why) | RunError::Act(why))) = &end else { panic!("{end:?}") };
         assert_eq!(why.message, DENIED);

@@ -5,7 +5,7 @@ use osd_migrate::domain::inspection::Content;
 use osd_migrate::domain::osd::{OsdId, Weight};
 use osd_migrate::sim::{example, fsid_on};
 
-use super::crash::Sweep;
+use super::crash::CleanUp;
 use super::freeze;
 use super::play::{Play, assert_no_leftovers, closed, ends};
 use crate::support::build::FINISHED;
@@ -35,7 +35,7 @@ fn it_moved(play: &Play) {
     let below = &sim.world.disks["disk-0"];
     assert_eq!(below.content, Content::Other { what: "the host's system".to_owned() });
     assert_eq!(closed(&sim), [OSD]);
-    assert!(sim.world.kube.looks.is_empty());
+    assert!(sim.world.kube.inventories.is_empty());
     assert_no_leftovers(&sim);
 }
 
@@ -46,17 +46,17 @@ fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last
     it_moved(&play);
     let expected = [
         "save computingDiff",
-        "do look",
+        "do inventory",
         "save orchestrating",
         "save record",
         "do agent",
         "save proof",
-        "do keep",
+        "do back-up",
         "save stop",
         "save fence",
         "do fence",
-        "do hush",
-        "save budget",
+        "do set-osd-flags",
+        "save pdb",
         "do limit-drains",
         "do stop",
         "save down",
@@ -67,18 +67,18 @@ fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last
         "do restore-crush",
         "do deploy",
         "save up",
-        "do unhush",
+        "do unset-osd-flags",
         "do unfence",
         "save unfenced",
         "save clear",
         "do agent",
         "save closing",
         "do limit-drains",
-        "save budget-back",
-        "do sweep",
+        "save pdb-restored",
+        "do clean-up",
         "save closed",
         "save completed",
-        "do sweep-look",
+        "do delete-inventory-job",
         FINISHED,
     ];
     assert_eq!(*play.log.borrow(), expected);
@@ -87,11 +87,11 @@ fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last
 
 #[test]
 fn wherever_the_program_dies_an_osd_in_a_directory_ends_on_its_disk() {
-    Sweep { play: in_directory, check: it_moved, ..Sweep::PLAIN }.run("in a directory", true);
+    CleanUp { play: in_directory, check: it_moved, ..CleanUp::PLAIN }.run("in a directory", true);
 }
 
 #[test]
 fn a_runner_that_was_frozen_touches_neither_disk_nor_directory_afterwards() {
-    freeze::sweep(in_directory, it_moved, freeze::BEFORE, "in a directory, frozen before");
-    freeze::sweep(in_directory, it_moved, freeze::LATE, "in a directory, frozen late");
+    freeze::clean_up(in_directory, it_moved, freeze::BEFORE, "in a directory, frozen before");
+    freeze::clean_up(in_directory, it_moved, freeze::LATE, "in a directory, frozen late");
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use chrono::TimeDelta;
 
 use osd_migrate::domain::act::Act;
-use osd_migrate::domain::observation::{Order, OrderKind};
+use osd_migrate::domain::observation::{Control, ControlKind};
 use osd_migrate::sim::ports::{Call, Side, Watch};
 use osd_migrate::sim::{Around, Happening};
 
@@ -46,10 +46,10 @@ fn between_two_osds_a_drain_has_its_turn() {
 
 #[test]
 fn killed_between_the_save_and_the_patch_or_right_after_it_the_next_run_goes_on() {
-    for side in [Side::Before, Side::After] {
+    for side in [Side::Before, Side::Queued] {
         let play = Play::new();
         assert_eq!(play.run_watched(at_the_limit(side, |_| true)), None);
-        assert!(play.sim.borrow().ledger().unwrap().run.budget.is_some());
+        assert!(play.sim.borrow().ledger().unwrap().run.pdb.is_some());
         assert_eq!(play.run(), Play::finished());
         play.assert_all_is_well();
         assert_eq!(limits(&play), [0, 1, 0, 1]);
@@ -58,10 +58,10 @@ fn killed_between_the_save_and_the_patch_or_right_after_it_the_next_run_goes_on(
 
 #[test]
 fn cancelled_before_the_stop_it_is_put_back() {
-    for side in [Side::Before, Side::After] {
+    for side in [Side::Before, Side::Queued] {
         let play = Play::new();
         let cancels = at_the_limit(side, |world| {
-            world.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
+            world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
             false
         });
         assert_eq!(play.run_watched(cancels), cancelled());
@@ -75,13 +75,13 @@ fn a_pause_before_the_stop_holds_up_no_drain() {
     let play = Play::new();
     let is_over = Cell::new(false);
     play.sim.borrow_mut().add_fault(Rc::new(move |world, _| {
-        if world.kube.order.is_none() || is_over.replace(true) {
+        if world.kube.control.is_none() || is_over.replace(true) {
             return Vec::new();
         }
         vec![(TimeDelta::minutes(10), Happening::Around(Around::Paused, false))]
     }));
-    let pauses = at_the_limit(Side::After, |world| {
-        world.kube.order = Some(Order { kind: OrderKind::Pause, since: None });
+    let pauses = at_the_limit(Side::Queued, |world| {
+        world.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
         false
     });
     assert_eq!(play.run_watched(pauses), Play::finished());
@@ -89,5 +89,5 @@ fn a_pause_before_the_stop_holds_up_no_drain() {
     assert_eq!(limits(&play), [0, 1, 0, 1, 0, 1]);
     let log = play.log.borrow();
     let at = |what: &str| log.iter().position(|line| line == what);
-    assert!(at("save budget-back") < at("do stop"), "{log:?}");
+    assert!(at("save pdb-restored") < at("do stop"), "{log:?}");
 }

@@ -28,7 +28,7 @@ fn world_of(play: &Play) -> World {
 pub(crate) const BEFORE: Side = Side::Before;
 pub(crate) const LATE: Side = Side::Late;
 
-pub(crate) fn sweep(begin: fn() -> Play, check: fn(&Play), side: Side, name: &str) {
+pub(crate) fn clean_up(begin: fn() -> Play, check: fn(&Play), side: Side, name: &str) {
     let points = Rc::new(Cell::new(0));
     assert_eq!(begin().run_watched(freezes_at(0, side, &points)), Play::finished());
     let points = points.get();
@@ -56,10 +56,10 @@ pub(crate) fn sweep(begin: fn() -> Play, check: fn(&Play), side: Side, name: &st
 
 #[test]
 fn a_runner_that_was_frozen_before_an_act_or_a_save_changes_nothing_afterwards() {
-    sweep(Play::new, Play::assert_all_is_well, BEFORE, "frozen before");
+    clean_up(Play::new, Play::assert_all_is_well, BEFORE, "frozen before");
 }
 
 #[test]
 fn nor_does_one_that_was_frozen_after_its_last_look_at_the_ledger() {
-    sweep(Play::new, Play::assert_all_is_well, LATE, "frozen late");
+    clean_up(Play::new, Play::assert_all_is_well, LATE, "frozen late");
 }

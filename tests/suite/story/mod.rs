@@ -3,6 +3,7 @@
 
 mod bootstrap;
 mod crash;
+mod crash_loop;
 mod denied;
 mod directories;
 mod drains;
@@ -10,7 +11,6 @@ mod freeze;
 mod new_osds;
 mod play;
 mod rook;
-mod starts;
 
 use std::collections::BTreeMap;
 
@@ -34,12 +34,12 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
         "save record",
         "do agent",
         "save proof",
-        "do keep",
+        "do back-up",
         "save stop",
         "save fence",
         "do fence",
-        "do hush",
-        "save budget",
+        "do set-osd-flags",
+        "save pdb",
         "do limit-drains",
         "do stop",
         "save down",
@@ -49,13 +49,13 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
         "save new",
         "do deploy",
         "save up",
-        "do unhush",
+        "do unset-osd-flags",
         "do unfence",
         "save unfenced",
         "save closing",
         "do limit-drains",
-        "save budget-back",
-        "do sweep",
+        "save pdb-restored",
+        "do clean-up",
         "save closed",
     ];
     let end = [FINISHED];
@@ -88,12 +88,11 @@ fn once_finished_running_it_again_does_nothing() {
 /// ceph-volume fails in the next rebuild of osd.0 right after it claimed the slot.
 pub(crate) fn rebuild_fails(play: &Play) {
     play.sim.borrow_mut().add_fault(std::rc::Rc::new(|world, _| {
-        let claimed = world
-            .agents
-            .iter()
-            .find(|(_, agent)| agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Claimed { .. }));
+        let issued = world.agents.iter().find(|(_, agent)| {
+            agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Registered { .. })
+        });
         let fails = |(job, _): (&String, _)| Happening::AgentStumbles(job.clone(), Stumble::Fails);
-        claimed.map(fails).map(|what| (chrono::TimeDelta::zero(), what)).into_iter().collect()
+        issued.map(fails).map(|what| (chrono::TimeDelta::zero(), what)).into_iter().collect()
     }));
 }
 
@@ -114,12 +113,11 @@ fn a_rebuild_that_fails_twice_goes_through_the_third_time() {
     rebuild_fails(&play);
     let again = std::cell::Cell::new(None::<String>);
     play.sim.borrow_mut().add_fault(std::rc::Rc::new(move |world, _| {
-        let claimed = world
-            .agents
-            .iter()
-            .find(|(_, agent)| agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Claimed { .. }));
+        let issued = world.agents.iter().find(|(_, agent)| {
+            agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Registered { .. })
+        });
         // The first one is the other fault's.
-        let Some((job, _)) = claimed else { return Vec::new() };
+        let Some((job, _)) = issued else { return Vec::new() };
         let first = again.take().unwrap_or_else(|| job.clone());
         again.set(Some(first.clone()));
         if first == *job {
@@ -149,7 +147,7 @@ fn cancelled_in_the_middle_it_finishes_the_osd_that_is_down_and_what_is_lifted_d
     let play = Play::new();
     assert_eq!(play.run_cancelled_at_stop(None), cancelled());
     assert_cancelled_after_the_first(&play);
-    play.sim.borrow_mut().world.kube.order = None;
+    play.sim.borrow_mut().world.kube.control = None;
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
 }

@@ -4,7 +4,7 @@ use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
 use osd_migrate::sim::example;
 
-use super::crash::Sweep;
+use super::crash::CleanUp;
 use super::freeze;
 use super::play::{Play, assert_no_leftovers, closed, ends};
 use crate::support::build::FINISHED;
@@ -32,8 +32,8 @@ fn assert_made(play: &Play, made: &[u32]) {
         sim.world.ceph.slots.len(),
         "a disk for each OSD, an OSD for each disk"
     );
-    let claimed: Vec<_> = sim.world.claims.iter().map(|((osd, _), claims)| (osd.0, claims.len())).collect();
-    assert_eq!(claimed, made.iter().map(|osd| (*osd, 1)).collect::<Vec<_>>());
+    let issued: Vec<_> = sim.world.issued.iter().map(|((osd, _), issued)| (osd.0, issued.len())).collect();
+    assert_eq!(issued, made.iter().map(|osd| (*osd, 1)).collect::<Vec<_>>());
     assert_eq!(closed(&sim), made.iter().copied().map(OsdId).collect::<Vec<_>>());
     assert_no_leftovers(&sim);
 }
@@ -55,7 +55,7 @@ const ONE_DISK: [&str; 9] = [
     "do deploy",
     "save up",
     "save closing",
-    "do sweep",
+    "do clean-up",
     "save closed",
 ];
 
@@ -64,8 +64,8 @@ fn a_free_disk_becomes_an_osd_and_only_that() {
     let play = one_more();
     assert_eq!(play.run(), Play::finished());
     one_is_made(&play);
-    let node = ["save computingDiff", "do look", "save orchestrating"];
-    let end = ["save completed", "do sweep-look", FINISHED];
+    let node = ["save computingDiff", "do inventory", "save orchestrating"];
+    let end = ["save completed", "do delete-inventory-job", FINISHED];
     let expected: Vec<&str> = node.iter().chain(&ONE_DISK).chain(&end).copied().collect();
     assert_eq!(*play.log.borrow(), expected);
 }
@@ -80,16 +80,16 @@ fn in_an_empty_cluster_one_node_comes_after_the_other() {
 
 #[test]
 fn wherever_the_program_dies_a_free_disk_becomes_one_osd() {
-    Sweep { play: one_more, check: one_is_made, ..Sweep::PLAIN }.run("one more disk", true);
+    CleanUp { play: one_more, check: one_is_made, ..CleanUp::PLAIN }.run("one more disk", true);
 }
 
 #[test]
 fn wherever_the_program_dies_an_empty_cluster_gets_one_osd_a_disk() {
-    Sweep { play: from_nothing, check: three_are_made, ..Sweep::PLAIN }.run("from nothing", false);
+    CleanUp { play: from_nothing, check: three_are_made, ..CleanUp::PLAIN }.run("from nothing", false);
 }
 
 #[test]
 fn a_runner_that_was_frozen_makes_no_osd_twice() {
-    freeze::sweep(one_more, one_is_made, freeze::BEFORE, "one more disk, frozen before");
-    freeze::sweep(one_more, one_is_made, freeze::LATE, "one more disk, frozen late");
+    freeze::clean_up(one_more, one_is_made, freeze::BEFORE, "one more disk, frozen before");
+    freeze::clean_up(one_more, one_is_made, freeze::LATE, "one more disk, frozen late");
 }

@@ -11,11 +11,11 @@ use chrono::TimeDelta;
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
-use osd_migrate::domain::observation::{Order, OrderKind, SlotState};
+use osd_migrate::domain::observation::{Control, ControlKind, SlotState};
 use osd_migrate::domain::osd::{CrushItem, OsdFsid, OsdId, Weight};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
-use osd_migrate::ports::Audience;
+use osd_migrate::ports::Reporter;
 use osd_migrate::report::Event;
 use osd_migrate::run::{End, Ports, RunError};
 use osd_migrate::sim::course::Sim;
@@ -134,8 +134,8 @@ impl Play {
     /// The same, and somebody cancels as soon as osd.0 is stopped.
     pub(crate) fn run_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Ended {
         let cancels: Watch = Box::new(move |call, side, world| {
-            if let (Call::Act(Act::Stop { .. }), Side::After) = (call, side) {
-                world.kube.order = Some(Order { kind: OrderKind::Cancel, since: None });
+            if let (Call::Act(Act::Stop { .. }), Side::Queued) = (call, side) {
+                world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
             }
             watch.as_mut().is_some_and(|watch| watch(call, side, world))
         });
@@ -149,7 +149,7 @@ impl Play {
                 return Vec::new();
             }
             let (now, later) = (TimeDelta::zero(), TimeDelta::seconds(20));
-            vec![(now, Happening::Dies(PARTNER)), (later, Happening::Mends(PARTNER))]
+            vec![(now, Happening::Dies(PARTNER)), (later, Happening::Recovers(PARTNER))]
         }));
     }
 
@@ -210,7 +210,7 @@ pub(crate) struct EndOf {
 }
 
 pub(crate) fn ends(sim: &Sim) -> BTreeMap<OsdId, EndOf> {
-    let classes = classify::classify(&sim.world.look(|_| Questions::default()));
+    let classes = classify::classify(&sim.world.observe(|_| Questions::default()));
     let end = |osd: &OsdId| {
         let slot = &sim.world.ceph.slots[osd];
         assert_eq!(slot.state, SlotState::Exists);
@@ -228,14 +228,14 @@ pub(crate) fn ends(sim: &Sim) -> BTreeMap<OsdId, EndOf> {
 
 pub(crate) fn assert_no_leftovers(sim: &Sim) {
     let ledger = sim.ledger().unwrap();
-    assert!(ledger.records.is_empty() && ledger.run.fence.is_none() && ledger.run.budget.is_none());
+    assert!(ledger.records.is_empty() && ledger.run.fence.is_none() && ledger.run.pdb.is_none());
     let kube = &sim.world.kube;
     // Where Rook has taken it away, it brings it back when it looks next, if it still runs.
     let is_rooks =
         sim.world.drains_due || kube.operator.as_ref().is_some_and(|operator| operator.generation > 1);
-    let budget = kube.osd_budget.as_ref().map(|budget| budget.max_unavailable);
-    assert!(budget == Some(1) || budget.is_none() && is_rooks, "{budget:?}");
-    assert!(kube.fence.is_none() && kube.kept.is_empty() && kube.node_jobs.is_empty());
+    let pdb = kube.osd_pdb.as_ref().map(|pdb| pdb.max_unavailable);
+    assert!(pdb == Some(1) || pdb.is_none() && is_rooks, "{pdb:?}");
+    assert!(kube.fence.is_none() && kube.backups.is_empty() && kube.node_jobs.is_empty());
     assert!(kube.reports.is_empty() && kube.leftovers.is_empty());
     assert!(kube.daemons.values().all(|daemon| daemon.stopped_by.is_none() && daemon.replicas == 1));
     closed(sim);
@@ -257,8 +257,8 @@ pub(crate) fn count(play: &Play, is: impl Fn(&Act) -> bool) -> usize {
 
 pub(crate) struct Log(pub(crate) Rc<RefCell<Vec<String>>>);
 
-impl Audience for Log {
-    async fn tell(&mut self, event: Event<'_>) {
+impl Reporter for Log {
+    async fn report(&mut self, event: Event<'_>) {
         let line = match event {
             Event::Saved { why, .. } => format!("save {}", why.word()),
             Event::Done(act) => format!("do {}", name(act)),

@@ -6,18 +6,18 @@ use chrono::TimeDelta;
 
 use osd_migrate::domain::act::Act;
 use osd_migrate::domain::classify::Class;
-use osd_migrate::domain::policy::{HandBack, Policy};
+use osd_migrate::domain::policy::{DeploymentBy, Policy};
 use osd_migrate::run::End;
 use osd_migrate::sim::{Happening, example};
 
 use super::play::{BY_HAND, Play, assert_no_leftovers, count, ends};
 
 fn play() -> Play {
-    let policy = Policy { confirmed: true, hand_back: HandBack::ByRook, ..Policy::default() };
-    Play::with_policy(example::beside_rook_that_hydrates(), policy, 1)
+    let policy = Policy { confirmed: true, deployment_by: DeploymentBy::ByRook, ..Policy::default() };
+    Play::with_policy(example::with_rook_that_hydrates(), policy, 1)
 }
 
-fn made_by_us(play: &Play) -> (usize, usize) {
+fn created_by_osd_migrate(play: &Play) -> (usize, usize) {
     let dropped = count(play, |act| matches!(act, Act::DropDeployment { osd: BY_HAND, .. }));
     (dropped, count(play, |act| matches!(act, Act::Deploy(_))))
 }
@@ -39,10 +39,10 @@ fn assert_migrated(play: &Play) {
 fn rook_makes_the_deployment_that_it_is_left_and_we_make_none() {
     let play = play();
     assert_migrated(&play);
-    assert_eq!(made_by_us(&play), (1, 0));
+    assert_eq!(created_by_osd_migrate(&play), (1, 0));
     let log = play.log.borrow();
     let at = |what: &str| log.iter().position(|line| line == what);
-    let order: Vec<_> = ["save new", "save handed", "do drop-deployment", "do unfence"].map(at).into();
+    let order: Vec<_> = ["save new", "save left-to-rook", "do drop-deployment", "do unfence"].map(at).into();
     assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{log:?}");
 }
 
@@ -57,5 +57,5 @@ fn an_operator_that_ends_meanwhile_is_not_waited_for() {
         Vec::new()
     }));
     assert_migrated(&play);
-    assert_eq!(made_by_us(&play), (1, 1));
+    assert_eq!(created_by_osd_migrate(&play), (1, 1));
 }

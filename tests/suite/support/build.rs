@@ -18,7 +18,7 @@ use osd_migrate::domain::ledger::{Ledger, Record};
 use osd_migrate::domain::next::{Next, Saving, Summary};
 use osd_migrate::domain::observation::{
     Admission, Ceph, Daemon, JobState, Kube, Metadata, Node, NodeJob, Observation, OkToStop, Operator,
-    OsdBudget, Pg, Pod, Pool, Releases, Slot, SlotState,
+    OsdPdb, Pg, Pod, Pool, Releases, Slot, SlotState,
 };
 use osd_migrate::domain::osd::{
     ClusterFsid, CrushItem, DeviceIdentity, Epoch, Kind, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId,
@@ -122,7 +122,7 @@ pub(crate) fn evidence(osd: OsdId) -> Evidence {
     } else {
         Proof::BluestoreLabel { osd_fsid, whoami, cluster, activatable: false }
     };
-    Evidence { device: identity(osd), proof, usable_bytes: 6 * GIB, beside: Vec::new() }
+    Evidence { device: identity(osd), proof, usable_bytes: 6 * GIB, auxiliary: Vec::new() }
 }
 
 /// What is on the device of an untouched OSD.
@@ -227,7 +227,7 @@ pub(crate) fn daemon(osd: OsdId) -> Daemon {
         mounts_device: osd == FILESTORE,
         data_dir: None,
         pvc_backed: false,
-        held_by_others: None,
+        managed_externally: None,
         tolerations: Vec::new(),
         opens_encryption: false,
         encrypted_to_rook: false,
@@ -331,29 +331,29 @@ pub(crate) fn observation() -> Observation {
             rook_checked: Some(noon()),
             rook_image: None,
             // Somebody lets none be evicted: drains are a subject of `steps/drains.rs` alone.
-            osd_budget: Some(OsdBudget {
+            osd_pdb: Some(OsdPdb {
                 max_unavailable: 0,
                 left_out: BTreeSet::new(),
                 uid: "rooks".to_owned(),
                 generation: 1,
             }),
-            own_budget: None,
-            budget_refused: None,
+            own_pdb: None,
+            pdb_rejected: None,
             admission: osds().map(|osd| (osd, Admission::Admitted)).collect(),
             skipped: None,
             daemons: osds().map(|osd| (osd, daemon(osd))).collect(),
-            oddities: Vec::new(),
+            ambiguities: Vec::new(),
             nodes: ["h1", "h2", "h3"].map(node).into(),
             node_jobs: Vec::new(),
             reports: BTreeMap::new(),
-            looks: BTreeMap::new(),
-            kept: BTreeMap::new(),
+            inventories: BTreeMap::new(),
+            backups: BTreeMap::new(),
             keys: BTreeMap::new(),
             leftovers: BTreeMap::new(),
             rook_prepares: Vec::new(),
             rook_migrated: BTreeSet::new(),
             draining_failure_domain: None,
-            order: None,
+            control: None,
             local_volumes: Vec::new(),
         },
     }
@@ -517,7 +517,7 @@ impl World {
             began_at: world.seen.at,
             ended_at: world.seen.at,
             steps: vec![("prove".to_owned(), 3)],
-            claims: record.claims.clone(),
+            issued: record.issued.clone(),
             inspection: Some(Inspection {
                 content,
                 evidence: Some(evidence(osd)),
@@ -548,27 +548,27 @@ impl World {
 
     /// Everything is prepared for Stop, which is the next thing.
     pub(crate) fn intended(osd: OsdId) -> Self {
-        Self::proven(osd).keep(osd).saved("stop").hushed(osd).fenced(osd)
+        Self::proven(osd).keep(osd).saved("stop").with_flags_set(osd).fenced(osd)
     }
 
     /// The Deployment as found is kept.
     pub(crate) fn keep(mut self, osd: OsdId) -> Self {
         let id = self.record(osd).id.clone();
-        self.seen.kube.kept.insert(osd, id);
+        self.seen.kube.backups.insert(osd, id);
         self
     }
 
     /// The program must want to sweep what was made for its record just now: it is gone.
-    pub(crate) fn swept(mut self, osd: OsdId) -> Self {
+    pub(crate) fn cleaned_up(mut self, osd: OsdId) -> Self {
         let plan = self.plan();
-        assert!(matches!(plan, Next::Do(Act::Sweep { osd: of, .. }) if of == osd), "{plan:?}");
-        self.seen.kube.kept.remove(&osd);
+        assert!(matches!(plan, Next::Do(Act::CleanUp { osd: of, .. }) if of == osd), "{plan:?}");
+        self.seen.kube.backups.remove(&osd);
         self.seen.kube.reports.retain(|_, report| report.osd != osd);
         self.seen.kube.node_jobs.retain(|job| job.osd != osd);
         self
     }
 
-    pub(crate) fn hushed(mut self, osd: OsdId) -> Self {
+    pub(crate) fn with_flags_set(mut self, osd: OsdId) -> Self {
         self.slot(osd).noout = true;
         self.slot(osd).noin = true;
         self
@@ -612,7 +612,7 @@ impl World {
     }
 
     /// `osd new` took the slot.
-    pub(crate) fn slot_claimed(mut self, osd: OsdId, fsid: OsdFsid) -> Self {
+    pub(crate) fn slot_registered(mut self, osd: OsdId, fsid: OsdFsid) -> Self {
         let slot = self.slot(osd);
         slot.state = SlotState::New;
         slot.fsid = Some(fsid);
@@ -634,21 +634,21 @@ impl World {
         content: Option<Content>,
         problem: Option<NodeProblem>,
     ) -> Self {
-        self.saved("rebuild").report(osd, content, problem).report_claims(osd, [claim(osd, 1)])
+        self.saved("rebuild").report(osd, content, problem).report_issued(osd, [claim(osd, 1)])
     }
 
     /// The last report names these claims.
-    pub(crate) fn report_claims(mut self, osd: OsdId, claims: impl Into<BTreeSet<OsdFsid>>) -> Self {
+    pub(crate) fn report_issued(mut self, osd: OsdId, issued: impl Into<BTreeSet<OsdFsid>>) -> Self {
         let record = self.record(osd).clone();
         let name = job_name(&record.id, osd, record.attempt.task, record.attempt.number);
-        self.seen.kube.reports.get_mut(&name).unwrap().claims = claims.into();
+        self.seen.kube.reports.get_mut(&name).unwrap().issued = issued.into();
         self
     }
 
     /// The rebuild succeeded; no Deployment starts the new OSD.
     pub(crate) fn prepared(osd: OsdId) -> Self {
         let fsid = claim(osd, 1);
-        Self::destroyed(osd).rebuild_ended(osd, Some(label(fsid, osd, true)), None).slot_claimed(osd, fsid)
+        Self::destroyed(osd).rebuild_ended(osd, Some(label(fsid, osd, true)), None).slot_registered(osd, fsid)
     }
 
     /// Its Deployment is there.

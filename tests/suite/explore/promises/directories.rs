@@ -21,12 +21,12 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
     let (world, osd) = (&before.world, record.osd);
     let found = &world.disks[disk];
     let slot = |fsid| world.ceph.slots.values().any(|slot| slot.fsid == Some(fsid));
-    let claims = world.claims.get(&(osd, record.id.clone()));
+    let issued = world.issued.get(&(osd, record.id.clone()));
     let is_fine = match was {
         Content::Blank => true,
         Content::Tombstone { osd: of, old, .. } => (*of, *old) == (osd, record.old),
         Content::Bluestore { osd_fsid, finished, .. } => {
-            claims.is_some_and(|claims| claims.contains(osd_fsid)) && !(*finished && slot(*osd_fsid))
+            issued.is_some_and(|issued| issued.contains(osd_fsid)) && !(*finished && slot(*osd_fsid))
         }
         Content::Osd { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
     };
@@ -38,7 +38,7 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
         (slot(record.old), "while a slot holds the old OSD"),
         (world.is_run(found), "under a running daemon"),
     ];
-    let why = why.iter().find(|(holds, _)| *holds).map(|(_, why)| why);
+    let why = why.iter().find(|(passes, _)| *passes).map(|(_, why)| why);
     why.map(|why| format!("P3: {disk} was made {osd}, {why}: {was}"))
 }
 
@@ -59,8 +59,9 @@ pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
         return None;
     }
     let reports = before.world.kube.reports.values().filter(|report| report.record == record.id);
-    let looks = reports.filter_map(|report| Some((report.attempt, &report.inspection.as_ref()?.content)));
-    let (_, content) = looks.max_by_key(|(attempt, _)| *attempt)?;
+    let inventories =
+        reports.filter_map(|report| Some((report.attempt, &report.inspection.as_ref()?.content)));
+    let (_, content) = inventories.max_by_key(|(attempt, _)| *attempt)?;
     let broken =
         || format!("P7: {} was stopped, and the disk that it is to go to carries {content}", record.osd);
     (*content != Content::Blank).then(broken)
@@ -71,11 +72,11 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -
     let Next::Do(act) = next else { return None };
     match act {
         Act::Agent { request, .. } if request.task == NodeTask::Clear => {
-            let is_made = done.effects.iter().any(|effect| matches!(effect, Effect::AgentMade(_)));
+            let is_created = done.effects.iter().any(|effect| matches!(effect, Effect::AgentCreated(_)));
             let there = before.world.kube.node_jobs.iter().any(|job| {
                 job.record == request.record && job.attempt == request.attempt && job.task == request.task
             });
-            let why = lacks_data(&before.world, request.osd).filter(|_| is_made && !there)?;
+            let why = lacks_data(&before.world, request.osd).filter(|_| is_created && !there)?;
             Some(format!("P2: the directory of {} was given up, and the new OSD {why}", request.osd))
         }
         Act::RestoreCrush { osd, .. } => {
@@ -103,17 +104,17 @@ fn lacks_data(world: &World, osd: OsdId) -> Option<String> {
 /// At the end: a directory whose OSD was made anew is gone, or told of.
 pub(super) fn left(state: &State) -> Option<Broken> {
     let (world, ledger) = (&state.world, &state.ledger);
-    let is_made = |osd: OsdId| {
+    let is_created = |osd: OsdId| {
         let fsid = world.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
         let is_ours =
-            |fsid| world.claims.iter().any(|((of, _), claims)| *of == osd && claims.contains(&fsid));
+            |fsid| world.issued.iter().any(|((of, _), issued)| *of == osd && issued.contains(&fsid));
         fsid.is_some_and(is_ours) && !ledger.records.contains_key(&osd)
     };
     let of_path = |path: &str| path.trim_start_matches("/var/lib/rook/osd").parse().map(OsdId).ok();
     world.disks.values().find_map(|disk| {
         let path = disk.directory()?;
         let is_told = ledger.nodes.get(&disk.node).is_some_and(|work| work.directories.contains_key(path));
-        let is_left = of_path(path).is_some_and(is_made) && !is_told;
+        let is_left = of_path(path).is_some_and(is_created) && !is_told;
         is_left.then(|| format!("P9: {path} is left behind, and nobody is told"))
     })
 }

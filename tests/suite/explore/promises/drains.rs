@@ -8,31 +8,31 @@ use super::super::state::State;
 use super::Broken;
 
 fn limit(world: &World) -> Option<u32> {
-    world.kube.osd_budget.as_ref().map(|budget| budget.max_unavailable)
+    world.kube.osd_pdb.as_ref().map(|pdb| pdb.max_unavailable)
 }
 
-fn is_kept_off(world: &World) -> bool {
-    world.kube.own_budget.is_some() || limit(world) == Some(0)
+fn are_drains_blocked(world: &World) -> bool {
+    world.kube.own_pdb.is_some() || limit(world) == Some(0)
 }
 
 /// P1: nothing lets another OSD be evicted at the moment of a stop, nor when the old OSD is given up and the new one deployed. (A
 /// runner that slept right before it has seen to that earlier.)
 pub(super) fn limited(before: &State, osd: OsdId) -> Option<Broken> {
     let is_stopped = before.ledger.records.get(&osd).is_some_and(|record| record.stop_intended_at.is_some());
-    let allows = is_stopped && !is_kept_off(&before.world) && !before.thaws;
+    let allows = is_stopped && !are_drains_blocked(&before.world) && !before.thaws;
     allows.then(|| format!("P1: {osd} is stopped, and a drain may take another one meanwhile"))
 }
 
 /// One that is stopped goes on where nobody lets us keep drains off.
 pub(super) fn still_limited(before: &State, osd: OsdId) -> Option<Broken> {
-    if before.world.refuses_budgets { None } else { limited(before, osd) }
+    if before.world.rejects_pdbs { None } else { limited(before, osd) }
 }
 
 /// P9: it is known how it was before it is written. P6: nobody's but our own 0 is taken back.
 pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
     let run = &before.ledger.run;
     if max_unavailable == 0 {
-        let is_known = run.budget.is_some() || run.last_budget.is_some();
+        let is_known = run.pdb.is_some() || run.last_pdb.is_some();
         return (!is_known)
             .then(|| "P9: drains were limited, and the ledger does not know how it was".to_owned());
     }
@@ -43,8 +43,8 @@ pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
 /// P9: what is left behind.
 pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<Broken> {
     let (now, before) = (limit(&state.world), limit(begun));
-    if now == Some(0) || state.ledger.run.budget.is_some() || state.world.kube.own_budget.is_some() {
-        let (saved, own) = (&state.ledger.run.budget, &state.world.kube.own_budget);
+    if now == Some(0) || state.ledger.run.pdb.is_some() || state.world.kube.own_pdb.is_some() {
+        let (saved, own) = (&state.ledger.run.pdb, &state.world.kube.own_pdb);
         return Some(format!("P9: drains stay limited: {now:?}, {saved:?}, our own {own:?}"));
     }
     (!faults && now != before).then(|| format!("P9: the budget is {now:?}, it was {before:?}"))
@@ -54,8 +54,8 @@ pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<B
 pub(crate) fn at_a_halt(state: &State, halt: &Halt) -> Option<Broken> {
     let is_lost = matches!(halt, Halt::LedgerLost { .. });
     let mut open = state.ledger.in_flight();
-    let own = state.world.kube.own_budget.is_some();
-    let is_ours = own || state.ledger.run.budget.is_some();
+    let own = state.world.kube.own_pdb.is_some();
+    let is_ours = own || state.ledger.run.pdb.is_some();
     let is_kept = open.any(|record| record.stop_intended_at.is_some()) && is_ours;
     let is_left = is_ours || limit(&state.world) == Some(0);
     (is_left && !is_lost && !is_kept).then(|| "P9: drains stay limited, and no OSD is stopped".to_owned())

@@ -59,7 +59,7 @@ pub(super) fn undeployed(before: &State, osd: OsdId) -> Option<Broken> {
     let is_ours = kube.daemons.get(&osd).is_some_and(|daemon| {
         daemon.stopped_by.as_ref() == Some(&record.id) && daemon.replicas == 0 && daemon.pods.is_empty()
     });
-    let is_kept = kube.kept.get(&osd) == Some(&record.id);
+    let is_kept = kube.backups.get(&osd) == Some(&record.id);
     (!is_ours || !is_kept)
         .then(|| format!("P6: the Deployment of {osd} was deleted, which is not ours to delete"))
 }
@@ -92,16 +92,16 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
         .filter(|(id, _)| maps_to(&state.world, id, record.osd))
         .map(|(id, _)| id.clone())
         .collect();
-    let kept = state.world.kube.kept.get(&record.osd) == Some(&record.id);
+    let backups = state.world.kube.backups.get(&record.osd) == Some(&record.id);
     let slot = state.world.ceph.slots.get(&record.osd);
-    let hushed = slot.is_some_and(|slot| slot.noout && slot.noin);
+    let with_flags_set = slot.is_some_and(|slot| slot.noout && slot.noin);
     let fenced = state.world.kube.fence.is_some() && state.world.kube.fence == state.ledger.run.fence;
     match &record.evidence {
         None => Some("its proof was saved"),
         Some(_) if record.pgs != pgs => Some("its PGs were saved"),
         Some(_) if record.stop_intended_at.is_none() => Some("the intent was saved"),
-        Some(_) if !kept => Some("its Deployment was kept"),
-        Some(_) if !hushed => Some("it was hushed"),
+        Some(_) if !backups => Some("its Deployment was kept"),
+        Some(_) if !with_flags_set => Some("it was hushed"),
         Some(_) if !fenced && !state.thaws => Some("the CephCluster was fenced"),
         Some(_) => None,
     }
@@ -133,12 +133,12 @@ fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
         (kube.declaration.removes_out_osds, "Rook may remove OSDs that are out"),
         (node.is_some_and(|node| !node.ready), "its node is not Ready"),
         (stop && ceph.health.contains("MON_DOWN"), "a mon is down"),
-        (stop && !kube.oddities.is_empty(), "Deployments can't be told apart"),
+        (stop && !kube.ambiguities.is_empty(), "Deployments can't be told apart"),
         (stop && node.is_some_and(|node| node.cordoned), "its node is cordoned"),
-        (stop && kube.order.is_some(), "a person paused or cancelled"),
+        (stop && kube.control.is_some(), "a person paused or cancelled"),
         (stop && !(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
     ];
-    why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("gate: {what} of {osd} while {why}"))
+    why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("gate: {what} of {osd} while {why}"))
 }
 
 pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
@@ -155,9 +155,9 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
     if fsid != record.old {
         // A claim that was not finished: nothing is on it.
         let is_claim =
-            world.claims.get(&(osd, record.id.clone())).is_some_and(|claims| claims.contains(&fsid));
+            world.issued.get(&(osd, record.id.clone())).is_some_and(|issued| issued.contains(&fsid));
         let broken = || format!("P6: {osd} was destroyed, which is somebody else's OSD {fsid}");
-        return (!is_claim && !record.claims.contains(&fsid)).then(broken);
+        return (!is_claim && !record.issued.contains(&fsid)).then(broken);
     }
     let daemon = world.kube.daemons.get(&osd);
     if daemon.is_some_and(|daemon| daemon.stopped_by.as_ref() != Some(&record.id)) {
@@ -184,7 +184,7 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
         return Some(format!("P7: {disk} was wiped though the database of {osd} can't be made"));
     }
     let ours =
-        |fsid: &OsdFsid| world.claims.iter().any(|((of, _), claims)| *of == osd && claims.contains(fsid));
+        |fsid: &OsdFsid| world.issued.iter().any(|((of, _), issued)| *of == osd && issued.contains(fsid));
     match was {
         Content::Tombstone { osd: of, .. } if *of == osd => None,
         Content::Bluestore { osd_fsid, .. } if ours(osd_fsid) => {

@@ -97,16 +97,16 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
             // An id that ceph-volume took by mistake for another record is purged, whoever was to get it.
             let held = world.ceph.slots.get(osd).and_then(|slot| slot.fsid);
             let is_ours = before.ledger.records.get(osd).is_some_and(|record| {
-                let claims = world.claims.get(&(*osd, record.id.clone()));
+                let issued = world.issued.get(&(*osd, record.id.clone()));
                 held == Some(record.old)
-                    || claims.is_some_and(|claims| held.is_some_and(|fsid| claims.contains(&fsid)))
+                    || issued.is_some_and(|issued| held.is_some_and(|fsid| issued.contains(&fsid)))
             });
             is_ours.then(|| format!("P4: the id of {osd} was purged, and with it its place"))
         }
-        Effect::Claimed(osd, fsid) => {
-            let is_written = after.world.claims.values().any(|claims| claims.contains(fsid));
+        Effect::Registered(osd, fsid) => {
+            let is_written = after.world.issued.values().any(|issued| issued.contains(fsid));
             let known = is_written
-                || before.ledger.records.values().any(|r| r.claims.contains(fsid) || r.new == Some(*fsid));
+                || before.ledger.records.values().any(|r| r.issued.contains(fsid) || r.new == Some(*fsid));
             let is_ours = before.ledger.records.contains_key(osd);
             if !known {
                 return Some(format!("P5: {osd} was claimed for {fsid}, and nobody would know whose it is"));
@@ -147,10 +147,10 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                 "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
             })
         }
-        Effect::Budget(max_unavailable) => drains::written(before, *max_unavailable),
+        Effect::Pdb(max_unavailable) => drains::written(before, *max_unavailable),
         Effect::Undeployed(osd) => in_place::undeployed(before, *osd),
         Effect::Restarted(osd) => new_osds::restarted(before, *osd),
-        Effect::AgentMade(_) | Effect::Small(_) => None,
+        Effect::AgentCreated(_) | Effect::Small(_) => None,
     }
 }
 
@@ -203,7 +203,7 @@ fn down_by_us(state: &State) -> BTreeSet<OsdId> {
 }
 
 pub(super) fn class(world: &World, osd: OsdId) -> Class {
-    let seen = world.look(|_| Questions::default());
+    let seen = world.observe(|_| Questions::default());
     classify::class_of(osd, &seen.ceph.slots[&osd], &seen)
 }
 
@@ -213,17 +213,17 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
         return None; // a record alone does nothing, and is withdrawn
     }
     let new = after.ledger.records.keys().find(|osd| !before.ledger.records.contains_key(osd))?;
-    let seen = before.world.look(|_| Questions::default());
-    let past_stop = |record: &&Record| osd_migrate::domain::phase::is_past_stop(record, &seen);
-    let quarantined = before.ledger.quarantined().filter(past_stop).count();
+    let seen = before.world.observe(|_| Questions::default());
+    let committed = |record: &&Record| osd_migrate::domain::phase::is_committed(record, &seen);
+    let quarantined = before.ledger.quarantined().filter(committed).count();
     let kube = &before.world.kube;
     let why = [
         (!policy.is_open_at(before.world.at), "outside of the window"),
         (!policy.is_confirmed(&kube.declaration), "without confirmation"),
-        (kube.order.is_some(), "though a person paused or cancelled"),
+        (kube.control.is_some(), "though a person paused or cancelled"),
         (quarantined > 1, "though more OSDs failed than the budget allows"),
     ];
-    why.iter().find(|(holds, _)| *holds).map(|(_, why)| format!("P12: {new} was begun {why}"))
+    why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("P12: {new} was begun {why}"))
 }
 
 /// No record is lost; what is closed is as it was before (P4), and nothing of ours is left (P9).
@@ -271,7 +271,7 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     }
     if record.new.is_none() {
         // Made anew by others before anything was done: theirs.
-        let ours = |fsid| state.world.claims.values().any(|claims| claims.contains(&fsid));
+        let ours = |fsid| state.world.issued.values().any(|issued| issued.contains(&fsid));
         let theirs = record.stop_intended_at.is_none() && !slot.fsid.is_some_and(ours);
         let whole = slot.fsid == Some(record.old) || theirs;
         return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
@@ -343,11 +343,14 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     }
     let is_kept_at_0 = ledger.run.operator.is_some() && ledger.quarantined().next().is_some();
     let operator_is_at_0 = kube.operator.as_ref().is_some_and(|operator| operator.replicas == 0);
-    if !is_kept_at_0 && operator_is_at_0 && state.world.operator_by_us {
+    if !is_kept_at_0 && operator_is_at_0 && state.world.scaled_by_osd_migrate {
         return Some("P9: Rook's operator stays at 0".to_owned());
     }
-    let left =
-        kube.kept.values().chain(kube.node_jobs.iter().map(|job| &job.record)).chain(kube.leftovers.keys());
+    let left = kube
+        .backups
+        .values()
+        .chain(kube.node_jobs.iter().map(|job| &job.record))
+        .chain(kube.leftovers.keys());
     if let Some(id) = left.into_iter().find(|id| !known(id)) {
         return Some(format!("something of the closed record {id} is left behind"));
     }
@@ -382,7 +385,7 @@ pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     if let Some(path) = state.world.disks.values().find_map(Disk::directory) {
         return Some(format!("nothing went wrong, and {path} is left"));
     }
-    let seen = state.world.look(|_| Questions::default());
+    let seen = state.world.observe(|_| Questions::default());
     let not_done = classify::classify(&seen).into_iter().find(|(_, class)| *class != Class::Conforming);
     not_done.map(|(osd, class)| format!("nothing went wrong, and {osd} is left: {class}"))
 }

@@ -24,16 +24,16 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
     let world = &before.world;
     let evidence = record.evidence.as_ref()?;
     let found = &world.disks[disk];
-    let claims = world.claims.get(&(record.osd, record.id.clone()));
+    let issued = world.issued.get(&(record.osd, record.id.clone()));
     let is_fine = match was {
         Content::Blank => true,
         Content::Tombstone { osd, old, record: of, .. } => {
-            let stone = Proof::Vacant { tombstone: Some((*osd, *old, of.clone())) };
+            let stone = Proof::Available { tombstone: Some((*osd, *old, of.clone())) };
             evidence.proof == stone || (*osd, *old) == (record.osd, record.old)
         }
         Content::Bluestore { osd_fsid, finished, .. } => {
             let is_served = world.ceph.slots.values().any(|slot| slot.fsid == Some(*osd_fsid));
-            claims.is_some_and(|claims| claims.contains(osd_fsid)) && !(*finished && is_served)
+            issued.is_some_and(|issued| issued.contains(osd_fsid)) && !(*finished && is_served)
         }
         Content::Osd { .. } | Content::Other { .. } | Content::NotFound { .. } => false,
     };
@@ -97,7 +97,7 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken
             in_the_way(before, &deploy.node).map(|why| told(before, "start", deploy.osd, why))?
         }),
         Act::Deploy(deploy) if deploy.fresh.is_some() => started(before, deploy, done),
-        Act::Tolerate { osd, spare: Some(_), .. } => {
+        Act::Tolerate { osd, precondition: Some(_), .. } => {
             let node = before.world.kube.daemons.get(osd)?.node.clone()?;
             in_the_way(before, &node).and_then(|why| told(before, "restart", *osd, why))
         }
@@ -131,15 +131,15 @@ fn started(before: &State, deploy: &Deploy, done: &Done) -> Option<Broken> {
 /// Nothing is begun with a disk while something stands in the way, or where its owner does not want it.
 fn begun(before: &State, record: &Record) -> Option<Broken> {
     let world = &before.world;
-    let is_made = |job: &osd_migrate::domain::observation::NodeJob| {
+    let is_created = |job: &osd_migrate::domain::observation::NodeJob| {
         job.record == record.id && job.attempt == record.attempt.number
     };
-    let is_begun = world.claims.contains_key(&(record.osd, record.id.clone()))
+    let is_begun = world.issued.contains_key(&(record.osd, record.id.clone()))
         || world
             .disks
             .values()
             .any(|disk| matches!(&disk.content, Content::Tombstone { record: of, .. } if *of == record.id))
-        || world.kube.node_jobs.iter().any(is_made);
+        || world.kube.node_jobs.iter().any(is_created);
     if before.thaws || is_begun {
         return None;
     }
@@ -165,7 +165,7 @@ fn lacks(world: &World) -> Option<String> {
 }
 
 fn look(world: &World) -> Observation {
-    world.look(|_| Questions::default())
+    world.observe(|_| Questions::default())
 }
 
 fn is_selected(world: &World, node: &NodeName) -> bool {
@@ -192,11 +192,11 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
         (node.is_none_or(|node| !node.ready), "its node is not Ready"),
         (node.is_some_and(|node| node.cordoned), "its node is cordoned"),
         (ceph.health.contains("MON_DOWN"), "a mon is down"),
-        (!kube.oddities.is_empty(), "Deployments can't be told apart"),
-        (kube.order.is_some(), "a person paused or cancelled"),
+        (!kube.ambiguities.is_empty(), "Deployments can't be told apart"),
+        (kube.control.is_some(), "a person paused or cancelled"),
         (!(kube.declaration.confirmed || state.by_flag), "the owner has not confirmed"),
     ];
-    why.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)
+    why.iter().find(|(passes, _)| *passes).map(|(_, why)| *why)
 }
 
 /// No disk is in two records.
@@ -216,11 +216,11 @@ pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
         let served = after.ledger.records.values().filter(goes_to_one).find(|record| {
             let disk = after.world.disks.values().find(|disk| is_of(record, disk));
             let fsid = disk.and_then(|disk| fsid_on(&disk.content));
-            let is_ours = |claims: &std::collections::BTreeSet<OsdFsid>| {
-                fsid.is_some_and(|fsid| claims.contains(&fsid))
+            let is_ours = |issued: &std::collections::BTreeSet<OsdFsid>| {
+                fsid.is_some_and(|fsid| issued.contains(&fsid))
             };
             let by_others =
-                after.world.claims.iter().any(|((_, id), claims)| *id != record.id && is_ours(claims));
+                after.world.issued.iter().any(|((_, id), issued)| *id != record.id && is_ours(issued));
             by_others && after.world.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)
         });
         served.map(|record| format!("P3: the disk of {} is recorded, and is an OSD that we made", record.osd))
@@ -235,10 +235,10 @@ fn is_of(record: &Record, disk: &Disk) -> bool {
 pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     let (world, ledger) = (&state.world, &state.ledger);
     let ours = |osd: &OsdId, fsid: Option<OsdFsid>| {
-        let mut claims = world.claims.iter().filter(|((of, _), _)| of == osd);
+        let mut issued = world.issued.iter().filter(|((of, _), _)| of == osd);
         fsid.map_or_else(
-            || claims.next().is_some(),
-            |_| world.claims.values().any(|all| fsid.is_some_and(|f| all.contains(&f))),
+            || issued.next().is_some(),
+            |_| world.issued.values().any(|all| fsid.is_some_and(|f| all.contains(&f))),
         )
     };
     let leaked = world.ceph.slots.iter().find(|(osd, slot)| {
@@ -247,13 +247,13 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     if let Some((osd, slot)) = leaked {
         return Some(format!("the id {osd} leaks: {:?}, and no record speaks of it", slot.state));
     }
-    if let Some(look) = world.kube.looks.keys().next() {
+    if let Some(look) = world.kube.inventories.keys().next() {
         return Some(format!("P9: {look} is left behind"));
     }
     if !policy.makes_new() || !policy.is_confirmed(&world.kube.declaration) {
         return None;
     }
-    let is_free = |disk: &Disk| {
+    let is_available = |disk: &Disk| {
         let is_ours = |content: &Content| matches!(content, Content::Tombstone { cluster, .. } if *cluster == world.ceph.fsid);
         let is_told = ledger.nodes.get(&disk.node).is_some_and(|work| !work.problems.is_empty());
         (disk.content == Content::Blank || is_ours(&disk.content))
@@ -263,13 +263,14 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     let free = world
         .disks
         .iter()
-        .find(|(_, disk)| is_free(disk) && !ledger.records.values().any(|r| is_of(r, disk)));
+        .find(|(_, disk)| is_available(disk) && !ledger.records.values().any(|r| is_of(r, disk)));
     if let Some((name, _)) = free {
         return Some(format!("{name} is free and selected, and is no OSD"));
     }
     let lacking = world.kube.daemons.iter().find(|(osd, daemon)| {
-        let machine = daemon.node.as_ref().and_then(|node| world.kube.nodes.get(node));
-        let add = machine.map(|machine| provision::missing_tolerations(&daemon.tolerations, machine));
+        let node_object = daemon.node.as_ref().and_then(|node| world.kube.nodes.get(node));
+        let add =
+            node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
         add.is_some_and(|add| !add.is_empty()) && !ledger.records.contains_key(osd)
     });
     lacking.map(|(osd, _)| format!("{osd} would not start for a taint of its node"))
@@ -288,7 +289,7 @@ pub(super) fn undisturbed(state: &State) -> Option<Broken> {
             return Some(format!("nothing went wrong, and {osd} is not up, in and in its place: {slot:?}"));
         }
     }
-    let made = world.claims.values().flatten();
+    let made = world.issued.values().flatten();
     let served = |fsid: &&OsdFsid| world.ceph.slots.values().any(|slot| slot.fsid == Some(**fsid));
     if let Some(fsid) = made.clone().find(|fsid| !served(fsid)) {
         return Some(format!("nothing went wrong, and {fsid} was claimed in vain"));

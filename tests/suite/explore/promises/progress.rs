@@ -11,7 +11,7 @@ use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{Releases, Slot};
 use osd_migrate::domain::osd::{Kind, OsdId};
-use osd_migrate::domain::phase::is_past_stop;
+use osd_migrate::domain::phase::is_committed;
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::step;
@@ -74,7 +74,7 @@ impl Watch {
             return Some(format!("P8: {osd} is up, and its noout stays while its data comes back"));
         }
         let operator = now.world.kube.operator.as_ref().filter(|operator| operator.replicas == 0);
-        let is_aside = now.world.operator_by_us && operator.is_some() && !is_needed(now);
+        let is_aside = now.world.scaled_by_osd_migrate && operator.is_some() && !is_needed(now);
         self.set_aside = is_aside.then(|| self.set_aside.unwrap_or(at));
         let is_long = |since: DateTime<Utc>| at - since > TimeDelta::minutes(QUIET_MINUTES) + slack;
         let waits = matches!(decided, Next::Wait(_));
@@ -85,8 +85,8 @@ impl Watch {
 
 /// Rook is kept off for an OSD that is past its stop, or is being closed.
 fn is_needed(state: &State) -> bool {
-    let seen = state.world.look(|_| Questions::default());
-    state.ledger.in_flight().any(|record| record.closing || is_past_stop(record, &seen))
+    let seen = state.world.observe(|_| Questions::default());
+    state.ledger.in_flight().any(|record| record.closing || is_committed(record, &seen))
 }
 
 /// `noout` is on it, and by us.
@@ -109,11 +109,11 @@ pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy
     }
     if let Next::Wait(Wait::Up { osd, .. }) = decided
         && let Some(record) = state.ledger.records.get(osd).filter(|record| !record.closing)
-        && is_past_stop(record, &state.world.look(|_| Questions::default()))
+        && is_committed(record, &state.world.observe(|_| Questions::default()))
     {
         return Some(format!("P8: {osd} does not start, and the run waits for it without an end"));
     }
-    let is_lost = matches!(decided, Next::Halt(Halt::LedgerLost { .. } | Halt::StartsInVain { .. }));
+    let is_lost = matches!(decided, Next::Halt(Halt::LedgerLost { .. } | Halt::CrashLoop { .. }));
     if is_lost || !is_well(state, policy) {
         return None;
     }
@@ -123,7 +123,7 @@ pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy
 
 /// OSDs that are to be migrated, were not begun, and whose own gates are open.
 fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
-    let seen = state.world.look(|_| Questions::default());
+    let seen = state.world.observe(|_| Questions::default());
     let classes = classify::classify(&seen).into_iter().filter_map(|(osd, class)| {
         let kind = class.migrates().filter(|kind| !Kind::in_directory(*kind));
         kind.map(|_| osd).filter(|osd| classify::database_of(*osd, &seen).is_none())
@@ -143,14 +143,17 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
     let (_, disk) = world.disk_of(slot.fsid?)?;
     let fits = slot.used_bytes? / 10 * 11
         <= disk.identity.size_bytes / 10_000 * u64::from(world.ceph.nearfull_ratio);
-    let spare =
+    let precondition =
         world.placements.iter().filter(|(pg, _)| world.up_set(pg).contains(&osd)).all(|(pg, placement)| {
             let pool = &world.ceph.pools[&placement.pool];
             let others = world.complete_set(pg).into_iter().filter(|other| *other != osd).count();
             others >= pool.min_size as usize && others > needed(world, placement.pool)
         });
-    let serves =
-        slot.up && slot.is_in && daemon.replicas > 0 && daemon.rolled_out && daemon.held_by_others.is_none();
+    let serves = slot.up
+        && slot.is_in
+        && daemon.replicas > 0
+        && daemon.rolled_out
+        && daemon.managed_externally.is_none();
     let is_there = node.ready && !node.cordoned && Some(&disk.node) == daemon.node.as_ref();
     Some(
         !world.noise.refused.contains(&osd)
@@ -159,7 +162,7 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
             && disk.proof.is_some()
             && disk.held_by.is_none()
             && fits
-            && spare,
+            && precondition,
     )
 }
 
@@ -172,25 +175,25 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     };
     let is_full =
         |code: &String| code.starts_with("OSD_") && code.contains("FULL") || code == "PG_BACKFILL_FULL";
-    let data = placements.iter().all(is_whole) && noise.odd.is_empty() && !noise.mgr_away;
+    let data = placements.iter().all(is_whole) && noise.unusual.is_empty() && !noise.mgr_away;
     let cluster = !ceph.health.iter().any(|code| is_full(code) || code == "MON_DOWN")
         && !FLAGS.iter().any(|flag| ceph.flags.contains(*flag))
         && ceph.releases == Releases::One;
     let allowed = policy.is_confirmed(declaration)
         && policy.is_open_at(state.world.at)
         && !policy.only_new
-        && kube.order.is_none()
+        && kube.control.is_none()
         && !declaration.external
         && !declaration.removes_out_osds;
     let operator = kube.running_operator();
     let rook = operator.is_none_or(|operator| operator.honours_fence || policy.scales_operator)
         && kube.fence.as_deref() != Some("theirs")
-        && kube.oddities.is_empty()
+        && kube.ambiguities.is_empty()
         && kube.rook_prepares.is_empty()
         && kube.draining_failure_domain.is_none()
-        && !state.world.refuses_budgets;
-    let seen = state.world.look(|_| Questions::default());
-    let failed = state.ledger.quarantined().filter(|record| is_past_stop(record, &seen)).count();
+        && !state.world.rejects_pdbs;
+    let seen = state.world.observe(|_| Questions::default());
+    let failed = state.ledger.quarantined().filter(|record| is_committed(record, &seen)).count();
     let is_down = |slot: &Slot| !slot.up && slot.is_in;
     data && cluster && allowed && rook && failed < 2 && !ceph.slots.values().any(is_down)
 }
@@ -207,9 +210,9 @@ pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
     let Next::Save { osd: Some(osd), why, .. } = next else { return None };
     let record = before.ledger.records.get(osd)?;
     match why {
-        Saving::TurnBack { .. } => {
+        Saving::RevertStop { .. } => {
             let World { noise, .. } = &before.world;
-            let passes = noise.odd.values().any(|odd| odd.passes());
+            let passes = noise.unusual.values().any(|unusual| unusual.passes());
             let lacks = |pg| {
                 let complete = before.world.complete_set(pg);
                 let home = &before.world.placements[pg].home;
@@ -226,9 +229,9 @@ pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
             let jobs = before.world.kube.node_jobs.iter().filter(|job| job.record == record.id);
             let tries: Vec<_> =
                 jobs.filter(|job| job.task == record.attempt.task).map(|job| job.created_at).collect();
-            let seen = before.world.look(|_| Questions::default());
+            let seen = before.world.observe(|_| Questions::default());
             let span = *tries.iter().max()? - *tries.iter().min()?;
-            let is_short = span < TimeDelta::minutes(TRIED_MINUTES) && is_past_stop(record, &seen);
+            let is_short = span < TimeDelta::minutes(TRIED_MINUTES) && is_committed(record, &seen);
             is_short.then(|| {
                 format!("P8: {osd} was given up past its stop after {} s of trying", span.num_seconds())
             })

@@ -1,0 +1,115 @@
+//! Looks at the disks of a node, from the one that is asked for to what it found. They outlive the run that asked: a Job that is
+//! replaced again and again would else begin each time with the first node (ADR 0024).
+
+use chrono::{DateTime, Utc};
+
+use super::available;
+use super::nodes::{self, NodeProvisioner};
+use crate::domain::inventory::NodeInventory;
+use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
+use crate::domain::next::{Next, Wait};
+use crate::domain::observation::{JobState, Observation};
+use crate::domain::osd::NodeName;
+use crate::domain::policy::Policy;
+use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+
+/// Minutes for which what a look found serves the next run. What changed on a disk meanwhile is found by the agent, which proves the
+/// disk again before it writes.
+pub(super) const YOUNG_MINUTES: i64 = 10;
+
+/// Returns the work of an earlier run on a node as this run's own, if its look is young: under way, or reported lately.
+pub(super) fn taken_over(
+    policy: &Policy,
+    ledger: &Ledger,
+    node: &NodeName,
+    seen: &Observation,
+) -> Option<NodeWork> {
+    let work = ledger.nodes.get(node).filter(|work| work.run != policy.run)?;
+    let job = available::inventory_of(node, work, seen).filter(|_| work.status != NodeStatus::Completed)?;
+    let is_young = |at: DateTime<Utc>| (seen.at - at).num_minutes() < YOUNG_MINUTES;
+    let serves = match &job.report {
+        Some(report) => report.inventory.is_some() && is_young(report.ended_at),
+        None => matches!(job.state, Some(JobState::Waiting | JobState::Running)) && is_young(job.created_at),
+    };
+    let inventoried_by = Some(work.inventory_run().to_owned());
+    serves.then(|| NodeWork { run: policy.run.clone(), inventoried_by, ..work.clone() })
+}
+
+impl NodeProvisioner<'_> {
+    /// Its disks are being looked at.
+    pub(super) fn inspect_disks(&self, node: &NodeName, work: &NodeWork) -> Next {
+        let Some(job) = available::inventory_of(node, work, self.seen) else {
+            return self.create_inventory(node, work);
+        };
+        if let Some(report) = &job.report {
+            return match (&report.inventory, &report.problem) {
+                (Some(inventory), _) => self.inventoried(node, work, inventory),
+                (None, problem) => {
+                    self.inventory_failed(node, work, problem.as_deref().unwrap_or("no reason is known"))
+                }
+            };
+        }
+        let minutes = |since: DateTime<Utc>| (self.seen.at - since).num_minutes();
+        let trouble = job.trouble.as_deref();
+        match job.state {
+            None => self.create_inventory(node, work),
+            Some(JobState::Waiting) if minutes(job.created_at) >= START_MINUTES => {
+                self.inventory_failed(node, work, trouble.unwrap_or("its pod does not start"))
+            }
+            Some(JobState::Running)
+                if minutes(job.heartbeat_at.unwrap_or(job.created_at)) >= SILENT_MINUTES =>
+            {
+                self.inventory_failed(node, work, "its agent is silent")
+            }
+            Some(JobState::Ended) => {
+                self.inventory_failed(node, work, trouble.unwrap_or("it left no report"))
+            }
+            Some(JobState::Waiting | JobState::Running) => {
+                Next::Wait(Wait::Inventory { node: node.clone(), trouble: job.trouble.clone() })
+            }
+        }
+    }
+
+    fn create_inventory(&self, node: &NodeName, work: &NodeWork) -> Next {
+        // The look of an earlier run is gone: this run asks for its own.
+        if work.inventoried_by.is_some() {
+            return self.inventory_again(node, work.failures);
+        }
+        Next::Do(nodes::inventory_job(self.policy, node, work.inventory, self.seen))
+    }
+
+    /// A node that can't be looked at again and again is left out; the others go on.
+    fn inventory_failed(&self, node: &NodeName, work: &NodeWork, why: &str) -> Next {
+        if work.failures + 1 < MAX_FAILURES {
+            return self.inventory_again(node, work.failures + 1);
+        }
+        let why = format!("its disks could not be looked at {MAX_FAILURES} times, the last time: {why}");
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Completed,
+                since: self.seen.at,
+                message: why.clone(),
+                failures: MAX_FAILURES,
+                problems: vec![why],
+                ..work.clone()
+            },
+        )
+    }
+
+    fn inventoried(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
+        let processed = available::process(self.policy, node, inventory, self.seen);
+        let new = self.available_disks(node, work, &processed).count();
+        self.save(
+            node,
+            NodeWork {
+                status: NodeStatus::Orchestrating,
+                since: self.seen.at,
+                message: format!("{new} disks to be made OSDs"),
+                failures: 0,
+                problems: nodes::message_of(node, work, &processed.problems),
+                ..work.clone()
+            },
+        )
+    }
+}

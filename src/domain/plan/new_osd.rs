@@ -1,0 +1,120 @@
+//! The record of a free disk that becomes an OSD: under which id, and everything that its making needs.
+
+use uuid::Uuid;
+
+use super::record::{self, Begun};
+use crate::domain::classify::Class;
+use crate::domain::inspection::{Evidence, Proof, RecordId};
+use crate::domain::inventory::OsdSeen;
+use crate::domain::ledger::{Ledger, MAX_OPEN, Strategy};
+use crate::domain::next::Next;
+use crate::domain::observation::{Node, Observation, Slot, SlotState};
+use crate::domain::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
+use crate::domain::provision::{self, AvailableDisk};
+
+/// Records a free disk, before anything is done to it.
+pub(super) fn record(
+    node: &NodeName,
+    available: &AvailableDisk,
+    ledger: &Ledger,
+    seen: &Observation,
+) -> Option<Next> {
+    if ledger.records.len() >= MAX_OPEN {
+        return None;
+    }
+    let node_object = seen.kube.nodes.get(node)?;
+    let location = provision::location(node_object, &seen.kube.declaration.storage);
+    let (osd, slot) = id_for(node, node_object, available, ledger, seen);
+    let daemon = seen.kube.daemons.get(&osd);
+    // A slot that is filled again keeps its place; its Deployment starts the OSD that was there.
+    let named = placeholder(ledger.run.serial + 1, seen);
+    let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(named);
+    let weight = available.initial_weight.unwrap_or_else(|| Weight::by_size(available.device.size_bytes));
+    let by_size = CrushItem { location, weight, device_class: available.device_class.clone() };
+    let begun = Begun {
+        osd,
+        node: node.clone(),
+        class: Class::Available,
+        strategy: strategy(available),
+        target: available.layout.clone(),
+        db: available.db.clone(),
+        old,
+        deployment: daemon.map(|daemon| daemon.uid.clone()).unwrap_or_default(),
+        crush: slot.and_then(|slot| slot.crush.clone()).unwrap_or(by_size),
+        former_weight: None,
+        reweight: Weight::ONE,
+        primary_affinity: Weight::ONE,
+        upmaps: Vec::new(),
+        used_bytes: None,
+        former_flags: slot.map_or((false, false), |slot| (slot.noout, slot.noin)),
+        // The look at its node's disks is the first.
+        evidence: Some(Evidence {
+            device: available.device.clone(),
+            proof: Proof::Available { tombstone: available.tombstone.clone() },
+            usable_bytes: available.device.size_bytes,
+            auxiliary: Vec::new(),
+        }),
+    };
+    record::save(begun, named, ledger, seen)
+}
+
+/// By which door a free disk comes.
+pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
+    Strategy::New { initial_weight: available.initial_weight, on_file: available.on_file }
+}
+
+/// The id that a free disk gets: that of a destroyed slot of its host which was run here, first the one that its tombstone
+/// names; else the lowest that nothing has. (Real 16.2.15 takes `osd new UUID ID` on an absent id and refuses it where somebody
+/// has the id meanwhile.)
+fn id_for<'a>(
+    node: &NodeName,
+    node_object: &Node,
+    available: &AvailableDisk,
+    ledger: &Ledger,
+    seen: &'a Observation,
+) -> (OsdId, Option<&'a Slot>) {
+    let host = provision::location(node_object, &seen.kube.declaration.storage).remove("host");
+    let is_ours = |osd: &OsdId, slot: &Slot| {
+        let at_home = slot.crush.as_ref().is_some_and(|item| item.location.get("host") == host.as_ref());
+        let was_run_here = seen.kube.daemons.get(osd).is_some_and(|daemon| {
+            daemon.node.as_ref() == Some(node)
+                && daemon.managed_externally.is_none()
+                && daemon.pods.is_empty()
+        });
+        slot.state == SlotState::Destroyed
+            && !slot.up
+            && at_home
+            && was_run_here
+            && !ledger.records.contains_key(osd)
+    };
+    let slots = &seen.ceph.slots;
+    let named = available.tombstone.as_ref().map(|(osd, ..)| *osd);
+    let available =
+        |osd: &OsdId| slots.get(osd).filter(|slot| is_ours(osd, slot)).map(|slot| (*osd, Some(slot)));
+    let absent = |osd: &OsdId| {
+        let is_absent = !slots.contains_key(osd) && !ledger.records.contains_key(osd);
+        // A Deployment of an OSD that was purged still starts what has its number.
+        is_absent && !seen.kube.daemons.contains_key(osd)
+    };
+    let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));
+    destroyed.unwrap_or_else(|| ((0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX)), None))
+}
+
+/// Stands where a record has the fsid of the OSD that was there before: no OSD ever has it. A UUID of version 8 (RFC 9562),
+/// made of what makes it unique: the second, the record's number, the cluster.
+fn placeholder(serial: u32, seen: &Observation) -> OsdFsid {
+    let second = u128::from(seen.at.timestamp().unsigned_abs() & 0xffff_ffff);
+    let cluster = seen.ceph.fsid.to_string();
+    let cluster = u128::from(u32::from_str_radix(cluster.get(..8).unwrap_or_default(), 16).unwrap_or(0));
+    let bits = second << 96 | u128::from(serial) << 32 | cluster;
+    let uuid = uuid::Builder::from_custom_bytes(bits.to_be_bytes()).into_uuid();
+    // Never nil: version and variant are set.
+    OsdFsid::new(uuid)
+        .or_else(|| OsdFsid::new(Uuid::max()))
+        .unwrap_or_else(|| unreachable!("a version is set"))
+}
+
+/// What names the adoption of an OSD, where an act wants a record: nothing of it is stored.
+pub(super) fn adopted(found: &OsdSeen) -> RecordId {
+    RecordId(format!("adopted-{}", found.osd.0))
+}

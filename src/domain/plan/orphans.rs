@@ -1,0 +1,100 @@
+//! What no open record is behind: marks of a lost ledger, what a runner that was frozen made too late, flags of OSDs that were
+//! left alone.
+
+use crate::domain::act::Act;
+use crate::domain::inspection::RecordId;
+use crate::domain::ledger::Ledger;
+use crate::domain::next::{Halt, Next, Wait};
+use crate::domain::observation::{JobState, KeyOwner, NodeJob, Observation};
+use crate::domain::osd::OsdId;
+use crate::domain::phase::is_committed;
+use crate::domain::step::{is_late, is_silent};
+
+/// A mark of ours without a record: the ledger was lost.
+pub(super) fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
+    let known = |id: &RecordId| ledger.records.values().any(|record| record.id == *id);
+    let stopped = seen.kube.daemons.values().find_map(|daemon| {
+        let id = daemon.stopped_by.as_ref().filter(|id| !known(id))?;
+        Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
+    });
+    let fence = || {
+        let known = [ledger.run.fence.as_deref(), ledger.run.last_fence.as_deref()];
+        let value = seen.kube.fence.as_deref().filter(|value| !known.contains(&Some(*value)))?;
+        let id = value.strip_prefix("osd-migrate-")?;
+        Some(Halt::LedgerLost { place: "the CephCluster".to_owned(), record: RecordId(id.to_owned()) })
+    };
+    stopped.or_else(fence)
+}
+
+/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin goes
+/// when it is up: it keeps the reweight of one that boots for the first time.
+pub(super) fn lift_noout_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    ledger.quarantined().find_map(|record| {
+        let slot = seen.ceph.slots.get(&record.osd)?;
+        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
+        let noin = noin && slot.up;
+        (noout || noin).then_some(Next::Do(Act::UnsetOsdFlags { osd: record.osd, noout, noin }))
+    })
+}
+
+/// The key of a quarantined OSD's node Job is deleted once the Job has ended: the OSD may stay quarantined for months. The Job
+/// stays, as the quarantine message names its log.
+pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let kube = &seen.kube;
+    let is_in_use =
+        |name: &String| kube.node_jobs.iter().any(|job| job.name == *name && job.state != JobState::Ended);
+    ledger.quarantined().find_map(|record| {
+        let is_unused = |(job, owner): &(&String, &KeyOwner)| owner.record == record.id && !is_in_use(job);
+        let (job, owner) = kube.keys.iter().find(is_unused)?;
+        Some(Next::Do(Act::DeleteKey { osd: record.osd, job: job.clone(), uid: owner.uid.clone() }))
+    })
+}
+
+/// What was made for a record that is closed: a runner that was frozen made it after another one had closed the record. It is
+/// swept when its agent has ended. A kept Deployment goes only where the OSD's own is there and runs: else it is the last copy.
+pub(super) fn delete_orphans(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+    let kube = &seen.kube;
+    // A fence that such a runner put up once more. One that is older can't come back: a later one changed the CephCluster.
+    let is_late = |value: &&String| {
+        ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
+    };
+    if let Some(value) = kube.fence.as_ref().filter(is_late) {
+        return Some(Next::Do(Act::Unfence { value: value.clone() }));
+    }
+    let is_misplaced = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
+    let jobs = kube.node_jobs.iter().filter(|job| is_misplaced(&job.record));
+    if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
+        return Some(unended(job, seen));
+    }
+    let runs = |osd: &OsdId| {
+        kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
+    };
+    let of_jobs = jobs.map(|job| (job.osd, &job.record));
+    let of_reports = kube.reports.values().map(|report| (report.osd, &report.record));
+    let of_kept = kube.backups.iter().map(|(osd, record)| (*osd, record));
+    let mut orphans = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_misplaced(id));
+    let (osd, record) = orphans.find(|(osd, record)| kube.backups.get(osd) != Some(*record) || runs(osd))?;
+    Some(Next::Do(Act::CleanUp { osd, record: record.clone() }))
+}
+
+/// One of a closed record that has not ended. Where its container never started, nothing is lost with it.
+fn unended(job: &NodeJob, seen: &Observation) -> Next {
+    let (osd, name) = (job.osd, job.name.clone());
+    match job.state {
+        JobState::Waiting if is_late(job, seen) => {
+            Next::Do(Act::DropAgent { job: name, uid: job.uid.clone() })
+        }
+        JobState::Running if is_silent(job, seen) => Next::Wait(Wait::AgentSilent { osd, job: name }),
+        JobState::Waiting | JobState::Running | JobState::Ended => {
+            let (task, trouble) = (job.task, job.trouble.clone());
+            Next::Wait(Wait::Agent { osd, task, job: name, trouble })
+        }
+    }
+}
+
+/// Whether such a wait holds up an OSD that is stopped, and that it is not about. Nothing else goes on meanwhile.
+pub(super) fn holds_up_another(wait: &Wait, ledger: &Ledger, seen: &Observation) -> bool {
+    let (Wait::Agent { osd, .. } | Wait::AgentSilent { osd, .. }) = wait else { return false };
+    let is_open = ledger.in_flight().any(|record| record.osd == *osd);
+    !is_open && ledger.in_flight().any(|record| is_committed(record, seen))
+}

@@ -1,0 +1,220 @@
+//! What a run would do, OSD by OSD, and why not now: what `plan` prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::classify::{self, Class};
+use super::gate::{self, Gate, Own, Reason};
+use super::ledger::{Ledger, Record, Strategy};
+use super::observation::Observation;
+use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId};
+use super::plan::{Onto, candidates, databases, directories, host_of};
+use super::policy::Policy;
+
+/// One line of the table that `plan` prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The OSD.
+    pub osd: OsdId,
+    /// Its host in CRUSH.
+    pub host: String,
+    /// What it is.
+    pub class: Class,
+    /// What it will become; none where nothing is done.
+    pub becomes: Option<Layout>,
+    /// Devices as the daemon names them: kernel names, for people only. The stable name is known after the inspection.
+    pub devices: Vec<String>,
+    /// The same by names that outlive a reboot, as far as Ceph knows them.
+    pub stable_devices: Vec<String>,
+    /// The directory of the host that it lies in, where it does: the disk below it is never touched.
+    pub directory: Option<String>,
+    /// The free disk that such an OSD goes to, where one is known.
+    pub onto: Option<Onto>,
+    /// The device that its database is made on, where it is another, and one is known.
+    pub db: Option<DbDevice>,
+    /// How.
+    pub strategy: &'static str,
+    /// Whether it can be done now.
+    pub now: Now,
+}
+
+/// Whether an OSD can be begun now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Now {
+    /// Nothing is to be done with it.
+    Nothing,
+    /// It is the next.
+    Next,
+    /// It was begun.
+    InFlight,
+    /// It failed, and is left alone.
+    Quarantined {
+        /// why
+        why: String,
+    },
+    /// Not now.
+    Waits(Reason),
+    /// Not by this version, however long one waits.
+    Refused(Reason),
+}
+
+/// What the run would do, OSD by OSD.
+pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
+    let mut directories = directories(policy, ledger, seen);
+    let mut databases = databases(policy, ledger, seen);
+    let needs = [lacking(&directories), lacking(&databases)].into_iter().flatten().collect();
+    let mut now = previews(policy, ledger, &needs, seen);
+    let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
+    classes
+        .into_iter()
+        .map(|(osd, class)| {
+            let record = ledger.records.get(&osd);
+            // Half-way an OSD is not what it was: what it was is in its record.
+            let class = record.map_or(class, |record| record.class.clone());
+            let slot = seen.ceph.slots.get(&osd);
+            let metadata = slot.and_then(|slot| slot.metadata.as_ref());
+            let made = class.migrates();
+            let target = classify::target_of(osd, seen).filter(|_| made.is_some());
+            let now = now.remove(&osd).unwrap_or(Now::Nothing);
+            let onto = record.map_or_else(|| directories.remove(&osd)?.ok(), recorded);
+            let db = match (record, &onto) {
+                (Some(record), _) => record.db.clone(),
+                (None, Some(onto)) => onto.db.clone(),
+                (None, None) => databases.remove(&osd).and_then(Result::ok),
+            };
+            let mounted = || seen.kube.daemons.get(&osd)?.data_dir.clone();
+            let directory = || record.and_then(path).or_else(mounted);
+            Line {
+                osd,
+                host: host_of(osd, seen).unwrap_or_else(|| "-".to_owned()),
+                becomes: onto.as_ref().map(|onto| onto.layout.clone()).or(target),
+                directory: made.filter(|made| made.in_directory()).and_then(|_| directory()),
+                onto,
+                db,
+                devices: metadata.map(|m| m.devices.clone()).unwrap_or_default(),
+                stable_devices: metadata.map(|m| m.stable_devices.clone()).unwrap_or_default(),
+                strategy: strategy(made, policy.selects(osd), &now),
+                class,
+                now,
+            }
+        })
+        .collect()
+}
+
+fn strategy(made: Option<Kind>, selected: bool, now: &Now) -> &'static str {
+    match (made, selected, now) {
+        (Some(_), _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
+        (Some(made), true, _) if made.in_directory() => "on a free disk, same id",
+        (Some(_), true, _) => "in place, same id",
+        (Some(_), false, _) => "not selected",
+        (None, _, _) => "-",
+    }
+}
+
+/// What the record of an OSD in a directory says.
+fn recorded(record: &Record) -> Option<Onto> {
+    let Strategy::Directory { onto, .. } = &record.strategy else { return None };
+    let weight = record.former_weight.map(|before| (before, record.crush.weight));
+    Some(Onto { device: onto.clone(), layout: record.target.clone(), db: record.db.clone(), weight })
+}
+
+fn path(record: &Record) -> Option<String> {
+    match &record.strategy {
+        Strategy::Directory { path, .. } => Some(path.clone()),
+        Strategy::InPlace | Strategy::New { .. } => None,
+    }
+}
+
+/// The OSDs that need another disk, and have none.
+fn lacking<T>(found: &BTreeMap<OsdId, Result<T, Reason>>) -> BTreeMap<OsdId, &Reason> {
+    found.iter().filter_map(|(osd, found)| Some((*osd, found.as_ref().err()?))).collect()
+}
+
+/// The open records, and the OSDs that are to be migrated, in their order: one after the other. `needs`: why one that needs another
+/// disk has none.
+fn previews(
+    policy: &Policy,
+    ledger: &Ledger,
+    needs: &BTreeMap<OsdId, &Reason>,
+    seen: &Observation,
+) -> BTreeMap<OsdId, Now> {
+    let mut found: BTreeMap<OsdId, Now> =
+        ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
+    let own = Own::of(&gate::accepted(policy, seen), seen);
+    let for_all = for_all(policy, ledger, &own, seen);
+    let mut first = ledger.in_flight().map(|record| record.osd).next();
+    for (osd, _) in candidates(policy, ledger, seen) {
+        let Some(node) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref()) else {
+            continue;
+        };
+        let now = match (own.never(osd).or(needs.get(&osd).copied()), &for_all, first) {
+            // Known after a look, which the run asks for when the OSD's turn comes.
+            (Some(reason), _, _) if !reason.is_for_good() => {
+                first = first.or(Some(osd).filter(|_| for_all.is_none()));
+                Now::Waits(reason.clone())
+            }
+            (Some(reason), _, _) => Now::Refused(reason.clone()),
+            (None, Some(reason), _) if reason.is_for_good() => Now::Refused(reason.clone()),
+            (None, Some(reason), _) => Now::Waits(why(own.gate(osd, node)).unwrap_or_else(|| reason.clone())),
+            // What holds up this OSD holds up no other one.
+            (None, None, first_of_all) => {
+                match (why(now_or_soon(&own, osd, node, first_of_all)), first_of_all) {
+                    (Some(reason), _) => Now::Waits(reason),
+                    (None, Some(first)) => Now::Waits(Reason::Queued { osd: first }),
+                    (None, None) => {
+                        let waits = why(own.gate_asked(osd, node)).map(Now::Waits);
+                        first = waits.is_none().then_some(osd);
+                        waits.unwrap_or(Now::Next)
+                    }
+                }
+            }
+        };
+        found.insert(osd, now);
+    }
+    found
+}
+
+/// What holds up this OSD alone. While another one is in flight `osd ok-to-stop` would only name its missing copies.
+fn now_or_soon(own: &Own<'_>, osd: OsdId, node: &NodeName, first: Option<OsdId>) -> Gate {
+    if first.is_some() { own.gate(osd, node) } else { own.gate_predicted(osd, node) }
+}
+
+fn of_record(record: &Record) -> Now {
+    match &record.quarantine {
+        Some(quarantine) => Now::Quarantined { why: quarantine.why.clone() },
+        None => Now::InFlight,
+    }
+}
+
+/// Why no OSD at all can be begun now. The missing confirmation comes last: a first look is to show what else is in the way.
+fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Option<Reason> {
+    let begin = why(gate::begin(policy, ledger, seen));
+    // While one is in flight its own lacking copies would be named for all the others, which come after it anyway.
+    let in_flight = ledger.in_flight().next().is_some();
+    let around = || {
+        let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
+        why(gate::first_not_open([around, own.all().clone()])).filter(|_| !in_flight)
+    };
+    match begin {
+        Some(Reason::NotConfirmed) => around().or(Some(Reason::NotConfirmed)),
+        Some(reason) => Some(reason),
+        None => around(),
+    }
+}
+
+fn why(gate: Gate) -> Option<Reason> {
+    match gate {
+        Gate::Open => None,
+        Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
+    }
+}
+
+/// The reasons that occur, each once: what they have to say stands below the table.
+pub fn reasons(lines: &[Line]) -> BTreeSet<&Reason> {
+    lines
+        .iter()
+        .filter_map(|line| match &line.now {
+            Now::Waits(reason) | Now::Refused(reason) => Some(reason),
+            Now::Nothing | Now::Next | Now::InFlight | Now::Quarantined { .. } => None,
+        })
+        .collect()
+}

@@ -1,0 +1,362 @@
+//! What each disk of a node becomes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::database::Databases;
+use super::select::{self, Selection, Selector};
+use super::wanted::{self, Wanted};
+use super::{AvailableDisk, DatabasesAsked, FILE, Processed, Verdict, database_asked};
+use crate::domain::inspection::Capability;
+use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{DbDevice, DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId};
+use crate::domain::storage::{DeviceConfig, NamedDevice};
+
+/// Label of a node that names the device class of its OSDs (Rook v1.19.7 and v1.20.1 on: pkg/operator/ceph/cluster/osd/osd.go,
+/// `resolveDeviceClass`).
+const CLASS_LABEL: &str = "osd.rook.io/device-class";
+
+/// Store on file: the one file, if it is free.
+pub(super) fn file(inventory: &NodeInventory) -> Processed {
+    let layout = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false };
+    let mut processed = Processed::default();
+    for disk in &inventory.disks {
+        let verdict = match &disk.state {
+            _ if disk.name != FILE => Verdict::NotSelected,
+            DiskState::Available | DiskState::Tombstone { .. } => {
+                Verdict::New(Box::new(AvailableDisk { on_file: true, ..available(disk, layout.clone()) }))
+            }
+            DiskState::Ours { fsid, osd } => Verdict::Ours { fsid: *fsid, osd: *osd },
+            DiskState::Rejected { why } => {
+                processed.problems.push(format!("the file for its OSD can't be taken: {why}"));
+                Verdict::Rejected(why.to_string())
+            }
+        };
+        processed.disks.push((disk.clone(), verdict));
+    }
+    processed
+}
+
+/// The disks that the CephCluster selects.
+pub(super) fn disks(
+    node: &NodeName,
+    inventory: &NodeInventory,
+    asked: &DatabasesAsked,
+    seen: &Observation,
+) -> Processed {
+    let wanted = wanted::on(node, seen);
+    let mut problems = wanted.void.clone();
+    let selector = Selector::new(wanted.choice).unwrap_or_else(|why| {
+        problems.push(why);
+        Selector::Nothing
+    });
+    let named = metadata_devices(&wanted, &selector);
+    let all = named.into_iter().chain(asked.values().map(|asked| asked.device.as_str()));
+    let databases = Databases::new(all, inventory, seen.ceph.fsid);
+    let mut walk = DiskSelection {
+        node,
+        inventory,
+        seen,
+        wanted,
+        selector,
+        databases,
+        not_made: Vec::new(),
+        remarks: BTreeSet::new(),
+    };
+    let mut disks: Vec<(DiskSeen, Verdict)> =
+        inventory.disks.iter().map(|disk| (disk.clone(), walk.verdict(disk))).collect();
+    walk.refuse_doubles(&mut disks);
+    let databases = walk.share_databases(&mut disks, asked);
+    problems.extend(walk.missing());
+    problems.extend(walk.sentences());
+    Processed { disks, databases, problems }
+}
+
+/// Every `metadataDevice` that is in effect on the node.
+fn metadata_devices<'n>(wanted: &'n Wanted<'_>, selector: &Selector<'n>) -> Vec<&'n str> {
+    let of_devices = selector.named().iter().filter_map(|device| device.config.metadata_device.as_deref());
+    wanted
+        .config
+        .metadata_device
+        .as_deref()
+        .into_iter()
+        .chain(of_devices)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+fn available(disk: &DiskSeen, layout: Layout) -> AvailableDisk {
+    let tombstone = match &disk.state {
+        DiskState::Tombstone { osd, old, record } => Some((*osd, *old, record.clone())),
+        DiskState::Available | DiskState::Ours { .. } | DiskState::Rejected { .. } => None,
+    };
+    AvailableDisk {
+        name: disk.name.clone(),
+        stable: disk.identity.stable_name(),
+        device: disk.identity.clone(),
+        tombstone,
+        layout,
+        device_class: None,
+        initial_weight: None,
+        db: None,
+        on_file: false,
+    }
+}
+
+struct DiskSelection<'a> {
+    node: &'a NodeName,
+    inventory: &'a NodeInventory,
+    seen: &'a Observation,
+    wanted: Wanted<'a>,
+    selector: Selector<'a>,
+    databases: Databases<'a>,
+    /// Disks that are asked for and not made, by why, in the order found.
+    not_made: Vec<(String, Vec<String>)>,
+    /// What is declared for new OSDs and has no effect on them.
+    remarks: BTreeSet<String>,
+}
+
+impl DiskSelection<'_> {
+    fn verdict(&mut self, disk: &DiskSeen) -> Verdict {
+        if let DiskState::Ours { fsid, osd } = &disk.state {
+            let mut listed = self.inventory.osds.iter();
+            let osd = osd.or_else(|| listed.find(|osd| osd.fsid == *fsid).map(|osd| osd.osd));
+            return Verdict::Ours { fsid: *fsid, osd };
+        }
+        let asked = self.selector.asks(disk);
+        let is_kept = self.databases.keeps(disk);
+        if matches!(asked, Selection::No) && !is_kept {
+            return Verdict::NotSelected;
+        }
+        let entry = asked.by_name();
+        let why = match &disk.state {
+            _ if is_kept => "it is kept for the databases of OSDs (metadataDevice)".to_owned(),
+            DiskState::Rejected { why } => why.to_string(),
+            _ if select::is_rbd(disk) => "a volume of a Ceph cluster".to_owned(),
+            DiskState::Available | DiskState::Tombstone { .. } | DiskState::Ours { .. } => {
+                return self.available(disk, entry).map_or_else(
+                    |why| self.refuse(disk, entry, why),
+                    |available| Verdict::New(Box::new(available)),
+                );
+            }
+        };
+        // What a filter or `useAllDevices` selects and is in use is no problem, what is asked for by name is (seed 000).
+        if entry.is_some() { self.refuse(disk, entry, why) } else { Verdict::Rejected(why) }
+    }
+
+    /// A disk that the owner asked for and does not get: a problem.
+    fn refuse(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>, why: String) -> Verdict {
+        let name = match entry {
+            Some(entry) if entry.name != disk.name => format!("{} ({})", entry.name, disk.name),
+            Some(_) | None => disk.name.clone(),
+        };
+        match self.not_made.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, names)) => names.push(name),
+            None => self.not_made.push((why.clone(), vec![name])),
+        }
+        Verdict::Rejected(why)
+    }
+
+    /// What a free disk becomes; `Err` says why it can't.
+    fn available(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>) -> Result<AvailableDisk, String> {
+        let config = wanted::of_device(entry, &self.wanted.config);
+        self.can_be_made(&config)?;
+        let layout = self.layout(disk, &config)?;
+        let device_class = self.device_class(&config)?;
+        let db = match database_asked(&config) {
+            Some(asked) => {
+                let identity = self.databases.usable(&asked.device)?.identity.clone();
+                Some(DbDevice { identity, size_mib: asked.size_mib })
+            }
+            None => None,
+        };
+        if let (None, Some(size)) = (&db, config.database_size_mb.filter(|size| *size > 0)) {
+            self.remarks.insert(format!(
+                "databaseSizeMB {size} has no effect without a metadataDevice: the database lies with the data"
+            ));
+        }
+        // `walSizeMB` reaches no command of Rook's for OSDs on disks (cmd/rook/ceph/osd.go reads it, nothing uses it, v1.20.6).
+        if let Some(size) = config.wal_size_mb.filter(|size| *size > 0) {
+            self.remarks.insert(format!(
+                "walSizeMB {size} has no effect: OSDs on disks get no wal device of their own, the wal lies with the database"
+            ));
+        }
+        Ok(AvailableDisk {
+            device_class,
+            initial_weight: config.initial_weight,
+            db,
+            ..available(disk, layout)
+        })
+    }
+
+    /// Whether this version, and the image of the node, can make what is asked for.
+    fn can_be_made(&self, config: &DeviceConfig) -> Result<(), String> {
+        if !config.unreadable.is_empty() {
+            return Err(config.unreadable.join("; "));
+        }
+        let store = &self.seen.kube.declaration.store;
+        if *store != ObjectStore::bluestore() {
+            return Err(format!("the store {store} is asked for, this version makes bluestore only"));
+        }
+        if let Some(count) = config.osds_per_device.filter(|count| *count > 1) {
+            return Err(format!("osdsPerDevice is {count}, this version makes one OSD per device"));
+        }
+        // Whether the mons take the key, a look can't know: it has none.
+        let Capability { ceph_version, raw_osd_id, missing_tools, .. } = &self.inventory.capability;
+        if !missing_tools.is_empty() {
+            let tools: Vec<&str> = missing_tools.iter().map(String::as_str).collect();
+            return Err(format!("the image of its node lacks {}", tools.join(", ")));
+        }
+        if !raw_osd_id {
+            return Err(format!(
+                "ceph-volume of {ceph_version} can't make an OSD with a given id; upgrade Ceph first"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Raw where Rook chooses raw: no encryption, no metadata device; else lvm (pkg/daemon/ceph/osd/volume.go, `allowRawMode` and
+    /// `isSafeToUseRawMode`, v1.20.6).
+    ///
+    /// A partition can't be encrypted there (pkg/daemon/ceph/osd/daemon.go, `getAvailableDevices`), nor have a metadata device:
+    /// Rook hands it on to `ceph-volume lvm batch`, which refuses partitions (rook/rook issue 6849).
+    fn layout(&self, disk: &DiskSeen, config: &DeviceConfig) -> Result<Layout, String> {
+        let encrypted = config.encrypted == Some(true);
+        let has_db = database_asked(config).is_some();
+        match (&disk.parent, encrypted, has_db) {
+            (Some(_), true, _) => return Err("a partition can't be encrypted (encryptedDevice)".to_owned()),
+            (Some(_), false, true) => return Err("a partition can't have a metadataDevice".to_owned()),
+            (Some(_), false, false) | (None, ..) => {}
+        }
+        // Rook knows `encryptedDevice` of a node only: as it starts an OSD on lvm there, it looks for an encrypted one
+        // (pkg/operator/ceph/cluster/osd/spec.go, `activateOSDOnNodeCode`, v1.20.6).
+        if has_db && !encrypted && self.wanted.config.encrypted == Some(true) {
+            return Err(
+                "encryptedDevice is false for it and true for its node: Rook could not start it with a metadataDevice"
+                    .to_owned(),
+            );
+        }
+        let mode = if encrypted || has_db { Mode::Lvm } else { Mode::Raw };
+        Ok(Layout { store: self.seen.kube.declaration.store.clone(), mode, encrypted })
+    }
+
+    /// The class that is declared for the device, or its node or the cluster, or by the node's label. Where cluster or node and the
+    /// label both name one, Rook makes no OSD on that node (`resolveDeviceClass`, v1.20.6).
+    fn device_class(&self, config: &DeviceConfig) -> Result<Option<String>, String> {
+        let set = |class: &Option<String>| class.clone().filter(|class| !class.is_empty());
+        let node = self.seen.kube.nodes.get(self.node);
+        let label = node.and_then(|node| node.labels.get(CLASS_LABEL)).filter(|class| !class.is_empty());
+        match (set(&self.wanted.config.device_class), label) {
+            (Some(class), Some(label)) => Err(format!(
+                "deviceClass is {class} and the label {CLASS_LABEL} of its node is {label}: take one of them away"
+            )),
+            (_, label) => Ok(set(&config.device_class).or_else(|| label.cloned())),
+        }
+    }
+
+    /// Two names for one disk, as two paths to it have them without multipath: two OSDs would be made on it.
+    fn refuse_doubles(&mut self, disks: &mut [(DiskSeen, Verdict)]) {
+        let mut count: BTreeMap<String, u32> = BTreeMap::new();
+        let names =
+            |available: &AvailableDisk| [Some(available.stable.clone()), available.device.wwn.clone()];
+        for available in disks.iter().filter_map(|(_, verdict)| new(verdict)) {
+            for name in names(available).into_iter().flatten() {
+                *count.entry(name).or_default() += 1;
+            }
+        }
+        for (disk, verdict) in disks {
+            let double = new(verdict).and_then(|available| {
+                names(available)
+                    .into_iter()
+                    .flatten()
+                    .find(|name| count.get(name).is_some_and(|count| *count > 1))
+            });
+            if let Some(name) = double {
+                *verdict = self.refuse(disk, None, format!("several disks are {name}: they may be one"));
+            }
+        }
+    }
+
+    /// Gives each OSD its part of its metadata device: first those that are there, in the order of their ids, then the new ones.
+    fn share_databases(
+        &mut self,
+        disks: &mut [(DiskSeen, Verdict)],
+        asked: &DatabasesAsked,
+    ) -> BTreeMap<OsdId, Result<DbDevice, String>> {
+        let db = |verdict: &Verdict| new(verdict).and_then(|available| available.db.clone());
+        let mut there: BTreeMap<OsdId, Result<DbDevice, String>> = asked
+            .iter()
+            .map(|(osd, asked)| {
+                let disk = self.databases.usable(&asked.device);
+                let db = |disk: &DiskSeen| (disk.identity.clone(), asked.size_mib);
+                (*osd, disk.map(db).map(|(identity, size_mib)| DbDevice { identity, size_mib }))
+            })
+            .collect();
+        let wanted: BTreeSet<DeviceIdentity> = there
+            .values()
+            .flatten()
+            .cloned()
+            .chain(disks.iter().filter_map(|(_, verdict)| db(verdict)))
+            .map(|db| db.identity)
+            .collect();
+        for identity in wanted {
+            let Some(device) = self.inventory.disks.iter().find(|disk| disk.identity == identity) else {
+                continue;
+            };
+            let is_on_it = |db: &DbDevice| db.identity == identity;
+            let of_disks = disks.iter().filter_map(|(_, verdict)| db(verdict));
+            let sizes: Vec<Option<u64>> = there
+                .values()
+                .flatten()
+                .cloned()
+                .chain(of_disks)
+                .filter(is_on_it)
+                .map(|db| db.size_mib)
+                .collect();
+            let mut shares = self.databases.shares(device, &sizes).into_iter();
+            for found in there.values_mut().filter(|found| found.as_ref().is_ok_and(is_on_it)) {
+                if let Some(share) = shares.next() {
+                    *found = share;
+                }
+            }
+            let sharing = disks.iter_mut().filter(|(_, verdict)| db(verdict).as_ref().is_some_and(is_on_it));
+            for ((disk, verdict), share) in sharing.zip(shares) {
+                match (share, verdict) {
+                    (Ok(db), Verdict::New(available)) => available.db = Some(db),
+                    (Err(why), verdict) => *verdict = self.refuse(disk, None, why),
+                    (Ok(_), Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_)) => {}
+                }
+            }
+        }
+        there
+    }
+
+    /// Devices that are named and not there.
+    fn missing(&self) -> Vec<String> {
+        let is_missing = |device: &&NamedDevice| select::find(&device.name, self.inventory).is_none();
+        self.selector
+            .named()
+            .iter()
+            .filter(is_missing)
+            .map(|device| match device.name.as_str() {
+                "" => "an entry of devices has neither name nor fullpath".to_owned(),
+                name => format!("{name} is named in devices and is not there"),
+            })
+            .collect()
+    }
+
+    fn sentences(self) -> Vec<String> {
+        let not_made = self
+            .not_made
+            .into_iter()
+            .map(|(why, names)| format!("{} can't be made an OSD: {why}", names.join(", ")));
+        not_made.chain(self.remarks).collect()
+    }
+}
+
+fn new(verdict: &Verdict) -> Option<&AvailableDisk> {
+    match verdict {
+        Verdict::New(available) => Some(available),
+        Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => None,
+    }
+}

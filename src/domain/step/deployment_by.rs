@@ -1,0 +1,73 @@
+//! The Deployment of an OSD that was made anew, left to Rook to make: its prepare Job finds the OSD on the disk (1.20,
+//! "re-hydration"). See `docs/development/adr/0020-hand-back-by-rook.md`.
+
+use chrono::TimeDelta;
+
+use super::{Step, take_down};
+use crate::domain::act::Act;
+use crate::domain::gate;
+use crate::domain::next::{Next, Saving, Wait};
+use crate::domain::policy::DeploymentBy;
+use crate::domain::provision;
+
+/// How long Rook may take on a small cluster. It took 45 to 85 s from the fence's end, a reconcile that ended before included
+/// (1.20.6, three hosts); meanwhile the OSD is down, and its data lacks a copy.
+const HYDRATE_MINUTES: i64 = 10;
+
+/// Nodes for which it gets a minute more: it makes its Jobs one after the other, 3.1 to 3.8 s each, and looks at none of them before.
+const NODES_A_MINUTE: usize = 15;
+
+/// Minutes that Rook gets in a cluster of so many nodes.
+fn minutes(nodes: usize) -> i64 {
+    HYDRATE_MINUTES + i64::try_from(nodes / NODES_A_MINUTE).unwrap_or(HYDRATE_MINUTES)
+}
+
+impl Step<'_> {
+    /// How long Rook had to make the Deployment, if it was left to it: its daemon's own time begins after that.
+    pub(super) fn time_of_rook(&self) -> TimeDelta {
+        let given = self.record.left_to_rook_since.map(|_| minutes(self.seen.kube.nodes.len()));
+        TimeDelta::minutes(given.unwrap_or(0))
+    }
+
+    /// What is next where Rook is to make the Deployment: the old one goes, then the fence, then Rook has its time. None where it
+    /// is rendered.
+    pub(super) fn leave_to_rook(&self) -> Option<Next> {
+        let operator = self.seen.kube.fenceable_operator().filter(|_| self.is_left_to_rook())?;
+        let (osd, record) = (self.record.osd, self.record);
+        let Some(since) = record.left_to_rook_since else {
+            let at = self.seen.at;
+            return Some(self.save(Saving::LeftToRook, |record| record.left_to_rook_since = Some(at)));
+        };
+        let minutes = minutes(self.seen.kube.nodes.len());
+        if (self.seen.at - since).num_minutes() >= minutes {
+            return None;
+        }
+        if let Some(daemon) = self.seen.kube.daemons.get(&osd) {
+            return Some(self.fenced(Act::DropDeployment {
+                osd,
+                record: record.id.clone(),
+                deployment: daemon.uid.clone(),
+                generation: daemon.generation,
+            }));
+        }
+        Some(match self.our_fence() {
+            Some(value) => take_down(value, self.ledger, self.seen),
+            None => Next::Wait(Wait::RookDeploys { osd, operator: operator.name.clone(), minutes }),
+        })
+    }
+
+    /// Rook may go on now without harm, looks at the node's disks, and nobody else is at the old Deployment.
+    fn is_left_to_rook(&self) -> bool {
+        let (osd, record) = (self.record.osd, self.record);
+        let is_at_rest = || {
+            let daemon = self.seen.kube.daemons.get(&osd);
+            daemon.is_none_or(|daemon| self.facts.stopped && daemon.replicas == 0 && daemon.pods.is_empty())
+        };
+        self.policy.deployment_by == DeploymentBy::ByRook
+            && !record.is_new()
+            && !gate::stays_fenced(self.seen)
+            && !self.rook_would_meet_others()
+            && is_at_rest()
+            && provision::is_declared(&record.node, self.seen)
+    }
+}

@@ -1,0 +1,241 @@
+//! Tells a run's events: log lines on stderr, `status` for those who look from outside, Kubernetes events for `describe`.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::domain::drift::Finding;
+use crate::domain::ledger::NodeStatus;
+use crate::domain::next::Saving;
+use crate::k8s::{About, EventType, K8s, Own};
+use crate::kube_events::{DEVICE_PROBLEM_FOUND, DRIFT_FOUND, KubeEvent, kube_event, standing};
+use crate::live::now;
+use crate::ports::Reporter;
+use crate::report::{Event, Said};
+
+/// The status ConfigMap is written so often at most, unless something was done.
+const STATUS_SECONDS: i64 = 10;
+
+/// What stands is published again so often: an API server keeps events for an hour (`--event-ttl`).
+const REPEAT_MINUTES: i64 = 50;
+
+/// A wait before anything is begun is told to Kubernetes when it has stood so long: most pass within a few looks.
+const STANDS_MINUTES: i64 = 5;
+
+/// Findings of drift that Kubernetes is told of: many have one cause, and `plan` names all.
+const FINDINGS: usize = 10;
+
+/// A wait that goes on is said again so often.
+const REMIND_SECONDS: i64 = 60;
+
+/// The audience of a real run.
+pub struct EventReporter {
+    k8s: std::sync::Arc<K8s>,
+    about: Option<About>,
+    /// The CephCluster, looked up when it is first told of.
+    cluster: Option<About>,
+    /// Something was done or saved.
+    has_acted: bool,
+    repeats: Repeats,
+    said: String,
+    said_at: DateTime<Utc>,
+    /// Since when it has been the same.
+    since: DateTime<Utc>,
+    written_at: DateTime<Utc>,
+}
+
+/// When what stands was told last.
+#[derive(Debug, Default)]
+struct Repeats {
+    told_at: Option<DateTime<Utc>>,
+}
+
+impl Repeats {
+    /// Whether it was told long ago. A runner that has done nothing yet goes on with what another one had told, who knows when.
+    fn is_due(&mut self, has_acted: bool, now: DateTime<Utc>) -> bool {
+        let is_due = self.told_at.map_or(!has_acted, |at| (now - at).num_minutes() >= REPEAT_MINUTES);
+        if is_due || self.told_at.is_none() {
+            self.told_at = Some(now);
+        }
+        is_due
+    }
+}
+
+impl EventReporter {
+    /// Tells through this access to Kubernetes.
+    pub fn new(k8s: std::sync::Arc<K8s>, own: Option<&Own>) -> Self {
+        let about = own.map(About::job);
+        Self {
+            k8s,
+            about,
+            cluster: None,
+            has_acted: false,
+            repeats: Repeats::default(),
+            said: String::new(),
+            said_at: DateTime::UNIX_EPOCH,
+            since: DateTime::UNIX_EPOCH,
+            written_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    /// Whether this is news, or long enough ago to be said again. Figures of a wait change every second: they are no news.
+    fn is_news(&mut self, text: &str, now: DateTime<Utc>) -> bool {
+        let gist: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let other = gist != self.said;
+        if other {
+            self.since = now;
+        }
+        let news = other || (now - self.said_at).num_seconds() >= REMIND_SECONDS;
+        if news {
+            self.said = gist;
+            self.said_at = now;
+        }
+        news
+    }
+
+    /// Publishes what is to be told, about our Job and about the CephCluster; and once more what stands, before Kubernetes
+    /// forgets it. A run that did nothing is quiet.
+    async fn publish_all(&mut self, event: &Event<'_>, text: &str, now: DateTime<Utc>) {
+        self.has_acted |= matches!(event, Event::Done(_) | Event::Saved { .. });
+        if let Some(announcement) = kube_event(event)
+            && (self.has_acted || announcement.kind == EventType::Warning)
+        {
+            self.publish(&announcement, now).await;
+        }
+        if let Event::Waiting { ledger, .. } = event
+            && (self.has_acted || ledger.in_flight().next().is_some() || self.stands(now))
+            && self.repeats.is_due(self.has_acted, now)
+        {
+            // Their names are made of the time.
+            let times = (0..).map(|n| now + TimeDelta::microseconds(n));
+            for (announcement, at) in standing(text, ledger).iter().zip(times) {
+                self.publish(announcement, at).await;
+            }
+        }
+    }
+
+    /// The same is waited for so long that it is no matter of a few looks.
+    fn stands(&self, now: DateTime<Utc>) -> bool {
+        (now - self.since).num_minutes() >= STANDS_MINUTES
+    }
+
+    /// Tells Kubernetes what does not fit together: nobody reads the logs of a run by schedule. Each once, for as long as it keeps events.
+    pub async fn drift(&mut self, findings: &[Finding]) {
+        let now = now();
+        for finding in findings.iter().take(FINDINGS) {
+            for about in self.abouts().await {
+                self.k8s.warn_once(&about, DRIFT_FOUND, &finding.to_string(), now).await;
+            }
+        }
+    }
+
+    /// Our Job and the CephCluster.
+    async fn abouts(&mut self) -> Vec<About> {
+        if self.cluster.is_none() {
+            self.cluster = self.k8s.about_cluster().await.ok();
+        }
+        self.about.iter().chain(&self.cluster).cloned().collect()
+    }
+
+    async fn publish(&mut self, announcement: &KubeEvent, at: DateTime<Utc>) {
+        let KubeEvent { kind, reason, note } = announcement;
+        for about in self.abouts().await {
+            self.k8s.publish(&about, *kind, reason, note, at).await;
+        }
+    }
+
+    async fn write_status(&mut self, event: &Event<'_>, now: DateTime<Utc>) {
+        let at_once = matches!(event, Event::Finished(_) | Event::Halted(_));
+        if !at_once && (now - self.written_at).num_seconds() < STATUS_SECONDS {
+            return;
+        }
+        self.written_at = now;
+        let status = serde_json::to_string(&Said::of(event, self.since, now)).unwrap_or_default();
+        if let Err(error) = self.k8s.write_status(&status).await {
+            tracing::debug!("status not written: {error}");
+        }
+    }
+}
+
+impl Reporter for EventReporter {
+    async fn report(&mut self, event: Event<'_>) {
+        let text = event.to_string();
+        let now = now();
+        let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
+        let is_news = self.is_news(&text, now);
+        if !waits || is_news {
+            match event {
+                Event::NotDone { .. }
+                | Event::Blind(_)
+                | Event::Halted(_)
+                | Event::Saved {
+                    why:
+                        Saving::Quarantine { .. }
+                        | Saving::NotAdmitted { .. }
+                        | Saving::FenceGone
+                        | Saving::Uncleared { .. }
+                        | Saving::Attempt { after: Some(_), .. },
+                    ..
+                } => {
+                    tracing::warn!("{text}");
+                }
+                Event::Saved { .. }
+                | Event::Conflict
+                | Event::Done(_)
+                | Event::Waiting { .. }
+                | Event::Lease(_)
+                | Event::Finished(_) => tracing::info!("{text}"),
+            }
+        }
+        if !matches!(event, Event::Lease(_)) {
+            self.write_status(&event, now).await;
+        }
+        if let Event::Saved {
+            why: Saving::Node { node, status: NodeStatus::Orchestrating, problems, .. },
+            ..
+        } = event
+        {
+            for problem in problems {
+                let text = format!("node {node}: {problem}");
+                tracing::warn!("{text}");
+                if let Some(about) = &self.about {
+                    self.k8s.warn_once(about, DEVICE_PROBLEM_FOUND, &text, now).await;
+                }
+            }
+        }
+        self.publish_all(&event, &text, now).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+
+    use super::*;
+    use crate::k8s::Place;
+
+    /// The minutes, of this many, at which what stands is told.
+    fn told(has_acted: bool, minutes: i64) -> Vec<i64> {
+        let mut repeats = Repeats::default();
+        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
+        (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
+    }
+
+    #[tokio::test] // kube's client wants a runtime; nothing is sent
+    async fn a_wait_stands_when_the_same_figures_apart_has_been_waited_for_five_minutes() {
+        let (service, _handle) = tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let k8s = K8s::with_client(kube::Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
+        let mut teller = EventReporter::new(std::sync::Arc::new(k8s), None);
+        let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
+        teller.is_news("3 PGs are not clean", at(60));
+        assert!(!teller.stands(at(64)));
+        teller.is_news("2 PGs are not clean", at(64));
+        assert!(teller.stands(at(65)));
+        teller.is_news("node h1 is cordoned", at(66));
+        assert!(!teller.stands(at(70)) && teller.stands(at(71)));
+    }
+
+    #[test]
+    fn what_stands_is_told_every_50_minutes_and_at_once_by_one_that_goes_on_with_it() {
+        assert_eq!(told(true, 120), [50, 100]);
+        assert_eq!(told(false, 120), [0, 50, 100]);
+    }
+}

@@ -1,0 +1,219 @@
+//! What a look at a node's disks is in its ConfigMap: plain JSON where it is small, gzip where it is not, and never cut
+//! without saying so. Pure; writer and reader are the two halves of one file.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use crate::domain::inventory::{DiskState, InventoryReport};
+
+/// Key in `data`.
+pub const INVENTORY: &str = "inventory";
+/// Key in `binaryData`, where the plain text would be too long.
+pub const INVENTORY_GZ: &str = "inventory.gz";
+
+/// A ConfigMap holds 1 MiB; base64 and everything else in a request must fit, too.
+const LIMIT: usize = 512 << 10;
+/// No look of ours is as long as this; what claims to be is not unpacked.
+const UNPACKED_LIMIT: u64 = 64 << 20;
+
+/// A report as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// JSON, for `data`.
+    Plain(String),
+    /// The same compressed, for `binaryData`.
+    Gzip(Vec<u8>),
+}
+
+impl Stored {
+    /// The merge patch that writes it.
+    pub(super) fn into_patch(self) -> Value {
+        match self {
+            Self::Plain(text) => json!({"data": {INVENTORY: text}}),
+            Self::Gzip(bytes) => json!({"binaryData": {INVENTORY_GZ: ByteString(bytes)}}),
+        }
+    }
+}
+
+/// The report as small as it has to be. Where it does not fit even compressed, disks that were rejected are left out, the
+/// last ones first: nothing is decided by them. A note says how many.
+pub fn fit(report: &InventoryReport) -> Result<Stored, String> {
+    fit_below(report, LIMIT)
+}
+
+fn fit_below(report: &InventoryReport, limit: usize) -> Result<Stored, String> {
+    let plain = serde_json::to_string(report).map_err(|e| e.to_string())?;
+    if plain.len() <= limit {
+        return Ok(Stored::Plain(plain));
+    }
+    let is_rejected = |state: &DiskState| matches!(state, DiskState::Rejected { .. });
+    let disks = report.inventory.iter().flat_map(|inventory| &inventory.disks);
+    let rejected = disks.filter(|disk| is_rejected(&disk.state)).count();
+    let without = |left_out: usize| packed(&shortened(report, rejected - left_out, left_out));
+    let all = packed(report)?;
+    if all.len() <= limit {
+        return Ok(Stored::Gzip(all));
+    }
+    // The fewest that make it fit: `fits` is known to fit, `too_few` is known not to.
+    let (mut too_few, mut fits, mut best) = (0, rejected, without(rejected)?);
+    if best.len() > limit {
+        let problem = format!("what was seen is {} bytes, compressed: too much for a ConfigMap", best.len());
+        let told = InventoryReport { inventory: None, problem: Some(problem), ..report.clone() };
+        return packed(&told).map(Stored::Gzip);
+    }
+    while fits - too_few > 1 {
+        let middle = usize::midpoint(too_few, fits);
+        let bytes = without(middle)?;
+        if bytes.len() <= limit {
+            (fits, best) = (middle, bytes);
+        } else {
+            too_few = middle;
+        }
+    }
+    Ok(Stored::Gzip(best))
+}
+
+/// The report with the first `kept` rejected disks only.
+fn shortened(report: &InventoryReport, backups: usize, left_out: usize) -> InventoryReport {
+    let mut report = report.clone();
+    if let Some(inventory) = &mut report.inventory {
+        let mut seen = 0;
+        inventory.disks.retain(|disk| {
+            let is_rejected = matches!(disk.state, DiskState::Rejected { .. });
+            seen += usize::from(is_rejected);
+            !is_rejected || seen <= backups
+        });
+        if left_out > 0 {
+            inventory
+                .notes
+                .push(format!("{left_out} disks that were rejected are left out: the report was too long"));
+        }
+    }
+    report
+}
+
+fn packed(report: &InventoryReport) -> Result<Vec<u8>, String> {
+    let text = serde_json::to_vec(report).map_err(|e| e.to_string())?;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(|e| e.to_string())
+}
+
+/// Reads what `fit` made: the values of the two keys. None where neither is there yet.
+pub fn unpack(plain: Option<&str>, gzip: Option<&[u8]>) -> Option<Result<InventoryReport, String>> {
+    if let Some(text) = plain.filter(|text| !text.is_empty()) {
+        return Some(serde_json::from_str(text).map_err(|e| e.to_string()));
+    }
+    let bytes = gzip.filter(|bytes| !bytes.is_empty())?;
+    let mut text = Vec::new();
+    let read = GzDecoder::new(bytes).take(UNPACKED_LIMIT).read_to_end(&mut text);
+    Some(
+        read.map_err(|e| e.to_string())
+            .and_then(|_| serde_json::from_slice(&text).map_err(|e| e.to_string())),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::inspection::Capability;
+    use crate::domain::inventory::{DiskSeen, NodeInventory, Rejection};
+    use crate::domain::osd::{DeviceIdentity, NodeName};
+
+    fn disk(number: u32, state: DiskState) -> DiskSeen {
+        let serial = format!("{:x}", uuid::Uuid::from_u128(u128::from(number) * 0x9e37_79b9_7f4a_7c15));
+        DiskSeen {
+            name: format!("sd{number}"),
+            parent: None,
+            links: [format!("/dev/disk/by-id/ata-{serial}")].into(),
+            identity: DeviceIdentity {
+                by_id: [format!("ata-{serial}")].into(),
+                by_path: [].into(),
+                serial: Some(serial),
+                wwn: None,
+                size_bytes: 1 << 40,
+            },
+            rotational: true,
+            state,
+        }
+    }
+
+    fn report(rejected: u32) -> InventoryReport {
+        let mut disks: Vec<DiskSeen> =
+            (0..rejected).map(|n| disk(n, DiskState::Rejected { why: Rejection::ReadOnly })).collect();
+        disks.push(disk(rejected, DiskState::Available));
+        InventoryReport {
+            run: "uid".into(),
+            number: 1,
+            node: NodeName("n1".into()),
+            began_at: chrono::DateTime::UNIX_EPOCH,
+            ended_at: chrono::DateTime::UNIX_EPOCH,
+            steps: vec![("disks".into(), 3)],
+            inventory: Some(NodeInventory {
+                capability: Capability {
+                    ceph_version: "ceph version 16.2.15".into(),
+                    raw_osd_id: true,
+                    stores: [].into(),
+                    missing_tools: [].into(),
+                    key_accepted: false,
+                    key_trouble: None,
+                },
+                disks,
+                osds: Vec::new(),
+                notes: Vec::new(),
+            }),
+            problem: None,
+        }
+    }
+
+    fn read(stored: &Stored) -> InventoryReport {
+        match stored {
+            Stored::Plain(text) => unpack(Some(text), None),
+            Stored::Gzip(bytes) => unpack(Some(""), Some(bytes)),
+        }
+        .unwrap()
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_short_is_plain_and_what_is_long_is_whole_all_the_same() {
+        let short = fit(&report(3)).unwrap();
+        assert!(matches!(short, Stored::Plain(_)));
+        assert_eq!(read(&short), report(3));
+        let long = fit(&report(3000)).unwrap();
+        assert!(matches!(&long, Stored::Gzip(bytes) if bytes.len() < LIMIT));
+        assert_eq!(read(&long), report(3000));
+    }
+
+    #[test]
+    fn what_does_not_fit_loses_its_last_rejected_disks_and_says_how_many() {
+        let limit = 4 << 10;
+        let Stored::Gzip(bytes) = fit_below(&report(300), limit).unwrap() else { panic!() };
+        assert!(bytes.len() <= limit && bytes.len() > limit - 200, "{}", bytes.len());
+        let inventory = read(&Stored::Gzip(bytes)).inventory.unwrap();
+        let left_out = 301 - inventory.disks.len();
+        assert!(inventory.notes[0].starts_with(&format!("{left_out} disks")), "{:?}", inventory.notes);
+        assert_eq!(inventory.disks[0].name, "sd0");
+        assert_eq!(inventory.disks.last().unwrap().state, DiskState::Available);
+    }
+
+    #[test]
+    fn what_does_not_fit_at_all_is_a_problem_and_no_short_list() {
+        let told = read(&fit_below(&report(300), 100).unwrap());
+        assert!(told.inventory.is_none() && told.problem.unwrap().contains("too much"));
+    }
+
+    #[test]
+    fn nothing_yet_and_nonsense_are_told_apart() {
+        assert_eq!(unpack(None, None), None);
+        assert_eq!(unpack(Some(""), Some(b"")), None);
+        assert!(unpack(Some("{"), None).unwrap().is_err());
+        assert!(unpack(None, Some(b"no gzip")).unwrap().is_err());
+        let Stored::Gzip(bytes) = fit_below(&report(300), 64 << 10).unwrap() else { panic!() };
+        assert!(unpack(None, Some(&bytes[..bytes.len() / 2])).unwrap().is_err(), "cut short");
+    }
+}

@@ -1,0 +1,226 @@
+//! A look at a node: its disks (stage 1 of seed 000) and the OSDs on them (stage 4). Reads only, takes no lock, holds no key.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `said` | what ceph-volume says |
+//! | `state` | what is on a disk, decided purely |
+//! | `osds` | the OSDs that were found |
+
+mod osds;
+mod rejections;
+mod state;
+
+use std::collections::BTreeMap;
+
+use super::content;
+use super::devices::Disk;
+use super::error::NodeError;
+use super::kubelet::Mapped;
+use super::label::Label;
+use super::legacy::{Reading, Sharing};
+use super::marks::{self, Marks};
+use super::usage::Mounts;
+use super::{Host, Steps, capability, file_disk, find, issued, label, now, parts, usage};
+use crate::domain::inspection::{Content, NodeProblem};
+use crate::domain::inventory::{DiskSeen, DiskState, InventoryReport, InventoryRequest, NodeInventory};
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
+use rejections::{LvmOsd, Rejections};
+use state::{Facts, KnownOsds};
+
+/// Looks and reports. The caller may beat a heart beside it.
+pub async fn inventory(request: &InventoryRequest, host: &Host) -> InventoryReport {
+    let began_at = now();
+    let steps = Steps::default();
+    let seen = if request.node == host.node {
+        see(request, host, &steps).await
+    } else {
+        Err(NodeError::Refused(format!("meant for node {}, runs on {}", request.node, host.node)))
+    };
+    let (inventory, problem) = match seen {
+        Ok(inventory) => (Some(inventory), None),
+        Err(error) => (None, Some(error.into_problem())),
+    };
+    InventoryReport {
+        run: request.run.clone(),
+        number: request.number,
+        node: request.node.clone(),
+        began_at,
+        ended_at: now(),
+        steps: steps.into_tenths(),
+        inventory,
+        problem: problem.as_ref().map(NodeProblem::message).map(str::to_owned),
+    }
+}
+
+async fn see(request: &InventoryRequest, host: &Host, steps: &Steps) -> Result<NodeInventory, NodeError> {
+    let mut notes = Notes::default();
+    if request.on_file {
+        let (capability, facts) = tokio::join!(
+            steps.time("capability", capability::of_image(host)),
+            steps.time("file", async {
+                facts_of(file_disk::as_disk(host)?, &Mounts::default(), &Mapped::default(), host).await
+            })
+        );
+        let (facts, known) = (facts?, known(request, host, Vec::new(), &[], &mut notes));
+        let disks = vec![seen(&facts, state::judge(&facts, &known))];
+        let osds = osds::on(std::slice::from_ref(&Seen { facts, parts: Vec::new() }), &known, None);
+        return Ok(NodeInventory { capability, disks, osds, notes: notes.0 });
+    }
+    let (capability, all, volumes, inventory) = tokio::join!(
+        steps.time("capability", capability::of_image(host)),
+        steps.time("disks", read(host, &mut notes)),
+        steps.time("volumes", rejections::lvm_osds()),
+        steps.time("inventory", rejections::rejections()),
+    );
+    let all = all?;
+    let volumes = notes.unless("ceph-volume lvm list", volumes);
+    let inventory = notes.unless("ceph-volume inventory", inventory);
+    let known = known(request, host, volumes, &all, &mut notes);
+    let disks = steps.time("states", states(&all, &known, &inventory)).await;
+    let raw = steps.time("raw list", rejections::raw_osds(&osds::labelled(&all))).await;
+    let raw = match raw {
+        Ok(found) => Some(found),
+        Err(error) => {
+            notes.add("ceph-volume raw list", &error);
+            None
+        }
+    };
+    let osds = osds::on(&all, &known, raw.as_ref());
+    Ok(NodeInventory { capability, disks, osds, notes: notes.0 })
+}
+
+/// A whole disk and its partitions, as read.
+#[derive(Debug)]
+struct Seen {
+    facts: Facts,
+    parts: Vec<Facts>,
+}
+
+impl Seen {
+    fn all(&self) -> impl Iterator<Item = &Facts> {
+        std::iter::once(&self.facts).chain(&self.parts)
+    }
+}
+
+/// Sentences for people about what could not be looked at.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn add(&mut self, what: &str, error: &NodeError) {
+        self.0.push(format!("{what}: {error}"));
+    }
+
+    /// The answer, or nothing and a note.
+    fn unless<T: Default>(&mut self, what: &str, answer: Result<T, NodeError>) -> T {
+        answer.unwrap_or_else(|error| {
+            self.add(what, &error);
+            T::default()
+        })
+    }
+}
+
+/// Reads every disk and partition of the node, one after the other: they share buses, and none is waited for longer than
+/// its limit.
+async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
+    let listed = find::list(host).await?;
+    notes.0.extend(listed.unseen.iter().map(|what| format!("could not look at {what}")));
+    let (mounts, volumes) = (usage::mounts(host), Mapped::read(host).await?);
+    let mut all = Vec::new();
+    for disk in listed.disks {
+        let found = parts::of(&disk, &host.sys_block, &host.dev).await?;
+        notes.0.extend(found.unseen.iter().map(|what| format!("could not look at {what}")));
+        let mut parts = Vec::new();
+        for part in found.disks {
+            parts.push(facts_of(part, &mounts, &volumes, host).await?);
+        }
+        let mut facts = facts_of(disk, &mounts, &volumes, host).await?;
+        // Only where the daemon runs: a mount of ours would be in the way of one that starts just now.
+        if parts.iter().any(|part| part.mounted.is_some()) {
+            facts.filestore = filestore(&facts.disk, host).await;
+        }
+        all.push(Seen { facts, parts });
+    }
+    Ok(all)
+}
+
+async fn facts_of(disk: Disk, mounts: &Mounts, volumes: &Mapped, host: &Host) -> Result<Facts, NodeError> {
+    let (mounted, volume) = (mounts.of(&disk, &host.sys_fs), volumes.of(&disk));
+    let marks = marks::of(&disk).await;
+    let label = match &marks {
+        Ok(Marks::Label) => Some(label::read(&disk.node).await.map_err(|error| error.to_string())),
+        Ok(_) | Err(_) => None,
+    };
+    let marks = marks.map_err(|error| error.to_string());
+    Ok(Facts { disk, mounted, volume, marks, label, filestore: None })
+}
+
+async fn filestore(disk: &Disk, host: &Host) -> Option<(OsdFsid, OsdId, ClusterFsid)> {
+    let reading = Reading { scratch: &host.scratch, sharing: Sharing::WithTheDaemon, whom: None };
+    let examine = content::examine(disk, reading).await.ok()?;
+    if let Content::Osd { osd_fsid, whoami, cluster, .. } = examine.content {
+        return Some((osd_fsid, whoami, cluster));
+    }
+    None
+}
+
+fn known(
+    request: &InventoryRequest,
+    host: &Host,
+    volumes: Vec<LvmOsd>,
+    all: &[Seen],
+    notes: &mut Notes,
+) -> KnownOsds {
+    let cluster = request.cluster;
+    let issued = notes.unless("the fsids that this node issued", issued::all(&host.state));
+    let mut ours: BTreeMap<OsdFsid, Option<OsdId>> =
+        issued.into_iter().map(|(fsid, osd)| (fsid, Some(osd))).collect();
+    let labels = all.iter().flat_map(Seen::all).filter_map(read_label);
+    ours.extend(
+        labels.filter(|label| label.cluster == Some(cluster)).map(|label| (label.osd_fsid, label.whoami)),
+    );
+    let tags = volumes.iter().filter(|volume| volume.cluster == cluster);
+    ours.extend(tags.map(|volume| (volume.fsid, Some(volume.osd))));
+    KnownOsds { cluster, ours, volumes }
+}
+
+fn read_label(facts: &Facts) -> Option<&Label> {
+    facts.label.as_ref()?.as_ref().ok()
+}
+
+async fn states(all: &[Seen], known: &KnownOsds, inventory: &Rejections) -> Vec<DiskSeen> {
+    let mut disks = Vec::new();
+    for disk in all {
+        let mut own = last_word(&disk.facts, state::judge(&disk.facts, known), inventory).await;
+        let mut parts = Vec::new();
+        for part in &disk.parts {
+            let judged = state::of_partition(&disk.facts, &own, state::judge(part, known));
+            parts.push(seen(part, last_word(part, judged, inventory).await));
+        }
+        let ours = parts.iter().find(|part| matches!(part.state, DiskState::Ours { .. }));
+        if let (DiskState::Rejected { .. }, Some(part)) = (&own, ours) {
+            own = part.state.clone();
+        }
+        disks.push(seen(&disk.facts, own));
+        disks.extend(parts);
+    }
+    disks
+}
+
+/// Only a disk on which nothing is gets a last word: see `usage::is_held`.
+async fn last_word(facts: &Facts, judged: DiskState, inventory: &Rejections) -> DiskState {
+    if !matches!(judged, DiskState::Available | DiskState::Tombstone { .. }) {
+        return judged;
+    }
+    let held = usage::is_in_use(&facts.disk).await.map_err(|error| error.to_string());
+    state::at_last(judged, &facts.disk.name, held, inventory.get(&facts.disk.node))
+}
+
+fn seen(facts: &Facts, state: DiskState) -> DiskSeen {
+    let Disk { name, parent, links, identity, rotational, .. } = facts.disk.clone();
+    DiskSeen { name, parent, links, identity, rotational, state }
+}
+
+#[cfg(test)]
+#[path = "inventory_tests.rs"]
+mod tests;

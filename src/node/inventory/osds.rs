@@ -1,0 +1,84 @@
+//! The OSDs that were found on a node's disks, whoever made them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::state::{Facts, KnownOsds};
+use super::{Seen, read_label};
+use crate::domain::inventory::OsdSeen;
+use crate::domain::osd::{Mode, ObjectStore, OsdFsid, Role};
+
+/// Devices with a BlueStore label, for `raw list`.
+pub(super) fn labelled(all: &[Seen]) -> Vec<PathBuf> {
+    let labelled = all.iter().flat_map(Seen::all).filter(|facts| read_label(facts).is_some());
+    labelled.map(|facts| facts.disk.node.clone()).collect()
+}
+
+/// All of them. `startable`: what `raw list` has found; not asked, or failed: what the label says counts alone.
+pub(super) fn on(all: &[Seen], known: &KnownOsds, startable: Option<&BTreeSet<OsdFsid>>) -> Vec<OsdSeen> {
+    let devices: Vec<&Facts> = all.iter().flat_map(Seen::all).collect();
+    let raw = devices.iter().filter_map(|facts| raw(facts, &devices, startable));
+    let lvm = known.volumes.iter().filter_map(|volume| {
+        Some(OsdSeen {
+            fsid: volume.fsid,
+            osd: volume.osd,
+            cluster: volume.cluster,
+            mode: Mode::Lvm,
+            store: volume.store.clone(),
+            encrypted: volume.encrypted,
+            block_path: volume.block_path.clone()?,
+            // One that can't be read is opened by its activation.
+            activatable: volume.finished.unwrap_or(true),
+            db_path: volume.db_path.clone(),
+            wal_path: volume.wal_path.clone(),
+            db_disk: volume.db_disk.clone(),
+        })
+    });
+    let mut osds: Vec<OsdSeen> = raw.chain(lvm).collect();
+    osds.sort();
+    osds
+}
+
+/// An OSD that a device carries itself. One whose label names no id or no cluster is not one yet.
+fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>) -> Option<OsdSeen> {
+    let label = read_label(facts).filter(|label| label.role() == Some(Role::Block))?;
+    let of_it = |role: Role| {
+        let is_it = |other: &&&Facts| {
+            read_label(other)
+                .is_some_and(|other| other.osd_fsid == label.osd_fsid && other.role() == Some(role))
+        };
+        devices.iter().find(is_it)
+    };
+    let path_of = |role: Role| of_it(role).map(|device| stable_path(device).0);
+    // Its pod finds the device by what it carries. What it links besides has only its path.
+    let (block_path, _) = stable_path(facts);
+    let auxiliary = [Role::Db, Role::Wal].into_iter().filter_map(of_it);
+    let is_stable = auxiliary.into_iter().all(|device| stable_path(device).1);
+    let is_listed = startable.is_none_or(|found| found.contains(&label.osd_fsid));
+    Some(OsdSeen {
+        fsid: label.osd_fsid,
+        osd: label.whoami?,
+        cluster: label.cluster?,
+        mode: Mode::Raw,
+        store: ObjectStore::bluestore(),
+        encrypted: false,
+        block_path,
+        // Rook starts an OSD on a PersistentVolume, in a shape of its own.
+        activatable: label.finished && label.activatable && is_stable && is_listed && facts.volume.is_none(),
+        db_path: path_of(Role::Db),
+        wal_path: path_of(Role::Wal),
+        db_disk: of_it(Role::Db).map(|device| device.disk.name.clone()),
+    })
+}
+
+/// A path that leads to the device after a reboot, too, as every OSD that we deploy has it; the kernel's own (false) if there is none.
+fn stable_path(facts: &Facts) -> (String, bool) {
+    let disk = &facts.disk;
+    if disk.is_file() {
+        return (disk.node.display().to_string(), true);
+    }
+    match disk.identity.stable_path() {
+        Some(path) => (path, true),
+        None => (disk.node.display().to_string(), false),
+    }
+}

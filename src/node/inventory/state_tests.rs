@@ -1,0 +1,268 @@
+use super::*;
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::{DeviceIdentity, ObjectStore};
+use crate::node::devices::Partition;
+use crate::node::tombstone::Tombstone;
+
+fn cluster(n: u8) -> ClusterFsid {
+    format!("10000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
+}
+
+fn fsid(n: u8) -> OsdFsid {
+    format!("00000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
+}
+
+fn disk() -> Disk {
+    Disk {
+        name: "sdb".into(),
+        node: "/dev/sdb".into(),
+        number: (8, 16),
+        identity: DeviceIdentity {
+            by_id: ["ata-1".to_owned()].into(),
+            by_path: [].into(),
+            serial: None,
+            wwn: None,
+            size_bytes: MIN_BYTES,
+        },
+        links: [].into(),
+        parent: None,
+        rotational: true,
+        read_only: false,
+        holders: Vec::new(),
+        partitions: Vec::new(),
+    }
+}
+
+fn facts(marks: Marks) -> Facts {
+    Facts { disk: disk(), mounted: None, volume: None, marks: Ok(marks), label: None, filestore: None }
+}
+
+fn part() -> Partition {
+    Partition { index: 1, name: "sdb1".into(), node: "/dev/sdb1".into(), start: 2048, sectors: 10 }
+}
+
+fn known() -> KnownOsds {
+    KnownOsds { cluster: cluster(1), ours: [(fsid(7), Some(OsdId(7)))].into(), volumes: Vec::new() }
+}
+
+fn label(osd_fsid: OsdFsid, in_cluster: Option<u8>) -> Label {
+    Label {
+        osd_fsid,
+        whoami: in_cluster.map(|_| OsdId(1)),
+        cluster: in_cluster.map(cluster),
+        finished: true,
+        activatable: true,
+        part: "main".into(),
+    }
+}
+
+fn labelled(label: Label) -> Facts {
+    Facts { label: Some(Ok(label)), ..facts(Marks::Label) }
+}
+
+fn kind(kind: &str) -> Marks {
+    Marks::Signed(Signature { kind: Some(kind.to_owned()), ..Signature::default() })
+}
+
+fn gpt() -> Marks {
+    Marks::Signed(Signature { table: Some("gpt".to_owned()), ..Signature::default() })
+}
+
+fn stone(of: u8) -> Marks {
+    Marks::Tombstone(Tombstone {
+        cluster: cluster(of),
+        osd: OsdId(3),
+        old: fsid(3),
+        record: RecordId("r".into()),
+    })
+}
+
+fn why(facts: &Facts) -> String {
+    match judge(facts, &known()) {
+        DiskState::Rejected { why } => why.to_string(),
+        state @ (DiskState::Available | DiskState::Tombstone { .. } | DiskState::Ours { .. }) => {
+            format!("{state:?}")
+        }
+    }
+}
+
+#[test]
+fn only_a_disk_on_which_nothing_is_and_that_has_a_name_is_free() {
+    assert_eq!(judge(&facts(Marks::None), &known()), DiskState::Available);
+    let mut small = facts(Marks::None);
+    small.disk.identity.size_bytes -= 1;
+    assert_eq!(why(&small), "too small: 5119 MiB, ceph-volume takes 5 GB at least");
+    let mut unnamed = facts(Marks::None);
+    unnamed.disk.identity.by_id.clear();
+    assert!(why(&unnamed).contains("no name under /dev/disk/by-id"));
+    unnamed.disk.identity.by_path = ["pci-0000:00:04.0".to_owned()].into();
+    assert_eq!(judge(&unnamed, &known()), DiskState::Available);
+    let mut partition = facts(Marks::None);
+    partition.disk.parent = Some("sdb".into());
+    assert!(
+        why(&partition).contains("no name"),
+        "without its uuid in the table it can't be told from another"
+    );
+    partition.disk.identity.wwn = Some("partuuid-1".into());
+    assert_eq!(judge(&partition, &known()), DiskState::Available);
+}
+
+#[test]
+fn each_thing_on_a_disk_is_told_by_its_name() {
+    for (marks, text) in [
+        (kind("ext4"), "a signature of ext4"),
+        (kind("LVM2_member"), "a physical volume of LVM"),
+        (kind("crypto_LUKS"), "a LUKS header"),
+        (gpt(), "a signature of gpt (a partition table)"),
+        (
+            Marks::Signed(Signature { ambivalent: true, ..Signature::default() }),
+            "a signature of several kinds that contradict each other",
+        ),
+        (Marks::Data { first: true }, "data without a signature: in the first MiB"),
+        (Marks::Data { first: false }, "data without a signature: in the last MiB"),
+        (
+            Marks::LabelCopy(1 << 30),
+            "data without a signature: a copy of a BlueStore label at byte 1073741824, none at the start",
+        ),
+        (stone(2), "an OSD of another cluster, 10000000-0000-0000-0000-000000000002"),
+        (Marks::Label, "an OSD of a cluster that is not named"),
+    ] {
+        assert_eq!(why(&facts(marks)), text);
+    }
+    assert_eq!(
+        why(&labelled(label(fsid(1), Some(2)))),
+        "an OSD of another cluster, 10000000-0000-0000-0000-000000000002"
+    );
+    assert_eq!(why(&labelled(label(fsid(1), None))), "an OSD of a cluster that is not named");
+    let volume = Facts { volume: Some("pv1".into()), ..facts(Marks::None) };
+    assert_eq!(why(&volume), "PersistentVolume pv1");
+    let unreadable = Facts { marks: Err("I/O error".into()), ..facts(Marks::None) };
+    assert_eq!(why(&unreadable), "can't be read: I/O error");
+    let bad_label = Facts { label: Some(Err("no JSON".into())), ..facts(Marks::Label) };
+    assert_eq!(why(&bad_label), "can't be read: no JSON");
+}
+
+#[test]
+fn who_uses_a_disk_is_told_before_what_is_on_it() {
+    let mut all = facts(kind("ext4"));
+    all.disk.read_only = true;
+    all.disk.holders = vec!["dm-0".into()];
+    all.mounted = Some("/data".into());
+    all.disk.partitions = vec![part(), part()];
+    assert_eq!(why(&all), "read-only");
+    all.disk.read_only = false;
+    assert_eq!(why(&all), "in use: dm-0 on it");
+    all.disk.holders.clear();
+    assert_eq!(why(&all), "mounted at /data");
+    all.mounted = None;
+    assert_eq!(why(&all), "has 2 partitions");
+    all.disk.partitions.clear();
+    assert_eq!(why(&all), "a signature of ext4");
+}
+
+#[test]
+fn ours_is_what_names_our_cluster_or_an_osd_that_is_known_to_be_ours() {
+    let ours = |facts: &Facts, known: &KnownOsds| match judge(facts, known) {
+        DiskState::Ours { fsid, osd } => Some((fsid, osd)),
+        DiskState::Available | DiskState::Tombstone { .. } | DiskState::Rejected { .. } => None,
+    };
+    assert_eq!(ours(&labelled(label(fsid(1), Some(1))), &known()), Some((fsid(1), Some(OsdId(1)))));
+    assert_eq!(
+        ours(&labelled(label(fsid(7), None)), &known()),
+        Some((fsid(7), Some(OsdId(7)))),
+        "its db, or a mkfs cut short"
+    );
+    assert_eq!(
+        ours(&labelled(label(fsid(7), Some(2))), &known()),
+        None,
+        "a label that names another cluster"
+    );
+    let mut busy = labelled(label(fsid(1), Some(1)));
+    busy.disk.read_only = true;
+    busy.mounted = Some("/x".into());
+    assert!(ours(&busy, &known()).is_some());
+    let filestore = |of| Facts { filestore: Some((fsid(2), OsdId(2), cluster(of))), ..facts(gpt()) };
+    assert_eq!(ours(&filestore(1), &known()), Some((fsid(2), Some(OsdId(2)))));
+    assert_eq!(ours(&filestore(2), &known()), None);
+    let mut with_volume = known();
+    with_volume.volumes.push(LvmOsd {
+        fsid: fsid(4),
+        osd: OsdId(4),
+        cluster: cluster(1),
+        store: ObjectStore::bluestore(),
+        encrypted: false,
+        block_path: None,
+        db_path: None,
+        wal_path: None,
+        db_disk: None,
+        finished: None,
+        devices: ["/dev/sdb".into()].into(),
+    });
+    assert_eq!(ours(&facts(kind("LVM2_member")), &with_volume), Some((fsid(4), Some(OsdId(4)))));
+    with_volume.volumes[0].cluster = cluster(2);
+    assert_eq!(
+        judge(&facts(kind("LVM2_member")), &with_volume),
+        DiskState::Rejected { why: Rejection::ForeignCeph { cluster: Some(cluster(2)) } }
+    );
+}
+
+#[test]
+fn a_volume_that_was_only_begun_is_ours_by_its_uuid() {
+    let begun = |uuid: &str| {
+        facts(Marks::Signed(Signature {
+            kind: Some("LVM2_member".to_owned()),
+            uuid: Some(uuid.to_owned()),
+            ..Signature::default()
+        }))
+    };
+    let ours = begun("000000-0000-0000-0000-0000-0000-000007");
+    assert_eq!(judge(&ours, &known()), DiskState::Ours { fsid: fsid(7), osd: Some(OsdId(7)) });
+    assert_eq!(why(&begun("000000-0000-0000-0000-0000-0000-000008")), "a physical volume of LVM");
+}
+
+#[test]
+fn our_tombstone_is_told_unless_somebody_uses_the_disk() {
+    let mut left = facts(stone(1));
+    left.disk.partitions = vec![part()];
+    assert!(matches!(judge(&left, &known()), DiskState::Tombstone { osd: OsdId(3), .. }));
+    left.mounted = Some("/data".into());
+    assert_eq!(why(&left), "mounted at /data");
+}
+
+#[test]
+fn the_last_word_has_who_opened_it_then_ceph_volume() {
+    let none: Option<&Vec<String>> = None;
+    let usb = vec!["id_bus".to_owned()];
+    let locked = vec!["locked".to_owned()];
+    let rejected = |state: DiskState| match state {
+        DiskState::Rejected { why } => why.to_string(),
+        state @ (DiskState::Available | DiskState::Tombstone { .. } | DiskState::Ours { .. }) => {
+            format!("{state:?}")
+        }
+    };
+    assert_eq!(at_last(DiskState::Available, "sdb", Ok(false), none), DiskState::Available);
+    assert_eq!(at_last(DiskState::Available, "sdb", Ok(false), Some(&locked)), DiskState::Available);
+    assert_eq!(
+        rejected(at_last(DiskState::Available, "sdb", Ok(false), Some(&usb))),
+        "ceph-volume rejects it: id_bus"
+    );
+    assert!(rejected(at_last(DiskState::Available, "sdb", Ok(true), none)).contains("exclusively"));
+    assert!(rejected(at_last(DiskState::Available, "sdb", Err("gone".into()), none)).contains("gone"));
+    let stone = judge(&facts(stone(1)), &known());
+    assert_eq!(at_last(stone.clone(), "sdb", Ok(false), Some(&usb)), stone);
+}
+
+#[test]
+fn a_partition_is_judged_with_its_disk() {
+    let ours = DiskState::Ours { fsid: fsid(1), osd: None };
+    let rejected = || DiskState::Rejected { why: Rejection::Partitioned { count: 1 } };
+    let by_itself = of_partition(&facts(gpt()), &rejected(), DiskState::Available);
+    assert_eq!(by_itself, DiskState::Available);
+    // Partitions that the kernel makes up of a BlueStore label.
+    let phantom = of_partition(&labelled(label(fsid(1), Some(1))), &ours, DiskState::Available);
+    assert_eq!(phantom, ours);
+    let of_foreign = of_partition(&labelled(label(fsid(1), Some(2))), &rejected(), DiskState::Available);
+    assert!(matches!(of_foreign, DiskState::Rejected { why: Rejection::Data { .. } }));
+    assert_eq!(of_partition(&facts(gpt()), &ours, rejected()), ours, "the journal of a Filestore of ours");
+    assert_eq!(of_partition(&facts(gpt()), &ours, DiskState::Available), DiskState::Available);
+}

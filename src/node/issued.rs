@@ -1,0 +1,96 @@
+//! Claims: the fsids that were let through to `osd new` for one OSD and record. Written and fsynced *before* the command is
+//! passed on, so that no fsid of ours can be in the osdmap or on a disk without being known here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::error::NodeError;
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::{OsdFsid, OsdId};
+
+/// Where the claims of an OSD and record lie. A record's id is ours, but a path is made of it, so only plain characters
+/// count.
+pub(crate) fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let record: String = record.0.chars().map(plain).collect();
+    state.join(format!("osd-{}.{record}.issued", osd.0))
+}
+
+/// Adds a claim; when it returns, the claim is on the disk.
+pub(crate) fn add(path: &Path, fsid: OsdFsid) -> Result<(), NodeError> {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(NodeError::io("open", path))?;
+    // A line break first ends what a crash may have left of the line before.
+    file.write_all(format!("\n{fsid}\n").as_bytes()).map_err(NodeError::io("write", path))?;
+    file.sync_all().map_err(NodeError::io("fsync", path))?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(NodeError::io("fsync", folder))
+}
+
+/// All claims. What is no fsid is a line that a crash cut off before its command was passed on: no claim.
+pub(crate) fn read(path: &Path) -> Result<BTreeSet<OsdFsid>, NodeError> {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| line.parse().ok()).collect())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(NodeError::io("read", path)(error)),
+    }
+}
+
+/// The claims of all agents of this node, with the OSD that each was for.
+pub(crate) fn all(state: &Path) -> Result<BTreeMap<OsdFsid, OsdId>, NodeError> {
+    let entries = match std::fs::read_dir(state) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(NodeError::io("list", state)(error)),
+    };
+    let mut all = BTreeMap::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let osd = name
+            .strip_suffix(".issued")
+            .and_then(|name| name.strip_prefix("osd-")?.split('.').next()?.parse().ok());
+        if let Some(osd) = osd {
+            all.extend(read(&path)?.into_iter().map(|fsid| (fsid, osd)));
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fsid(n: u8) -> OsdFsid {
+        format!("00000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()
+    }
+
+    #[test]
+    fn a_torn_line_is_no_claim_and_spoils_no_other() {
+        let state = tempfile::tempdir().unwrap();
+        let path = path(state.path(), OsdId(3), &RecordId("r-1".into()));
+        assert_eq!(read(&path).unwrap(), BTreeSet::new());
+        add(&path, fsid(1)).unwrap();
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"00000000-0000-00").unwrap();
+        add(&path, fsid(2)).unwrap();
+        assert_eq!(read(&path).unwrap(), BTreeSet::from([fsid(1), fsid(2)]));
+        std::fs::write(state.path().join("osd-3.lock"), "").unwrap();
+        assert_eq!(all(state.path()).unwrap(), BTreeMap::from([(fsid(1), OsdId(3)), (fsid(2), OsdId(3))]));
+        assert_eq!(all(&state.path().join("none")).unwrap(), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_record_leads_nowhere_else() {
+        let path = path(Path::new("/state"), OsdId(3), &RecordId("../x y".into()));
+        assert_eq!(path, Path::new("/state/osd-3.___x_y.issued"));
+    }
+}

@@ -1,0 +1,112 @@
+//! What LVM knows of a node, asked once a search.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use tokio::sync::OnceCell;
+
+use super::super::error::NodeError;
+use super::lvm::{self, Group, Lv, Segment};
+
+/// All volumes and where they lie; nothing is asked before it is needed.
+#[derive(Debug, Default)]
+pub(crate) struct LvmCache(OnceCell<(Vec<Lv>, Vec<Segment>)>);
+
+impl LvmCache {
+    pub(super) async fn get(&self) -> Result<&(Vec<Lv>, Vec<Segment>), NodeError> {
+        let ask = || async { tokio::try_join!(lvm::volumes(), lvm::segments()) };
+        self.0.get_or_try_init(ask).await
+    }
+}
+
+/// A physical volume and its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Physical {
+    pub(super) device: PathBuf,
+    pub(super) group: Group,
+    pub(super) group_uuid: String,
+    /// uuids of the volumes that lie on it.
+    pub(super) volumes: BTreeSet<String>,
+    /// uuids of the group's volumes, wherever they lie.
+    of_group: BTreeSet<String>,
+    /// Disks of the group.
+    disks: BTreeSet<String>,
+    /// Those that lie on this one and on others too.
+    spread: BTreeSet<String>,
+}
+
+impl Physical {
+    /// The one with this uuid; none where LVM knows none, or it is in no group.
+    pub(super) fn of(uuid: &str, segments: &[Segment]) -> Option<Self> {
+        let first =
+            segments.iter().find(|segment| segment.physical == uuid && !segment.group.name.is_empty())?;
+        let of_group = segments.iter().filter(|segment| segment.group_uuid == first.group_uuid);
+        let volumes = |on: &dyn Fn(&Segment) -> bool| -> BTreeSet<String> {
+            of_group
+                .clone()
+                .filter(|segment| on(segment))
+                .filter_map(|segment| segment.volume.clone())
+                .collect()
+        };
+        let here = volumes(&|segment| segment.physical == uuid);
+        let elsewhere = volumes(&|segment| segment.physical != uuid);
+        Some(Self {
+            device: first.device.clone(),
+            group: first.group.clone(),
+            group_uuid: first.group_uuid.clone(),
+            of_group: volumes(&|_| true),
+            disks: of_group.clone().map(|segment| segment.physical.clone()).collect(),
+            spread: here.intersection(&elsewhere).cloned().collect(),
+            volumes: here,
+        })
+    }
+
+    /// The volume is all that is in the group, and the group is on this disk alone: nobody else loses anything with the disk.
+    pub(super) fn holds_only(&self, volume: &str) -> bool {
+        let only = |set: &BTreeSet<String>, one: &str| set.len() == 1 && set.contains(one);
+        only(&self.of_group, volume) && self.disks.len() == 1
+    }
+
+    /// The volume lies on other disks too.
+    pub(super) fn is_spread(&self, volume: &str) -> bool {
+        self.spread.contains(volume)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(physical: &str, group: &str, volume: Option<&str>) -> Segment {
+        Segment {
+            device: format!("/dev/{physical}").into(),
+            physical: physical.into(),
+            group: Group { name: group.to_lowercase(), tags: Vec::new() },
+            group_uuid: group.into(),
+            volume: volume.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_disk_is_one_osds_alone_only_where_nothing_else_hangs_on_it() {
+        let alone = [segment("a", "G", Some("v")), segment("a", "G", None), segment("z", "Z", Some("w"))];
+        assert!(Physical::of("a", &alone).unwrap().holds_only("v"));
+        let two = [segment("a", "G", Some("v")), segment("a", "G", Some("w"))];
+        assert!(!Physical::of("a", &two).unwrap().holds_only("v"));
+        let group_of_two = [segment("a", "G", Some("v")), segment("b", "G", None)];
+        assert!(!Physical::of("a", &group_of_two).unwrap().holds_only("v"));
+        let neighbour_elsewhere = [segment("a", "G", Some("v")), segment("b", "G", Some("w"))];
+        let disk = Physical::of("a", &neighbour_elsewhere).unwrap();
+        assert!(!disk.holds_only("v") && !disk.is_spread("v") && disk.volumes.len() == 1);
+        let spread = [segment("a", "G", Some("v")), segment("b", "G", Some("v"))];
+        assert!(Physical::of("a", &spread).unwrap().is_spread("v"));
+        let other = [segment("a", "G", Some("w"))];
+        assert!(!Physical::of("a", &other).unwrap().holds_only("v"));
+    }
+
+    #[test]
+    fn one_without_a_group_or_unknown_is_none() {
+        assert_eq!(Physical::of("a", &[segment("a", "", None)]), None);
+        assert_eq!(Physical::of("b", &[segment("a", "G", None)]), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Takes away what the old OSD lies on: its mappings are closed, its volumes lose their nodes or go. Each of them is told by a
+//! uuid that was recorded; what others have beside it is never touched.
+
+use std::fmt;
+
+use super::super::Host;
+use super::super::devices::Disk;
+use super::super::error::NodeError;
+use super::super::rebuild::issued;
+use super::super::tombstone::Tombstone;
+use super::lvm::{self, Change, Lv};
+use super::lvm_cache::Physical;
+use super::make::is_ours;
+use super::mapped::{Mapped, opened};
+use super::tombstone;
+use crate::domain::inspection::{Evidence, NodeRequest, Piece, PieceLocation, Proof};
+
+/// The group that the OSD's volume shares with others, and what is made in it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shared<'a> {
+    pub(super) group: &'a str,
+    pub(super) volume: &'a str,
+    pub(super) size_bytes: u64,
+}
+
+impl fmt::Display for Shared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "volume {} of group {}", self.volume, self.group)
+    }
+}
+
+impl<'a> Shared<'a> {
+    /// Where only the volume may be made anew, and not the disk.
+    pub(crate) fn of(evidence: &'a Evidence) -> Option<Self> {
+        match &evidence.proof {
+            Proof::Volume { alone: false, group, volume, .. } => {
+                Some(Self { group, volume, size_bytes: evidence.usable_bytes })
+            }
+            Proof::Volume { alone: true, .. }
+            | Proof::BluestoreLabel { .. }
+            | Proof::Partitions { .. }
+            | Proof::Luks { .. }
+            | Proof::Directory { .. }
+            | Proof::Available { .. } => None,
+        }
+    }
+}
+
+/// The old OSD's data hangs on device-mapper, which keeps its disk.
+pub(crate) fn is_mapped(proof: &Proof) -> bool {
+    matches!(proof, Proof::Volume { .. } | Proof::Luks { .. })
+}
+
+/// Something of the old OSD is a volume or hangs on one.
+pub(crate) fn are_touched(evidence: &Evidence) -> bool {
+    is_mapped(&evidence.proof) || evidence.auxiliary.iter().any(is_volume)
+}
+
+/// Of a disk that is the OSD's alone, as was proven, or that has its tombstone already: all that lies on it is closed.
+pub(crate) async fn let_go(host: &Host, disk: &Disk) -> Result<Disk, NodeError> {
+    for mapped in Mapped::over(host, &disk.holders) {
+        if mapped.is_crypt() {
+            Change::CryptClose { mapping: &mapped.name }.done().await?;
+        } else {
+            close_above(host, &mapped).await?;
+        }
+    }
+    // An encrypted disk has no group.
+    if let Some(physical) = super::physical_on(disk, &lvm::segments().await?).await? {
+        Change::Deactivate { group: &physical.group.name }.done().await?;
+    }
+    disk.again(&host.sys_block, &host.dev)
+}
+
+/// Removes the old volume, and what we made in its place and did not finish, from a group that others share. Whose place it is
+/// stands on the group before, so that an inspection knows it at every instant.
+pub(crate) async fn from_group(
+    host: &Host,
+    request: &NodeRequest,
+    disk: &Disk,
+    shared: &Shared<'_>,
+) -> Result<(), NodeError> {
+    let group = physical(disk, shared).await?;
+    let all = lvm::volumes().await?;
+    Change::VgTag { name: &group.group.name, tag: &tombstone::tag(&Tombstone::of(request)) }.done().await?;
+    let issued = issued(request, host)?;
+    for lv in all.iter().filter(|lv| group.volumes.contains(&lv.uuid)) {
+        let is_old = lv.uuid == shared.volume && is_of_old(lv, request);
+        if is_old || is_ours(lv, request, &issued) {
+            remove(host, lv).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What is there again tells of itself whose place it is.
+pub(super) async fn unmark(request: &NodeRequest, group: &str) -> Result<(), NodeError> {
+    let tag = tombstone::tag(&Tombstone::of(request));
+    Change::VgUntag { name: group, tag: &tag }.done().await
+}
+
+/// Removes the old OSD's other volumes, once its data is gone: without them it can't be given back. Its parts on whole disks and
+/// on partitions: `legacy::pieces`.
+pub(crate) async fn auxiliary(
+    host: &Host,
+    request: &NodeRequest,
+    evidence: &Evidence,
+) -> Result<(), NodeError> {
+    if !evidence.auxiliary.iter().any(is_volume) {
+        return Ok(());
+    }
+    let all = lvm::volumes().await?;
+    for piece in &evidence.auxiliary {
+        let PieceLocation::Volume { uuid, .. } = &piece.place else { continue };
+        let Some(lv) = all.iter().find(|lv| lv.uuid == *uuid) else { continue };
+        if !is_of_old(lv, request) {
+            let (what, role) = (lv.named(), piece.role);
+            return Err(NodeError::Refused(format!("{what}, {role} of the old OSD, has not its tags")));
+        }
+        remove(host, lv).await?;
+    }
+    Ok(())
+}
+
+fn is_volume(piece: &Piece) -> bool {
+    matches!(piece.place, PieceLocation::Volume { .. })
+}
+
+fn is_of_old(lv: &Lv, request: &NodeRequest) -> bool {
+    lv.ceph.osd_fsid == Some(request.old)
+        && lv.ceph.whoami == Some(request.osd)
+        && lv.cluster == Some(request.cluster)
+}
+
+/// `lvremove` fails where the volume is in use.
+async fn remove(host: &Host, lv: &Lv) -> Result<(), NodeError> {
+    if let Some(mapped) = Mapped::of_volume(host, lv) {
+        close_above(host, &mapped).await?;
+    }
+    Change::LvRemove { lv: &lv.named() }.done().await
+}
+
+async fn close_above(host: &Host, mapped: &Mapped) -> Result<(), NodeError> {
+    if let Some(open) = opened(mapped.above(host)) {
+        Change::CryptClose { mapping: &open.name }.done().await?;
+    }
+    Ok(())
+}
+
+/// The group by its uuid: names change.
+pub(super) async fn group_named(uuid: &str) -> Result<Option<String>, NodeError> {
+    let segments = lvm::segments().await?;
+    Ok(segments.into_iter().find(|segment| segment.group_uuid == uuid).map(|segment| segment.group.name))
+}
+
+/// The physical volume of a shared group on this disk.
+pub(super) async fn physical(disk: &Disk, shared: &Shared<'_>) -> Result<Physical, NodeError> {
+    let found = super::physical_on(disk, &lvm::segments().await?).await?;
+    found.filter(|physical| physical.group_uuid == shared.group).ok_or_else(|| {
+        NodeError::Refused(format!("{} is not in volume group {} any more", disk.described(), shared.group))
+    })
+}

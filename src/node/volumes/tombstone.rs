@@ -1,0 +1,61 @@
+//! The tombstone of a volume whose group others share: a tag on the group, put there before the old volume is removed and taken
+//! away when the new one is there. At every instant one of the three tells whose place it is.
+
+use crate::domain::inspection::{NodeRequest, RecordId};
+use crate::node::tombstone::Tombstone;
+
+const PREFIX: &str = "osd-migrate.tombstone=";
+
+/// As a tag: `osd-migrate.tombstone=3:OLD:CLUSTER:RECORD`.
+pub(super) fn tag(tombstone: &Tombstone) -> String {
+    let Tombstone { cluster, osd, old, record } = tombstone;
+    // A record's name is ours and plain; LVM takes no other characters.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let record: String = record.0.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    format!("{PREFIX}{}:{old}:{cluster}:{record}", osd.0)
+}
+
+/// The one of a group's tags that was put there for the request's OSD and its old fsid.
+pub(super) fn of(tags: &[String], request: &NodeRequest) -> Option<Tombstone> {
+    let is_it = |tombstone: &Tombstone| {
+        (tombstone.cluster, tombstone.osd, tombstone.old) == (request.cluster, request.osd, request.old)
+    };
+    tags.iter().filter_map(|tag| parse(tag)).find(is_it)
+}
+
+fn parse(tag: &str) -> Option<Tombstone> {
+    let mut words = tag.strip_prefix(PREFIX)?.splitn(4, ':');
+    Some(Tombstone {
+        osd: words.next()?.parse().ok()?,
+        old: words.next()?.parse().ok()?,
+        cluster: words.next()?.parse().ok()?,
+        record: RecordId(words.next()?.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::tests::request;
+
+    #[test]
+    fn a_tag_says_whose_place_it_is() {
+        let request = request("n1");
+        let tombstone = Tombstone::of(&request);
+        let ours = tag(&tombstone);
+        assert_eq!(
+            ours,
+            "osd-migrate.tombstone=1:55ebe299-c0ce-4341-960a-ddfd22d5b5bf:5f382147-dc61-408c-ad68-8e6a2e37590b:r"
+        );
+        assert_eq!(of(&["x".to_owned(), ours.clone()], &request), Some(tombstone));
+        let mut other = request.clone();
+        other.osd.0 = 2;
+        assert_eq!(of(std::slice::from_ref(&ours), &other), None);
+        other = request.clone();
+        other.old = "65ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap();
+        assert_eq!(of(&[ours], &other), None);
+        for torn in ["osd-migrate.tombstone=1", "osd-migrate.tombstone=x:y:z:r", "1:2:3:4"] {
+            assert_eq!(of(&[torn.to_owned()], &request), None, "{torn}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What test builds can do otherwise is behind the feature `failpoint`, which nothing but a test build asks for.
+
+use std::fs;
+use std::path::Path;
+
+use crate::purity::sources;
+
+const ONLY_THERE: &str = "#[cfg(feature = \"failpoint\")]";
+
+#[test]
+fn without_the_feature_there_is_no_drill() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut uses = 0;
+    for path in sources(&root.join("src")) {
+        if path.ends_with("failpoint.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for pair in lines.windows(2) {
+            if pair[1].contains("failpoint::") || pair[1].contains("mod failpoint") {
+                assert_eq!(pair[0], ONLY_THERE, "{}: before `{}`", path.display(), pair[1]);
+                uses += 1;
+            }
+        }
+        assert!(
+            !text.contains("OSD_MIGRATE_FAILPOINT"),
+            "{}: a switch outside src/failpoint.rs",
+            path.display()
+        );
+    }
+    assert!(uses >= 7, "the failpoints moved: {uses} uses");
+}
+
+#[test]
+fn what_goes_into_images_is_the_released_binary() {
+    let read = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let copied = "target/x86_64-unknown-linux-gnu/release/osd-migrate";
+    assert!(read("image/Dockerfile").contains(&format!("COPY --chmod=0755 {copied} ")));
+    assert!(read(".dockerignore").ends_with(&format!("*\n!{copied}\n")));
+    let with_failpoints: Vec<_> =
+        read("build/binary").lines().filter(|line| line.contains("--features")).map(str::to_owned).collect();
+    assert_eq!(with_failpoints, ["  of_profile --profile lab --features failpoint"]);
+}
+
+#[test]
+fn nothing_turns_the_feature_on_by_itself() {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
+    let lines: Vec<&str> =
+        features.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    assert_eq!(lines, ["failpoint = []"]);
+}

@@ -1,0 +1,250 @@
+//! What `plan` and `status` show: per OSD whether it can be begun now, and why not.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use osd_migrate::domain::gate::Reason;
+use osd_migrate::domain::ledger::{FormerPdb, Ledger, ScaledOperator};
+use osd_migrate::domain::next::Wait;
+use osd_migrate::domain::observation::{Control, ControlKind, OkToStop, Releases};
+use osd_migrate::domain::osd::{OsdId, PgId};
+use osd_migrate::domain::plan::Disks;
+use osd_migrate::domain::preview::{self, Now};
+use osd_migrate::report::{Event, Said};
+use osd_migrate::show::{self, Status};
+
+use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, POOL, World, noon, pg_id, states};
+use crate::support::check;
+
+fn now(world: &World, osd: OsdId) -> Now {
+    let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
+    lines.into_iter().find(|line| line.osd == osd).unwrap().now
+}
+
+fn table(world: &World) -> String {
+    show::plan_table(
+        &preview::lines(&world.policy, &world.ledger, &world.seen),
+        &BTreeMap::new(),
+        &Disks::default(),
+    )
+}
+
+#[test]
+fn one_is_the_next_the_others_come_after_it_and_nothing_is_done_with_the_rest() {
+    let world = World::new();
+    assert_eq!(now(&world, BY_HAND), Now::Next);
+    assert_eq!(now(&world, FILESTORE), Now::Waits(Reason::Queued { osd: BY_HAND }));
+    assert_eq!(now(&world, OsdId(1)), Now::Nothing);
+    let skipped = world.with(|w| w.policy.skip = [BY_HAND].into());
+    assert_eq!(now(&skipped, BY_HAND), Now::Nothing);
+    assert_eq!(now(&skipped, FILESTORE), Now::Next);
+}
+
+#[test]
+fn an_osd_that_can_not_be_begun_shows_why() {
+    type Case = (fn(&mut World), fn(&Reason) -> bool);
+    let for_all: [Case; 5] = [
+        (|w| w.pg(1).state = states("active+undersized"), |r| matches!(r, Reason::NotClean { .. })),
+        (|w| w.seen.kube.declaration.confirmed = false, |r| matches!(r, Reason::NotConfirmed)),
+        (
+            |w| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None }),
+            |r| matches!(r, Reason::Paused { since: None }),
+        ),
+        (|w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]), |r| matches!(r, Reason::MonDown)),
+        (|w| drop(w.seen.ceph.pgs.remove(&pg_id(1))), |r| matches!(r, Reason::StatisticsIncomplete { .. })),
+    ];
+    for (number, (change, is_expected)) in for_all.into_iter().enumerate() {
+        let world = World::new().with(change);
+        for osd in [BY_HAND, FILESTORE] {
+            let now = now(&world, osd);
+            assert!(
+                matches!(&now, Now::Waits(reason) if is_expected(reason)),
+                "case {number} {osd}: {now:?}"
+            );
+        }
+    }
+    // Its own reason; the next one is begun instead.
+    let not_ok = OkToStop { ok: false, bad_pgs: 3 };
+    let one = World::new().with(|w| w.seen.ceph.ok_to_stop.extend([([BY_HAND].into(), not_ok)]));
+    assert_eq!(now(&one, BY_HAND), Now::Waits(Reason::NotOkToStop { bad_pgs: 3 }));
+    assert_eq!(now(&one, FILESTORE), Now::Next);
+}
+
+#[test]
+fn a_first_look_shows_what_else_is_in_the_way_before_it_asks_for_the_confirmation() {
+    let world = World::new().with(|w| {
+        w.seen.kube.declaration.confirmed = false;
+        w.seen.ceph.releases = Releases::Several;
+    });
+    assert_eq!(now(&world, BY_HAND), Now::Waits(Reason::Upgrading));
+}
+
+#[test]
+fn an_osd_of_a_thin_pool_shows_that_it_must_be_drained_whatever_else_is_the_matter() {
+    let without_redundancy = |size: u32, data_chunks: Option<u32>| {
+        World::new().with(|w| {
+            let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
+            (pool.size, pool.data_chunks) = (size, data_chunks);
+            w.seen.kube.declaration.confirmed = false;
+            w.seen.ceph.releases = Releases::Several;
+        })
+    };
+    for world in [without_redundancy(1, None), without_redundancy(2, None), without_redundancy(3, Some(2))] {
+        check!(now(&world, BY_HAND), Now::Refused(Reason::NoRedundancy { pool }) if pool == "data");
+        let table = table(&world);
+        assert!(table.contains("drain first") && table.contains("\nno-redundancy: pool data"), "{table}");
+    }
+    // One of a thin pool does not stand before the others.
+    let one = World::new().with(|w| {
+        let mut pool = w.seen.ceph.pools[&POOL].clone();
+        (pool.size, pool.pg_num) = (2, 1);
+        w.seen.ceph.pools.insert(2, pool);
+        let mut pg = w.seen.ceph.pgs[&pg_id(0)].clone();
+        (pg.pool, pg.up, pg.acting) = (2, [BY_HAND].into(), [BY_HAND].into());
+        w.seen.ceph.pgs.insert(PgId("2.0".to_owned()), pg);
+    });
+    check!(now(&one, BY_HAND), Now::Refused(_));
+    assert_eq!(now(&one, FILESTORE), Now::Next);
+}
+
+#[test]
+fn open_records_show_that_they_are_in_flight_or_left_alone() {
+    let in_flight = World::stopped(BY_HAND).with(|w| w.policy.select.clear());
+    assert_eq!(now(&in_flight, BY_HAND), Now::InFlight);
+    // Not that PGs lack a copy: they do because of the one in flight.
+    assert_eq!(now(&in_flight, FILESTORE), Now::Waits(Reason::Queued { osd: BY_HAND }));
+    let failed = World::recorded(BY_HAND)
+        .report_with(BY_HAND, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
+        .saved("quarantine")
+        .with(|w| w.policy.select.clear());
+    check!(now(&failed, BY_HAND), Now::Quarantined { .. });
+    assert_eq!(now(&failed, FILESTORE), Now::Next);
+    assert!(table(&failed).contains("osd-migrate retry osd.0"));
+}
+
+#[test]
+fn what_plan_calls_the_next_is_what_the_run_begins() {
+    for change in [
+        (|_| {}) as fn(&mut World),
+        |w| w.policy.skip = [BY_HAND].into(),
+        |w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]),
+        |w| w.seen.kube.declaration.confirmed = false,
+        |w| w.seen.kube.nodes.get_mut(&crate::support::build::node_of(BY_HAND)).unwrap().cordoned = true,
+    ] {
+        let world = World::new().with(change);
+        let next: Vec<_> =
+            [BY_HAND, FILESTORE].into_iter().filter(|osd| now(&world, *osd) == Now::Next).collect();
+        let begun: Vec<_> = match world.plan() {
+            osd_migrate::domain::next::Next::Save { osd, .. } => osd.into_iter().collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(next, begun);
+    }
+}
+
+#[test]
+fn the_table_stays_in_120_columns_and_what_to_type_is_unbroken_below_it() {
+    let world = World::new().with(|w| {
+        let operator = w.seen.kube.operator.as_mut().unwrap();
+        operator.replicas = 1;
+        for slot in w.seen.ceph.slots.values_mut() {
+            slot.metadata.as_mut().unwrap().stable_devices =
+                vec!["VENDOR_MODEL_WITH_A_LONG_NAME_S123456789".to_owned()];
+        }
+    });
+    let table = table(&world);
+    let (rows, reasons): (Vec<&str>, Vec<&str>) =
+        table.lines().partition(|line| !line.starts_with("operator-runs:"));
+    assert!(rows.iter().all(|row| row.chars().count() <= 120), "{table}");
+    assert_eq!(reasons.len(), 1, "once, for all of them: {table}");
+    assert!(reasons[0].ends_with("kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=0"));
+}
+
+#[test]
+fn programs_get_the_same_as_data() {
+    let world = World::new();
+    let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
+    let json = show::plan_json(&lines, &BTreeMap::new(), &Disks::default());
+    assert_eq!(json["osds"][0]["now"]["state"], "next");
+    assert_eq!(json["osds"][2]["now"]["state"], "waits");
+    assert_eq!(json["osds"][2]["now"]["reason"], "queued");
+    assert_eq!(json["osds"][2]["now"]["message"], "one OSD at a time: after osd.0");
+    assert_eq!(json["osds"][1]["now"]["state"], "nothing");
+}
+
+// ---- status
+
+#[test]
+fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
+    let world = World::recorded(BY_HAND);
+    let wait = Wait::Gate { osd: BY_HAND, reason: Reason::MonDown };
+    let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
+    let said = Said::of(&event, noon(), noon() + chrono::TimeDelta::minutes(3));
+    let order = Control { kind: ControlKind::Pause, since: Some(noon()) };
+    let status = Status { ledger: &world.ledger, control: Some(&order), own_pdb: true, said: Some(&said) };
+    let text = show::status_text(&status);
+    assert!(
+        text.contains("Waits since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("Paused since 2026-09-21 14:13:20Z") && text.contains("osd-migrate resume"),
+        "{text}"
+    );
+    assert!(text.contains("Drains of nodes wait: no OSD may be evicted"), "{text}");
+    let json = show::status_json(&status);
+    assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
+    assert_eq!(json["order"]["kind"], "pause");
+    let quiet = Status { ledger: &World::new().ledger, control: None, own_pdb: false, said: None };
+    assert_eq!(show::status_text(&quiet), "No OSD is being migrated or made.");
+}
+
+#[test]
+fn status_says_what_is_kept_from_others_in_both_forms() {
+    let mut ledger = World::new().ledger;
+    let of = |ledger: &Ledger, own_pdb: bool| {
+        let status = Status { ledger, control: None, own_pdb, said: None };
+        (show::status_text(&status), show::status_json(&status))
+    };
+    let (_, json) = of(&ledger, false);
+    assert_eq!(
+        (&json["operator"], &json["drains"]),
+        (&json!(null), &json!({"wait": false, "limitedBy": []}))
+    );
+    let (_, json) = of(&ledger, true);
+    assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["osd-migrate-drains"]}));
+    ledger.run.operator = Some(ScaledOperator {
+        name: OPERATOR.to_owned(),
+        replicas: 2,
+        uid: None,
+        generation: 5,
+        since: None,
+    });
+    ledger.run.pdb = Some(FormerPdb { max_unavailable: 1, uid: None, generation: Some(1) });
+    let (text, json) = of(&ledger, true);
+    assert_eq!(json["operator"], json!({"name": OPERATOR, "replicas": 2}));
+    assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["rook-ceph-osd", "osd-migrate-drains"]}));
+    assert!(text.contains("(PodDisruptionBudget rook-ceph-osd, osd-migrate-drains)"), "{text}");
+    assert!(
+        text.contains(&format!("{OPERATOR} is kept at 0")) && text.contains("its 2 replicas back"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_status_that_an_older_run_wrote_is_read() {
+    let said: Said = serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 fills"}"#).unwrap();
+    let status = Status { ledger: &World::new().ledger, control: None, own_pdb: true, said: Some(&said) };
+    assert!(show::status_text(&status).ends_with("Last, at 2026-03-01 00:00:00Z: osd.0 fills"));
+}
+
+#[test]
+fn pause_cancel_and_resume_answer_what_is_so_now() {
+    let says = show::control_changed;
+    assert!(says(None, Some(ControlKind::Pause)).starts_with("paused"));
+    assert!(says(Some(ControlKind::Pause), Some(ControlKind::Cancel)).starts_with("cancelled:"));
+    assert!(says(Some(ControlKind::Cancel), Some(ControlKind::Pause)).contains("nothing was changed"));
+    assert!(says(Some(ControlKind::Pause), None).starts_with("resumed"));
+    assert!(says(None, None).contains("nothing was changed"));
+}

@@ -1,0 +1,213 @@
+//! OSDs that were left alone, and the rest.
+
+use super::stopped::stopped_in_vain;
+use super::*;
+use crate::support::build::job_name;
+use osd_migrate::domain::ledger::ScaledOperator;
+use osd_migrate::domain::next::Summary;
+use osd_migrate::domain::observation::{Control, ControlKind, KeyOwner};
+use osd_migrate::domain::preview::{self, Now};
+
+// ---- OSDs that were left alone, and the rest
+
+/// It was left alone, its flags lifted; the others may be migrated.
+fn quarantined(world: World) -> World {
+    world.with(|w| {
+        let since = w.seen.at;
+        w.record(OSD).quarantine =
+            Some(osd_migrate::domain::ledger::Quarantine { why: "no luck".to_owned(), since });
+        (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
+        w.policy.select.clear();
+    })
+}
+
+/// Nobody else is a candidate.
+fn alone(world: World) -> World {
+    world.with(|w| w.policy.skip = [FILESTORE].into())
+}
+
+#[test]
+fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_called() {
+    for world in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let world = quarantined(world);
+        check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
+        // Another PG lacks something too: that may pass.
+        let other = world.pg_state(1, "active+undersized+degraded");
+        check!(other.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+    }
+    // Ceph has healed without it.
+    let healed = quarantined(World::destroyed(OSD)).with(|w| {
+        for n in 0..8 {
+            let pg = w.pg(n);
+            pg.state = states("active+clean");
+            for osd in (1..6).map(OsdId).filter(|osd| *osd != FILESTORE) {
+                if pg.acting.len() < 3 {
+                    pg.acting.insert(osd);
+                }
+            }
+        }
+    });
+    check!(healed.plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
+}
+
+#[test]
+fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
+    // The new one fills; the old one serves again, and catches up.
+    for world in [World::booted(OSD), World::intended(OSD).pg_state(0, "active+recovering+degraded")] {
+        let world = quarantined(world);
+        check!(world.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
+    }
+}
+
+#[test]
+fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_stop_does() {
+    // It was only meant to be stopped; or it was stopped and serves again.
+    for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
+        check!(alone(quarantined(world)).plan(), Next::Do(Act::Unfence { .. }));
+    }
+    for world in committed() {
+        check!(alone(quarantined(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
+    }
+}
+
+#[test]
+fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
+    let line = |world: &World| {
+        let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
+        lines.into_iter().find(|line| line.osd == OSD).unwrap()
+    };
+    for begun in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let class = begun.ledger.records[&OSD].class.clone();
+        assert_eq!((line(&begun).now, line(&begun).class), (Now::InFlight, class));
+        check!(&line(&quarantined(begun)).now, Now::Quarantined { .. });
+    }
+}
+
+/// Under the fence, and back in.
+fn alone_and_up() -> World {
+    World::booted(FILESTORE)
+        .fenced(FILESTORE)
+        .with(|w| (w.slot(FILESTORE).noout, w.slot(FILESTORE).noin) = (false, false))
+}
+
+/// Left alone with its slot destroyed, and Ceph has healed; another OSD comes up under the fence that both need.
+fn half_way_and_another_up() -> World {
+    let lost = quarantined(World::destroyed(OSD));
+    let (ledger, slot) = (lost.ledger.records[&OSD].clone(), lost.seen.ceph.slots[&OSD].clone());
+    let (daemon, key) = (lost.seen.kube.daemons[&OSD].clone(), lost.seen.ceph.auth[&OSD]);
+    alone_and_up().with(|w| {
+        w.ledger.records.insert(OSD, ledger);
+        w.seen.ceph.slots.insert(OSD, slot);
+        w.seen.kube.daemons.insert(OSD, daemon);
+        w.seen.ceph.auth.insert(OSD, key);
+    })
+}
+
+#[test]
+fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_comes_up_nor_in_a_pause() {
+    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
+    let both = half_way_and_another_up();
+    assert!(!is_unfence(&both.plan()), "{:#?}", both.plan());
+    assert!(is_unfence(&alone_and_up().plan()));
+
+    // In a pause, with Rook's operator at 0 by us.
+    let paused = |world: World| {
+        quarantined(world).with(|w| {
+            for n in 0..8 {
+                w.pg(n).state = states("active+clean");
+            }
+            w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
+            let operator = w.seen.kube.operator.as_mut().unwrap();
+            operator.generation = 6;
+            let name = operator.name.clone();
+            w.ledger.run.operator =
+                Some(ScaledOperator { name, replicas: 1, uid: None, generation: 5, since: None });
+        })
+    };
+    check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
+    check!(paused(World::proven(OSD)).plan(), Next::Do(Act::ScaleOperator { replicas: 1, .. }));
+}
+
+#[test]
+fn in_a_pause_before_the_stop_an_operator_that_was_set_aside_goes_back_first_its_record_withdrawn() {
+    let held = |world: World| {
+        world.with(|w| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None }))
+    };
+    let aside = |w: &mut World| {
+        let name = w.seen.kube.operator.as_ref().unwrap().name.clone();
+        w.ledger.run.operator =
+            Some(ScaledOperator { name, replicas: 1, uid: None, generation: 0, since: None });
+    };
+    check!(held(World::proven(OSD)).plan(), Next::Wait(Wait::Gate { reason: Reason::Paused { .. }, .. }));
+    check!(held(World::proven(OSD)).with(aside).plan(), Next::Save { why: Saving::Withdrawn, .. });
+}
+
+#[test]
+fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() {
+    let fenced = alone(quarantined(World::destroyed(OSD).fenced(OSD))).with(|w| {
+        for n in 0..8 {
+            w.pg(n).state = states("active+clean");
+        }
+    });
+    let done = fenced.plan();
+    let Next::Finished(summary) = &done else { panic!("{done:#?}") };
+    let unconfirmed = Summary { unconfirmed: [FILESTORE].into(), ..Summary::clone(summary) };
+    for summary in [summary, &unconfirmed] {
+        let said = osd_migrate::report::Event::Finished(summary).to_string();
+        let expected = "Rook is kept off until what is half-way is mended: osd-migrate retry osd.0";
+        assert!(said.contains(expected), "{said}");
+    }
+    // Without anything that keeps it off there is nothing to say.
+    let unfenced = fenced.with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (None, None));
+    check!(unfenced.plan(), Next::Finished(summary) if summary.half_way.is_empty());
+}
+
+#[test]
+fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
+    let fence = || Some("osd-migrate-x".to_owned());
+    let paused = World::new().with(|w| {
+        (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence());
+        w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
+    });
+    check!(paused.plan(), Next::Do(Act::Unfence { .. }));
+}
+
+/// The key of the attempt that is saved, as it is seen beside its node Job.
+fn with_key(world: World) -> World {
+    world.with(|w| {
+        let record = w.record(OSD).clone();
+        let job = job_name(&record.id, OSD, record.attempt.task, record.attempt.number);
+        w.seen.kube.keys.insert(job, KeyOwner { uid: "key".to_owned(), record: record.id });
+    })
+}
+
+#[test]
+fn quarantined_osd_loses_its_key_once_its_node_job_ended() {
+    for begun in [World::recorded(OSD), World::destroyed(OSD), World::prepared(OSD)] {
+        let with_job = |state| with_key(quarantined(begun.clone())).job(OSD, state);
+        let ended = with_job(JobState::Ended);
+        let expected = ended.seen.kube.node_jobs.last().unwrap().name.clone();
+        check!(ended.plan(), Next::Do(Act::DeleteKey { osd: OSD, job, uid }) if *job == expected && uid == "key");
+        // Once: the Job stays, as the message of the quarantine names its log.
+        let without_key = ended.with(|w| w.seen.kube.keys.clear());
+        assert!(!is_about_key(&without_key.plan()), "{:#?}", without_key.plan());
+        // An agent that has not ended may still need it.
+        for state in [JobState::Waiting, JobState::Running] {
+            let next = with_job(state).plan();
+            assert!(!is_about_key(&next), "{state:?}: {next:#?}");
+        }
+        // A Job that was deleted, or never created, needs none.
+        let no_job = with_key(quarantined(begun.clone())).with(|w| w.seen.kube.node_jobs.clear());
+        assert!(is_about_key(&no_job.plan()), "{:#?}", no_job.plan());
+    }
+}
+
+#[test]
+fn open_record_keeps_its_key_until_it_is_swept() {
+    let open = with_key(World::destroyed(OSD)).job(OSD, JobState::Ended);
+    assert!(!is_about_key(&open.plan()), "{:#?}", open.plan());
+}
+
+fn is_about_key(next: &Next) -> bool {
+    matches!(next, Next::Do(Act::DeleteKey { .. }))
+}

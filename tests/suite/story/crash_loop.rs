@@ -1,0 +1,50 @@
+//! Pods of a run that end again and again: nothing came of ten of them, and a person is called.
+
+use osd_migrate::domain::ledger::Progress;
+use osd_migrate::domain::next::Halt;
+use osd_migrate::domain::plan::CRASH_LOOP;
+use osd_migrate::domain::policy::Policy;
+use osd_migrate::run::End;
+
+use super::play::{Ended, Play};
+
+const JOB: &str = "uid-of-the-job";
+
+/// The next pod of a Job whose pods failed so often.
+fn after(play: Play, failed_pods: u32) -> Play {
+    Play { policy: Policy { run: JOB.to_owned(), failed_pods, ..Policy::default() }, ..play }
+}
+
+fn crash_loop(starts: u32) -> Ended {
+    Some(Ok(End::Halted(Halt::CrashLoop { job: JOB.to_owned(), starts })))
+}
+
+#[test]
+fn after_ten_pods_of_which_nothing_came_it_halts_and_does_nothing() {
+    let play = after(Play::new(), CRASH_LOOP);
+    let version = play.sim.borrow().version();
+    assert_eq!(play.run(), crash_loop(CRASH_LOOP));
+    assert_eq!(
+        (play.sim.borrow().done.len(), play.sim.borrow().version()),
+        (0, version),
+        "it did, or wrote, something"
+    );
+}
+
+#[test]
+fn one_before_that_it_goes_on_and_what_is_saved_begins_the_count_anew() {
+    let play = after(Play::new(), CRASH_LOOP - 1);
+    assert_eq!(play.run(), Play::finished());
+    play.assert_all_is_well();
+    let noted = play.sim.borrow().ledger().unwrap().run.progress;
+    let failed_pods = CRASH_LOOP - 1;
+    assert_eq!(noted, Some(Progress { job: JOB.to_owned(), failed_pods, left_bytes: None }));
+    let play = after(play, 2 * CRASH_LOOP - 2);
+    assert_eq!(play.run(), Play::finished(), "nine more");
+    let play = after(play, 2 * CRASH_LOOP - 1);
+    assert_eq!(play.run(), crash_loop(CRASH_LOOP));
+    // Another Job has a count of its own.
+    let other =
+        Play { policy: Policy { run: "another".to_owned(), failed_pods: 3, ..Policy::default() }, ..play };
+    assert_eq!(other.run(), Play::finished());
+}
