@@ -9,30 +9,29 @@ use crate::domain::osd::OsdId;
 use crate::domain::policy::{self, Limits, Policy, Window};
 use crate::rehearse::fault;
 
-/// The words of confirmation (seed 001).
+/// The words that confirm a run.
 pub const CONFIRMATION: &str = "yes-really-migrate-osds";
 
-/// Brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the same id.
+/// Bring every OSD of a Ceph cluster on Kubernetes to the storage that its owner declared, with the same id.
 ///
-/// Exit codes: 0 finished; 2 wrong usage; 3 refused before any act (not confirmed), or cancelled; 10 halted, a person is needed;
-/// 11 finished, but some OSDs were left alone after a failure; 12 finished, but some OSDs were refused or skipped; anything else: try
-/// again.
+/// Exit codes: 0 finished; 2 wrong usage; 3 not confirmed, or cancelled; 10 halted, a person is needed; 11 finished, but OSDs
+/// were quarantined after a failure; 12 finished, but OSDs were refused or skipped; any other: try again.
 #[derive(Debug, Parser)]
 #[command(name = "osd-migrate", version, max_term_width = 100)]
 pub struct Cli {
     /// Namespace of the CephCluster.
     #[arg(short, long, global = true, env = "POD_NAMESPACE", default_value = "rook-ceph")]
     pub namespace: String,
-    /// Name of the CephCluster, where the namespace holds several.
+    /// Name of the CephCluster, if the namespace holds several.
     #[arg(long, global = true, env = "OSD_MIGRATE_CLUSTER")]
     pub cluster: Option<String>,
-    /// Namespace of Rook's operator, where it is another one.
+    /// Namespace of Rook's operator, if it is not that of the CephCluster.
     #[arg(long, global = true, env = "OSD_MIGRATE_OPERATOR_NAMESPACE")]
     pub operator_namespace: Option<String>,
-    /// Secret with the user for Ceph (userID, userKey, fsid), where Rook's own is not to be read (docs/guides/install.md).
+    /// Secret with the user for Ceph (userID, userKey, fsid), if Rook's own must not be read (docs/guides/install.md).
     #[arg(long, global = true, env = "OSD_MIGRATE_CEPH_SECRET", value_name = "NAME")]
     pub ceph_secret: Option<String>,
-    /// Seconds that Ceph may take to answer a command.
+    /// Seconds for Ceph to answer a command.
     #[arg(
         long,
         global = true,
@@ -49,55 +48,55 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show a whole migration on a simulated cluster, in virtual time. Needs no cluster, changes nothing.
+    /// Show a whole migration on a simulated cluster, in virtual time. It needs no cluster and changes nothing.
     ///
-    /// The real loop, with all its decisions, on 12 OSDs of which 5 are legacy. Exit codes as those of `run`.
+    /// It runs the real loop, with all its decisions, on 12 OSDs, 5 of them legacy. Exit codes are those of `run`.
     Rehearse(RehearseArgs),
-    /// Look, classify, print what would be done. Changes nothing.
+    /// List each OSD, what it would become, and what holds it up. It changes nothing.
     Plan(PlanArgs),
-    /// Migrate, then make new OSDs: what the Job runs. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
+    /// Migrate OSDs, then create new ones. Start it with `kubectl create job --from=cronjob/osd-migrate NAME`.
     ///
-    /// With --select, which names OSDs that are there, no new ones are made.
+    /// With --select, which names existing OSDs, no new ones are created.
     Run(RunArgs),
-    /// Make new OSDs only: of disks that the CephCluster selects and that are free, one after the other.
+    /// Create new OSDs only, on available disks that the CephCluster selects, one after the other.
     ///
     /// Nothing is migrated. A disk on which anything is, is never touched. See `osd-migrate plan --inventory` before.
     Provision(NewArgs),
-    /// Say which OSDs are open, since when, what is waited for and why, and what was ordered.
+    /// Show OSDs in progress, what each is waiting for, and whether runs are paused or cancelled.
     Status(StatusArgs),
-    /// Let every run wait before the next OSD, until `resume`.
+    /// Make every run wait before the next OSD, until `resume`.
     ///
-    /// An OSD that is stopped for its migration already is finished first: its data lacks a copy until then. One that is
-    /// not stopped yet stays as it is, and what was set for its stop is lifted within a minute.
+    /// An OSD that is stopped already is finished first: until then a copy of its data is missing. An OSD that is not stopped
+    /// yet stays as it is, and what was set for its stop is restored within a minute.
     Pause,
     /// End every run, until `resume`.
     ///
-    /// An OSD that is stopped for its migration already is finished first: its data lacks a copy until then. One that is
-    /// not stopped yet stays as it is. What was changed is restored, then the run ends with 3 (11 where OSDs were left
-    /// alone); one that starts does so at once.
+    /// An OSD that is stopped already is finished first: until then a copy of its data is missing. An OSD that is not stopped
+    /// yet stays as it is. What was changed is restored, then the run ends with 3 (11 if OSDs were quarantined). A run that
+    /// starts later ends at once.
     Cancel,
-    /// Lift `pause` and `cancel`.
+    /// Undo `pause` and `cancel`.
     Resume,
-    /// Let an OSD that was left alone after a failure be tried again by the next run.
+    /// Let the next run try an OSD again that was quarantined after a failure.
     Retry {
         /// The OSD, as osd.12 or 12.
         osd: OsdId,
     },
-    /// Fail, naming them, where OSDs are there that newer releases of Rook and Ceph do not start: before an upgrade.
+    /// Fail, and name them, if there are OSDs that newer releases of Rook and Ceph do not start. For use before an upgrade.
     ///
-    /// Changes nothing. Exit codes: 0 none is there; 3 some are, or an OSD is half-way.
+    /// It changes nothing. Exit codes: 0 there are none; 3 there are some, or an OSD is in progress.
     Preflight,
-    /// Make the Job of a run from the CronJob, and return at once: after an install or an upgrade by Helm.
+    /// Create the Job of a run from the CronJob, and return at once. Helm runs it after an install or an upgrade.
     ///
-    /// Once for each revision, however often it is asked: osd-migrate-r5 for revision 5.
+    /// It creates one Job for each revision, however often it is called: osd-migrate-r5 for revision 5.
     Start {
         /// Revision of the release.
         #[arg(long)]
         revision: u32,
     },
-    /// Put away what was changed for the duration of a run: before an uninstall by Helm. Runs in a Job.
+    /// Restore what was changed temporarily. Helm runs it in a Job before an uninstall.
     ///
-    /// Begins nothing. Exit codes: 0 put away; 3 refused: an OSD is being migrated, or was left alone half-way.
+    /// It begins nothing. Exit codes: 0 restored; 3 refused: an OSD is in progress, or was quarantined after its stop.
     Uninstall,
     /// The agent that touches disks; runs in node Jobs only.
     #[command(hide = true)]
@@ -111,7 +110,7 @@ pub enum Command {
 /// Arguments of `rehearse`.
 #[derive(Debug, Args)]
 pub struct RehearseArgs {
-    /// Durations vary with it; the same seed gives the same rehearsal.
+    /// Seed of the durations; the same seed gives the same rehearsal.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// What goes wrong (--help lists the names); may be given several times.
@@ -120,7 +119,7 @@ pub struct RehearseArgs {
     /// How to print it.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
-    /// Only the table and the summary.
+    /// Print only the table and the summary.
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -131,7 +130,7 @@ pub struct PlanArgs {
     /// Which OSDs, and whether confirmed.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Look at the disks of the nodes first, by a Job on each that only reads; runs in a Job itself.
+    /// List the disks of the nodes, too, by a Job on each node that only reads. It runs in a Job itself.
     #[arg(long)]
     pub inventory: bool,
     /// How to print it.
@@ -150,18 +149,18 @@ pub struct StatusArgs {
 /// Arguments of `run`, and of `plan`, which says what `run` would do.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Only these OSDs, separated by commas: osd.1,osd.5.
+    /// Migrate only these OSDs, separated by commas: osd.1,osd.5.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub select: Vec<OsdId>,
-    /// Not these.
+    /// Leave these OSDs as they are.
     #[arg(long, value_delimiter = ',', value_name = "OSD")]
     pub skip: Vec<OsdId>,
-    /// Scale Rook's operator to 0 while OSDs are migrated, where it is older than 1.20 and knows no fence; and back.
-    /// It reconciles no other cluster of its own meanwhile. Without it a run waits until a person did that.
+    /// Scale Rook's operator to 0 while OSDs are migrated, and back, if it is older than 1.20 and knows no fence.
+    /// It reconciles no other cluster meanwhile. Without this flag a run waits until a person has scaled it.
     #[arg(long)]
     pub scale_operator: bool,
-    /// End with 0, not 12, if OSDs were refused: the owner knows them. OSDs that were skipped for now (down, on a node that is cordoned)
-    /// end a run with 12 all the same; leave one out permanently with --skip.
+    /// End with 0, not 12, if OSDs were refused. OSDs that were skipped for now (down, on a cordoned node) end a run with 12 all
+    /// the same; leave one out permanently with --skip.
     #[arg(long)]
     pub allow_refused: bool,
     /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.
@@ -169,13 +168,13 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "WHO", default_value_t = DeploymentBy::Render)]
     pub deployment_by: DeploymentBy,
     /// Which PGs must be clean before an OSD is stopped: all of the cluster, or only those on the OSD.
-    /// With "own" every PG must still have all its copies; a balancer may be at work.
+    /// With "own" every other PG must still have all its copies; a balancer may be at work.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = RequireClean::All)]
     pub require_clean: RequireClean,
     /// How often and how long something may fail.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// How, whichever.
+    /// Confirmation, windows and pace.
     #[command(flatten)]
     pub new: NewArgs,
 }
@@ -195,16 +194,16 @@ pub struct LimitArgs {
     /// OSDs that may fail past their stop before the run ends. Those that fail before it are skipped and reported.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub failure_limit: u32,
-    /// Time that the daemon of a new OSD has to come up; then the OSD is quarantined, and Ceph may heal without it.
+    /// Time for the daemon of a new OSD to come up. Then the OSD is quarantined, and Ceph may heal without it.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
     pub start_limit: TimeDelta,
-    /// Time for which an OSD that is stopped keeps noout; then Ceph may heal without it.
+    /// Time for which a stopped OSD keeps noout. Then Ceph may heal without it.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
     pub noout_limit: TimeDelta,
-    /// Pause before a node agent that failed past the stop is tried again; each later pause is four times as long.
+    /// Pause before a node agent that failed past the stop is tried again. Each later pause is four times as long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub agent_retry_pause: TimeDelta,
-    /// Time for which a run waits for OSDs that only their own state holds up (a node that is cordoned or not Ready).
+    /// Time for which a run waits for OSDs that only their own state holds up (their node is cordoned or not Ready).
     /// Then it ends and reports them.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = duration)]
     pub skip_after: TimeDelta,
@@ -229,15 +228,15 @@ pub enum DeploymentBy {
 /// Arguments of `provision`, and of `run`, which makes new OSDs too.
 #[derive(Debug, Args)]
 pub struct NewArgs {
-    /// Confirms that OSDs may be destroyed and made anew: --confirm yes-really-migrate-osds.
-    /// The CephCluster may say so instead: spec.storage.migration.confirmation.
+    /// Confirm that OSDs may be destroyed and recreated: --confirm yes-really-migrate-osds.
+    /// The CephCluster may confirm instead: spec.storage.migration.confirmation.
     #[arg(long, value_name = "WORDS", value_parser = confirmation)]
     pub confirm: Option<String>,
     /// Begin OSDs only at this time of day, in UTC: --window 22:00-05:00; several separated by commas.
-    /// One that was stopped in time is finished outside of it too.
+    /// An OSD that was stopped in time is finished outside of the window, too.
     #[arg(long, value_delimiter = ',', value_name = "HH:MM-HH:MM")]
     pub window: Vec<Window>,
-    /// New OSDs of one host that may be made side by side.
+    /// New OSDs of one host that may be created in parallel.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     pub at_once: u32,
 }
