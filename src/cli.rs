@@ -60,7 +60,7 @@ pub enum Command {
     Run(RunArgs),
     /// Create new OSDs only, on available disks that the CephCluster selects, one after the other.
     ///
-    /// Nothing is migrated. A disk on which anything is, is never touched. See `osd-migrate plan --inventory` before.
+    /// It migrates nothing, and never touches a disk that has anything on it. Run `osd-migrate plan --inventory` before.
     Provision(NewArgs),
     /// Show OSDs in progress, what each is waiting for, and whether runs are paused or cancelled.
     Status(StatusArgs),
@@ -163,8 +163,8 @@ pub struct RunArgs {
     /// the same; leave one out permanently with --skip.
     #[arg(long)]
     pub allow_refused: bool,
-    /// Who makes the Deployment of an OSD that was made anew: osd-migrate, or a Rook of 1.20 or newer that runs.
-    /// What Rook has not made within 10 minutes is made all the same.
+    /// Who creates the Deployment of a recreated OSD: osd-migrate, or a running Rook of 1.20 or later.
+    /// What Rook has not created within 10 minutes is rendered all the same.
     #[arg(long, value_enum, value_name = "WHO", default_value_t = DeploymentBy::Render)]
     pub deployment_by: DeploymentBy,
     /// Which PGs must be clean before an OSD is stopped: all of the cluster, or only those on the OSD.
@@ -216,12 +216,12 @@ fn duration(text: &str) -> Result<TimeDelta, String> {
     if time > TimeDelta::days(1) { Err("at most one day".to_owned()) } else { Ok(time) }
 }
 
-/// Who makes the Deployment of an OSD that was made anew.
+/// Who creates the Deployment of a recreated OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeploymentBy {
-    /// osd-migrate, from the one that was there; Rook may be away.
+    /// osd-migrate, from the Deployment that was there; Rook need not run.
     Render,
-    /// Rook, of what it finds on the disk: nothing of the old Deployment is left.
+    /// Rook, from what it finds on the disk. Nothing of the old Deployment is left.
     Rook,
 }
 
@@ -260,7 +260,7 @@ pub enum NodeCommand {
     },
     /// Do what the environment variable OSD_MIGRATE_REQUEST asks.
     Agent,
-    /// Look at the disks, as the environment variable OSD_MIGRATE_INVENTORY asks. Changes nothing.
+    /// Inspect the disks, as the environment variable OSD_MIGRATE_INVENTORY asks. It changes nothing.
     Inventory,
 }
 

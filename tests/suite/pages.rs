@@ -240,6 +240,16 @@ fn lines_of_pages_fit() {
 }
 
 #[test]
+fn rows_of_tables_are_whole() {
+    let mut broken = Vec::new();
+    for (page, text) in pages() {
+        let is_broken = |line: &&str| line.starts_with('|') && !line.ends_with('|');
+        broken.extend(text.lines().filter(is_broken).map(|line| format!("{page}: {line}")));
+    }
+    assert!(broken.is_empty(), "a row of a table is one line: {broken:#?}");
+}
+
+#[test]
 fn style_page_is_short() {
     assert!(read("STYLE.md").lines().count() <= 120);
     assert!(read("README.md").lines().count() <= 110);

@@ -312,7 +312,7 @@ fn variants(path: &str, of: &str) -> BTreeSet<String> {
 }
 
 /// From where something stands to the end of its block: a function, a `match`.
-fn block<'a>(source: &'a str, begins: &str) -> &'a str {
+pub(crate) fn block<'a>(source: &'a str, begins: &str) -> &'a str {
     let (_, rest) = source.split_once(begins).unwrap_or_else(|| panic!("no `{begins}` any more"));
     let line = source[..source.find(begins).unwrap()].rsplit('\n').next().unwrap_or_default();
     let indent = line.chars().take_while(|c| *c == ' ').count();

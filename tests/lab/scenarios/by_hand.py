@@ -18,7 +18,7 @@ RUNBOOK, LEDGER, RECOVER = "docs/guides/recover-by-hand.md", "docs/concepts/ledg
 LOST = "When it is lost"  # how to recover the ledger
 DOCUMENTS = os.path.join(HERE, "..", "..")
 # Placeholders that must not be left in what is typed.
-OPEN = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|CLAIM)\b"
+OPEN = r"\b(NAME|DEV|FSID|PATH|CLASS|WEIGHT|REWEIGHT|AFFINITY|PG FROM TO|OLD|ISSUED)\b"
 # What a person has there: root on the nodes, Ceph's toolbox, the program. Not of the page: the lab has them otherwise.
 THERE = """set -e -o pipefail; cd {folder}; export KUBECONFIG={folder}/kubeconfig-by-hand
 ceph() {{ {lab} ceph "$@"; }}
@@ -155,10 +155,10 @@ def stands(world, osd, state=None):
     (record,), slots, deployments, reports = answers
     assert [set(one["state"]) - {"noout", "noin"} for one in slots] == ([state] if state else []), slots
     assert [(one["replicas"], one["mark"]) for one in deployments] == [(0, record["id"])], deployments
-    claims = record["issued"] + [claim for report in reports for claim in report["issued"]]
+    issued = record["issued"] + [fsid for report in reports for fsid in report["issued"]]
     pairs = [(item["pg"], *pair) for item in record["upmaps"] for pair in item["mappings"]]
     return {
-        "DEV": record["disk"][0], "OLD": record["old"], "CLAIM": issued[-1] if claims else None, "CLASS": record["class"], "WEIGHT": record["weight"],
+        "DEV": record["disk"][0], "OLD": record["old"], "ISSUED": issued[-1] if issued else None, "CLASS": record["class"], "WEIGHT": record["weight"],
         "REWEIGHT": record["reweight"], "AFFINITY": record["affinity"], "PG FROM TO": " ".join(map(str, pairs[0])) if pairs else None,
     }  # fmt: skip
 
@@ -293,10 +293,10 @@ def prepared(world, osd):
     typed(world, osd, entry("Purged", "ceph osd new", "ceph osd destroy"), **values)
     typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
     with Hand(world, osd):
-        restore_slot(world, osd, "show-label", FSID=values["CLAIM"], **values)
+        restore_slot(world, osd, "show-label", FSID=values["ISSUED"], **values)
         world.lab("ceph", "auth", "rm", f"osd.{osd}")
         typed(world, osd, entry("Unauthed", "ceph osd destroy"))
-        restore_slot(world, osd, "show-label", FSID=values["CLAIM"], **values)
+        restore_slot(world, osd, "show-label", FSID=values["ISSUED"], **values)
     started(world, osd, values)
     typed(world, osd, commands("Put the place back", "upmap"), **values)
 

@@ -5,6 +5,7 @@
 mod anchors;
 mod command_line;
 mod guide;
+mod ledger;
 mod values;
 
 use osd_migrate::rehearse;
