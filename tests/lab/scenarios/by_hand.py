@@ -277,7 +277,7 @@ def recreated(world, osd):
         assert list(rights.documents(typed(world, osd, wipe, **values)))[-1] == {}
         typed(world, osd, [line.replace(" --osd-id 5", "") for line in make], **values)
         assert slot(world, stray), f"ceph-volume did not make osd.{stray}"
-        typed(world, osd, entry("Strayed", "ceph osd purge-new"), **{"6": stray})
+        typed(world, osd, entry("Misplaced", "ceph osd purge-new"), **{"6": stray})
         typed(world, osd, wipe, **values)
         label = list(rights.documents(typed(world, osd, make, **values)))[-1]
     assert label == {"osd_uuid": slot(world, osd)["uuid"], "whoami": str(osd), "ready": "ready"}, label

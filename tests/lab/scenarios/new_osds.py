@@ -95,7 +95,7 @@ def figures(world, alone):
     """Seconds per new OSD, beside `ceph-volume raw prepare` alone, typed on the host. OSDs of runs that were killed are
     told too: they show what a kill costs."""
     for record in world.closed():
-        if record["door"]["door"] == "new":
+        if record["strategy"]["strategy"] == "new":
             stages = seconds(record)
             world.say(f"osd.{record['osd']} on {record['node']}: {sum(stages.values()):.1f} s = " + ", ".join(f"{name} {took:.1f}" for name, took in stages.items()))
     if alone is not None:

@@ -39,3 +39,22 @@ fn guide_names_the_words_of_the_plan() {
     let unknown: Vec<_> = spans.iter().filter(|span| !is_word(span)).collect();
     assert!(spans.len() > 5 && unknown.is_empty(), "docs/guides/run.md, NOW: {unknown:#?}");
 }
+
+/// The lab types what the pages say: a heading or an entry that was renamed would end its scenario.
+#[test]
+fn sections_that_the_lab_types_from_exist() {
+    let scenario = read("tests/lab/scenarios/by_hand.py");
+    let pages =
+        ["docs/guides/recover-by-hand.md", "docs/guides/recover-the-ledger.md", "docs/concepts/ledger.md"];
+    let pages = pages.map(read).join("\n");
+    let named = |call: &str| -> Vec<String> {
+        let names = scenario.split(call).skip(1).filter_map(|rest| rest.split_once('"'));
+        names.map(|(name, _)| name.to_owned()).collect()
+    };
+    let headings = named(" commands(\"");
+    let missing: Vec<_> = headings.iter().filter(|name| !pages.contains(&format!("\n## {name}\n"))).collect();
+    assert!(headings.len() > 10 && missing.is_empty(), "by_hand.py: no heading {missing:?}");
+    let entries = named(" entry(\"");
+    let missing: Vec<_> = entries.iter().filter(|name| !pages.contains(&format!("**`{name}`**"))).collect();
+    assert!(entries.len() > 3 && missing.is_empty(), "by_hand.py: no entry {missing:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::runbook::{block, read};
+use crate::runbook::{block, literals, read};
 
 const LEDGER: &str = "src/domain/ledger/mod.rs";
 
@@ -31,6 +31,17 @@ fn ledger_page_lists_each_field() {
     let mut of_run = fields(LEDGER, "Run");
     of_run.insert("open".to_owned()); // made of the records, to notice one that was lost
     assert_eq!(listed("## run"), of_run);
+}
+
+#[test]
+fn milestones_of_the_page_are_codes_of_saves() {
+    let page = read("docs/reference/ledger-format.md");
+    let (_, rest) = page.split_once("Codes of milestones").unwrap();
+    let paragraph = rest.split("\n\n").next().unwrap_or_default();
+    let named: Vec<&str> = paragraph.split('`').skip(1).step_by(2).collect();
+    let codes = literals(block(&read("src/domain/next/mod.rs"), "pub fn word("));
+    let unknown: Vec<_> = named.iter().filter(|name| !codes.iter().any(|code| code == *name)).collect();
+    assert!(named.len() > 15 && unknown.is_empty(), "no code of a save: {unknown:?}");
 }
 
 /// Returns what a filter of jq takes of its object: `{id, disk: .evidence.device}` is `id` and `evidence`.
