@@ -58,3 +58,21 @@ fn sections_that_the_lab_types_from_exist() {
     let missing: Vec<_> = entries.iter().filter(|name| !pages.contains(&format!("**`{name}`**"))).collect();
     assert!(entries.len() > 3 && missing.is_empty(), "by_hand.py: no entry {missing:?}");
 }
+
+#[test]
+fn reading_guide_begins_where_the_code_does() {
+    let page = read("docs/development/reading-guide.md");
+    let (_, places) = page.split_once("\n## Start here\n").unwrap();
+    let lines = places.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let mut count = 0;
+    for line in lines.take(4) {
+        let spans: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
+        let [path, name] = spans.as_slice() else { panic!("a file and a name: {line}") };
+        let name = name.rsplit("::").next().unwrap_or_default();
+        let source = read(path);
+        let is_there = source.contains(&format!("fn {name}(")) || source.contains(&format!("const {name}:"));
+        assert!(is_there, "{path} has no {name}");
+        count += 1;
+    }
+    assert_eq!(count, 4);
+}
