@@ -16,7 +16,7 @@ use crate::ports::{
 };
 use crate::report::Event;
 
-/// Between two looks while waiting: one poll of Ceph a second at most (design section 12).
+/// Between two looks while waiting: one poll of Ceph a second at most.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause: the status that people read is to be ten seconds old at most.

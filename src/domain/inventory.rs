@@ -1,5 +1,4 @@
-//! What a node's disks are, as an agent saw them without touching one: stages 1 (inventory) and 4 (which OSDs are on
-//! them) of seed 000. Plain data, the contract between agent and runner; it travels in a ConfigMap.
+//! What a node's disks are, and which OSDs are on them, as an agent saw them without touching one. Plain data, the contract between agent and runner; it travels in a ConfigMap.
 
 use std::collections::BTreeSet;
 use std::fmt;

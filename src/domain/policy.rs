@@ -57,7 +57,7 @@ pub enum DeploymentBy {
 /// Which PGs must be clean before an OSD is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RequireClean {
-    /// All PGs of the cluster (seed 001).
+    /// All PGs of the cluster.
     #[default]
     All,
     /// Every PG must have all its copies. PGs that share no OSD with the OSD may be in any other state, PGs that do may be moving.

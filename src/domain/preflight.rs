@@ -1,4 +1,4 @@
-//! What must not be there when Rook or Ceph is upgraded: OSDs that newer releases do not start (seed 000).
+//! What must not be there when Rook or Ceph is upgraded: OSDs that newer releases do not start.
 
 use super::classify::{self, Refusal};
 use super::ledger::Ledger;

@@ -27,7 +27,7 @@ pub struct Placement {
 
 impl World {
     /// The OSDs that should hold a PG now: up, in, with a place in CRUSH. `pg-upmap-items` replaces one by another and is
-    /// kept by destroy and `osd new` (16.2.15; ceph-lab.md 3).
+    /// kept by destroy and `osd new` (seen on 16.2.15).
     pub fn up_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
         let serves = |osd: &OsdId| {
@@ -81,7 +81,7 @@ impl World {
         self.ceph.pools.get(&placement.pool)
     }
 
-    /// What the PG's primary would report now. States as seen on 16.2.15 from stop to clean (ceph-lab.md 3).
+    /// What the PG's primary would report now. States as seen on 16.2.15 from stop to clean.
     pub fn true_pg(&self, pg: &PgId) -> Option<Pg> {
         let placement = self.placements.get(pg)?;
         let pool = self.pool_of(placement)?;

@@ -4,7 +4,7 @@ use super::{Effect, Stage, World};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::NodeProblem;
 
-/// How ceph-volume fails; each was seen (ceph-lab.md 3, peers.md C).
+/// How ceph-volume fails. Each was seen on 16.2.15 (tests/lab/faults) or is in its sources (devices/lvm/common.py, `rollback_osd`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stumble {
     /// It fails before `osd new`, after it, or in mkfs, wherever it is.

@@ -129,21 +129,16 @@ const OUTSIDE: [&str; 10] = [
 ];
 
 #[test]
-fn pages_name_nothing_outside_of_the_repository() {
+fn pages_and_sources_name_nothing_outside_of_the_repository() {
+    let sources = ["src", "tests/suite"].iter().flat_map(|folder| sources(&root().join(folder)));
+    let sources = sources.filter(|path| !path.ends_with("suite/pages.rs"));
+    let sources = sources.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()));
     let names = |(page, text): (String, String)| {
         let found: Vec<_> = OUTSIDE.iter().filter(|word| text.contains(**word)).collect();
         (!found.is_empty()).then(|| format!("{page}: {found:?}"))
     };
-    let found: Vec<_> = pages().into_iter().filter_map(names).collect();
+    let found: Vec<_> = pages().into_iter().chain(sources).filter_map(names).collect();
     assert!(found.is_empty(), "{found:#?}");
-}
-
-/// Returns the text with the words of its links, and without what they lead to.
-fn without_targets(text: &str) -> String {
-    let mut parts = text.split("](");
-    let first = parts.next().unwrap_or_default().to_owned();
-    let rest = parts.map(|part| part.split_once(')').map_or(part, |(_, words)| words));
-    std::iter::once(first.as_str()).chain(rest).collect::<Vec<_>>().join(" ")
 }
 
 /// Folders that pages name files of.
@@ -193,6 +188,14 @@ fn decisions_that_are_named_exist() {
         );
     }
     assert!(missing.is_empty(), "not in {FOLDER}/README.md: {missing:?}");
+}
+
+/// Returns the text with the words of its links, and without what they lead to.
+fn without_targets(text: &str) -> String {
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.split_once(')').map_or(part, |(_, words)| words));
+    std::iter::once(first.as_str()).chain(rest).collect::<Vec<_>>().join(" ")
 }
 
 /// Words that STYLE.md forbids.

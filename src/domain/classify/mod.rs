@@ -76,7 +76,7 @@ pub enum Refusal {
     ManagedExternally(String),
     /// It lies on a device-mapper device of the host, and differs from what is declared: how.
     HostDevice(String),
-    /// bluestore-rdr does not go back to bluestore (seed 001).
+    /// bluestore-rdr does not go back to bluestore.
     NoWayBack,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Target {
 /// What the owner wants of an OSD.
 ///
 /// Raw is what Rook itself chooses from 1.4 on for a whole disk or partition without encryption, db, wal or several OSDs
-/// (`design.md` section 3); the rest needs lvm.
+/// (ceph-volume raw); the rest needs lvm.
 pub(super) fn target(
     slot: &Slot,
     metadata: &Metadata,

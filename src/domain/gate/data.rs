@@ -17,8 +17,8 @@ pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
 
 /// Statistics that are complete and younger than the last change of the OSDs concerned.
 ///
-/// An unchanged PG does not report again, so the epoch of the map itself says nothing (`ceph-lab.md` 3: the statistics
-/// lag the map by up to 7 s).
+/// An unchanged PG does not report again, so the epoch of the map itself says nothing (seen on 16.2.15: the
+/// statistics lag the map by up to 7 s).
 pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
     let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     let known = ceph.pgs.len();

@@ -41,7 +41,7 @@ pub struct Ledger {
     pub nodes: BTreeMap<NodeName, NodeWork>,
 }
 
-/// How far a node is with its new OSDs (seed 004: `computingDiff`, `orchestrating`, `completed`).
+/// How far a node is with its new OSDs (in Rook's words: `computingDiff`, `orchestrating`, `completed`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeWork {
     /// Where it stands.
@@ -281,7 +281,7 @@ pub struct Record {
 }
 
 impl NodeStatus {
-    /// As seed 004 writes it.
+    /// Returns the word, which Rook writes of its nodes, too.
     pub fn word(self) -> &'static str {
         match self {
             Self::ComputingDiff => "computingDiff",

@@ -1,4 +1,4 @@
-//! The state machine of one OSD: the phase table of `design.md` section 5, as data.
+//! The state machine of one OSD: the phase table (docs/concepts/how-it-works.md), as data.
 //!
 //! A phase is *seen*, never remembered: `facts` reduces observation and record to a handful of facts, and each row of
 //! `ROWS` says for which facts it holds. Rows exclude each other; `tests/suite/phases.rs` goes through the whole product

@@ -1,4 +1,4 @@
-//! New OSDs, node by node (seed 000, seed 004): a node's disks are looked at, what is free and selected becomes OSDs one
+//! New OSDs, node by node: a node's disks are looked at, what is free and selected becomes OSDs one
 //! after the other, then the next node. Where each node stands is in the ledger, so that a run that dies goes on there.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! A taint that came to a node later would keep its OSDs from starting: they get its toleration (seed 000: who is there stays).
+//! A taint that came to a node later would keep its OSDs from starting: they get its toleration.
 
 use crate::domain::act::{Act, DataPrecondition};
 use crate::domain::gate::{self, Gate};

@@ -140,7 +140,7 @@ impl DiskSelection<'_> {
                 );
             }
         };
-        // What a filter or `useAllDevices` selects and is in use is no problem, what is asked for by name is (seed 000).
+        // What a filter or `useAllDevices` selects and is in use is no problem, what is asked for by name is.
         if entry.is_some() { self.refuse(disk, entry, why) } else { Verdict::Rejected(why) }
     }
 

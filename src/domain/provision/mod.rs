@@ -1,4 +1,4 @@
-//! Stage 2 of seed 000: which free disks become OSDs, on which nodes, laid out how and placed where. Pure.
+//! Which available disks become OSDs, on which nodes, laid out how and placed where. Pure.
 
 mod available;
 mod database;
@@ -22,7 +22,7 @@ pub use location::location;
 pub use placement::{Nodes, nodes};
 pub use taints::missing_tolerations;
 
-/// Name of the pseudo disk that stands for the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`, seed 000).
+/// Name of the pseudo disk that stands for the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`).
 pub const FILE: &str = "osd-on-file";
 
 /// A free, selected disk and what it becomes.
@@ -142,7 +142,7 @@ pub fn database_asked(config: &DeviceConfig) -> Option<DatabaseAsked> {
 
 /// What the disks of a node become; `asked`: what its OSDs that are there need of them.
 ///
-/// With `on_file` everything that is declared is ignored, and only the node's file is looked at (seed 000).
+/// With `on_file` everything that is declared is ignored, and only the node's file is looked at.
 pub fn process(
     node: &NodeName,
     inventory: &NodeInventory,

@@ -1,4 +1,4 @@
-//! Which nodes get new OSDs. `spec.placement` is asked here and for new OSDs only: an OSD that is there stays (seed 000).
+//! Which nodes get new OSDs. `spec.placement` is asked here and for new OSDs only: an existing OSD stays.
 
 use std::fmt;
 

@@ -33,7 +33,7 @@ pub(super) fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
 }
 
 /// Tolerations that an OSD lacks for taints of its node which keep its pod from starting (`NoSchedule`, `NoExecute`), so that a
-/// taint that came later does not take a node's OSDs away (seed 000). Not for those that come and go with the node's condition,
+/// taint that came later does not take a node's OSDs away. Not for those that come and go with the node's condition,
 /// cordoning among them. One for a time (`tolerationSeconds`) is none for an OSD: its pod would start, be evicted, and start again.
 pub fn missing_tolerations(tolerations: &[Toleration], node: &Node) -> Vec<Toleration> {
     let keeps_away = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");

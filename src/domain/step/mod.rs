@@ -1,4 +1,5 @@
-//! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of `design.md` section 5.
+//! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of
+//! docs/concepts/how-it-works.md.
 //!
 //! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
 //! `admission` (what the API server says of the new Deployment),

@@ -1,4 +1,4 @@
-//! A look at a node: its disks (stage 1 of seed 000) and the OSDs on them (stage 4). Reads only, takes no lock, holds no key.
+//! The inventory of a node: its disks and the OSDs on them. Reads only, takes no lock, holds no key.
 //!
 //! | module | what |
 //! | --- | --- |

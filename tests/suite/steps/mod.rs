@@ -1,4 +1,4 @@
-//! What is done next, world by world: each test is a sentence of the design's table (section 5), asked of the real `plan`.
+//! What is done next, world by world: each test is a row of the phase table, asked of the real `plan`.
 
 mod agents;
 mod before_stop;

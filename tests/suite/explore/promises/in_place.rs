@@ -107,7 +107,7 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
     }
 }
 
-/// What nobody begins anything under (design section 5, gates).
+/// What nobody begins anything under (the gates).
 ///
 /// A runner that was frozen right behind its looks asks again for the data alone: what is around it may have changed in that
 /// hour, and endangers no copy.
