@@ -177,7 +177,7 @@ fn with_the_osd(world: &World, disk: &Disk) -> Vec<Happening> {
 #[expect(clippy::print_stdout, reason = "the figures")]
 fn explored(search: &Search) {
     let found = search.run();
-    let state::Pdb { faults, freezes, leaps } = search.left;
+    let state::Allowance { faults, freezes, leaps } = search.left;
     println!(
         "explored {}: at most {faults} faults, {freezes} freezes, {leaps} leaps in time: \
          {} states, {} transitions",
@@ -289,7 +289,7 @@ pub(crate) fn broken_promise(
     let state = |world: &World| state::State {
         ledger: ledger.clone(),
         by_flag,
-        ..state::State::new(world.clone(), state::Pdb { faults: 0, freezes: 0, leaps: 0 })
+        ..state::State::new(world.clone(), state::Allowance { faults: 0, freezes: 0, leaps: 0 })
     };
     let done = state::Done { effects: effects.to_vec(), ..state::Done::default() };
     promises::always(&state(before), None, &done, &state(after))

@@ -2,9 +2,10 @@
 
 use osd_migrate::domain::osd::{NodeName, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
+use osd_migrate::domain::policy::{Policy, RequireClean};
 use osd_migrate::sim::{Disturbance, Happening, UnusualPg, World, example};
 
-use super::search::Search;
+use super::search::{Menu, Search};
 use super::{OURS, explored, has_time, machines, nothing, operator};
 
 fn noise(what: Disturbance) -> Vec<Happening> {
@@ -61,6 +62,22 @@ fn pg_turns_odd(world: &World) -> Vec<Happening> {
     let turns =
         |pg: PgId| unusual.map(|unusual| Happening::Noise(Disturbance::PgChanges(pg.clone(), unusual)));
     pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
+}
+
+/// As above, and a PG that lies elsewhere for months.
+fn pg_is_remapped_or_unusual(world: &World) -> Vec<Happening> {
+    let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
+    let remapped = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Remapped));
+    pgs.map(remapped).chain(pg_turns_odd(world)).collect()
+}
+
+/// The owner asks only for clean PGs of the OSD itself.
+fn only_its_own_pgs() -> Policy {
+    Policy { require_clean: RequireClean::Own, ..Policy::default() }
+}
+
+fn own_pgs(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
+    Search { policy: only_its_own_pgs, ..Search::new(name, with_a_second_pool, menu, left) }
 }
 
 fn with_a_second_pool() -> World {
@@ -157,6 +174,13 @@ fn mgr_failover_is_waited_for() {
 #[test]
 fn pg_that_is_merged_or_repaired_reverts_no_stop() {
     explored(&search("a PG turns odd"));
+}
+
+#[test]
+fn own_clean_pgs_are_enough_if_the_owner_says_so() {
+    explored(&own_pgs("own PGs clean, a PG turns unusual", pg_is_remapped_or_unusual, (1, 0, 0)));
+    explored(&own_pgs("own PGs clean, a fault", machines, (1, 0, 0)));
+    explored(&own_pgs("own PGs clean, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use osd_migrate::domain::next::{Next, Wait};
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Happening, World};
 
-use super::state::{Done, Pdb, State};
+use super::state::{Allowance, Done, State};
 use super::{pace, promises};
 
 /// One step of a story.
@@ -40,7 +40,7 @@ pub(crate) type Menu = fn(&World) -> Vec<Happening>;
 pub(crate) struct Search {
     pub(crate) name: &'static str,
     pub(crate) world: fn() -> World,
-    pub(crate) left: Pdb,
+    pub(crate) left: Allowance,
     pub(crate) menu: Menu,
     pub(crate) policy: fn() -> Policy,
     /// Nothing is to be done in this world: a gate stays shut for good.
@@ -67,7 +67,7 @@ const TOO_MANY: usize = 3_000_000;
 
 impl Search {
     pub(crate) fn new(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) -> Self {
-        let left = Pdb { faults: left.0, freezes: left.1, leaps: left.2 };
+        let left = Allowance { faults: left.0, freezes: left.1, leaps: left.2 };
         Self {
             name,
             world,

@@ -17,7 +17,7 @@ use osd_migrate::sim::{Effect, Read, World};
 
 /// What may still go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Pdb {
+pub(crate) struct Allowance {
     pub(crate) faults: u8,
     pub(crate) freezes: u8,
     pub(crate) leaps: u8,
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) version: u32,
     /// What a frozen runner is about to do, the version of the ledger that it had read, and what its act had read before that.
     pub(crate) frozen: Option<(Box<Next>, u32, Read)>,
-    pub(crate) left: Pdb,
+    pub(crate) left: Allowance,
     /// This step is a frozen runner's.
     pub(crate) thaws: bool,
     /// A flag of the run confirms, not the CephCluster.
@@ -66,7 +66,7 @@ impl Hasher for Bytes {
 }
 
 impl State {
-    pub(crate) fn new(world: World, left: Pdb) -> Self {
+    pub(crate) fn new(world: World, left: Allowance) -> Self {
         Self {
             world,
             ledger: Ledger::default(),

@@ -13,9 +13,9 @@ use osd_migrate::domain::observation::{Releases, Slot};
 use osd_migrate::domain::osd::{Kind, OsdId};
 use osd_migrate::domain::phase::is_committed;
 use osd_migrate::domain::plan::Questions;
-use osd_migrate::domain::policy::Policy;
+use osd_migrate::domain::policy::{Policy, RequireClean};
 use osd_migrate::domain::step;
-use osd_migrate::sim::World;
+use osd_migrate::sim::{UnusualPg, World};
 
 use super::{Broken, State, needed};
 
@@ -131,6 +131,7 @@ fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
     let found: Vec<OsdId> = classes
         .filter(|osd| policy.selects(*osd) && !state.ledger.records.contains_key(osd))
         .filter(|osd| may_go(&state.world, *osd) == Some(true))
+        .filter(|osd| state.world.noise.unusual.keys().all(|pg| !state.world.up_set(pg).contains(osd)))
         .collect();
     found.into_iter()
 }
@@ -175,7 +176,11 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     };
     let is_full =
         |code: &String| code.starts_with("OSD_") && code.contains("FULL") || code == "PG_BACKFILL_FULL";
-    let data = placements.iter().all(is_whole) && noise.unusual.is_empty() && !noise.mgr_away;
+    // A PG that lies elsewhere for months holds up its own OSDs alone, if the owner says so.
+    let is_passed_over =
+        |pg: &UnusualPg| policy.require_clean == RequireClean::Own && *pg == UnusualPg::Remapped;
+    let data =
+        placements.iter().all(is_whole) && noise.unusual.values().all(is_passed_over) && !noise.mgr_away;
     let cluster = !ceph.health.iter().any(|code| is_full(code) || code == "MON_DOWN")
         && !FLAGS.iter().any(|flag| ceph.flags.contains(*flag))
         && ceph.releases == Releases::One;
