@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, NodeAct};
 use crate::k8s::{Own, PodEnv};
 
 /// `<place>` or `<place>:<n>`: the runner stops when it comes there for the n-th time.
@@ -47,8 +47,11 @@ pub fn pause_at(place: &str) {
 pub fn pause_before(prefix: &str, act: &Act) {
     let json = serde_json::to_value(act).unwrap_or_default();
     let name = json.as_object().and_then(|act| act.keys().next()).cloned().unwrap_or_default();
-    let task =
-        if let Act::Agent { request, .. } = act { format!("-{}", request.task) } else { String::new() };
+    let task = if let Act::Node(NodeAct::Agent { request, .. }) = act {
+        format!("-{}", request.task)
+    } else {
+        String::new()
+    };
     pause_at(&format!("{prefix}{name}{task}"));
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, NodeAct};
 use crate::domain::observation::{Inventory, JobState, Observation};
 use crate::domain::plan::{self, Questions};
 use crate::domain::policy::Policy;
@@ -55,7 +55,9 @@ impl Inventories<'_> {
         let seen = self.observe().await?;
         let acts: Vec<Act> = self
             .mine(&seen)
-            .map(|(name, job)| Act::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })
+            .map(|(name, job)| {
+                Act::Node(NodeAct::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })
+            })
             .collect();
         for act in acts {
             self.live.act(&act).await?;

@@ -1,7 +1,7 @@
 //! What Kubernetes is told of a run, for `kubectl describe` of its Job and of the CephCluster: few events, each a sentence that
 //! stands alone.
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct, KubeAct};
 use crate::domain::ledger::{Ledger, Record, Strategy};
 use crate::domain::next::{Saving, Summary};
 use crate::domain::osd::OsdId;
@@ -133,16 +133,16 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<KubeEvent> {
 }
 
 fn done_act(act: &Act) -> Option<KubeEvent> {
-    if let Act::Stop { osd, .. } = act {
+    if let Act::Kube(KubeAct::Stop { osd, .. }) = act {
         return Some(normal(
             OSD_STOPPED,
             format!("{osd} was stopped: its data lacks a copy until it is filled again"),
         ));
     }
-    if let Act::Destroy { osd, fsid, .. } = act {
+    if let Act::Ceph(CephAct::Destroy { osd, fsid, .. }) = act {
         return Some(normal(OSD_DESTROYED, format!("{osd}, {fsid}, was destroyed; its id and place stay")));
     }
-    let Act::ScaleOperator { name, replicas, .. } = act else { return None };
+    let Act::Kube(KubeAct::ScaleOperator { name, replicas, .. }) = act else { return None };
     let until = if *replicas == 0 {
         ", while OSDs are migrated: Rook reconciles nothing until it is back"
     } else {

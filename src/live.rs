@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::ceph::CephError;
-use crate::domain::act::{Act, DataPrecondition, Deploy};
+use crate::domain::act::{Act, DataPrecondition, Deploy, NodeAct};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
@@ -27,7 +27,6 @@ use crate::domain::storage::Toleration;
 use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, Own};
 use crate::ports::{Clock, Cluster, Failure, Severity};
 
-use acts::{act_on_ceph, act_on_kube};
 pub use lease::PodLease;
 pub use ledgers::Ledgers;
 use session::Session;
@@ -225,11 +224,6 @@ impl Live {
         made.map_err(|error| passing(error.to_string()))
     }
 
-    async fn act_in_session(&mut self, act: &Act) -> Result<(), Failure> {
-        let done = act_on_ceph(self.session().await?, act).await;
-        self.reopen(done)
-    }
-
     fn pdb_rejected(&self) -> Option<String> {
         self.pdb_rejected.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
     }
@@ -254,59 +248,18 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
-        if !matches!(act, Act::Inventory { .. } | Act::DeleteInventoryJob { .. }) {
+        if !matches!(
+            act,
+            Act::Node(NodeAct::Inventory { .. }) | Act::Node(NodeAct::DeleteInventoryJob { .. })
+        ) {
             self.act_as_own_user().await?;
         }
         #[cfg(feature = "failpoint")]
         crate::failpoint::pause_before("late-", act);
         match act {
-            Act::Agent { request, image, data_dir, precondition } => {
-                self.still_allowed(precondition.as_ref()).await?;
-                self.make_agent(request, image, data_dir).await
-            }
-            Act::Stop { osd, fsid, record, deployment, generation, accepted } => {
-                let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
-                self.stop(*osd, *fsid, record, (deployment, *generation), &precondition).await
-            }
-            Act::Inventory { request, image, data_dir } => {
-                self.create_inventory(request, image, data_dir).await
-            }
-            Act::Adopt(deploy) => self.adopt(deploy).await,
-            Act::Tolerate { osd, deployment, generation, add, precondition } => {
-                self.tolerate(*osd, (deployment, *generation), add, precondition.as_ref()).await
-            }
-            Act::Deploy(deploy) => self.deploy(deploy).await,
-            Act::CreatePdb { osd, record } => self.create_pdb(*osd, record).await,
-            Act::SetOsdFlags { osd, record, .. } => {
-                k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
-                self.act_in_session(act).await
-            }
-            Act::Destroy { osd, stopped_for, precondition, .. } => {
-                if let Some(record) = stopped_for {
-                    k8s.expect_stopped(*osd, record).await.map_err(kube_failure)?;
-                }
-                self.still_allowed(precondition.as_ref()).await?;
-                self.act_in_session(act).await
-            }
-            Act::BackUp { .. }
-            | Act::DropAgent { .. }
-            | Act::DeleteKey { .. }
-            | Act::Fence { .. }
-            | Act::Unfence { .. }
-            | Act::ScaleOperator { .. }
-            | Act::LimitDrains { .. }
-            | Act::DeletePdb { .. }
-            | Act::Restart { .. }
-            | Act::DropDeployment { .. }
-            | Act::CleanUp { .. }
-            | Act::DeleteInventoryJob { .. } => act_on_kube(&k8s, act).await.map_err(kube_failure),
-            Act::Bootstrap { .. }
-            | Act::UnsetOsdFlags { .. }
-            | Act::TakeIn { .. }
-            | Act::Reregister { .. }
-            | Act::PurgeMisplaced { .. }
-            | Act::RestoreCrush { .. }
-            | Act::RestoreUpmaps { .. } => self.act_in_session(act).await,
+            Act::Ceph(act) => self.act_on_ceph(act).await,
+            Act::Kube(act) => self.act_on_kube(act).await,
+            Act::Node(act) => self.act_on_nodes(act).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::osd::OsdId;
@@ -125,7 +125,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     /// Lifts `noout` of OSDs that wait for a right for too long, if it was not set by others: Ceph may heal without them.
     async fn let_ceph_heal(&mut self, stopped: &[Stopped]) {
         for one in stopped.iter().filter(|one| one.noout_is_ours) {
-            let act = Act::UnsetOsdFlags { osd: one.osd, noout: true, noin: false };
+            let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: one.osd, noout: true, noin: false });
             match self.cluster.act(&act).await {
                 Ok(()) => self.audience.report(Event::Done(&act)).await,
                 Err(failure) => {

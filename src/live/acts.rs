@@ -1,74 +1,97 @@
-//! Acts that are one call to Kubernetes, or one command to Ceph.
+//! Each act by its target: what is asked again right before it, and the call or command that it is.
 
+use std::sync::Arc;
+
+use super::{Live, kube_failure};
 use crate::ceph::{Ceph, CephError};
-use crate::domain::act::Act;
-use crate::k8s::{K8s, K8sError};
+use crate::domain::act::{CephAct, DataPrecondition, KubeAct, NodeAct};
+use crate::ports::Failure;
 
-/// The acts that only Kubernetes is asked for.
-#[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
-pub(super) async fn act_on_kube(k8s: &K8s, act: &Act) -> Result<(), K8sError> {
-    match act {
-        Act::BackUp { osd, record, deployment, generation } => {
-            k8s.keep(*osd, record, deployment, *generation).await
+impl Live {
+    pub(super) async fn act_on_ceph(&mut self, act: &CephAct) -> Result<(), Failure> {
+        if let CephAct::SetOsdFlags { osd, record, .. } = act {
+            self.k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
         }
-        Act::DropAgent { job, uid } => k8s.drop_agent(job, uid).await,
-        Act::DeleteKey { job, uid, .. } => k8s.delete_key(job, uid).await,
-        Act::Fence { osd, record, value } => {
-            k8s.expect_open(*osd, record).await?;
-            k8s.fence(value).await
+        if let CephAct::Destroy { osd, stopped_for, precondition, .. } = act {
+            if let Some(record) = stopped_for {
+                self.k8s.expect_stopped(*osd, record).await.map_err(kube_failure)?;
+            }
+            self.still_allowed(precondition.as_ref()).await?;
         }
-        Act::Unfence { value } => k8s.unfence(value).await,
-        Act::ScaleOperator { name, uid, generation, replicas } => {
-            k8s.scale_operator(name, (uid, *generation), *replicas).await
+        let done = command(self.session().await?, act).await;
+        self.reopen(done)
+    }
+
+    pub(super) async fn act_on_kube(&mut self, act: &KubeAct) -> Result<(), Failure> {
+        let k8s = Arc::clone(&self.k8s);
+        let done = match act {
+            KubeAct::Stop { osd, fsid, record, deployment, generation, accepted } => {
+                let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
+                return self.stop(*osd, *fsid, record, (deployment, *generation), &precondition).await;
+            }
+            KubeAct::Deploy(deploy) => return self.deploy(deploy).await,
+            KubeAct::Adopt(deploy) => return self.adopt(deploy).await,
+            KubeAct::Tolerate { osd, deployment, generation, add, precondition } => {
+                return self.tolerate(*osd, (deployment, *generation), add, precondition.as_ref()).await;
+            }
+            KubeAct::CreatePdb { osd, record } => return self.create_pdb(*osd, record).await,
+            KubeAct::BackUp { osd, record, deployment, generation } => {
+                k8s.keep(*osd, record, deployment, *generation).await
+            }
+            KubeAct::Fence { osd, record, value } => {
+                k8s.expect_open(*osd, record).await.map_err(kube_failure)?;
+                k8s.fence(value).await
+            }
+            KubeAct::Unfence { value } => k8s.unfence(value).await,
+            KubeAct::ScaleOperator { name, uid, generation, replicas } => {
+                k8s.scale_operator(name, (uid, *generation), *replicas).await
+            }
+            KubeAct::LimitDrains { uid, generation, max_unavailable } => {
+                k8s.limit_drains((uid, *generation), *max_unavailable).await
+            }
+            KubeAct::DeletePdb { uid } => k8s.delete_pdb(uid).await,
+            KubeAct::Restart { osd, record } => k8s.restart(*osd, record).await,
+            KubeAct::DropDeployment { osd, record, deployment, generation } => {
+                k8s.drop_deployment(*osd, record, deployment, *generation).await
+            }
+            KubeAct::CleanUp { osd, record } => k8s.clean_up(*osd, record).await,
+        };
+        done.map_err(kube_failure)
+    }
+
+    pub(super) async fn act_on_nodes(&mut self, act: &NodeAct) -> Result<(), Failure> {
+        match act {
+            NodeAct::Agent { request, image, data_dir, precondition } => {
+                self.still_allowed(precondition.as_ref()).await?;
+                self.make_agent(request, image, data_dir).await
+            }
+            NodeAct::Inventory { request, image, data_dir } => {
+                self.create_inventory(request, image, data_dir).await
+            }
+            NodeAct::DropAgent { job, uid } => self.k8s.drop_agent(job, uid).await.map_err(kube_failure),
+            NodeAct::DeleteKey { job, uid, .. } => self.k8s.delete_key(job, uid).await.map_err(kube_failure),
+            NodeAct::DeleteInventoryJob { name, uid } => {
+                self.k8s.delete_inventory_job(name, uid).await.map_err(kube_failure)
+            }
         }
-        Act::LimitDrains { uid, generation, max_unavailable } => {
-            k8s.limit_drains((uid, *generation), *max_unavailable).await
-        }
-        Act::DeletePdb { uid } => k8s.delete_pdb(uid).await,
-        Act::Restart { osd, record } => k8s.restart(*osd, record).await,
-        Act::DropDeployment { osd, record, deployment, generation } => {
-            k8s.drop_deployment(*osd, record, deployment, *generation).await
-        }
-        Act::CleanUp { osd, record } => k8s.clean_up(*osd, record).await,
-        Act::DeleteInventoryJob { name, uid } => k8s.delete_inventory_job(name, uid).await,
-        _ => Ok(()),
     }
 }
 
-/// The acts that are one command to Ceph.
-pub(super) async fn act_on_ceph(ceph: &Ceph, act: &Act) -> Result<(), CephError> {
+/// Sends the command.
+async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
     match act {
-        Act::SetOsdFlags { osd, fsid, up, noout, noin, .. } => {
+        CephAct::SetOsdFlags { osd, fsid, up, noout, noin, .. } => {
             ceph.set_osd_flags(*osd, (*fsid, *up), *noout, *noin).await
         }
-        Act::Bootstrap { there } => ceph.set_bootstrap(*there).await,
-        Act::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
-        Act::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
-        Act::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
-        Act::Reregister { osd, claim } => ceph.reregister(*osd, *claim).await,
-        Act::PurgeMisplaced { misplaced, fsid } => ceph.purge_misplaced(*misplaced, *fsid).await,
-        Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
+        CephAct::Bootstrap { there } => ceph.set_bootstrap(*there).await,
+        CephAct::UnsetOsdFlags { osd, noout, noin } => ceph.unset_osd_flags(*osd, *noout, *noin).await,
+        CephAct::TakeIn { osd, fsid, reweight } => ceph.take_in(*osd, *fsid, *reweight).await,
+        CephAct::Destroy { osd, fsid, .. } => ceph.destroy(*osd, *fsid).await,
+        CephAct::Reregister { osd, claim } => ceph.reregister(*osd, *claim).await,
+        CephAct::PurgeMisplaced { misplaced, fsid } => ceph.purge_misplaced(*misplaced, *fsid).await,
+        CephAct::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
             ceph.restore_crush(*osd, item, *former, *reweight, *primary_affinity).await
         }
-        Act::RestoreUpmaps { osd, fsid, upmaps } => ceph.restore_upmaps(*osd, *fsid, upmaps).await,
-        Act::BackUp { .. }
-        | Act::Agent { .. }
-        | Act::DropAgent { .. }
-        | Act::DeleteKey { .. }
-        | Act::Fence { .. }
-        | Act::Unfence { .. }
-        | Act::ScaleOperator { .. }
-        | Act::LimitDrains { .. }
-        | Act::CreatePdb { .. }
-        | Act::DeletePdb { .. }
-        | Act::Stop { .. }
-        | Act::Restart { .. }
-        | Act::DropDeployment { .. }
-        | Act::Deploy(_)
-        | Act::Inventory { .. }
-        | Act::DeleteInventoryJob { .. }
-        | Act::Adopt(_)
-        | Act::Tolerate { .. }
-        | Act::CleanUp { .. } => Ok(()),
+        CephAct::RestoreUpmaps { osd, fsid, upmaps } => ceph.restore_upmaps(*osd, *fsid, upmaps).await,
     }
 }

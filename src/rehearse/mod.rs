@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::TimeDelta;
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
 use crate::run::{End, Ports, RunError};
@@ -114,7 +114,7 @@ fn one_run(
 ) -> Ended {
     let targets = kills.clone();
     let watch: Watch = Box::new(move |call, side, _| match (call, side) {
-        (Call::Act(Act::Destroy { osd, .. }), Side::Queued) => targets.contains(osd),
+        (Call::Act(Act::Ceph(CephAct::Destroy { osd, .. })), Side::Queued) => targets.contains(osd),
         _ => false,
     });
     let runner = Runner::new(sim, Some(watch));
@@ -134,7 +134,7 @@ fn one_run(
         }
         Poll::Pending if runner.is_stopped() => {
             let last = sim.borrow().done.last().cloned();
-            if let Some(Act::Destroy { osd, .. }) = last {
+            if let Some(Act::Ceph(CephAct::Destroy { osd, .. })) = last {
                 kills.retain(|other| *other != osd);
                 struck.borrow_mut().push(RequestedFault { kind: Kind::KillRunner, osd }.name());
                 let mut story = story.borrow_mut();

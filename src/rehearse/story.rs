@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use crate::domain::inspection::NodeTask;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Saving, Wait};
@@ -215,8 +215,8 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
 
 fn done(act: &Act) -> String {
     match act {
-        Act::BackUp { osd, .. } => format!("{osd}: its Deployment is kept as it was found"),
-        Act::Agent { request, .. } => {
+        Act::Kube(KubeAct::BackUp { osd, .. }) => format!("{osd}: its Deployment is kept as it was found"),
+        Act::Node(NodeAct::Agent { request, .. }) => {
             let osd = request.osd;
             match request.task {
                 NodeTask::Inspect => format!("{osd}: a node Job looks at its disk"),
@@ -225,37 +225,39 @@ fn done(act: &Act) -> String {
                 NodeTask::Clear => format!("{osd}: a node Job removes its old directory"),
             }
         }
-        Act::Fence { .. } => "Rook is told to leave the CephCluster alone (do-not-reconcile)".to_owned(),
-        Act::Bootstrap { there: true } => {
+        Act::Kube(KubeAct::Fence { .. }) => {
+            "Rook is told to leave the CephCluster alone (do-not-reconcile)".to_owned()
+        }
+        Act::Ceph(CephAct::Bootstrap { there: true }) => {
             "the key that prepares OSDs is made (client.bootstrap-osd)".to_owned()
         }
-        Act::Bootstrap { there: false } => {
+        Act::Ceph(CephAct::Bootstrap { there: false }) => {
             "client.bootstrap-osd is removed, as it was not there before".to_owned()
         }
-        Act::Unfence { .. } => "Rook may reconcile again".to_owned(),
-        Act::SetOsdFlags { osd, .. } => format!("{osd}: noout and noin, for it alone"),
-        Act::Stop { osd, .. } => format!("{osd}: its Deployment is scaled to 0"),
-        Act::Destroy { osd, .. } => format!("{osd}: destroyed; id, place and weight stay"),
-        Act::Deploy(deploy) => format!("{}: its Deployment starts the new OSD", deploy.osd),
-        Act::CleanUp { osd, .. } => format!("{osd}: what was made for it is swept"),
-        Act::DropAgent { .. }
-        | Act::DeleteKey { .. }
-        | Act::UnsetOsdFlags { .. }
-        | Act::TakeIn { .. }
-        | Act::ScaleOperator { .. }
-        | Act::LimitDrains { .. }
-        | Act::CreatePdb { .. }
-        | Act::DeletePdb { .. }
-        | Act::Restart { .. }
-        | Act::DropDeployment { .. }
-        | Act::Reregister { .. }
-        | Act::PurgeMisplaced { .. }
-        | Act::RestoreCrush { .. }
-        | Act::RestoreUpmaps { .. }
-        | Act::Inventory { .. }
-        | Act::DeleteInventoryJob { .. }
-        | Act::Adopt(_)
-        | Act::Tolerate { .. } => words(act),
+        Act::Kube(KubeAct::Unfence { .. }) => "Rook may reconcile again".to_owned(),
+        Act::Ceph(CephAct::SetOsdFlags { osd, .. }) => format!("{osd}: noout and noin, for it alone"),
+        Act::Kube(KubeAct::Stop { osd, .. }) => format!("{osd}: its Deployment is scaled to 0"),
+        Act::Ceph(CephAct::Destroy { osd, .. }) => format!("{osd}: destroyed; id, place and weight stay"),
+        Act::Kube(KubeAct::Deploy(deploy)) => format!("{}: its Deployment starts the new OSD", deploy.osd),
+        Act::Kube(KubeAct::CleanUp { osd, .. }) => format!("{osd}: what was made for it is swept"),
+        Act::Node(NodeAct::DropAgent { .. })
+        | Act::Node(NodeAct::DeleteKey { .. })
+        | Act::Ceph(CephAct::UnsetOsdFlags { .. })
+        | Act::Ceph(CephAct::TakeIn { .. })
+        | Act::Kube(KubeAct::ScaleOperator { .. })
+        | Act::Kube(KubeAct::LimitDrains { .. })
+        | Act::Kube(KubeAct::CreatePdb { .. })
+        | Act::Kube(KubeAct::DeletePdb { .. })
+        | Act::Kube(KubeAct::Restart { .. })
+        | Act::Kube(KubeAct::DropDeployment { .. })
+        | Act::Ceph(CephAct::Reregister { .. })
+        | Act::Ceph(CephAct::PurgeMisplaced { .. })
+        | Act::Ceph(CephAct::RestoreCrush { .. })
+        | Act::Ceph(CephAct::RestoreUpmaps { .. })
+        | Act::Node(NodeAct::Inventory { .. })
+        | Act::Node(NodeAct::DeleteInventoryJob { .. })
+        | Act::Kube(KubeAct::Adopt(_))
+        | Act::Kube(KubeAct::Tolerate { .. }) => words(act),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Effect, World};
-use crate::domain::act::{Act, DataPrecondition, Deploy};
+use crate::domain::act::{Act, CephAct, DataPrecondition, Deploy, KubeAct, NodeAct};
 use crate::domain::expect::{self, Lost};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::{NodeRequest, RecordId};
@@ -52,34 +52,36 @@ impl World {
     #[expect(clippy::too_many_lines, reason = "one arm for each act")]
     pub fn act_as_read(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
         match act {
-            Act::BackUp { osd, record, deployment, generation } => {
+            Act::Kube(KubeAct::BackUp { osd, record, deployment, generation }) => {
                 self.keep(*osd, record, deployment, *generation)
             }
-            Act::Agent { request, precondition, .. } => self.make_agent(request, precondition.as_ref()),
-            Act::Bootstrap { there } => {
+            Act::Node(NodeAct::Agent { request, precondition, .. }) => {
+                self.make_agent(request, precondition.as_ref())
+            }
+            Act::Ceph(CephAct::Bootstrap { there }) => {
                 self.ceph.bootstrap = Some(*there);
                 Ok(Vec::new())
             }
-            Act::DropAgent { job, uid } => self.drop_agent(job, uid),
-            Act::DeleteKey { osd, job, uid } => self.delete_key(*osd, job, uid),
-            Act::Fence { .. }
-            | Act::Unfence { .. }
-            | Act::ScaleOperator { .. }
-            | Act::LimitDrains { .. }
-            | Act::CreatePdb { .. }
-            | Act::DeletePdb { .. } => self.block_drains(act, read),
-            Act::SetOsdFlags { osd, fsid, up, record, noout, noin } => {
+            Act::Node(NodeAct::DropAgent { job, uid }) => self.drop_agent(job, uid),
+            Act::Node(NodeAct::DeleteKey { osd, job, uid }) => self.delete_key(*osd, job, uid),
+            Act::Kube(KubeAct::Fence { .. })
+            | Act::Kube(KubeAct::Unfence { .. })
+            | Act::Kube(KubeAct::ScaleOperator { .. })
+            | Act::Kube(KubeAct::LimitDrains { .. })
+            | Act::Kube(KubeAct::CreatePdb { .. })
+            | Act::Kube(KubeAct::DeletePdb { .. }) => self.block_drains(act, read),
+            Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up, record, noout, noin }) => {
                 self.set_osd_flags(*osd, (*fsid, *up), record, (*noout, *noin))
             }
-            Act::UnsetOsdFlags { osd, noout, noin } => {
+            Act::Ceph(CephAct::UnsetOsdFlags { osd, noout, noin }) => {
                 self.unset_osd_flags(*osd, (*noout, *noin), writes);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Stop { osd, fsid, record, deployment, generation, accepted } => {
+            Act::Kube(KubeAct::Stop { osd, fsid, record, deployment, generation, accepted }) => {
                 let precondition = DataPrecondition::CleanFor { osd: *osd, accepted: accepted.clone() };
                 self.stop(*osd, *fsid, record, (deployment, *generation), &precondition)
             }
-            Act::TakeIn { osd, fsid, reweight } => {
+            Act::Ceph(CephAct::TakeIn { osd, fsid, reweight }) => {
                 if !expect::to_take_in(self.ceph.slots.get(osd), *fsid) {
                     return refuse("it is not up and out with that fsid");
                 }
@@ -87,34 +89,36 @@ impl World {
                 self.repeer(*osd);
                 Ok(vec![Effect::Small(*osd)])
             }
-            Act::Restart { osd, record } => self.restart(*osd, record),
-            Act::Destroy { osd, fsid, stopped_for, precondition } => {
+            Act::Kube(KubeAct::Restart { osd, record }) => self.restart(*osd, record),
+            Act::Ceph(CephAct::Destroy { osd, fsid, stopped_for, precondition }) => {
                 if let Some(record) = stopped_for {
                     self.still_at_rest(*osd, record)?;
                 }
                 self.still_allowed(precondition.as_ref())?;
                 self.destroy(*osd, *fsid)
             }
-            Act::Reregister { osd, claim } => self.reregister(*osd, *claim),
-            Act::PurgeMisplaced { misplaced, fsid } => self.purge_misplaced(*misplaced, *fsid),
-            Act::RestoreCrush { osd, item, former, reweight, primary_affinity } => {
+            Act::Ceph(CephAct::Reregister { osd, claim }) => self.reregister(*osd, *claim),
+            Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid }) => self.purge_misplaced(*misplaced, *fsid),
+            Act::Ceph(CephAct::RestoreCrush { osd, item, former, reweight, primary_affinity }) => {
                 self.restore_crush(*osd, (item, *former), (*reweight, *primary_affinity), writes)
             }
-            Act::RestoreUpmaps { osd, fsid, upmaps } => self.restore_upmaps(*osd, *fsid, upmaps, writes),
-            Act::DropDeployment { osd, record, deployment, generation } => {
+            Act::Ceph(CephAct::RestoreUpmaps { osd, fsid, upmaps }) => {
+                self.restore_upmaps(*osd, *fsid, upmaps, writes)
+            }
+            Act::Kube(KubeAct::DropDeployment { osd, record, deployment, generation }) => {
                 self.drop_deployment(*osd, record, deployment, *generation)
             }
-            Act::Deploy(deploy) => self.deploy(deploy),
-            Act::Inventory { request, .. } => {
+            Act::Kube(KubeAct::Deploy(deploy)) => self.deploy(deploy),
+            Act::Node(NodeAct::Inventory { request, .. }) => {
                 self.create_inventory(request);
                 Ok(Vec::new())
             }
-            Act::DeleteInventoryJob { name, uid } => self.delete_inventory_job(name, uid),
-            Act::Adopt(deploy) => self.deploy_fresh(deploy, None),
-            Act::Tolerate { osd, deployment, generation, add, precondition } => {
+            Act::Node(NodeAct::DeleteInventoryJob { name, uid }) => self.delete_inventory_job(name, uid),
+            Act::Kube(KubeAct::Adopt(deploy)) => self.deploy_fresh(deploy, None),
+            Act::Kube(KubeAct::Tolerate { osd, deployment, generation, add, precondition }) => {
                 self.tolerate(*osd, (deployment, *generation), add, precondition.is_some())
             }
-            Act::CleanUp { osd, record } => {
+            Act::Kube(KubeAct::CleanUp { osd, record }) => {
                 self.clean_up(*osd, record);
                 Ok(vec![Effect::Small(*osd)])
             }
@@ -185,16 +189,16 @@ impl World {
     #[expect(clippy::wildcard_enum_match_arm, reason = "`act` names what comes here")]
     fn block_drains(&mut self, act: &Act, read: &Read) -> Done {
         match act {
-            Act::Fence { osd, record, value } => self.fence(*osd, record, value, read),
-            Act::Unfence { value } => self.unfence(value),
-            Act::ScaleOperator { uid, generation, replicas, .. } => {
+            Act::Kube(KubeAct::Fence { osd, record, value }) => self.fence(*osd, record, value, read),
+            Act::Kube(KubeAct::Unfence { value }) => self.unfence(value),
+            Act::Kube(KubeAct::ScaleOperator { uid, generation, replicas, .. }) => {
                 self.scale_operator((uid, *generation), *replicas)
             }
-            Act::LimitDrains { uid, generation, max_unavailable } => {
+            Act::Kube(KubeAct::LimitDrains { uid, generation, max_unavailable }) => {
                 self.limit_drains((uid, *generation), *max_unavailable)
             }
-            Act::CreatePdb { osd, record } => self.create_pdb(*osd, record),
-            Act::DeletePdb { uid } => self.delete_pdb(uid),
+            Act::Kube(KubeAct::CreatePdb { osd, record }) => self.create_pdb(*osd, record),
+            Act::Kube(KubeAct::DeletePdb { uid }) => self.delete_pdb(uid),
             _ => Ok(Vec::new()),
         }
     }

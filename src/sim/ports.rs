@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::World;
 use super::course::Sim;
-use crate::domain::act::Act;
+use crate::domain::act::{Act, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::Observation;
@@ -143,7 +143,12 @@ impl Cluster for Runner {
         let read = self.sim.borrow().world.read();
         expect_version(&self.sim.borrow(), self.me.read.get())?;
         self.point(Call::Act(act), Side::Late).await;
-        if matches!(act, Act::BackUp { .. } | Act::Agent { .. } | Act::Inventory { .. }) {
+        if matches!(
+            act,
+            Act::Kube(KubeAct::BackUp { .. })
+                | Act::Node(NodeAct::Agent { .. })
+                | Act::Node(NodeAct::Inventory { .. })
+        ) {
             // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }

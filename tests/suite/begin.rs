@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
 use osd_migrate::domain::observation::{Control, ControlKind, JobState};
@@ -170,7 +170,7 @@ fn failure_limit_counts_only_osds_past_their_stop() {
     let fence = || "osd-migrate-x".to_owned();
     let fenced =
         two.clone().with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (Some(fence()), Some(fence())));
-    check!(fenced.plan(), Next::Do(Act::Unfence { .. }));
+    check!(fenced.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     // Who cancelled is not told to mend anything first.
     check!(cancelled(two).plan(), Next::Finished(s) if s.cancelled && s.quarantined.len() == 2);
 }
@@ -210,9 +210,12 @@ fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its
         let mut world = hold(World::intended(OSD));
         check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason));
         world = world.minutes_later(1).saved("withdrawn").cleaned_up(OSD);
-        check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
+        check!(
+            world.plan(),
+            Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true }))
+        );
         (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
-        check!(world.plan(), Next::Do(Act::Unfence { .. }));
+        check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
         world.seen.kube.fence = None;
         world.saved("unfenced").saved("closed");
     }
@@ -221,7 +224,7 @@ fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its
 #[test]
 fn a_stop_that_arrives_while_it_is_held_is_finished() {
     for (hold, _) in HOLDING {
-        check!(hold(World::stopped(OSD)).plan(), Next::Do(Act::Destroy { osd: OSD, .. }));
+        check!(hold(World::stopped(OSD)).plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
     }
 }
 
@@ -254,7 +257,7 @@ fn a_run_that_is_cancelled_says_so_and_ends() {
     check!(cancelled(World::new()).plan(), Next::Finished(s) if s.cancelled && s.unconfirmed.is_empty());
     for world in [World::recorded(OSD), World::proven(OSD)] {
         let mut world = cancelled(world).saved("withdrawn");
-        while matches!(world.plan(), Next::Do(Act::CleanUp { .. })) {
+        while matches!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { .. }))) {
             world.seen.kube.backups.clear();
             world.seen.kube.node_jobs.clear();
             world.seen.kube.reports.clear();
@@ -274,7 +277,7 @@ fn cancelled_our_fence_comes_down_before_the_run_ends() {
     let fence = || Some("osd-migrate-x".to_owned());
     let world =
         cancelled(World::new()).with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence()));
-    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let down = world.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(down.plan(), Next::Finished(s) if s.cancelled);
 }

@@ -1,6 +1,6 @@
 //! What Helm's hooks decide and say: an upgrade is refused while legacy OSDs are there, an uninstall while records are open.
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify::Refusal;
 use osd_migrate::domain::ledger::{Quarantine, ScaledOperator};
 use osd_migrate::domain::next::{Next, Summary};
@@ -130,7 +130,7 @@ fn an_uninstall_begins_nothing_hands_back_what_is_not_stopped_and_takes_the_fenc
     let cancelled = |summary: &Summary| summary.cancelled && summary.unconfirmed.is_empty();
     check!(World::new().with(leaves).plan(), Next::Finished(summary) if cancelled(summary));
     let fenced = World::new().with(leaves).with(fence);
-    check!(fenced.plan(), Next::Do(Act::Unfence { value }) if value == "osd-migrate-x");
+    check!(fenced.plan(), Next::Do(Act::Kube(KubeAct::Unfence { value })) if value == "osd-migrate-x");
     let down = fenced.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(down.plan(), Next::Finished(summary) if cancelled(summary));
     // One that was recorded and not stopped is given up; one that is stopped is finished.

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::gate::{self, Gate, Reason};
 use osd_migrate::domain::ledger::{Ledger, ScaledOperator};
 use osd_migrate::domain::next::{Next, Saving, Summary, Wait};
@@ -84,7 +84,7 @@ fn osd_whose_deployment_is_refused_is_skipped_unstopped() {
         w.seen.kube.admission.insert(SICK, Admission::Refused("no privileged pods".to_owned()));
     };
     let world = World::proven(SICK).with(|w| w.policy.select.clear());
-    check!(world.plan(), Next::Do(Act::BackUp { osd: SICK, .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::BackUp { osd: SICK, .. })));
     let closing = world.clone().with(refused).saved("not-admitted");
     let end = closing.cleaned_up(SICK).saved("closed");
     assert!(!end.ledger.records.contains_key(&SICK));
@@ -180,7 +180,9 @@ fn rook_is_given_back_while_a_run_waits() {
         let (uid, since) = (Some(w.seen.kube.operator.as_ref().unwrap().uid.clone()), Some(w.seen.at));
         w.ledger.run.operator = Some(ScaledOperator { name, replicas: 1, uid, generation: 5, since });
     };
-    let is_back = |world: World| matches!(world.plan(), Next::Do(Act::ScaleOperator { replicas: 1, .. }));
+    let is_back = |world: World| {
+        matches!(world.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 1, .. })))
+    };
     // A mon dies, which only Rook can replace.
     let mon_down = World::new().with(at_0).with(|w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]));
     check!(mon_down.clone().minutes_later(2).plan(), Next::Wait(_));
@@ -289,7 +291,7 @@ fn inconsistent_copy_of_its_own_pg_reverts_the_stop() {
     let world = World::stopped(SICK).pg_state(ours, "active+undersized+degraded+inconsistent");
     assert_eq!(word(&world.plan()), Some("revert-stop"));
     let world = World::stopped(SICK).pg_state(elsewhere, "active+clean+inconsistent");
-    check!(world.plan(), Next::Do(Act::Destroy { .. }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { .. })));
 }
 
 // ---- rule 2: a way back
@@ -299,10 +301,17 @@ fn noout_ends_after_fifteen_minutes_down() {
     for world in [World::destroyed(SICK).saved("rebuild"), World::deployed(SICK)] {
         assert_ne!(word(&world.clone().minutes_later(14).plan()), Some("noout-lifted"));
         let lifted = world.minutes_later(15).saved("noout-lifted");
-        check!(lifted.plan(), Next::Do(Act::UnsetOsdFlags { osd: SICK, noout: true, noin: false }));
+        check!(
+            lifted.plan(),
+            Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: SICK, noout: true, noin: false }))
+        );
         // It is not set again.
         let without = lifted.with(|w| w.slot(SICK).noout = false);
-        assert!(!matches!(without.plan(), Next::Do(Act::SetOsdFlags { .. })), "{:#?}", without.plan());
+        assert!(
+            !matches!(without.plan(), Next::Do(Act::Ceph(CephAct::SetOsdFlags { .. }))),
+            "{:#?}",
+            without.plan()
+        );
     }
     // A person's stays.
     let theirs =
@@ -395,5 +404,9 @@ fn finished_osd_limits_no_drains_again_if_its_pod_is_not_ready() {
         w.seen.kube.osd_pdb = None;
         w.daemon(SICK).rolled_out = false;
     });
-    assert!(!matches!(closing.plan(), Next::Do(Act::CreatePdb { .. })), "{:#?}", closing.plan());
+    assert!(
+        !matches!(closing.plan(), Next::Do(Act::Kube(KubeAct::CreatePdb { .. }))),
+        "{:#?}",
+        closing.plan()
+    );
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use osd_migrate::ceph::CephError;
 use osd_migrate::cli::Cli;
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::classify::Refusal;
 use osd_migrate::domain::drift::Finding;
 use osd_migrate::domain::gate::Reason;
@@ -878,7 +878,10 @@ fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
     let world = world.with(|w| w.ledger = w.ledger.retried(BY_HAND).unwrap());
     let world = world.saved("up").saved("withdrawn").cleaned_up(BY_HAND);
     assert!(
-        matches!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: BY_HAND, noout: true, noin: true })),
+        matches!(
+            world.plan(),
+            Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: BY_HAND, noout: true, noin: true }))
+        ),
         "{:?}",
         world.plan()
     );

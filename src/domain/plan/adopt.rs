@@ -1,7 +1,7 @@
 //! An OSD of this cluster that is finished on a disk of a node, down, and started by nothing, whoever made it.
 
 use super::new_osd;
-use crate::domain::act::{Act, Deploy, Fresh};
+use crate::domain::act::{Act, Deploy, Fresh, KubeAct};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen};
 use crate::domain::ledger::Ledger;
@@ -27,7 +27,7 @@ pub(super) fn next(
     let location = provision::location(seen.kube.nodes.get(node)?, &seen.kube.declaration.storage);
     let place = CrushItem { location, weight: Weight(0), device_class: None };
     let on_file = policy.store_on_file;
-    Some(Next::Do(Act::Adopt(Deploy {
+    Some(Next::Do(Act::Kube(KubeAct::Adopt(Deploy {
         osd: found.osd,
         record: new_osd::adopted(found),
         fsid: found.fsid,
@@ -43,7 +43,7 @@ pub(super) fn next(
         device_type: (found.mode == Mode::Raw && !on_file).then(|| type_of(found, inventory)).flatten(),
         on_file,
         fresh: Some(Fresh { replaces: None }),
-    })))
+    }))))
 }
 
 fn type_of(found: &OsdSeen, inventory: &NodeInventory) -> Option<String> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{adopt, available, inventories, new_osd};
-use crate::domain::act::Act;
+use crate::domain::act::{Act, NodeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{InventoryRequest, NodeInventory};
@@ -146,7 +146,7 @@ impl<'a> NodeProvisioner<'a> {
         };
         let mut inventories = self.seen.kube.inventories.iter();
         let (name, job) = inventories.find(|(_, job)| !is_current(job) && is_over(job) && is_old(job))?;
-        Some(Next::Do(Act::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() }))
+        Some(Next::Do(Act::Node(NodeAct::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })))
     }
 
     /// The node that is being worked on, else the first that this run has not looked at. A node that is away or cordoned holds up no
@@ -314,7 +314,7 @@ impl<'a> NodeProvisioner<'a> {
 /// A look at the disks of a node, for this run.
 pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
     let declared = &seen.kube.declaration;
-    Act::Inventory {
+    Act::Node(NodeAct::Inventory {
         request: InventoryRequest {
             run: policy.run.clone(),
             number,
@@ -324,7 +324,7 @@ pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Obser
         },
         image: declared.image.clone(),
         data_dir: declared.data_dir.clone(),
-    }
+    })
 }
 
 fn waits(node: &NodeName, reason: Reason) -> Next {

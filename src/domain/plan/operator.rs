@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{Ledger, Record, ScaledOperator};
@@ -108,7 +108,7 @@ fn save(operator: Option<ScaledOperator>, ledger: &Ledger, why: Saving) -> Next 
 
 fn scale(operator: &Operator, replicas: u32) -> Next {
     let (name, uid, generation) = (operator.name.clone(), operator.uid.clone(), operator.generation);
-    Next::Do(Act::ScaleOperator { name, uid, generation, replicas })
+    Next::Do(Act::Kube(KubeAct::ScaleOperator { name, uid, generation, replicas }))
 }
 
 /// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)

@@ -1,7 +1,7 @@
 //! What no open record is behind: marks of a lost ledger, what a runner that was frozen made too late, flags of OSDs that were
 //! left alone.
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use crate::domain::inspection::RecordId;
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Wait};
@@ -33,7 +33,11 @@ pub(super) fn lift_noout_of_quarantined(ledger: &Ledger, seen: &Observation) -> 
         let slot = seen.ceph.slots.get(&record.osd)?;
         let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
         let noin = noin && slot.up;
-        (noout || noin).then_some(Next::Do(Act::UnsetOsdFlags { osd: record.osd, noout, noin }))
+        (noout || noin).then_some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags {
+            osd: record.osd,
+            noout,
+            noin,
+        })))
     })
 }
 
@@ -46,7 +50,11 @@ pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> 
     ledger.quarantined().find_map(|record| {
         let is_unused = |(job, owner): &(&String, &KeyOwner)| owner.record == record.id && !is_in_use(job);
         let (job, owner) = kube.keys.iter().find(is_unused)?;
-        Some(Next::Do(Act::DeleteKey { osd: record.osd, job: job.clone(), uid: owner.uid.clone() }))
+        Some(Next::Do(Act::Node(NodeAct::DeleteKey {
+            osd: record.osd,
+            job: job.clone(),
+            uid: owner.uid.clone(),
+        })))
     })
 }
 
@@ -59,7 +67,7 @@ pub(super) fn delete_orphans(ledger: &Ledger, seen: &Observation) -> Option<Next
         ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
     };
     if let Some(value) = kube.fence.as_ref().filter(is_late) {
-        return Some(Next::Do(Act::Unfence { value: value.clone() }));
+        return Some(Next::Do(Act::Kube(KubeAct::Unfence { value: value.clone() })));
     }
     let is_misplaced = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
     let jobs = kube.node_jobs.iter().filter(|job| is_misplaced(&job.record));
@@ -74,7 +82,7 @@ pub(super) fn delete_orphans(ledger: &Ledger, seen: &Observation) -> Option<Next
     let of_kept = kube.backups.iter().map(|(osd, record)| (*osd, record));
     let mut orphans = of_jobs.chain(of_reports).chain(of_kept).filter(|(_, id)| is_misplaced(id));
     let (osd, record) = orphans.find(|(osd, record)| kube.backups.get(osd) != Some(*record) || runs(osd))?;
-    Some(Next::Do(Act::CleanUp { osd, record: record.clone() }))
+    Some(Next::Do(Act::Kube(KubeAct::CleanUp { osd, record: record.clone() })))
 }
 
 /// One of a closed record that has not ended. Where its container never started, nothing is lost with it.
@@ -82,7 +90,7 @@ fn unended(job: &NodeJob, seen: &Observation) -> Next {
     let (osd, name) = (job.osd, job.name.clone());
     match job.state {
         JobState::Waiting if is_late(job, seen) => {
-            Next::Do(Act::DropAgent { job: name, uid: job.uid.clone() })
+            Next::Do(Act::Node(NodeAct::DropAgent { job: name, uid: job.uid.clone() }))
         }
         JobState::Running if is_silent(job, seen) => Next::Wait(Wait::AgentSilent { osd, job: name }),
         JobState::Waiting | JobState::Running | JobState::Ended => {

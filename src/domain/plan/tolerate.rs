@@ -1,6 +1,6 @@
 //! A taint that came to a node later would keep its OSDs from starting: they get its toleration.
 
-use crate::domain::act::{Act, DataPrecondition};
+use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Next, Wait};
@@ -33,13 +33,13 @@ pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Opti
             }
         }
     }
-    Some(Next::Do(Act::Tolerate {
+    Some(Next::Do(Act::Kube(KubeAct::Tolerate {
         osd,
         deployment: daemon.uid.clone(),
         generation: daemon.generation,
         add,
         precondition: is_up.then_some(DataPrecondition::AllClean),
-    }))
+    })))
 }
 
 /// The last one that was restarted is seen to be back before anything is called finished. One whose pod fails again and again,

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::{Step, bootstrap};
-use crate::domain::act::{Act, DataPrecondition};
+use crate::domain::act::{Act, DataPrecondition, NodeAct};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -62,7 +62,7 @@ impl<'a> Step<'a> {
                 self.save_attempt(job.task)
             }
             JobState::Waiting if is_late => {
-                Next::Do(Act::DropAgent { job: job.name.clone(), uid: job.uid.clone() })
+                Next::Do(Act::Node(NodeAct::DropAgent { job: job.name.clone(), uid: job.uid.clone() }))
             }
             JobState::Waiting | JobState::Running if self.is_lost(job) => self.quarantine(format!(
                 "its node agent does not end; see `kubectl logs job/{}` and node {}",
@@ -335,7 +335,7 @@ impl<'a> Step<'a> {
             Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
             Strategy::InPlace | Strategy::New { .. } => None,
         };
-        let agent = Act::Agent {
+        let agent = Act::Node(NodeAct::Agent {
             request: NodeRequest {
                 record: record.id.clone(),
                 attempt: record.attempt.number,
@@ -355,11 +355,11 @@ impl<'a> Step<'a> {
             image: declared.image.clone(),
             data_dir: declared.data_dir.clone(),
             precondition: self.precondition_for(task),
-        };
+        });
         // A look changes nothing, and an old directory is nobody's: nobody needs to be kept away.
         match task {
             NodeTask::Rebuild | NodeTask::RestoreSlot => match self.fenced(agent) {
-                Next::Do(agent @ Act::Agent { .. }) => self.keyed(agent),
+                Next::Do(agent @ Act::Node(NodeAct::Agent { .. })) => self.keyed(agent),
                 first @ (Next::Do(_)
                 | Next::Save { .. }
                 | Next::Wait(_)

@@ -1,7 +1,7 @@
 //! client.bootstrap-osd, with which node agents make OSDs. Rook from 1.19 on deletes it after each reconcile, older ones keep it. It
 //! is made where it is missing, which is recorded before, and removed at the end where it was (P9).
 
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Saving, Wait};
@@ -19,7 +19,7 @@ pub(super) fn keyed(agent: Act, osd: OsdId, ledger: &Ledger, seen: &Observation)
         Some(true) => Next::Do(agent),
         None => Next::Wait(Wait::FreshView),
         Some(false) if passes(Guard::BootstrapSavedFirst, ledger.run.bootstrap) => {
-            Next::Do(Act::Bootstrap { there: true })
+            Next::Do(Act::Ceph(CephAct::Bootstrap { there: true }))
         }
         Some(false) => save(Some(osd), true, ledger),
     }
@@ -39,7 +39,7 @@ pub fn put_away(last: Next, ledger: &Ledger, seen: &Observation) -> Next {
         || !kube.rook_prepares.is_empty();
     let is_ours = passes(Guard::BootstrapOurs, ledger.run.bootstrap);
     match seen.ceph.bootstrap.filter(|_| is_end && is_ours && !in_use) {
-        Some(true) => Next::Do(Act::Bootstrap { there: false }),
+        Some(true) => Next::Do(Act::Ceph(CephAct::Bootstrap { there: false })),
         Some(false) => save(None, false, ledger),
         None => last,
     }

@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use super::{Step, take_down};
-use crate::domain::act::Act;
+use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::policy::DeploymentBy;
@@ -43,12 +43,12 @@ impl Step<'_> {
             return None;
         }
         if let Some(daemon) = self.seen.kube.daemons.get(&osd) {
-            return Some(self.fenced(Act::DropDeployment {
+            return Some(self.fenced(Act::Kube(KubeAct::DropDeployment {
                 osd,
                 record: record.id.clone(),
                 deployment: daemon.uid.clone(),
                 generation: daemon.generation,
-            }));
+            })));
         }
         Some(match self.our_fence() {
             Some(value) => take_down(value, self.ledger, self.seen),

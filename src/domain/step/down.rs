@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Step, drains};
-use crate::domain::act::{Act, DataPrecondition};
+use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
 use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -164,12 +164,12 @@ impl Step<'_> {
             return Next::Wait(Wait::FreshView);
         };
         if !passes(Guard::BackedUpFirst, self.seen.kube.backups.get(&osd) == Some(&record.id)) {
-            return Next::Do(Act::BackUp {
+            return Next::Do(Act::Kube(KubeAct::BackUp {
                 osd,
                 record: record.id.clone(),
                 deployment: daemon.uid.clone(),
                 generation: daemon.generation,
-            });
+            }));
         }
         // A Rook that might migrate this very OSD ends what it has begun before anything is meant.
         if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.seen)) {
@@ -209,14 +209,14 @@ impl Step<'_> {
         if let Some(next) = block_drains.filter(|_| !is_out(Guard::DrainsLimitedFirst)) {
             return next;
         }
-        self.fenced(Act::Stop {
+        self.fenced(Act::Kube(KubeAct::Stop {
             osd,
             fsid: record.old,
             record: record.id.clone(),
             deployment: daemon.uid.clone(),
             generation: daemon.generation,
             accepted,
-        })
+        }))
     }
 
     /// Somebody scaled its Deployment up again, our mark still on it: nothing is lost yet, so it is theirs again.
@@ -251,7 +251,12 @@ impl Step<'_> {
             Gate::Open => {
                 let (stopped_for, precondition) =
                     (Some(self.record.id.clone()), Some(self.only_ours_missing()));
-                self.fenced(Act::Destroy { osd, fsid: self.record.old, stopped_for, precondition })
+                self.fenced(Act::Ceph(CephAct::Destroy {
+                    osd,
+                    fsid: self.record.old,
+                    stopped_for,
+                    precondition,
+                }))
             }
             Gate::Shut(reason) => self.revert_stop(&reason),
             // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
@@ -285,12 +290,12 @@ impl Step<'_> {
     /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
     pub(super) fn destroy_again(&self) -> Next {
         match self.slot_fsid() {
-            Some(fsid) => self.fenced(Act::Destroy {
+            Some(fsid) => self.fenced(Act::Ceph(CephAct::Destroy {
                 osd: self.record.osd,
                 fsid,
                 stopped_for: None,
                 precondition: None,
-            }),
+            })),
             None => Next::Wait(Wait::FreshView),
         }
     }
@@ -357,7 +362,7 @@ impl Step<'_> {
         let issued = phase::issued_of(self.record, self.seen);
         let claim = on_disk.filter(|fsid| issued.contains(fsid)).or(issued.last().copied());
         match claim {
-            Some(claim) => self.fenced(Act::Reregister { osd: self.record.osd, claim }),
+            Some(claim) => self.fenced(Act::Ceph(CephAct::Reregister { osd: self.record.osd, claim })),
             None => Next::Wait(Wait::FreshView),
         }
     }
@@ -370,7 +375,7 @@ impl Step<'_> {
             .filter_map(|(osd, slot)| Some((*osd, slot, slot.fsid?)))
             .find(|(_, slot, fsid)| issued.contains(fsid) && expect::to_purge_misplaced(slot, *fsid))
             .map(|(osd, _, fsid)| (osd, fsid))?;
-        Some(self.fenced(Act::PurgeMisplaced { misplaced, fsid }))
+        Some(self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid })))
     }
 
     pub(super) fn purge_misplaced(&self) -> Next {
@@ -383,7 +388,7 @@ impl Step<'_> {
         match self.seen.ceph.slots.get(&misplaced) {
             None => self.agent(NodeTask::Rebuild),
             Some(slot) if slot.state == SlotState::New && !slot.up && slot.fsid == Some(fsid) => {
-                self.fenced(Act::PurgeMisplaced { misplaced, fsid })
+                self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid }))
             }
             Some(_) => Next::Halt(Halt::MisplacedInUse { osd: self.record.osd, misplaced }),
         }

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 
 use super::INTENT_MINUTES;
-use crate::domain::act::Act;
+use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::ledger::{FormerPdb, Ledger, Record};
@@ -86,7 +86,7 @@ pub(super) fn block_drains(record: &Record, ledger: &Ledger, seen: &Observation)
 /// What is next until it is as it was. What somebody else wrote since, or took away, is theirs.
 fn restore_pdb(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     if let Some(uid) = &seen.kube.own_pdb {
-        return Some(Next::Do(Act::DeletePdb { uid: uid.clone() }));
+        return Some(Next::Do(Act::Kube(KubeAct::DeletePdb { uid: uid.clone() })));
     }
     let (saved, last) = (&ledger.run.pdb, &ledger.run.last_pdb);
     let was = saved.as_ref().or(last.as_ref())?;
@@ -161,12 +161,12 @@ fn is_about_to_stop(record: &Record, seen: &Observation) -> bool {
 }
 
 fn make_own(record: &Record) -> Next {
-    Next::Do(Act::CreatePdb { osd: record.osd, record: record.id.clone() })
+    Next::Do(Act::Kube(KubeAct::CreatePdb { osd: record.osd, record: record.id.clone() }))
 }
 
 fn write(found: &OsdPdb, max_unavailable: u32) -> Next {
     let (uid, generation) = (found.uid.clone(), found.generation);
-    Next::Do(Act::LimitDrains { uid, generation, max_unavailable })
+    Next::Do(Act::Kube(KubeAct::LimitDrains { uid, generation, max_unavailable }))
 }
 
 /// What it was, or that it is as it was: then what is forgotten stays the last that there was.

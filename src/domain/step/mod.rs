@@ -24,7 +24,7 @@ pub use up::{MAX_RESTARTS, ON_FILE};
 pub use upmaps::MAX_UPMAP_TRIES;
 pub use watch::before_halt;
 
-use super::act::Act;
+use super::act::{Act, CephAct, KubeAct};
 use super::gate;
 use super::guard::{Guard, is_out, passes};
 use super::inspection::NodeTask;
@@ -184,7 +184,7 @@ impl<'a> Step<'a> {
         let value = self.our_fence().unwrap_or(&ours);
         let put_up = || {
             let (osd, record) = (self.record.osd, self.record.id.clone());
-            Some(Next::Do(Act::Fence { osd, record, value: value.to_owned() }))
+            Some(Next::Do(Act::Kube(KubeAct::Fence { osd, record, value: value.to_owned() })))
         };
         match self.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => self.until_in_force(put_up),
@@ -235,8 +235,9 @@ impl<'a> Step<'a> {
         let slot = self.seen.ceph.slots.get(&osd)?;
         let (noout, noin, fsid) = (!slot.noout && !self.record.noout_lifted, !slot.noin, slot.fsid);
         let with_flags_set = passes(Guard::FlagsSetFirst, !(noout || noin));
-        (!with_flags_set)
-            .then(|| self.fenced(Act::SetOsdFlags { osd, fsid, up: slot.up, record, noout, noin }))
+        (!with_flags_set).then(|| {
+            self.fenced(Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up: slot.up, record, noout, noin }))
+        })
     }
 
     fn with_flags_set(&self, next: impl FnOnce() -> Next) -> Next {
@@ -280,7 +281,7 @@ impl<'a> Step<'a> {
 
     /// The OSD serves again as it was: the way back while nothing is lost yet.
     fn restart(&self) -> Next {
-        Next::Do(Act::Restart { osd: self.record.osd, record: self.record.id.clone() })
+        Next::Do(Act::Kube(KubeAct::Restart { osd: self.record.osd, record: self.record.id.clone() }))
     }
 
     fn slot_fsid(&self) -> Option<OsdFsid> {
@@ -319,13 +320,13 @@ impl<'a> Step<'a> {
     /// The CRUSH item as recorded, where it is gone or has its former weight.
     fn restore_crush(&self) -> Next {
         let record = self.record;
-        self.fenced(Act::RestoreCrush {
+        self.fenced(Act::Ceph(CephAct::RestoreCrush {
             osd: record.osd,
             item: record.crush.clone(),
             former: record.former_weight,
             reweight: record.reweight,
             primary_affinity: record.primary_affinity,
-        })
+        }))
     }
 
     /// What the device carries, in words.
@@ -389,7 +390,7 @@ impl<'a> Step<'a> {
 /// The fence comes down, then it is forgotten.
 pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
     if seen.kube.fence.as_deref() == Some(value) {
-        return Next::Do(Act::Unfence { value: value.to_owned() });
+        return Next::Do(Act::Kube(KubeAct::Unfence { value: value.to_owned() }));
     }
     let mut ledger = ledger.clone();
     ledger.run.last_fence = ledger.run.fence.take();

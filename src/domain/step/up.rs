@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 
 use super::{INTENT_MINUTES, Step, drains};
-use crate::domain::act::{Act, Deploy, Fresh};
+use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
 use crate::domain::guard::{Guard, passes};
@@ -55,7 +55,7 @@ impl Step<'_> {
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
             return self.quarantine("its agent reported no path of its device".to_owned());
         };
-        self.fenced(Act::Deploy(self.deployment(fsid, block_path, volume, kernel)))
+        self.fenced(Act::Kube(KubeAct::Deploy(self.deployment(fsid, block_path, volume, kernel))))
     }
 
     /// Returns what the Deployment of the new OSD is rendered from.
@@ -137,13 +137,13 @@ impl Step<'_> {
         let add =
             node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
         if let Some(add) = add.filter(|add| !add.is_empty()) {
-            return Next::Do(Act::Tolerate {
+            return Next::Do(Act::Kube(KubeAct::Tolerate {
                 osd,
                 deployment: daemon.uid.clone(),
                 generation: daemon.generation,
                 add,
                 precondition: None,
-            });
+            }));
         }
         let restarts = daemon.pods.iter().map(|pod| pod.restarts).max().unwrap_or(0);
         let trouble = daemon.trouble();
@@ -195,7 +195,7 @@ impl Step<'_> {
         let (osd, record) = (self.record.osd, self.record);
         let wait = Wait::MarkedOutExternally { osd, reweight: record.reweight };
         if let (true, true, Some(fsid)) = (slot.auto_out, record.noout_lifted, slot.fsid) {
-            return Next::Do(Act::TakeIn { osd, fsid, reweight: record.reweight });
+            return Next::Do(Act::Ceph(CephAct::TakeIn { osd, fsid, reweight: record.reweight }));
         }
         let Some(since) = record.blocked_since else {
             return self.save(Saving::Held, |record| record.blocked_since = Some(self.seen.at));
@@ -220,7 +220,7 @@ impl Step<'_> {
         let slot = self.seen.ceph.slots.get(&osd);
         let flags = slot.map(|slot| self.record.flags_to_lift(slot.noout, slot.noin));
         if let Some((noout, noin)) = flags.filter(|(noout, noin)| *noout || *noin) {
-            return Some(Next::Do(Act::UnsetOsdFlags { osd, noout, noin }));
+            return Some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd, noout, noin })));
         }
         self.unfence()
     }
@@ -271,7 +271,7 @@ impl Step<'_> {
         if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
             let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
             if !passes(Guard::FlagsUnsetFirst, !(noout || noin)) {
-                return Next::Do(Act::UnsetOsdFlags { osd: record.osd, noout, noin });
+                return Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: record.osd, noout, noin }));
             }
         }
         if let Some(next) = self.unfence() {
@@ -292,7 +292,7 @@ impl Step<'_> {
             || kube.node_jobs.iter().any(|job| job.record == record.id)
             || kube.reports.values().any(|report| report.record == record.id);
         (!passes(Guard::CleanedUpFirst, !made))
-            .then(|| Next::Do(Act::CleanUp { osd: record.osd, record: record.id.clone() }))
+            .then(|| Next::Do(Act::Kube(KubeAct::CleanUp { osd: record.osd, record: record.id.clone() })))
     }
 }
 

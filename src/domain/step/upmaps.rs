@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::Step;
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct};
 use crate::domain::expect;
 use crate::domain::gate;
 use crate::domain::guard::{Guard, passes};
@@ -40,7 +40,7 @@ impl Step<'_> {
         let epoch = self.seen.ceph.epoch;
         if lost.tries > 0 && lost.epoch == epoch {
             let (osd, fsid) = (self.record.osd, self.slot_fsid()?);
-            return Some(Next::Do(Act::RestoreUpmaps { osd, fsid, upmaps: missing }));
+            return Some(Next::Do(Act::Ceph(CephAct::RestoreUpmaps { osd, fsid, upmaps: missing })));
         }
         if lost.tries >= MAX_UPMAP_TRIES {
             return Some(self.done_with_upmaps(missing));

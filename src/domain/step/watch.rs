@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use super::Step;
-use crate::domain::act::Act;
+use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Next, Saving};
@@ -64,7 +64,7 @@ fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Ne
         return None;
     }
     if record.noout_lifted {
-        return Some(Next::Do(Act::UnsetOsdFlags { osd: record.osd, noout, noin: false }));
+        return Some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: record.osd, noout, noin: false })));
     }
     let mut record = record.clone();
     record.noout_lifted = true;

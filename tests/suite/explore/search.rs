@@ -295,11 +295,11 @@ fn is_young(state: &State) -> bool {
 }
 
 fn writes_of(act: &osd_migrate::domain::act::Act) -> usize {
-    use osd_migrate::domain::act::Act;
+    use osd_migrate::domain::act::{Act, CephAct};
     match act {
-        Act::UnsetOsdFlags { noin: true, .. } => 2,
-        Act::RestoreCrush { .. } => 4,
-        Act::RestoreUpmaps { upmaps, .. } => upmaps.len(),
+        Act::Ceph(CephAct::UnsetOsdFlags { noin: true, .. }) => 2,
+        Act::Ceph(CephAct::RestoreCrush { .. }) => 4,
+        Act::Ceph(CephAct::RestoreUpmaps { upmaps, .. }) => upmaps.len(),
         _ => 1,
     }
 }

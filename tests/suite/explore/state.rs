@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, NodeAct};
 use osd_migrate::domain::expect;
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::next::Next;
@@ -129,7 +129,7 @@ impl State {
     /// A runner that is frozen behind its look at the ledger has made the report of its agent before that (ADR 0011): where
     /// the record was closed since, the report is swept, and only the Job is made.
     fn report_was_swept(&mut self, act: &Act) {
-        if let Act::Agent { request, .. } = act
+        if let Act::Node(NodeAct::Agent { request, .. }) = act
             && !self.ledger.records.values().any(|record| record.id == request.record)
         {
             self.world.kube.leftovers.remove(&request.record);

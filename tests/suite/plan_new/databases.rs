@@ -32,8 +32,9 @@ fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
             .contains(&format!("osd.0: its database goes to /dev/disk/by-id/ata-{DATABASE_DISK}, all of it"))
     );
     for task in [NodeTask::Inspect, NodeTask::Rebuild] {
-        let is_it = |act: &Act| matches!(act, Act::Agent { request, .. } if request.task == task);
-        let Act::Agent { request, .. } = run.acts(is_it) else { panic!() };
+        let is_it =
+            |act: &Act| matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == task);
+        let Act::Node(NodeAct::Agent { request, .. }) = run.acts(is_it) else { panic!() };
         assert_eq!(request.db, Some(db.clone()), "{task}");
     }
     assert!(run.finished().iter().all(|(_, problem)| problem.starts_with("no disks are asked for")));

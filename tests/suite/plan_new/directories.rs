@@ -33,11 +33,11 @@ fn table(run: &Run) -> String {
 }
 
 fn is_destroy(act: &Act) -> bool {
-    matches!(act, Act::Destroy { .. })
+    matches!(act, Act::Ceph(CephAct::Destroy { .. }))
 }
 
 fn is_task(act: &Act, task: NodeTask) -> bool {
-    matches!(act, Act::Agent { request, .. } if request.task == task)
+    matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == task)
 }
 
 #[test]
@@ -48,7 +48,9 @@ fn its_nodes_disks_are_looked_at_first_and_the_record_holds_the_disk_before_anyt
     assert_eq!((record.osd, onto(&record)), (OSD, "ata-disk-new"));
     assert_eq!((record.former_weight, record.crush.weight), (Some(Weight::ONE), Weight::by_size(6 * GIB)));
     assert!(record.evidence.is_none() && record.attempt.number == 1, "it is proven next");
-    let Act::Agent { request, .. } = run.acts(|act| is_task(act, NodeTask::Inspect)) else { panic!() };
+    let Act::Node(NodeAct::Agent { request, .. }) = run.acts(|act| is_task(act, NodeTask::Inspect)) else {
+        panic!()
+    };
     assert_eq!(request.directory.unwrap().path, PATH);
     let evidence = {
         run.ledger = run.save(|why| *why == Saving::Proof);
@@ -62,7 +64,8 @@ fn its_nodes_disks_are_looked_at_first_and_the_record_holds_the_disk_before_anyt
 fn its_id_and_place_are_kept_its_weight_follows_the_disk_and_the_directory_goes_last() {
     let mut run = Run::of(example::in_directory());
     let before = run.world.ceph.slots[&OSD].clone();
-    let Act::RestoreCrush { former, item, .. } = run.acts(|act| matches!(act, Act::RestoreCrush { .. }))
+    let Act::Ceph(CephAct::RestoreCrush { former, item, .. }) =
+        run.acts(|act| matches!(act, Act::Ceph(CephAct::RestoreCrush { .. })))
     else {
         panic!()
     };
@@ -111,7 +114,7 @@ fn a_weight_that_the_size_does_not_change_is_left() {
     let record = run.recorded();
     assert_eq!((record.former_weight, record.crush.weight), (None, Weight::ONE));
     run.until(|next| match next {
-        Next::Do(Act::RestoreCrush { .. }) => panic!("{next:?}"),
+        Next::Do(Act::Ceph(CephAct::RestoreCrush { .. })) => panic!("{next:?}"),
         _ => matches!(next, Next::Finished(_)),
     });
     assert_eq!(run.world.ceph.slots[&OSD].crush.as_ref().unwrap().weight, Weight::ONE);

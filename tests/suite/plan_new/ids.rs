@@ -112,8 +112,8 @@ fn a_slot_that_is_filled_again_keeps_its_place_and_its_deployment_is_the_one_rep
     let record = run.recorded();
     assert_eq!((record.osd, record.old), (OsdId(0), example::fsid(OsdId(0), 0)));
     assert_eq!(Some(&record.crush), run.world.ceph.slots[&OsdId(0)].crush.as_ref());
-    let deployed = run.until(|next| matches!(next, Next::Do(Act::Deploy(_))));
-    let Next::Do(Act::Deploy(deploy)) = deployed else { panic!() };
+    let deployed = run.until(|next| matches!(next, Next::Do(Act::Kube(KubeAct::Deploy(_)))));
+    let Next::Do(Act::Kube(KubeAct::Deploy(deploy))) = deployed else { panic!() };
     let daemon = &run.world.kube.daemons[&OsdId(0)];
     let replaces = Some((daemon.uid.clone(), daemon.generation));
     assert_eq!(deploy.fresh.unwrap().replaces, replaces);

@@ -9,7 +9,7 @@ mod volumes;
 
 use std::collections::BTreeSet;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use osd_migrate::domain::inspection::{Content, Proof, RecordId};
 use osd_migrate::domain::ledger::{Ledger, NodeStatus, Quarantine, Record, Strategy};
 use osd_migrate::domain::next::{Next, Saving, Summary, Wait};

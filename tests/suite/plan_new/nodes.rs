@@ -16,7 +16,7 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
             matches!(
                 next,
                 Next::Save { why: Saving::Node { .. }, .. }
-                    | Next::Do(Act::Inventory { .. })
+                    | Next::Do(Act::Node(NodeAct::Inventory { .. }))
                     | Next::Finished(_)
             )
         });
@@ -26,7 +26,7 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
                 run.ledger = ledger;
             }
             Next::Do(act) => {
-                let Act::Inventory { request, .. } = &act else { panic!() };
+                let Act::Node(NodeAct::Inventory { request, .. }) = &act else { panic!() };
                 assert_eq!((request.run.as_str(), request.number), ("first", 1));
                 told.push(format!("look at {}", request.node));
                 run.world.act(&act).unwrap();
@@ -146,7 +146,7 @@ fn an_osd_that_nothing_starts_is_started_before_free_disks_are_taken_and_not_whi
     run.policy.only_new = true;
     run.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
     run.world.happen(&Happening::Around(Around::RookPrepares, false));
-    let Next::Do(Act::Adopt(deploy)) = run.next() else { panic!("{:?}", run.next()) };
+    let Next::Do(Act::Kube(KubeAct::Adopt(deploy))) = run.next() else { panic!("{:?}", run.next()) };
     assert_eq!((deploy.osd, deploy.fsid), (OsdId(0), example::fsid(OsdId(0), 0)), "and not the old disk's");
     assert_eq!(run.finished(), []);
     assert!(run.world.ceph.slots[&OsdId(0)].up && run.world.ceph.slots[&OsdId(3)].up);
@@ -218,7 +218,7 @@ fn inventory_that_somebody_deleted_is_no_inventory_of_the_next_run() {
 #[test]
 fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     let mut run = Run::of(example::empty());
-    run.until(|next| matches!(next, Next::Do(Act::Inventory { request, .. }) if request.node.0 == "h1"));
+    run.until(|next| matches!(next, Next::Do(Act::Node(NodeAct::Inventory { request, .. })) if request.node.0 == "h1"));
     run.world.happen(&Happening::Around(Around::Cordoned, true));
     // The first node; the other two get their OSDs all the same.
     let problems = run.finished();
@@ -226,7 +226,7 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     assert!(problems.iter().any(|(node, why)| node == "h1" && why.contains("cordon")), "{problems:?}");
     // If nothing else is left to do, it is waited for; one that is back in time gets its own.
     let mut back = Run::of(example::one_more());
-    back.until(|next| matches!(next, Next::Do(Act::Inventory { .. })));
+    back.until(|next| matches!(next, Next::Do(Act::Node(NodeAct::Inventory { .. }))));
     back.world.happen(&Happening::Around(Around::Cordoned, true));
     back.until(|next| matches!(next, Next::Wait(Wait::Node { .. })));
     back.world.happen(&Happening::Around(Around::Cordoned, false));
@@ -237,8 +237,7 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
 #[test]
 fn silent_agent_that_creates_an_osd_is_given_up_after_half_an_hour() {
     let mut run = Run::of(example::one_more());
-    let is_rebuild =
-        |act: &Act| matches!(act, Act::Agent { request, .. } if request.task == NodeTask::Rebuild);
+    let is_rebuild = |act: &Act| matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Rebuild);
     run.acts(is_rebuild);
     let silent_for = |minutes| {
         let mut seen = run.seen();

@@ -5,7 +5,8 @@ use super::*;
 #[test]
 fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_get_it_at_once() {
     let mut run = Run::of(example::tolerate());
-    let Next::Do(Act::Tolerate { osd: OsdId(0), precondition: Some(_), add, .. }) = run.next() else {
+    let Next::Do(Act::Kube(KubeAct::Tolerate { osd: OsdId(0), precondition: Some(_), add, .. })) = run.next()
+    else {
         panic!()
     };
     assert_eq!((add.len(), add[0].key.as_str()), (1, "storage"));
@@ -13,7 +14,8 @@ fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_ge
     let Next::Do(act) = run.next() else { panic!() };
     run.world.act(&act).unwrap();
     assert!(matches!(run.next(), Next::Wait(Wait::Gate { osd: OsdId(1), .. })), "it has not come to rest");
-    let Next::Do(last) = run.until(|next| matches!(next, Next::Do(Act::Tolerate { osd: OsdId(1), .. })))
+    let Next::Do(last) =
+        run.until(|next| matches!(next, Next::Do(Act::Kube(KubeAct::Tolerate { osd: OsdId(1), .. }))))
     else {
         panic!()
     };
@@ -26,7 +28,10 @@ fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_ge
 
     down.world.happen(&Happening::PersonStops(OsdId(0)));
     down.world.happen(&Happening::GoesDown(OsdId(0)));
-    assert!(matches!(down.next(), Next::Do(Act::Tolerate { osd: OsdId(0), precondition: None, .. })));
+    assert!(matches!(
+        down.next(),
+        Next::Do(Act::Kube(KubeAct::Tolerate { osd: OsdId(0), precondition: None, .. }))
+    ));
 }
 
 #[test]
@@ -48,7 +53,10 @@ fn a_new_osd_whose_node_got_a_taint_before_it_started_gets_its_toleration() {
     run.until(|next| matches!(next, Next::Wait(Wait::Up { .. })));
     run.world.happen(&Happening::Tainted(NodeName("h1".to_owned())));
     run.world.kube.daemons.get_mut(&OsdId(3)).unwrap().pods.clear();
-    assert!(matches!(run.next(), Next::Do(Act::Tolerate { osd: OsdId(3), precondition: None, .. })));
+    assert!(matches!(
+        run.next(),
+        Next::Do(Act::Kube(KubeAct::Tolerate { osd: OsdId(3), precondition: None, .. }))
+    ));
     run.finished();
     assert!(run.world.ceph.slots[&OsdId(3)].up);
 }

@@ -1,6 +1,6 @@
 //! Disks that are PersistentVolumes become no OSD, and an OSD on one is not started as one of the host's.
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::next::Next;
 use osd_migrate::domain::observation::LocalVolume;
 
@@ -11,11 +11,11 @@ fn adopts(change: impl Fn(&mut Vec<LocalVolume>)) -> (bool, Vec<String>) {
     change(&mut world.kube.local_volumes);
     let mut run = Run::of(world);
     let next = run.until(|next| {
-        matches!(next, Next::Finished(_) | Next::Do(Act::Adopt(_)))
+        matches!(next, Next::Finished(_) | Next::Do(Act::Kube(KubeAct::Adopt(_))))
             || matches!(next, Next::Wait(wait) if wait.to_string().contains("clean"))
     });
     let problems = run.ledger.nodes.values().flat_map(|work| work.problems.clone()).collect();
-    (matches!(next, Next::Do(Act::Adopt(_))), problems)
+    (matches!(next, Next::Do(Act::Kube(KubeAct::Adopt(_)))), problems)
 }
 
 /// Measured before: `provision` made it a Deployment of a host's OSD, and Kubernetes took its claim for unused.

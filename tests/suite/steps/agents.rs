@@ -11,7 +11,7 @@ fn a_recorded_osd_is_looked_at_before_anything_is_done_and_without_a_fence() {
     let world = World::recorded(OSD);
     check!(
         world.plan(),
-        Next::Do(Act::Agent { request, image, data_dir, .. })
+        Next::Do(Act::Node(NodeAct::Agent { request, image, data_dir, .. }))
             if request.task == NodeTask::Inspect && request.attempt == 1 && request.evidence.is_none()
                 && request.old == old(OSD) && request.node == NodeName("h1".to_owned())
                 && image == "ceph:16" && data_dir == "/var/lib/rook"
@@ -62,7 +62,7 @@ fn a_key_that_the_mons_refuse_is_asked_for_anew_and_not_for_ever() {
         world.seen.ceph.bootstrap = Some(false);
         check!(world.plan(), Next::Save { why: Saving::Bootstrap { ours: true }, .. });
         world.seen.ceph.bootstrap = Some(true);
-        check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.attempt == number);
+        check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.attempt == number);
         world = refused(world);
     }
     let last = world.plan();
@@ -179,7 +179,7 @@ fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_th
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
     let world = looked_again(looked_thrice(world, &lost), &lost);
-    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
     // Whether it comes up or not: nobody waits for it.
     assert!(quarantine(&started.plan()).is_some(), "{:#?}", started.plan());
@@ -192,7 +192,7 @@ fn an_inspection_that_fails_three_times_leaves_the_osd_alone_before_stop() {
     for attempt in 2..=3 {
         world = world.report(OSD, None, failed()).saved("inspect");
         assert_eq!(world.record(OSD).attempt.number, attempt);
-        check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.attempt == attempt);
+        check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.attempt == attempt);
     }
     let next = world.report(OSD, None, failed()).plan();
     assert!(quarantine(&next).is_some_and(|why| why.contains("no luck")), "{next:#?}");
@@ -249,7 +249,7 @@ fn stopped_and_not_provable_it_is_started_again() {
     for _ in 0..3 {
         world = world.report(OSD, None, refused()).saved("inspect");
     }
-    check!(world.report(OSD, None, refused()).plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(world.report(OSD, None, refused()).plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
 // ---- Busy
@@ -316,7 +316,7 @@ fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_ho
     check!(silent.with(of_a_candidate).plan(), Next::Save { osd: Some(FILESTORE), why: Saving::Record, .. });
     let waiting = misplaced(World::recorded(OSD), JobState::Waiting);
     check!(waiting.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
-    check!(waiting.minutes_later(10).plan(), Next::Do(Act::DropAgent { .. }));
+    check!(waiting.minutes_later(10).plan(), Next::Do(Act::Node(NodeAct::DropAgent { .. })));
     let stopped = World::stopped(OSD);
     assert_eq!(misplaced(stopped.clone(), JobState::Running).plan(), stopped.plan());
     // One of the same OSD's is waited for in any case.
@@ -333,10 +333,10 @@ fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped(
     for attempt in 2..=4 {
         // The next attempt is saved before its predecessor is deleted, so that it counts.
         world = world.saved("inspect");
-        check!(world.plan(), Next::Do(Act::DropAgent { uid, .. }) if uid.ends_with(&format!("-{}", attempt - 1)));
+        check!(world.plan(), Next::Do(Act::Node(NodeAct::DropAgent { uid, .. })) if uid.ends_with(&format!("-{}", attempt - 1)));
         world.seen.kube.node_jobs.clear();
         if attempt < 4 {
-            check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.attempt == attempt);
+            check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.attempt == attempt);
             world = world.job(OSD, JobState::Waiting).minutes_later(10);
         }
     }
@@ -353,9 +353,9 @@ fn a_key_that_is_missing_is_recorded_as_ours_then_made_and_only_then_the_agent()
     };
     assert!(ledger.run.bootstrap);
     world.ledger = ledger;
-    check!(world.plan(), Next::Do(Act::Bootstrap { there: true }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Bootstrap { there: true })));
     world.seen.ceph.bootstrap = Some(true);
-    check!(world.plan(), Next::Do(Act::Agent { .. }));
+    check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { .. })));
     world.seen.ceph.bootstrap = None;
     check!(world.plan(), Next::Wait(Wait::FreshView));
 }
@@ -366,7 +366,7 @@ fn one_that_is_ours_goes_when_nobody_needs_it_and_by_any_run_whether_confirmed_o
         w.ledger.run.bootstrap = true;
         w.seen.kube.declaration.confirmed = false;
     });
-    check!(ours.plan(), Next::Do(Act::Bootstrap { there: false }));
+    check!(ours.plan(), Next::Do(Act::Ceph(CephAct::Bootstrap { there: false })));
     let gone = ours.clone().with(|w| w.seen.ceph.bootstrap = Some(false));
     let Next::Save { ledger, why: Saving::Bootstrap { ours: false }, .. } = gone.plan() else {
         panic!("{:#?}", gone.plan())

@@ -37,16 +37,16 @@ fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
         assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
     }
     // Past Stop it is not asked.
-    check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Destroy { .. }));
+    check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Ceph(CephAct::Destroy { .. })));
 }
 
 #[test]
 fn withdrawn_it_sweeps_lifts_its_own_flags_and_fence_and_is_gone() {
     let unconfirmed = World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false);
     let mut world = unconfirmed.saved("withdrawn").cleaned_up(OSD);
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
-    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     world.seen.kube.fence = None;
     world = world.saved("unfenced").saved("closed");
     assert!(world.ledger.records.is_empty() && world.ledger.run.fence.is_none());
@@ -65,7 +65,7 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
         had.saved("record").report(OSD, Some(old_content(OSD)), None).saved("proof").keep(OSD).saved("stop");
     check!(
         withdraw(had.with_flags_set(OSD)).cleaned_up(OSD).plan(),
-        Next::Do(Act::UnsetOsdFlags { noout: false, noin: true, .. })
+        Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { noout: false, noin: true, .. }))
     );
     // Somebody set flags before we ever meant to.
     withdraw(World::proven(OSD).with_flags_set(OSD)).cleaned_up(OSD).saved("closed");
@@ -107,7 +107,7 @@ fn a_stop_that_arrives_after_the_record_was_given_up_is_undone_before_the_record
         (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
     });
     for world in [world.clone(), world.with(|w| w.daemon(OSD).pods.clear()).down(OSD)] {
-        check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     }
 }
 
@@ -116,19 +116,22 @@ fn a_stop_that_arrives_after_the_record_was_given_up_is_undone_before_the_record
 #[test]
 fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
     let mut world = World::proven(OSD);
-    check!(world.plan(), Next::Do(Act::BackUp { osd: OSD, deployment, .. }) if deployment == "uid-0");
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::BackUp { osd: OSD, deployment, .. })) if deployment == "uid-0");
     world = world.keep(OSD).saved("stop");
     let held: BTreeSet<PgId> = (0..8).filter(|n| members(*n).contains(&OSD)).map(pg_id).collect();
     assert_eq!(world.record(OSD).pgs, held);
     world = world.saved("fence");
-    check!(world.plan(), Next::Do(Act::Fence { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     world = world.fenced(OSD);
-    check!(world.plan(), Next::Do(Act::SetOsdFlags { osd: OSD, up: true, noout: true, noin: true, .. }));
+    check!(
+        world.plan(),
+        Next::Do(Act::Ceph(CephAct::SetOsdFlags { osd: OSD, up: true, noout: true, noin: true, .. }))
+    );
     world = world.with_flags_set(OSD);
     let record = world.record(OSD).id.clone();
     check!(
         world.plan(),
-        Next::Do(Act::Stop { osd: OSD, fsid, record: named, deployment, generation, .. })
+        Next::Do(Act::Kube(KubeAct::Stop { osd: OSD, fsid, record: named, deployment, generation, .. }))
             if *fsid == old(OSD) && *named == record && deployment == "uid-0" && *generation == 1
     );
 }
@@ -136,7 +139,7 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
 #[test]
 fn a_flag_that_is_set_already_is_not_set_again() {
     let world = World::intended(OSD).with(|w| w.slot(OSD).noin = false);
-    check!(world.plan(), Next::Do(Act::SetOsdFlags { noout: false, noin: true, .. }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::SetOsdFlags { noout: false, noin: true, .. })));
 }
 
 #[test]
@@ -165,12 +168,12 @@ fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
     // It opens again: the intent is saved once more.
     let open = world.clone().up(OsdId(3)).reported().saved("stop");
     assert_eq!(open.ledger.records[&OSD].blocked_since, None);
-    check!(open.plan(), Next::Do(Act::Stop { .. }));
+    check!(open.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
     // It does not: the OSD is as it was, and Rook has the CephCluster back.
     let world = world.minutes_later(3).saved("withdrawn").cleaned_up(OSD);
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     let world = world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
-    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
 }
 
 #[test]
@@ -204,13 +207,13 @@ fn the_fence_is_recorded_before_it_is_put_up_and_put_up_again_where_somebody_tak
         w.seen.kube.fence = None;
     });
     let recorded = bare.saved("fence");
-    check!(recorded.plan(), Next::Do(Act::Fence { value, .. }) if Some(value) == recorded.ledger.run.fence.as_ref());
+    check!(recorded.plan(), Next::Do(Act::Kube(KubeAct::Fence { value, .. })) if Some(value) == recorded.ledger.run.fence.as_ref());
     // Every act from Stop to Deploy has it as its precondition.
     for world in [World::intended(OSD), World::stopped(OSD), World::prepared(OSD).saved("new")] {
-        check!(world.with(|w| w.seen.kube.fence = None).plan(), Next::Do(Act::Fence { .. }));
+        check!(world.with(|w| w.seen.kube.fence = None).plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     }
     let rebuild = World::destroyed(OSD).saved("rebuild").with(|w| w.seen.kube.fence = None);
-    check!(rebuild.plan(), Next::Do(Act::Fence { .. }));
+    check!(rebuild.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
 }
 
 #[test]
@@ -266,7 +269,7 @@ fn the_record_alone_never_makes_a_stop_ours() {
 #[test]
 fn a_deployment_that_was_deleted_while_we_had_it_stopped_is_made_again_from_the_kept_one() {
     let world = World::stopped(OSD).with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
-    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
 /// Two of such OSDs ended the run before: virtio without serial, VMware without enableUUID, KubeVirt.

@@ -10,7 +10,7 @@ fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carri
     let world = World::destroyed(OSD).saved("rebuild");
     check!(
         world.plan(),
-        Next::Do(Act::Agent { request, .. })
+        Next::Do(Act::Node(NodeAct::Agent { request, .. }))
             if request.task == NodeTask::Rebuild && request.attempt == 2 && request.evidence.is_some()
                 && request.device_class.as_deref() == Some("hdd")
     );
@@ -48,7 +48,7 @@ fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
     // Nobody is there after the halt to lift its noout.
     let halts = world.minutes_later(10).saved("noout-lifted");
-    check!(halts.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: false }));
+    check!(halts.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: false })));
     check!(
         without_noout(halts).plan(),
         Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
@@ -61,7 +61,7 @@ fn the_wipe_after_a_purge_that_others_copies_outlived_waits_for_nothing() {
         let pg = w.pg(0);
         (pg.acting, pg.degraded) = ([1, 2, 4].map(OsdId).into(), 0);
     });
-    check!(world.plan(), Next::Do(Act::Agent { request, .. }) if request.task == NodeTask::Rebuild);
+    check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.task == NodeTask::Rebuild);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
 fn the_ten_minutes_count_from_the_stop_that_was_done_and_not_from_one_that_was_undone() {
     // Stop was intended an hour ago: it counts from when the OSD is seen stopped.
     let world = World::intended(OSD).minutes_later(60);
-    check!(world.plan(), Next::Do(Act::Stop { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
     let id = world.ledger.records[&OSD].id.clone();
     let mut world =
         world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id))).saved("down");
@@ -142,7 +142,7 @@ fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
     }
     world = world.saved("quarantine");
     // Its noin stays: it keeps the reweight for its first boot.
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: false }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: false })));
     world.slot(OSD).noout = false;
     check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1);
 }

@@ -23,16 +23,16 @@ fn limited(world: World) -> World {
 }
 
 fn is_write(next: &Next, limit: u32, on: i64) -> bool {
-    matches!(next, Next::Do(Act::LimitDrains { max_unavailable, generation, .. })
+    matches!(next, Next::Do(Act::Kube(KubeAct::LimitDrains { max_unavailable, generation, .. }))
         if *max_unavailable == limit && *generation == on)
 }
 
 fn is_stop(next: &Next) -> bool {
-    matches!(next, Next::Do(Act::Stop { .. }))
+    matches!(next, Next::Do(Act::Kube(KubeAct::Stop { .. })))
 }
 
 fn is_own(next: &Next) -> bool {
-    matches!(next, Next::Do(Act::CreatePdb { osd: OSD, .. }))
+    matches!(next, Next::Do(Act::Kube(KubeAct::CreatePdb { osd: OSD, .. })))
 }
 
 fn none_of_rooks(w: &mut World) {
@@ -141,12 +141,12 @@ fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
 fn our_own_goes_before_rooks_is_put_back_and_the_next_stop_begins() {
     let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     let both = closing.clone().with(own);
-    assert_eq!(both.plan(), Next::Do(Act::DeletePdb { uid: "own".to_owned() }));
+    assert_eq!(both.plan(), Next::Do(Act::Kube(KubeAct::DeletePdb { uid: "own".to_owned() })));
     assert!(is_write(&closing.plan(), 1, 5));
     // Also one that came late, by a runner that was frozen.
     let left = World::new().with(own).with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
-    check!(left.clone().plan(), Next::Do(Act::DeletePdb { .. }));
-    check!(left.with(cancel).plan(), Next::Do(Act::DeletePdb { .. }));
+    check!(left.clone().plan(), Next::Do(Act::Kube(KubeAct::DeletePdb { .. })));
+    check!(left.with(cancel).plan(), Next::Do(Act::Kube(KubeAct::DeletePdb { .. })));
 }
 
 #[test]
@@ -155,14 +155,14 @@ fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
     assert!(is_write(&closing.plan(), 1, 5));
     let back = closing.with(pdb(1, 6)).saved("pdb-restored");
     assert_eq!((&back.ledger.run.pdb, &back.ledger.run.last_pdb), (&None, &was(1, 4)));
-    assert!(!matches!(back.plan(), Next::Do(Act::LimitDrains { .. })));
+    assert!(!matches!(back.plan(), Next::Do(Act::Kube(KubeAct::LimitDrains { .. }))));
 }
 
 #[test]
 fn it_comes_back_when_the_pod_of_the_finished_osd_is_ready_or_a_minute_later() {
     let rooks: fn(&Next) -> bool = |next| is_write(next, 1, 5);
     is_waited_for(limited(World::filled(OSD)), rooks);
-    let ours: fn(&Next) -> bool = |next| matches!(next, Next::Do(Act::DeletePdb { .. }));
+    let ours: fn(&Next) -> bool = |next| matches!(next, Next::Do(Act::Kube(KubeAct::DeletePdb { .. })));
     is_waited_for(World::filled(OSD).with(none_of_rooks).with(own), ours);
 }
 
@@ -178,10 +178,10 @@ fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
         match turns.plan() {
             Next::Wait(Wait::Up { osd: OSD, .. }) => break,
             Next::Save { ledger, .. } => turns.ledger = ledger,
-            Next::Do(Act::UnsetOsdFlags { .. }) => {
+            Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })) => {
                 (turns.slot(OSD).noout, turns.slot(OSD).noin) = (false, false);
             }
-            Next::Do(Act::Unfence { .. }) => turns.seen.kube.fence = None,
+            Next::Do(Act::Kube(KubeAct::Unfence { .. })) => turns.seen.kube.fence = None,
             next => panic!("{next:?}"),
         }
     }
@@ -203,7 +203,7 @@ fn what_others_wrote_since_or_took_away_is_theirs() {
 fn a_stop_that_is_turned_back_is_undone_first() {
     let turned =
         limited(World::stopped(OSD)).with(|w| w.record(OSD).stop_reverted = Some("a reason".to_owned()));
-    check!(turned.plan(), Next::Do(Act::Restart { .. }));
+    check!(turned.plan(), Next::Do(Act::Kube(KubeAct::Restart { .. })));
     let again =
         limited(World::intended(OSD)).with(|w| w.record(OSD).stop_reverted = Some("a reason".to_owned()));
     assert!(is_write(&again.plan(), 1, 5));
@@ -231,7 +231,7 @@ fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain(
     // Past its stop it is finished, and nothing is put back before that.
     for world in committed() {
         let next = limited(world).with(cancel).minutes_later(1).plan();
-        assert!(!matches!(next, Next::Do(Act::LimitDrains { .. })), "{next:?}");
+        assert!(!matches!(next, Next::Do(Act::Kube(KubeAct::LimitDrains { .. }))), "{next:?}");
     }
 }
 

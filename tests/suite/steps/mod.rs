@@ -13,7 +13,7 @@ mod ways_back;
 
 use std::collections::BTreeSet;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::{Content, NodeProblem, NodeTask, Proof};
 use osd_migrate::domain::ledger::{Ledger, Progress};
@@ -58,7 +58,7 @@ fn busy() -> Option<NodeProblem> {
 /// The agent that the world's program wants to start now.
 fn agent(world: &World) -> NodeTask {
     match world.plan() {
-        Next::Do(Act::Agent { request, .. }) => request.task,
+        Next::Do(Act::Node(NodeAct::Agent { request, .. })) => request.task,
         other => panic!("no agent: {other:#?}"),
     }
 }
@@ -208,10 +208,10 @@ fn a_mark_of_ours_without_a_record_halts() {
     // The fence that was taken down last came back: a runner was frozen while it put it up once more. No ledger was lost.
     let late = fence.with(|w| w.ledger.run.last_fence = w.seen.kube.fence.clone());
     let value = late.seen.kube.fence.clone().unwrap();
-    check!(late.plan(), Next::Do(Act::Unfence { value: off }) if *off == value);
+    check!(late.plan(), Next::Do(Act::Kube(KubeAct::Unfence { value: off })) if *off == value);
     // The same value for a record that is open is no late one.
     let again = World::intended(OSD).with(|w| w.ledger.run.last_fence = w.ledger.run.fence.clone());
-    check!(again.plan(), Next::Do(act) if !matches!(act, Act::Unfence { .. }));
+    check!(again.plan(), Next::Do(act) if !matches!(act, Act::Kube(KubeAct::Unfence { .. })));
     // Also where another record is there.
     let other = World::intended(FILESTORE).with(|w| {
         w.daemon(OSD).stopped_by = Some(osd_migrate::domain::inspection::RecordId("lost-1".to_owned()));

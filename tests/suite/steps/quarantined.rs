@@ -63,7 +63,7 @@ fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
 fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_stop_does() {
     // It was only meant to be stopped; or it was stopped and serves again.
     for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
-        check!(alone(quarantined(world)).plan(), Next::Do(Act::Unfence { .. }));
+        check!(alone(quarantined(world)).plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     }
     for world in committed() {
         check!(alone(quarantined(world)).plan(), Next::Finished(s) if s.quarantined.len() == 1);
@@ -105,7 +105,7 @@ fn half_way_and_another_up() -> World {
 
 #[test]
 fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_comes_up_nor_in_a_pause() {
-    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
+    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let both = half_way_and_another_up();
     assert!(!is_unfence(&both.plan()), "{:#?}", both.plan());
     assert!(is_unfence(&alone_and_up().plan()));
@@ -125,7 +125,10 @@ fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_come
         })
     };
     check!(paused(World::destroyed(OSD)).plan(), Next::Wait(Wait::Gate { .. }));
-    check!(paused(World::proven(OSD)).plan(), Next::Do(Act::ScaleOperator { replicas: 1, .. }));
+    check!(
+        paused(World::proven(OSD)).plan(),
+        Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 1, .. }))
+    );
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
         (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence());
         w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None });
     });
-    check!(paused.plan(), Next::Do(Act::Unfence { .. }));
+    check!(paused.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
 }
 
 /// The key of the attempt that is saved, as it is seen beside its node Job.
@@ -187,7 +190,7 @@ fn quarantined_osd_loses_its_key_once_its_node_job_ended() {
         let with_job = |state| with_key(quarantined(begun.clone())).job(OSD, state);
         let ended = with_job(JobState::Ended);
         let expected = ended.seen.kube.node_jobs.last().unwrap().name.clone();
-        check!(ended.plan(), Next::Do(Act::DeleteKey { osd: OSD, job, uid }) if *job == expected && uid == "key");
+        check!(ended.plan(), Next::Do(Act::Node(NodeAct::DeleteKey { osd: OSD, job, uid })) if *job == expected && uid == "key");
         // Once: the Job stays, as the message of the quarantine names its log.
         let without_key = ended.with(|w| w.seen.kube.keys.clear());
         assert!(!is_about_key(&without_key.plan()), "{:#?}", without_key.plan());
@@ -209,5 +212,5 @@ fn open_record_keeps_its_key_until_it_is_swept() {
 }
 
 fn is_about_key(next: &Next) -> bool {
-    matches!(next, Next::Do(Act::DeleteKey { .. }))
+    matches!(next, Next::Do(Act::Node(NodeAct::DeleteKey { .. })))
 }

@@ -36,7 +36,14 @@ fn a_fence_counts_only_when_a_running_rook_was_heard_of_a_later_version() {
         check!(heard.plan(), Next::Save { why: Saving::FenceAcknowledged, ledger, .. } if ledger.run.fence_acknowledged);
         // From then on events may be forgotten.
         let act = heard.saved("fence-acknowledged").with(|w| w.seen.kube.skipped = None).plan();
-        check!(act, Next::Do(Act::Stop { .. } | Act::Destroy { .. } | Act::Deploy(_)));
+        check!(
+            act,
+            Next::Do(
+                Act::Kube(KubeAct::Stop { .. })
+                    | Act::Ceph(CephAct::Destroy { .. })
+                    | Act::Kube(KubeAct::Deploy(_))
+            )
+        );
     }
 }
 
@@ -49,10 +56,10 @@ fn fence_that_was_taken_off_is_put_up_again_and_acknowledged_again() {
     let bare = auxiliary(World::intended(OSD).with(heard), Some(8));
     let saved = bare.saved("fence");
     assert_eq!((saved.ledger.run.fence_after, saved.ledger.run.fence_acknowledged), (Some(8), false));
-    check!(saved.plan(), Next::Do(Act::Fence { .. }));
+    check!(saved.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     // Rook writes the CephCluster each minute, and an iteration may take longer: the fence is put up all the same (ADR 0024).
     let later = saved.with(|w| w.seen.kube.cluster_version = "9".to_owned());
-    check!(later.plan(), Next::Do(Act::Fence { .. }));
+    check!(later.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
 }
 
 #[test]
@@ -63,12 +70,12 @@ fn fence_label_without_a_version_of_ours_is_put_up_again() {
     };
     // Somebody took the annotation off, or put the label back by hand: what is older was written for an earlier fence.
     for fenced_at in [None, Some(6)] {
-        check!(of(fenced_at).plan(), Next::Do(Act::Fence { .. }));
+        check!(of(fenced_at).plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     }
     check!(of(Some(8)).plan(), Next::Save { why: Saving::FenceAcknowledged, .. });
     // Once it was acknowledged, nothing more is asked of it.
     let heard = of(None).with(|w| w.ledger.run.fence_acknowledged = true);
-    check!(heard.plan(), Next::Do(Act::Stop { .. }));
+    check!(heard.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
 }
 
 /// One that is as wanted.
@@ -86,7 +93,7 @@ fn both_confirmed(world: World) -> World {
 #[test]
 fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_the_next_osd() {
     let up = |w: World| w.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
-    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Unfence { .. }));
+    let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let booted = up(World::booted(OSD).fenced(OSD));
     assert!(is_unfence(&auxiliary(booted.clone(), None).plan()));
     assert!(!is_unfence(&both_confirmed(booted).plan()));
@@ -122,7 +129,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
         |w| w.policy.leaves = true,
     ];
     for change in cases {
-        check!(ended(World::new()).with(change).plan(), Next::Do(Act::Unfence { .. }));
+        check!(ended(World::new()).with(change).plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     }
     // As wanted, and to Rook not: it takes each encrypted OSD that is on no PVC for one that is to be plain.
     let encrypted_one = |w: &mut World| {
@@ -191,7 +198,7 @@ fn left_to_rook() -> World {
 }
 
 fn renders(world: &World) -> bool {
-    matches!(world.plan(), Next::Do(Act::Deploy(_)))
+    matches!(world.plan(), Next::Do(Act::Kube(KubeAct::Deploy(_))))
 }
 
 #[test]
@@ -202,11 +209,11 @@ fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
         (handed.seen.kube.daemons[&OSD].uid.clone(), handed.seen.kube.daemons[&OSD].generation);
     check!(
         handed.plan(),
-        Next::Do(Act::DropDeployment { osd: OSD, deployment, generation, .. })
+        Next::Do(Act::Kube(KubeAct::DropDeployment { osd: OSD, deployment, generation, .. }))
             if *deployment == uid && *generation == version
     );
     let gone = handed.with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
-    check!(gone.plan(), Next::Do(Act::Unfence { .. }));
+    check!(gone.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let unfenced = gone.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(unfenced.plan(), Next::Wait(Wait::RookDeploys { osd: OSD, .. }));
     // Rook's: it is waited for as for one of ours.
@@ -276,7 +283,7 @@ fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
     let saved = beside_an_old_one().saved("operator-scaled");
     let was = saved.ledger.run.operator.clone().unwrap();
     assert_eq!((was.replicas, was.generation), (2, 5));
-    check!(saved.plan(), Next::Do(Act::ScaleOperator { replicas: 0, .. }));
+    check!(saved.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 0, .. })));
     // Not without the owner's word, not while the cluster is not clean, nor in a pause.
     assert!(runs(&beside_an_old_one().with(|w| w.policy.scales_operator = false).plan()));
     assert!(runs(&beside_an_old_one().with(|w| w.pg(0).state = states("active+undersized")).plan()));
@@ -297,16 +304,16 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
             (operator.replicas, operator.pods, operator.generation) = (0, 0, generation);
         })
     };
-    check!(ended(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    check!(ended(6).plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
     let without_the_word = ended(6).with(|w| w.policy.scales_operator = false);
-    check!(without_the_word.plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    check!(without_the_word.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
     check!(ended(8).plan(), Next::Save { why: Saving::OperatorRestored, ledger, .. } if ledger.run.operator.is_none());
     let anew = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().uid = "another".to_owned();
     check!(ended(6).with(anew).plan(), Next::Save { why: Saving::OperatorRestored, .. });
     // It was forgotten, and then a runner woke on its way to it; a person scaled it to 0.
     let late =
         |generation| ended(generation).with(|w| w.ledger.run.last_operator = w.ledger.run.operator.take());
-    check!(late(6).plan(), Next::Do(Act::ScaleOperator { replicas: 2, .. }));
+    check!(late(6).plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
     let told = late(8).plan();
     let Next::Finished(summary) = &told else { panic!("{told:?}") };
     let said = Event::Finished(summary).to_string();
@@ -322,7 +329,10 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
         w.seen.kube.declaration.storage = encrypted();
     };
     check!(ended(6).with(left).plan(), Next::Finished(summary) if !summary.withheld_from_rook.is_empty());
-    check!(ended(6).with(left).with(|w| w.policy.leaves = true).plan(), Next::Do(Act::ScaleOperator { .. }));
+    check!(
+        ended(6).with(left).with(|w| w.policy.leaves = true).plan(),
+        Next::Do(Act::Kube(KubeAct::ScaleOperator { .. }))
+    );
 }
 
 /// Seen with 1.20.6: `mkfs` was held for minutes, and Rook reconciled freely until the agent had ended.
@@ -339,7 +349,7 @@ fn fence_taken_off_while_an_agent_rebuilds_is_put_up_again() {
     let said = Saving::FenceGone.to_string();
     assert!(said.contains("do-not-reconcile") && said.contains("put up again"), "{said}");
     let saved = bare.saved("fence-gone");
-    check!(saved.plan(), Next::Do(Act::Fence { .. }));
+    check!(saved.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     // Back in force, the agent is waited for.
     let again = saved.with(|w| {
         w.seen.kube.fence.clone_from(&w.ledger.run.fence);

@@ -17,7 +17,7 @@ fn a_stop_is_done_when_the_map_says_down_and_the_pod_is_gone() {
 #[test]
 fn stopped_and_safe_it_is_destroyed_by_its_old_fsid() {
     for osd in [BY_HAND, FILESTORE] {
-        check!(World::stopped(osd).plan(), Next::Do(Act::Destroy { osd: id, fsid, .. }) if *id == osd && *fsid == old(osd));
+        check!(World::stopped(osd).plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: id, fsid, .. })) if *id == osd && *fsid == old(osd));
     }
 }
 
@@ -31,7 +31,10 @@ fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
 fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
     for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
-        check!(stop_reverted(&World::stopped(OSD).with(set)), Next::Do(Act::Restart { osd: OSD, .. }));
+        check!(
+            stop_reverted(&World::stopped(OSD).with(set)),
+            Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. }))
+        );
         check!(
             World::destroyed(OSD).with(set).plan(),
             Next::Wait(Wait::UnsafeToWipe { reason: Reason::Flag { flag: named }, .. }) if named == flag
@@ -44,16 +47,16 @@ fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone(
     let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
     check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
     let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
-    check!(stop_reverted(&gone), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&gone), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
 #[test]
 fn stopped_and_no_longer_safe_it_is_started_again() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
-    check!(stop_reverted(&world), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&world), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     // Decided and counted, it is done, whatever the gate says meanwhile.
     let counted = world.saved("revert-stop").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
-    check!(counted.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(counted.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
 /// The turn back is counted; what is done then.
@@ -70,7 +73,7 @@ pub(super) fn stopped_in_vain(world: World) -> World {
         w.seen.ceph.health.insert("OSD_NEARFULL".to_owned());
     });
     let world = world.down(OSD).reported().saved("down").saved("revert-stop");
-    check!(world.plan(), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     let world = world.with(|w| {
         (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None);
         w.daemon(OSD).pods.push(crate::support::build::pod(OSD));
@@ -89,7 +92,7 @@ fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
     );
     let world = world.minutes_later(2).saved("stop");
     assert_eq!((world.ledger.records[&OSD].restarts, &world.ledger.records[&OSD].stop_reverted), (1, &None));
-    check!(world.plan(), Next::Do(Act::Stop { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_
         "{next:#?}"
     );
     let mut world = twice.saved("quarantine");
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     // Tried again, it counts from nothing.
     let again = world.ledger.retried(OSD).unwrap();
@@ -114,7 +117,7 @@ fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
     let world = World::stopped(OSD)
         .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
-    check!(stop_reverted(&world.minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(stop_reverted(&world.minutes_later(3)), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
 #[test]
@@ -126,9 +129,15 @@ fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
         }
     });
     check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
-    check!(stop_reverted(&world.clone().minutes_later(3)), Next::Do(Act::Restart { osd: OSD, .. }));
+    check!(
+        stop_reverted(&world.clone().minutes_later(3)),
+        Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. }))
+    );
     // One that is open late is open.
-    check!(without_noout(World::stopped(OSD).minutes_later(60)).plan(), Next::Do(Act::Destroy { .. }));
+    check!(
+        without_noout(World::stopped(OSD).minutes_later(60)).plan(),
+        Next::Do(Act::Ceph(CephAct::Destroy { .. }))
+    );
     // Destroyed, there is nothing to start.
     let destroyed = world.slot_destroyed(OSD).minutes_later(3).plan();
     assert!(!matches!(destroyed, Next::Do(_)), "{destroyed:#?}");
@@ -137,7 +146,7 @@ fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
 #[test]
 fn intent_to_stop_holds_however_long_an_iteration_takes() {
     for minutes in [0, 1, 60] {
-        check!(World::intended(OSD).minutes_later(minutes).plan(), Next::Do(Act::Stop { .. }));
+        check!(World::intended(OSD).minutes_later(minutes).plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
     }
 }
 
@@ -164,7 +173,10 @@ fn pgs_that_are_no_more_are_dropped_and_told_of_before_the_gate_is_asked() {
         assert_eq!(world.ledger.records[&OSD].pgs, [pg_id(0), pg_id(2)].into());
         assert_ne!(word(&world.plan()), Some("pgs-gone"));
     }
-    check!(World::stopped(OSD).with(merged).saved("pgs-gone").plan(), Next::Do(Act::Destroy { .. }));
+    check!(
+        World::stopped(OSD).with(merged).saved("pgs-gone").plan(),
+        Next::Do(Act::Ceph(CephAct::Destroy { .. }))
+    );
     // Before Stop they are saved anew with the intent.
     assert_eq!(word(&World::intended(OSD).with(merged).plan()), Some("stop"));
 }

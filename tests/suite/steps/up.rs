@@ -15,12 +15,12 @@ fn the_new_fsid_is_saved_before_it_is_deployed() {
     assert!(world.record(OSD).issued.contains(&claim(OSD, 1)));
     check!(
         world.plan(),
-        Next::Do(Act::Deploy(deploy))
+        Next::Do(Act::Kube(KubeAct::Deploy(deploy)))
             if deploy.fsid == claim(OSD, 1) && deploy.block_path == "/dev/disk/by-id/ata-disk-0"
                 && deploy.store == "bluestore" && deploy.node == NodeName("h1".to_owned())
     );
     let gone = World::prepared(OSD).saved("new").with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
-    check!(gone.plan(), Next::Do(Act::Deploy(_)));
+    check!(gone.plan(), Next::Do(Act::Kube(KubeAct::Deploy(_))));
 }
 
 /// Virtual disks without serial number: the Deployment has the path that there is, and activation goes by the label.
@@ -37,7 +37,9 @@ fn deployment_without_a_by_id_name_has_another_path() {
                 report.inspection.as_mut().unwrap().kernel = Some(kernel);
             }
         });
-        let Next::Do(Act::Deploy(deploy)) = world.plan() else { panic!("{:#?}", world.plan()) };
+        let Next::Do(Act::Kube(KubeAct::Deploy(deploy))) = world.plan() else {
+            panic!("{:#?}", world.plan())
+        };
         assert_eq!(deploy.device_type.as_deref(), Some("ssd"), "as Rook labels it");
         deploy.block_path
     };
@@ -88,13 +90,13 @@ fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
 
 /// A daemon that booted under noin is still marked `new`: noin is lifted, and the mark with it, as soon as it is up.
 fn noin_lifted(world: World) -> World {
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false))
 }
 
 /// The fence comes down next.
 fn unfenced(world: World) -> World {
-    check!(world.plan(), Next::Do(Act::Unfence { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     world.with(|w| w.seen.kube.fence = None).saved("unfenced")
 }
 
@@ -212,7 +214,7 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
     assert!(quarantine(&long.plan()).is_some_and(|why| why.contains("`ceph osd in 0`")));
     // The mons did it while its noout was lifted: it is taken in.
     let healed = out.clone().with(|w| (w.slot(OSD).auto_out, w.record(OSD).noout_lifted) = (true, true));
-    check!(healed.plan(), Next::Do(Act::TakeIn { osd: OSD, reweight, .. }) if *reweight == healed.ledger.records[&OSD].reweight);
+    check!(healed.plan(), Next::Do(Act::Ceph(CephAct::TakeIn { osd: OSD, reweight, .. })) if *reweight == healed.ledger.records[&OSD].reweight);
     // One that was out when it was recorded stays out.
     let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
     assert_eq!(word(&was_out.plan()), Some("closing"));
@@ -241,18 +243,18 @@ fn settled_is_judged_by_the_record_and_not_by_todays_declaration() {
 #[test]
 fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
     let mut world = World::filled(OSD).saved("closing");
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { osd: OSD, noout: true, noin: true }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
     world = unfenced(world);
-    check!(world.plan(), Next::Do(Act::CleanUp { osd: OSD, .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { osd: OSD, .. })));
     world.seen.kube.backups.clear();
-    check!(world.plan(), Next::Do(Act::CleanUp { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { .. })));
     world.seen.kube.node_jobs.clear();
-    check!(world.plan(), Next::Do(Act::CleanUp { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { .. })));
     world.seen.kube.reports.clear();
     let id = world.record(OSD).id.clone();
     world.seen.kube.leftovers.insert(id.clone(), ["Secret/x".to_owned()].into());
-    check!(world.plan(), Next::Do(Act::CleanUp { .. }));
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { .. })));
     world.seen.kube.leftovers.remove(&id);
     world = world.saved("closed");
     assert!(world.ledger.records.is_empty());
@@ -264,7 +266,7 @@ fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
 #[test]
 fn a_closing_record_does_nothing_but_close_whatever_happens_to_the_osd() {
     let world = World::filled(OSD).saved("closing").down(OSD).reported();
-    check!(world.plan(), Next::Do(Act::UnsetOsdFlags { .. }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
 }
 
 #[test]
@@ -274,7 +276,7 @@ fn a_fence_that_nobody_needs_is_taken_down_at_the_end() {
         w.ledger.run.fence = Some("osd-migrate-x".to_owned());
         w.seen.kube.fence = Some("osd-migrate-x".to_owned());
     });
-    check!(world.plan(), Next::Do(Act::Unfence { value }) if value == "osd-migrate-x");
+    check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { value })) if value == "osd-migrate-x");
     let down = world.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(down.plan(), Next::Finished(_));
 }

@@ -21,7 +21,7 @@ fn that_upmaps_were_lost_is_saved_before_the_place_is_put_back() {
     });
     let mut world = world.saved("upmaps-lost");
     assert!(world.record(OSD).lost_upmaps.is_some());
-    check!(world.plan(), Next::Do(Act::RestoreCrush { osd: OSD, .. }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, .. })));
 }
 
 /// It is up again, its upmaps noted as lost.
@@ -40,7 +40,7 @@ fn lost_upmaps_are_put_back_when_the_osd_is_up() {
     let world = without_upmaps().saved("upmaps");
     check!(
         world.plan(),
-        Next::Do(Act::RestoreUpmaps { osd: OSD, fsid: named, upmaps: sent }) if *named == fsid && *sent == upmaps()
+        Next::Do(Act::Ceph(CephAct::RestoreUpmaps { osd: OSD, fsid: named, upmaps: sent })) if *named == fsid && *sent == upmaps()
     );
     // In the map, and the statistics do not know it yet.
     let put = world.with(|w| w.seen.ceph.upmaps = upmaps());
@@ -58,7 +58,7 @@ fn lost_upmaps_are_put_back_when_the_osd_is_up() {
 fn an_upmap_that_others_gave_a_pg_since_stays_and_no_other_is_put_back_without_a_purge() {
     let theirs = Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(3), OsdId(6))] };
     let world = without_upmaps().with(|w| w.seen.ceph.upmaps = vec![theirs]).saved("upmaps");
-    check!(world.plan(), Next::Do(Act::RestoreUpmaps { upmaps: sent, .. }) if *sent == upmaps()[1..]);
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreUpmaps { upmaps: sent, .. })) if *sent == upmaps()[1..]);
     let without_purge = without_upmaps().with(|w| w.record(OSD).lost_upmaps = None);
     check!(without_purge.plan(), Next::Wait(Wait::ActiveClean { .. }));
 }
@@ -68,7 +68,7 @@ fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up()
     let mut world = without_upmaps();
     for _ in 0..MAX_UPMAP_TRIES {
         world = world.saved("upmaps");
-        check!(world.plan(), Next::Do(Act::RestoreUpmaps { .. }));
+        check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreUpmaps { .. })));
         world.seen.ceph.epoch.0 += 1;
     }
     let Next::Save { why, .. } = world.plan() else { panic!() };

@@ -19,7 +19,7 @@ fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
             .rebuild_ended(OSD, Some(content.clone()), failed())
             .report_issued(OSD, [fsid, claim(OSD, 2)])
             .slot_registered(OSD, fsid);
-        check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid: named, .. }) if *named == fsid);
+        check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, fsid: named, .. })) if *named == fsid);
     }
 }
 
@@ -39,7 +39,7 @@ fn an_id_that_was_purged_under_our_claim_is_taken_back_by_the_claim_on_the_disk(
         .rebuild_ended(OSD, Some(label(claim(OSD, 1), OSD, true)), None)
         .report_issued(OSD, [claim(OSD, 1), claim(OSD, 2)])
         .slot_gone(OSD);
-    check!(world.plan(), Next::Do(Act::Reregister { osd: OSD, claim: named }) if *named == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Reregister { osd: OSD, claim: named })) if *named == claim(OSD, 1));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     check!(looked.plan(), Next::Halt(Halt::PurgedExternally { osd: OSD, .. }));
     // What the sentence tells to type, typed: its slot is destroyed again, its place gone.
     let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
-    check!(typed.plan(), Next::Do(Act::RestoreCrush { osd: OSD, .. }));
+    check!(typed.plan(), Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, .. })));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
     let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
     for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
         let mut world = purged(world).saved("purged-externally");
-        while matches!(world.plan(), Next::Do(Act::CleanUp { .. })) {
+        while matches!(world.plan(), Next::Do(Act::Kube(KubeAct::CleanUp { .. }))) {
             world.seen.kube.backups.clear();
             world.seen.kube.node_jobs.clear();
             world.seen.kube.reports.clear();
@@ -80,12 +80,12 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
 fn a_place_that_was_lost_is_put_back_as_recorded() {
     // One that never booted is destroyed first: putting its reweight back would take the mark `new` off it.
     let world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
-    check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, .. }));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
     let mut world = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
     let record = world.record(OSD).clone();
     check!(
         world.plan(),
-        Next::Do(Act::RestoreCrush { osd: OSD, item, former: None, reweight, primary_affinity })
+        Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, item, former: None, reweight, primary_affinity }))
             if *item == record.crush && *reweight == record.reweight && *primary_affinity == record.primary_affinity
     );
 }
@@ -96,7 +96,10 @@ fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
     let world = World::prepared(OSD).saved("new").with(|w| {
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
     });
-    check!(world.plan(), Next::Do(Act::SetOsdFlags { osd: OSD, up: false, noout: true, noin: true, .. }));
+    check!(
+        world.plan(),
+        Next::Do(Act::Ceph(CephAct::SetOsdFlags { osd: OSD, up: false, noout: true, noin: true, .. }))
+    );
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
         (slot.state, slot.fsid, slot.up) = (SlotState::New, Some(fsid), false);
         w.seen.ceph.slots.insert(misplaced, slot);
     };
-    check!(finished_under_another_id().with(slot).plan(), Next::Do(Act::PurgeMisplaced { misplaced: id, fsid: named }) if *id == misplaced && *named == fsid);
+    check!(finished_under_another_id().with(slot).plan(), Next::Do(Act::Ceph(CephAct::PurgeMisplaced { misplaced: id, fsid: named })) if *id == misplaced && *named == fsid);
     assert_eq!(word(&finished_under_another_id().plan()), Some("rebuild"), "it is gone already");
     for change in [
         (|w: &mut World, s| w.slot(s).state = SlotState::Exists) as fn(&mut World, OsdId),
@@ -135,7 +138,7 @@ fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt(
         world.seen.ceph.slots.insert(misplaced, slot);
         world.rebuild_ended(OSD, Some(stone), failed()).report_issued(OSD, [fsid])
     };
-    check!(world(|_| {}).plan(), Next::Do(Act::PurgeMisplaced { misplaced: id, fsid: named }) if *id == misplaced && *named == fsid);
+    check!(world(|_| {}).plan(), Next::Do(Act::Ceph(CephAct::PurgeMisplaced { misplaced: id, fsid: named })) if *id == misplaced && *named == fsid);
     for change in [
         (|slot| slot.up = true) as fn(&mut Slot),
         |slot| slot.up_from = Epoch(1),
@@ -158,7 +161,7 @@ fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_noth
 #[test]
 fn a_finished_osd_without_a_key_goes_the_way_of_the_destroyed_one() {
     let world = World::prepared(OSD).with(|w| w.seen.ceph.auth.extend([(OSD, false)]));
-    check!(world.plan(), Next::Do(Act::Destroy { osd: OSD, fsid, .. }) if *fsid == claim(OSD, 1));
+    check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, fsid, .. })) if *fsid == claim(OSD, 1));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::observation::{Observation, SlotState};
 use osd_migrate::domain::plan::Questions;
 use osd_migrate::ports::{Cluster, Failure, Severity};
@@ -92,7 +92,8 @@ fn is_destroyed(world: &World) -> bool {
 }
 
 fn noout_lifted(play: &Play) -> usize {
-    let lifted = |act: &&Act| matches!(act, Act::UnsetOsdFlags { osd: BY_HAND, noout: true, .. });
+    let lifted =
+        |act: &&Act| matches!(act, Act::Ceph(CephAct::UnsetOsdFlags { osd: BY_HAND, noout: true, .. }));
     play.sim.borrow().done.iter().filter(lifted).count()
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use chrono::TimeDelta;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::observation::{Control, ControlKind};
 use osd_migrate::sim::ports::{Call, Side, Watch};
 use osd_migrate::sim::{Around, Happening};
@@ -16,7 +16,7 @@ use super::play::{Play, assert_no_leftovers, count};
 fn limits(play: &Play) -> Vec<u32> {
     let sim = play.sim.borrow();
     let limit = |act: &Act| match act {
-        Act::LimitDrains { max_unavailable, .. } => Some(*max_unavailable),
+        Act::Kube(KubeAct::LimitDrains { max_unavailable, .. }) => Some(*max_unavailable),
         _ => None,
     };
     sim.done.iter().filter_map(limit).collect()
@@ -29,8 +29,9 @@ fn at_the_limit(
 ) -> Option<Watch> {
     let mut is_over = false;
     Some(Box::new(move |call, at, world| {
-        let is_it =
-            !is_over && at == side && matches!(call, Call::Act(Act::LimitDrains { max_unavailable: 0, .. }));
+        let is_it = !is_over
+            && at == side
+            && matches!(call, Call::Act(Act::Kube(KubeAct::LimitDrains { max_unavailable: 0, .. })));
         is_over |= is_it;
         is_it && then(world)
     }))
@@ -65,7 +66,10 @@ fn cancelled_before_the_stop_it_is_put_back() {
             false
         });
         assert_eq!(play.run_watched(cancels), cancelled());
-        assert_eq!((limits(&play), count(&play, |act| matches!(act, Act::Stop { .. }))), (vec![0, 1], 0));
+        assert_eq!(
+            (limits(&play), count(&play, |act| matches!(act, Act::Kube(KubeAct::Stop { .. })))),
+            (vec![0, 1], 0)
+        );
         assert_no_leftovers(&play.sim.borrow());
     }
 }

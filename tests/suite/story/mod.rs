@@ -14,7 +14,7 @@ mod rook;
 
 use std::collections::BTreeMap;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, KubeAct};
 use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::SlotState;
 use osd_migrate::domain::osd::OsdFsid;
@@ -103,7 +103,7 @@ fn a_rebuild_that_fails_after_claiming_the_slot_is_done_again_under_the_same_id(
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
     play.assert_once_per_incarnation();
-    let destroys = count(&play, |act| matches!(act, Act::Destroy { osd: BY_HAND, .. }));
+    let destroys = count(&play, |act| matches!(act, Act::Ceph(CephAct::Destroy { osd: BY_HAND, .. })));
     assert_eq!(destroys, 2, "the old one, and a claim");
 }
 
@@ -127,7 +127,7 @@ fn a_rebuild_that_fails_twice_goes_through_the_third_time() {
     }));
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
-    let destroys = count(&play, |act| matches!(act, Act::Destroy { osd: BY_HAND, .. }));
+    let destroys = count(&play, |act| matches!(act, Act::Ceph(CephAct::Destroy { osd: BY_HAND, .. })));
     assert_eq!(destroys, 3, "the old one, and two claims");
 }
 
@@ -137,9 +137,9 @@ fn a_partner_that_fails_after_the_stop_turns_it_back_and_it_is_done_later() {
     play.partner_fails();
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
-    assert_eq!(count(&play, |act| matches!(act, Act::Restart { osd: BY_HAND, .. })), 1);
-    assert_eq!(count(&play, |act| matches!(act, Act::Stop { osd: BY_HAND, .. })), 2);
-    assert_eq!(count(&play, |act| matches!(act, Act::Destroy { osd: BY_HAND, .. })), 1);
+    assert_eq!(count(&play, |act| matches!(act, Act::Kube(KubeAct::Restart { osd: BY_HAND, .. }))), 1);
+    assert_eq!(count(&play, |act| matches!(act, Act::Kube(KubeAct::Stop { osd: BY_HAND, .. }))), 2);
+    assert_eq!(count(&play, |act| matches!(act, Act::Ceph(CephAct::Destroy { osd: BY_HAND, .. }))), 1);
 }
 
 #[test]
@@ -167,7 +167,7 @@ pub(crate) fn assert_cancelled_after_the_first(play: &Play) {
         assert_eq!((slot.up, slot.is_in, slot.noout, slot.noin), (true, true, false, false), "{osd}");
     }
     play::assert_no_leftovers(&sim);
-    let stops = sim.done.iter().filter(|act| matches!(act, Act::Stop { .. })).count();
+    let stops = sim.done.iter().filter(|act| matches!(act, Act::Kube(KubeAct::Stop { .. }))).count();
     assert_eq!(stops, 1);
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn assert_cancelled_after_the_first(play: &Play) {
 pub(crate) fn destroyed(play: &Play) -> BTreeMap<OsdFsid, u32> {
     let mut times: BTreeMap<OsdFsid, u32> = BTreeMap::new();
     for act in &play.sim.borrow().done {
-        if let Act::Destroy { fsid, .. } = act {
+        if let Act::Ceph(CephAct::Destroy { fsid, .. }) = act {
             *times.entry(*fsid).or_default() += 1;
         }
     }

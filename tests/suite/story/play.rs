@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use chrono::TimeDelta;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::observation::{Control, ControlKind, SlotState};
@@ -134,7 +134,7 @@ impl Play {
     /// The same, and somebody cancels as soon as osd.0 is stopped.
     pub(crate) fn run_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Ended {
         let cancels: Watch = Box::new(move |call, side, world| {
-            if let (Call::Act(Act::Stop { .. }), Side::Queued) = (call, side) {
+            if let (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Queued) = (call, side) {
                 world.kube.control = Some(Control { kind: ControlKind::Cancel, since: None });
             }
             watch.as_mut().is_some_and(|watch| watch(call, side, world))
@@ -188,7 +188,8 @@ impl Play {
     /// One Stop of each old OSD, one Destroy of each fsid.
     pub(crate) fn assert_once_per_incarnation(&self) {
         for osd in [BY_HAND, FILESTORE] {
-            let stops = count(self, |act| matches!(act, Act::Stop { osd: o, .. } if *o == osd));
+            let stops =
+                count(self, |act| matches!(act, Act::Kube(KubeAct::Stop { osd: o, .. }) if *o == osd));
             assert_eq!(stops, 1, "stops of {osd}");
         }
         let destroyed = super::destroyed(self);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use chrono::TimeDelta;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::policy::{DeploymentBy, Policy};
 use osd_migrate::run::End;
@@ -18,8 +18,8 @@ fn play() -> Play {
 }
 
 fn created_by_osd_migrate(play: &Play) -> (usize, usize) {
-    let dropped = count(play, |act| matches!(act, Act::DropDeployment { osd: BY_HAND, .. }));
-    (dropped, count(play, |act| matches!(act, Act::Deploy(_))))
+    let dropped = count(play, |act| matches!(act, Act::Kube(KubeAct::DropDeployment { osd: BY_HAND, .. })));
+    (dropped, count(play, |act| matches!(act, Act::Kube(KubeAct::Deploy(_)))))
 }
 
 fn assert_migrated(play: &Play) {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::inspection::{
     Capability, Content, Evidence, Inspection, NodeProblem, NodeReport, NodeTask, Proof, RecordId,
 };
@@ -561,7 +561,10 @@ impl World {
     /// The program must want to sweep what was made for its record just now: it is gone.
     pub(crate) fn cleaned_up(mut self, osd: OsdId) -> Self {
         let plan = self.plan();
-        assert!(matches!(plan, Next::Do(Act::CleanUp { osd: of, .. }) if of == osd), "{plan:?}");
+        assert!(
+            matches!(plan, Next::Do(Act::Kube(KubeAct::CleanUp { osd: of, .. })) if of == osd),
+            "{plan:?}"
+        );
         self.seen.kube.backups.remove(&osd);
         self.seen.kube.reports.retain(|_, report| report.osd != osd);
         self.seen.kube.node_jobs.retain(|job| job.osd != osd);

@@ -1,6 +1,6 @@
 //! The promises of an OSD in a directory, whose id is made anew on a free disk.
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct, NodeAct};
 use osd_migrate::domain::inspection::{Content, NodeTask, RecordId};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
@@ -71,7 +71,7 @@ pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
 pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -> Option<Broken> {
     let Next::Do(act) = next else { return None };
     match act {
-        Act::Agent { request, .. } if request.task == NodeTask::Clear => {
+        Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Clear => {
             let is_created = done.effects.iter().any(|effect| matches!(effect, Effect::AgentCreated(_)));
             let there = before.world.kube.node_jobs.iter().any(|job| {
                 job.record == request.record && job.attempt == request.attempt && job.task == request.task
@@ -79,7 +79,7 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -
             let why = lacks_data(&before.world, request.osd).filter(|_| is_created && !there)?;
             Some(format!("P2: the directory of {} was given up, and the new OSD {why}", request.osd))
         }
-        Act::RestoreCrush { osd, .. } => {
+        Act::Ceph(CephAct::RestoreCrush { osd, .. }) => {
             let weight = |state: &State| Some(state.world.ceph.slots.get(osd)?.crush.as_ref()?.weight);
             let theirs = Some(example::THEIR_WEIGHT);
             let was_recorded =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, NodeAct};
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::inspection::{Content, NodeTask};
 use osd_migrate::domain::ledger::Record;
@@ -216,7 +216,7 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
 
 /// P2 for the wipe: asked when its agent is made, since a frozen agent can't know better. P5: its attempt is saved.
 pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
-    let Next::Do(Act::Agent { request, .. }) = next else { return None };
+    let Next::Do(Act::Node(NodeAct::Agent { request, .. })) = next else { return None };
     if done.refused.is_some() {
         return None;
     }

@@ -8,7 +8,7 @@ pub(crate) mod progress;
 
 use std::collections::BTreeSet;
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, CephAct};
 use osd_migrate::domain::classify::{self, Class};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
@@ -26,12 +26,12 @@ pub(crate) type Broken = String;
 
 /// What must hold in every step, from `before` to `after`; `next` is what a runner did in it, if it was one's step.
 pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &State) -> Option<Broken> {
-    if let Some(Next::Do(Act::RestoreUpmaps { .. })) = next
+    if let Some(Next::Do(Act::Ceph(CephAct::RestoreUpmaps { .. }))) = next
         && let Some(theirs) = before.world.ceph.upmaps.iter().find(|u| !after.world.ceph.upmaps.contains(u))
     {
         return Some(format!("P6: somebody else's upmap, {theirs}, was written over"));
     }
-    if let Some(Next::Do(Act::Destroy { osd, fsid: meant, .. })) = next
+    if let Some(Next::Do(Act::Ceph(CephAct::Destroy { osd, fsid: meant, .. }))) = next
         && let Some(Effect::Destroyed(_, fsid)) = done.effects.first()
         && fsid != meant
     {

@@ -1,6 +1,6 @@
 //! The promises of free disks that become OSDs, of OSDs that nothing starts, and of those that are restarted for a taint.
 
-use osd_migrate::domain::act::{Act, Deploy};
+use osd_migrate::domain::act::{Act, Deploy, KubeAct, NodeAct};
 use osd_migrate::domain::inspection::{Content, NodeTask, Proof, RecordId};
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::Next;
@@ -90,14 +90,14 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken
         return None;
     }
     match act {
-        Act::Agent { request, .. } if request.task == NodeTask::Rebuild => {
+        Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Rebuild => {
             begun(before, record_of(before, &request.record)?)
         }
-        Act::Adopt(deploy) => started(before, deploy, done).or_else(|| {
+        Act::Kube(KubeAct::Adopt(deploy)) => started(before, deploy, done).or_else(|| {
             in_the_way(before, &deploy.node).map(|why| told(before, "start", deploy.osd, why))?
         }),
-        Act::Deploy(deploy) if deploy.fresh.is_some() => started(before, deploy, done),
-        Act::Tolerate { osd, precondition: Some(_), .. } => {
+        Act::Kube(KubeAct::Deploy(deploy)) if deploy.fresh.is_some() => started(before, deploy, done),
+        Act::Kube(KubeAct::Tolerate { osd, precondition: Some(_), .. }) => {
             let node = before.world.kube.daemons.get(osd)?.node.clone()?;
             in_the_way(before, &node).and_then(|why| told(before, "restart", *osd, why))
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use osd_migrate::domain::act::Act;
+use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify;
 use osd_migrate::domain::ledger::Record;
 use osd_migrate::domain::next::{Halt, Next, Saving, Wait};
@@ -205,7 +205,7 @@ fn is_well(state: &State, policy: &Policy) -> bool {
 
 /// An OSD is stopped whose new Deployment is refused.
 pub(super) fn unadmitted(before: &State, next: &Next) -> Option<Broken> {
-    let Next::Do(Act::Stop { osd, .. }) = next else { return None };
+    let Next::Do(Act::Kube(KubeAct::Stop { osd, .. })) = next else { return None };
     let is_refused = before.world.noise.refused.contains(osd) && !before.thaws;
     is_refused.then(|| format!("P8: {osd} is stopped, and its new Deployment is not admitted"))
 }
