@@ -248,10 +248,7 @@ impl Cluster for Live {
     async fn act(&mut self, act: &Act) -> Result<(), Failure> {
         let k8s = Arc::clone(&self.k8s);
         k8s.expect_ledger().await.map_err(kube_failure)?;
-        if !matches!(
-            act,
-            Act::Node(NodeAct::Inventory { .. }) | Act::Node(NodeAct::DeleteInventoryJob { .. })
-        ) {
+        if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {
             self.act_as_own_user().await?;
         }
         #[cfg(feature = "failpoint")]

@@ -1,17 +1,21 @@
 //! What happened, as data; told in words elsewhere.
 
+mod acts;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
+use crate::domain::act::Act;
 use crate::domain::gate::{HOW_TO_CONFIRM, names, scale_operator};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
+
+pub use acts::words;
 
 /// OSDs named one by one in the last line of a run: an event of Kubernetes holds 1,024 bytes.
 const NAMED: usize = 20;
@@ -219,88 +223,5 @@ fn some_of(osds: &[OsdId]) -> String {
     match osds.len().saturating_sub(NAMED) {
         0 => first,
         more => format!("{first} and {more} more"),
-    }
-}
-
-/// An act in words.
-pub fn words(act: &Act) -> String {
-    match act {
-        Act::Kube(KubeAct::BackUp { osd, .. }) => format!("{osd}: kept its Deployment"),
-        Act::Node(NodeAct::Agent { request, .. }) => {
-            format!("{}: made Job for {}, attempt {}", request.osd, request.task, request.attempt)
-        }
-        Act::Node(NodeAct::DropAgent { job, .. }) => format!("deleted Job {job}, which did not start"),
-        Act::Node(NodeAct::DeleteKey { osd, job, .. }) => {
-            format!("{osd}: deleted the bootstrap-osd key of Job {job}")
-        }
-        Act::Kube(KubeAct::Fence { value, .. }) => {
-            format!("fenced the CephCluster: do-not-reconcile={value}")
-        }
-        Act::Ceph(CephAct::Bootstrap { there: true }) => "made client.bootstrap-osd".to_owned(),
-        Act::Ceph(CephAct::Bootstrap { there: false }) => {
-            "removed client.bootstrap-osd, which we had made".to_owned()
-        }
-        Act::Kube(KubeAct::Unfence { value }) => format!("lifted the fence {value}"),
-        Act::Kube(KubeAct::ScaleOperator { name, replicas, .. }) => {
-            format!("scaled Rook's operator {name} to {replicas}")
-        }
-        Act::Kube(KubeAct::LimitDrains { max_unavailable, .. }) => {
-            format!("drains may evict {max_unavailable} OSDs at a time (PodDisruptionBudget rook-ceph-osd)")
-        }
-        Act::Kube(KubeAct::CreatePdb { .. }) => {
-            "made PodDisruptionBudget osd-migrate-drains: no OSD may be evicted".to_owned()
-        }
-        Act::Kube(KubeAct::DeletePdb { .. }) => {
-            "deleted PodDisruptionBudget osd-migrate-drains: drains have their turn".to_owned()
-        }
-        Act::Ceph(CephAct::SetOsdFlags { osd, noout, noin, .. }) => {
-            format!("{osd}: set {}", flags(*noout, *noin))
-        }
-        Act::Ceph(CephAct::UnsetOsdFlags { osd, noout, noin }) => {
-            format!("{osd}: lifted {}", flags(*noout, *noin))
-        }
-        Act::Kube(KubeAct::Stop { osd, .. }) => format!("{osd}: stopped"),
-        Act::Ceph(CephAct::TakeIn { osd, reweight, .. }) => {
-            format!("{osd}: taken in again, reweight {reweight}")
-        }
-        Act::Kube(KubeAct::Restart { osd, .. }) => format!("{osd}: started again as it was"),
-        Act::Ceph(CephAct::Destroy { osd, fsid, .. }) => format!("{osd}: destroyed {fsid}"),
-        Act::Ceph(CephAct::Reregister { osd, .. }) => format!("{osd}: took its id back"),
-        Act::Ceph(CephAct::PurgeMisplaced { misplaced, .. }) => {
-            format!("purged {misplaced}, which was made by mistake")
-        }
-        Act::Ceph(CephAct::RestoreCrush { osd, former: None, .. }) => format!("{osd}: put back into CRUSH"),
-        Act::Ceph(CephAct::RestoreCrush { osd, item, former: Some(former), .. }) => {
-            format!("{osd}: in CRUSH as recorded, with weight {}, which was {former}", item.weight)
-        }
-        Act::Ceph(CephAct::RestoreUpmaps { osd, upmaps, .. }) => {
-            let pgs: Vec<_> = upmaps.iter().map(|upmap| upmap.pg.to_string()).collect();
-            format!("{osd}: put back the upmaps of PGs {}", pgs.join(", "))
-        }
-        Act::Kube(KubeAct::DropDeployment { osd, .. }) => {
-            format!("{osd}: deleted its old Deployment, for Rook to make one")
-        }
-        Act::Kube(KubeAct::Deploy(deploy)) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
-        Act::Kube(KubeAct::CleanUp { osd, .. }) => format!("{osd}: swept what was made for its record"),
-        Act::Node(NodeAct::Inventory { request, .. }) => {
-            format!("{}: made Job for a look at its disks, number {}", request.node, request.number)
-        }
-        Act::Node(NodeAct::DeleteInventoryJob { name, .. }) => format!("swept the look {name}"),
-        Act::Kube(KubeAct::Adopt(deploy)) => {
-            format!("{}: deployed {}, which nothing started", deploy.osd, deploy.fsid)
-        }
-        Act::Kube(KubeAct::Tolerate { osd, add, .. }) => {
-            let keys: Vec<_> = add.iter().map(|toleration| toleration.key.as_str()).collect();
-            format!("{osd}: tolerates {} from now on", keys.join(", "))
-        }
-    }
-}
-
-fn flags(noout: bool, noin: bool) -> &'static str {
-    match (noout, noin) {
-        (true, true) => "noout and noin",
-        (true, false) => "noout",
-        (false, true) => "noin",
-        (false, false) => "no flag",
     }
 }

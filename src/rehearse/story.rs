@@ -240,24 +240,30 @@ fn done(act: &Act) -> String {
         Act::Ceph(CephAct::Destroy { osd, .. }) => format!("{osd}: destroyed; id, place and weight stay"),
         Act::Kube(KubeAct::Deploy(deploy)) => format!("{}: its Deployment starts the new OSD", deploy.osd),
         Act::Kube(KubeAct::CleanUp { osd, .. }) => format!("{osd}: what was made for it is swept"),
-        Act::Node(NodeAct::DropAgent { .. })
-        | Act::Node(NodeAct::DeleteKey { .. })
-        | Act::Ceph(CephAct::UnsetOsdFlags { .. })
-        | Act::Ceph(CephAct::TakeIn { .. })
-        | Act::Kube(KubeAct::ScaleOperator { .. })
-        | Act::Kube(KubeAct::LimitDrains { .. })
-        | Act::Kube(KubeAct::CreatePdb { .. })
-        | Act::Kube(KubeAct::DeletePdb { .. })
-        | Act::Kube(KubeAct::Restart { .. })
-        | Act::Kube(KubeAct::DropDeployment { .. })
-        | Act::Ceph(CephAct::Reregister { .. })
-        | Act::Ceph(CephAct::PurgeMisplaced { .. })
-        | Act::Ceph(CephAct::RestoreCrush { .. })
-        | Act::Ceph(CephAct::RestoreUpmaps { .. })
-        | Act::Node(NodeAct::Inventory { .. })
-        | Act::Node(NodeAct::DeleteInventoryJob { .. })
-        | Act::Kube(KubeAct::Adopt(_))
-        | Act::Kube(KubeAct::Tolerate { .. }) => words(act),
+        Act::Node(
+            NodeAct::DropAgent { .. }
+            | NodeAct::DeleteKey { .. }
+            | NodeAct::Inventory { .. }
+            | NodeAct::DeleteInventoryJob { .. },
+        )
+        | Act::Ceph(
+            CephAct::UnsetOsdFlags { .. }
+            | CephAct::TakeIn { .. }
+            | CephAct::Reregister { .. }
+            | CephAct::PurgeMisplaced { .. }
+            | CephAct::RestoreCrush { .. }
+            | CephAct::RestoreUpmaps { .. },
+        )
+        | Act::Kube(
+            KubeAct::ScaleOperator { .. }
+            | KubeAct::LimitDrains { .. }
+            | KubeAct::CreatePdb { .. }
+            | KubeAct::DeletePdb { .. }
+            | KubeAct::Restart { .. }
+            | KubeAct::DropDeployment { .. }
+            | KubeAct::Adopt(_)
+            | KubeAct::Tolerate { .. },
+        ) => words(act),
     }
 }
 

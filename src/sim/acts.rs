@@ -64,12 +64,14 @@ impl World {
             }
             Act::Node(NodeAct::DropAgent { job, uid }) => self.drop_agent(job, uid),
             Act::Node(NodeAct::DeleteKey { osd, job, uid }) => self.delete_key(*osd, job, uid),
-            Act::Kube(KubeAct::Fence { .. })
-            | Act::Kube(KubeAct::Unfence { .. })
-            | Act::Kube(KubeAct::ScaleOperator { .. })
-            | Act::Kube(KubeAct::LimitDrains { .. })
-            | Act::Kube(KubeAct::CreatePdb { .. })
-            | Act::Kube(KubeAct::DeletePdb { .. }) => self.block_drains(act, read),
+            Act::Kube(
+                KubeAct::Fence { .. }
+                | KubeAct::Unfence { .. }
+                | KubeAct::ScaleOperator { .. }
+                | KubeAct::LimitDrains { .. }
+                | KubeAct::CreatePdb { .. }
+                | KubeAct::DeletePdb { .. },
+            ) => self.block_drains(act, read),
             Act::Ceph(CephAct::SetOsdFlags { osd, fsid, up, record, noout, noin }) => {
                 self.set_osd_flags(*osd, (*fsid, *up), record, (*noout, *noin))
             }

@@ -145,9 +145,7 @@ impl Cluster for Runner {
         self.point(Call::Act(act), Side::Late).await;
         if matches!(
             act,
-            Act::Kube(KubeAct::BackUp { .. })
-                | Act::Node(NodeAct::Agent { .. })
-                | Act::Node(NodeAct::Inventory { .. })
+            Act::Kube(KubeAct::BackUp { .. }) | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. })
         ) {
             // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
             expect_version(&self.sim.borrow(), self.me.read.get())?;

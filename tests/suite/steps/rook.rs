@@ -39,9 +39,7 @@ fn a_fence_counts_only_when_a_running_rook_was_heard_of_a_later_version() {
         check!(
             act,
             Next::Do(
-                Act::Kube(KubeAct::Stop { .. })
-                    | Act::Ceph(CephAct::Destroy { .. })
-                    | Act::Kube(KubeAct::Deploy(_))
+                Act::Kube(KubeAct::Stop { .. } | KubeAct::Deploy(_)) | Act::Ceph(CephAct::Destroy { .. })
             )
         );
     }
