@@ -1,4 +1,5 @@
-//! The node agent's process: the request comes in by the environment, a heartbeat and the report go out to a ConfigMap.
+//! Process of the node agent: it reads the request from the environment, and writes heartbeats and the report
+//! to a ConfigMap.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,19 +11,19 @@ use crate::k8s::{K8s, Place};
 use crate::live::{now, pause};
 use crate::node::{self, Host};
 
-/// A heartbeat is written so often; the runner takes an agent for silent after ten minutes without one.
+/// Interval of heartbeats. The runner considers an agent silent after ten minutes without one.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Tries of the first heartbeat.
+/// Number of tries for the first heartbeat.
 const FIRST_TRIES: u32 = 16;
 
-/// Why an agent could not begin, or not tell.
+/// Reason why an agent could not start or could not report.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The pod was made without it.
+    /// The pod was created without this variable.
     #[error("environment variable {0} is not set: this runs in a node Job only")]
     NotSet(&'static str),
-    /// Made by another version.
+    /// The request was written by another version.
     #[error("the request can't be read: {0}")]
     Request(#[from] serde_json::Error),
     /// The node had another image under the same name.
@@ -31,18 +32,18 @@ pub enum ServeError {
          own, or set the value image.pullPolicy to Always", env!("CARGO_PKG_VERSION")
     )]
     OtherVersion {
-        /// the runner's
+        /// version of the runner
         runner: String,
     },
-    /// Kubernetes.
+    /// Kubernetes failed.
     #[error(transparent)]
     Kubernetes(#[from] crate::k8s::K8sError),
-    /// The node.
+    /// The node failed.
     #[error("this program's own path can't be read: {0}")]
     Host(#[from] std::io::Error),
 }
 
-/// What the pod was given, beside its task.
+/// Parameters of the pod, in addition to its task.
 struct Post {
     k8s: K8s,
     /// ConfigMap for the report.
@@ -59,7 +60,7 @@ impl Post {
         Ok(Self { k8s, report, host })
     }
 
-    /// Does some work with a heart that beats beside it.
+    /// Does some work and writes heartbeats in parallel.
     async fn alive<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,
@@ -68,20 +69,20 @@ impl Post {
     }
 }
 
-/// What was set, and is not empty.
+/// Returns a lookup for variables that are set and not empty.
 fn given(
     lookup: impl Fn(&'static str) -> Option<String>,
 ) -> impl Fn(&'static str) -> Result<String, ServeError> {
     move |key| lookup(key).filter(|value| !value.is_empty()).ok_or(ServeError::NotSet(key))
 }
 
-/// What is asked is of the version that wrote it: an older agent would leave out what it does not know.
+/// Checks that the runner has the same version: an older agent would omit what it does not know.
 fn of_our_version(get: impl Fn(&'static str) -> Result<String, ServeError>) -> Result<(), ServeError> {
     let runner = get("OSD_MIGRATE_RUNNER")?;
     if runner == env!("CARGO_PKG_VERSION") { Ok(()) } else { Err(ServeError::OtherVersion { runner }) }
 }
 
-/// Does what `OSD_MIGRATE_REQUEST` asks; the report says how it went, also where it failed.
+/// Does what `OSD_MIGRATE_REQUEST` requests. The report contains the result, also if the task failed.
 pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
@@ -104,13 +105,14 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
     Ok(())
 }
 
-/// Looks at the node's disks as `OSD_MIGRATE_INVENTORY` asks; the report says what was seen, also where nothing could be.
+/// Takes the inventory that `OSD_MIGRATE_INVENTORY` requests. The report contains what was found, also if
+/// nothing could be inspected.
 pub async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
     let request: InventoryRequest = serde_json::from_str(&get("OSD_MIGRATE_INVENTORY")?)?;
     let post = Post::taken(get).await?;
-    tracing::info!("job {} at the disks of {}", request.number, request.node);
+    tracing::info!("inventory {} of the disks of {}", request.number, request.node);
     let report = post.alive(node::inventory(&request, &post.host)).await;
     told(&report.steps, report.problem.as_deref());
     post.k8s.patch_inventory(&post.report, &report).await?;
@@ -126,8 +128,10 @@ fn told(steps: &[(String, u32)], problem: Option<&str>) {
     }
 }
 
-/// Its report is there. Where it is not, the record was closed: a runner that was frozen made the Job afterwards, or its pod
-/// took long to start. Then nothing may be done any more. Tries for four minutes, as with the report itself.
+/// Checks that the agent's report map exists; tries for four minutes, as with the report itself.
+///
+/// If the map is missing, the record was closed: a suspended runner created the Job afterwards, or the pod
+/// took long to start. The agent must then do nothing.
 async fn expected(k8s: &K8s, report: &str) -> Result<(), ServeError> {
     for _ in 0..FIRST_TRIES {
         match k8s.patch_heartbeat(report, now()).await {
@@ -139,7 +143,7 @@ async fn expected(k8s: &K8s, report: &str) -> Result<(), ServeError> {
     Ok(k8s.patch_heartbeat(report, now()).await?)
 }
 
-/// Never ends: it goes on beside the agent's work and is dropped with it.
+/// Writes heartbeats until it is dropped. It never ends by itself: it runs in parallel with the agent's work.
 async fn beat(k8s: &K8s, report: &str) -> Infallible {
     loop {
         if let Err(error) = k8s.patch_heartbeat(report, now()).await {

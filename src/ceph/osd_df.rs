@@ -1,4 +1,5 @@
-//! `ceph osd df`: bytes used on each OSD, as the mgr knows them. A stopped OSD keeps its last numbers until it is purged.
+//! `ceph osd df`: bytes used on each OSD, as reported by the mgr. A stopped OSD keeps its last numbers until
+//! it is purged.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ use crate::domain::osd::OsdId;
 struct OsdDf {
     nodes: Vec<Node>,
     /// OSDs outside CRUSH.
-    #[serde(default)]
-    misplaced: Vec<Node>,
+    #[serde(rename = "stray")]
+    outside: Vec<Node>,
 }
 
 #[derive(Deserialize)]
@@ -26,8 +27,10 @@ struct Node {
 }
 
 impl Node {
-    /// BlueStore counts a database's device as used, full or not, so its own parts are added up. Filestore has no such parts: it
-    /// gives what is free as its data.
+    /// Returns the KiB used.
+    ///
+    /// BlueStore counts a database's whole device as used, so its own parts are added up. Filestore has no
+    /// such parts: it reports the free space as its data.
     fn used(&self) -> u64 {
         if self.kb_used_meta == 0 {
             return self.kb_used;
@@ -44,9 +47,9 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
-    let OsdDf { nodes, misplaced } = serde_json::from_slice(answer)?;
-    // Size 0: the mgr has heard nothing of it.
-    let known = nodes.into_iter().chain(misplaced).filter(|node| node.kb > 0);
+    let OsdDf { nodes, outside } = serde_json::from_slice(answer)?;
+    // Size 0: the mgr has no statistics of this OSD.
+    let known = nodes.into_iter().chain(outside).filter(|node| node.kb > 0);
     Ok(known.map(|node| (node.id, node.used().saturating_mul(1024))).collect())
 }
 
@@ -89,6 +92,17 @@ mod tests {
             let said = nodes.iter().find(|node| node["id"] == with_db).unwrap()["kb_used"].as_u64().unwrap();
             let used = parse(&answer).unwrap()[&OsdId(with_db)] / 1024;
             assert!(used > 0 && used < said / 2, "{release}: {used} of {said}");
+        }
+    }
+
+    #[test]
+    fn osd_outside_crush_has_its_used_bytes() {
+        for release in RELEASES {
+            let mut said: serde_json::Value = serde_json::from_slice(&answer(release, "osd-df")).unwrap();
+            let outside = said["nodes"].as_array_mut().unwrap().pop().unwrap();
+            said["stray"] = serde_json::json!([outside]);
+            let used = parse(said.to_string().as_bytes()).unwrap();
+            assert_eq!(used, parse(&answer(release, "osd-df")).unwrap(), "{release}");
         }
     }
 

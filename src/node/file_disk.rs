@@ -1,8 +1,8 @@
-//! The file that carries a node's OSD where `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is set: a disk for tests. It lies in the
-//! agents' folder on the host, 10 GiB, sparse.
+//! The file that carries a node's OSD if `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is set: a disk for tests. The
+//! file lies in the agents' folder on the host and is sparse, with 10 GiB.
 //!
-//! It is looked at as it is. Only for the rebuild it is a loop device, since ceph-volume takes no file; that loop is the only
-//! one that is ever detached here.
+//! An inspection reads the file itself. Only for the rebuild the file becomes a loop device, because
+//! ceph-volume takes no file. That loop device is the only one that is ever detached here.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -22,19 +22,19 @@ use super::query::Query;
 use super::usage::is_held;
 use crate::domain::osd::DeviceIdentity;
 
-/// Its name in the agents' folder.
+/// Name of the file in the agents' folder.
 const FILE: &str = "osd-on-file.img";
-/// How it is called where disks have kernel names.
+/// Name of the file in place of a kernel name.
 const NAME: &str = "osd-on-file";
 /// The kernel's major number of loop devices.
 const LOOPS: u32 = 7;
-/// So often, this far apart, a loop that was just made is looked for: five seconds, within `QUICK`.
+/// Number of tries to find a new loop device: five seconds in total, within `QUICK`.
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
-/// Its size.
+/// Size of the file.
 pub(crate) const BYTES: u64 = 10 << 30;
 
-/// Who it is, on every node.
+/// Returns the identity of the file, the same on every node.
 fn identity() -> DeviceIdentity {
     DeviceIdentity {
         by_id: ["osd-migrate-file".to_owned()].into(),
@@ -49,7 +49,7 @@ fn path(host: &Host) -> PathBuf {
     host.state.join(FILE)
 }
 
-/// The file as a disk, whether it is there or not; one of another size is not ours.
+/// Returns the file as a disk, whether it exists or not. Refuses a file of another size.
 pub(crate) fn as_disk(host: &Host) -> Result<Disk, NodeError> {
     let node = path(host);
     match std::fs::symlink_metadata(&node) {
@@ -78,17 +78,19 @@ fn disk(name: String, node: PathBuf, number: (u32, u32)) -> Disk {
     }
 }
 
-/// The file as a loop device, and nobody else's: its OSD does not run.
+/// The file as a loop device, for this agent alone: the file's OSD does not run.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) disk: Disk,
-    /// An OSD that runs on the file itself locks it, not the loop.
+    /// Lock on the file: an OSD that runs on the file itself locks the file, not the loop device.
     _file: File,
 }
 
 impl Attached {
-    /// Makes the file where it is not there, and a loop device of it. One that an agent left attached is taken over: two
-    /// loops of one file would not keep each other's users out.
+    /// Creates the file if it does not exist, and attaches it as a loop device.
+    ///
+    /// A loop device that an agent left attached is taken over: two loop devices of one file would not keep
+    /// each other's users out.
     pub(crate) async fn attach(host: &Host) -> Result<Self, NodeError> {
         let path = path(host);
         let file = make(&path)?;
@@ -113,8 +115,9 @@ impl Attached {
     }
 }
 
-/// Gives the loop devices of the file back, of this agent and of former ones. One that somebody uses stays: taken away, it
-/// would only be hidden from the next agent.
+/// Detaches the loop devices of the file, of this agent and of former ones.
+///
+/// A loop device that is in use stays: detached, it would only be hidden from the next agent.
 pub(crate) async fn detach(host: &Host) -> Result<(), NodeError> {
     for node in loops(&path(host)).await? {
         if !is_held(&node)? {
@@ -124,8 +127,9 @@ pub(crate) async fn detach(host: &Host) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Waits until the kernel's folder shows the loop as its node says. Where the node is itself a container, somebody may have to
-/// put it there first.
+/// Waits until the kernel's folder and the loop device's node agree.
+///
+/// If the node is itself a container, another program may have to create the device node first.
 async fn shown(sys: PathBuf, node: PathBuf) -> Result<Result<(u32, u32), String>, NodeError> {
     blocking("look at", node.display().to_string(), QUICK, move || Ok(shown_patiently(&sys, &node))).await
 }
@@ -154,7 +158,7 @@ fn make(path: &Path) -> Result<File, NodeError> {
     }
 }
 
-/// As BlueStore locks what it opens.
+/// Locks the file as BlueStore locks what it opens.
 fn lock(file: &File, path: &Path) -> Result<(), NodeError> {
     for lock in [
         flock(file, FlockOperation::NonBlockingLockExclusive),
@@ -188,8 +192,10 @@ async fn attach(path: &Path) -> Result<PathBuf, NodeError> {
     Ok(PathBuf::from(answer.good()?.stdout.trim()))
 }
 
-/// Where the node is itself a container, as in clusters for tests, nobody makes nodes for new loop devices. Makes that of the
-/// next free one, if it is not there.
+/// Creates the device node of the next unused loop device, if it does not exist.
+///
+/// If the node is itself a container, as in clusters for tests, nothing else creates nodes for new loop
+/// devices.
 async fn make_node() -> Result<bool, NodeError> {
     let answer = Query::FreeLoop.ask_well().await?;
     let node = Path::new(answer.stdout.trim());
@@ -211,6 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "waits for the exec of another test's program")]
     fn it_is_made_once_sparse_and_is_locked_as_an_osd_locks_it() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(FILE);
@@ -223,6 +230,11 @@ mod tests {
         let refused = lock(&second, &path).unwrap_err();
         assert!(refused.to_string().contains("in use"), "{refused}");
         drop(first);
-        lock(&second, &path).unwrap();
+        // A program that another test starts at this moment has the descriptor until its exec.
+        let is_freed = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            lock(&second, &path).is_ok()
+        });
+        assert!(is_freed, "{}", lock(&second, &path).unwrap_err());
     }
 }

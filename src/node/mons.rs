@@ -1,4 +1,4 @@
-//! The few words that a node may say to the mons with the bootstrap-osd key.
+//! The few commands that a node may send to the mons with the bootstrap-osd key.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -14,15 +14,15 @@ use super::label::Key;
 use crate::domain::inspection::NodeRequest;
 use crate::domain::osd::{OsdFsid, OsdId};
 
-/// The user whose key the node holds.
+/// User whose key is on the node.
 const USER: &str = "client.bootstrap-osd";
 /// Seconds that `ceph` tries to reach a mon: an election takes five to fifteen.
 const CONNECT_SECS: &str = "15";
 
-/// Status of the slots as `osd tree` words it: `up`, `down`, `destroyed`.
+/// Status of the slots, in the words of `osd tree`: `up`, `down`, `destroyed`.
 pub(crate) type Slots = BTreeMap<OsdId, String>;
 
-/// Writes Ceph's configuration unless the pod brought one. One of another cluster is refused.
+/// Writes Ceph's configuration unless the pod brought one. Refuses a configuration of another cluster.
 pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeError> {
     let path = &host.ceph_conf;
     if let Some(folder) = path.parent() {
@@ -53,7 +53,7 @@ pub(crate) fn configure(host: &Host, request: &NodeRequest) -> Result<(), NodeEr
     }
 }
 
-/// Asks for the slots: shows that the key is accepted, and which slots are destroyed.
+/// Returns the slots. The answer shows that the key is accepted, and which slots are destroyed.
 pub(crate) async fn slots(host: &Host) -> Result<Slots, NodeError> {
     let answer = ceph(host, &["osd", "tree", "-f", "json"], None).await?;
     parse(&answer.stdout)
@@ -61,13 +61,14 @@ pub(crate) async fn slots(host: &Host) -> Result<Slots, NodeError> {
 }
 
 fn parse(tree: &str) -> serde_json::Result<Slots> {
-    let Tree { nodes, misplaced } = serde_json::from_str(tree)?;
-    let osds = nodes.into_iter().chain(misplaced).filter(|node| node.kind == "osd");
+    let Tree { nodes, outside } = serde_json::from_str(tree)?;
+    let osds = nodes.into_iter().chain(outside).filter(|node| node.kind == "osd");
     Ok(osds.filter_map(|osd| Some((OsdId(u32::try_from(osd.id).ok()?), osd.status))).collect())
 }
 
-/// `osd new` with a known fsid and the disk's own key: gives a destroyed slot back to the OSD that the disk carries. Saying it
-/// twice is saying it once.
+/// Re-registers an OSD: `osd new` with a known fsid and the disk's own key restores a destroyed slot.
+///
+/// The command is idempotent.
 pub(crate) async fn osd_new(host: &Host, fsid: OsdFsid, osd: OsdId, key: &Key) -> Result<(), NodeError> {
     let (fsid, id) = (fsid.to_string(), osd.0.to_string());
     ceph(host, &["osd", "new", &fsid, &id, "-i", "-"], Some(&key.to_secrets())).await.map(drop)
@@ -90,8 +91,9 @@ fn fsid_of(conf: &str) -> Option<String> {
 #[derive(Deserialize)]
 struct Tree {
     nodes: Vec<TreeNode>,
-    #[serde(default)]
-    misplaced: Vec<TreeNode>,
+    /// OSDs outside CRUSH.
+    #[serde(rename = "stray")]
+    outside: Vec<TreeNode>,
 }
 
 #[derive(Deserialize)]
@@ -116,6 +118,12 @@ mod tests {
                 (0..9).map(|osd| (OsdId(osd), if osd == 8 { "destroyed" } else { "up" }.to_owned()));
             assert_eq!(slots, expected.collect(), "{release}");
         }
+    }
+
+    #[test]
+    fn destroyed_osd_outside_crush_has_its_slot() {
+        let tree = r#"{"nodes": [], "stray": [{"id": 3, "type": "osd", "status": "destroyed"}]}"#;
+        assert_eq!(parse(tree).unwrap(), [(OsdId(3), "destroyed".to_owned())].into());
     }
 
     #[test]
