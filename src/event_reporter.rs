@@ -1,4 +1,5 @@
-//! Tells a run's events: log lines on stderr, `status` for those who look from outside, Kubernetes events for `describe`.
+//! Reports a run's events: log lines on stderr, the status ConfigMap for `status`, and Kubernetes events for
+//! `kubectl describe`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -11,45 +12,51 @@ use crate::live::now;
 use crate::ports::Reporter;
 use crate::report::{Event, Said};
 
-/// The status ConfigMap is written so often at most, unless something was done.
+/// Shortest time between two writes of the status ConfigMap, unless something was done.
 const STATUS_SECONDS: i64 = 10;
 
-/// What stands is published again so often: an API server keeps events for an hour (`--event-ttl`).
+/// Interval after which standing events are published again: an API server keeps events for an hour
+/// (`--event-ttl`).
 const REPEAT_MINUTES: i64 = 50;
 
-/// A wait before anything is begun is told to Kubernetes when it has stood so long: most pass within a few looks.
+/// Time after which a wait is reported to Kubernetes although the run has done nothing yet. Most waits pass
+/// within a few observations.
 const STANDS_MINUTES: i64 = 5;
 
-/// Findings of drift that Kubernetes is told of: many have one cause, and `plan` names all.
+/// Findings of drift that are reported to Kubernetes. Many findings have one cause, and `plan` lists all of
+/// them.
 const FINDINGS: usize = 10;
 
-/// A wait that goes on is said again so often.
+/// Interval after which an unchanged wait is logged again.
 const REMIND_SECONDS: i64 = 60;
 
-/// The audience of a real run.
+/// Reporter of a real run.
 pub struct EventReporter {
     k8s: std::sync::Arc<K8s>,
     about: Option<About>,
-    /// The CephCluster, looked up when it is first told of.
+    /// CephCluster that the events are about, read when the first event about it is published.
     cluster: Option<About>,
-    /// Something was done or saved.
+    /// Whether this run has done or saved anything.
     has_acted: bool,
     repeats: Repeats,
     said: String,
     said_at: DateTime<Utc>,
-    /// Since when it has been the same.
+    /// Time since which the reported text, digits excluded, has been the same.
     since: DateTime<Utc>,
     written_at: DateTime<Utc>,
 }
 
-/// When what stands was told last.
+/// Time at which standing events were last published.
 #[derive(Debug, Default)]
 struct Repeats {
     told_at: Option<DateTime<Utc>>,
 }
 
 impl Repeats {
-    /// Whether it was told long ago. A runner that has done nothing yet goes on with what another one had told, who knows when.
+    /// Returns whether standing events are due again.
+    ///
+    /// A runner that has done nothing yet continues what an earlier runner reported at an unknown time.
+    /// Standing events of such a runner are due at once.
     fn is_due(&mut self, has_acted: bool, now: DateTime<Utc>) -> bool {
         let is_due = self.told_at.map_or(!has_acted, |at| (now - at).num_minutes() >= REPEAT_MINUTES);
         if is_due || self.told_at.is_none() {
@@ -60,7 +67,7 @@ impl Repeats {
 }
 
 impl EventReporter {
-    /// Tells through this access to Kubernetes.
+    /// Creates a reporter that uses this access to Kubernetes.
     pub fn new(k8s: std::sync::Arc<K8s>, own: Option<&Own>) -> Self {
         let about = own.map(About::job);
         Self {
@@ -76,7 +83,8 @@ impl EventReporter {
         }
     }
 
-    /// Whether this is news, or long enough ago to be said again. Figures of a wait change every second: they are no news.
+    /// Returns whether a text is new, or was last reported long enough ago. The figures of a wait change
+    /// every second and do not make a text new.
     fn is_news(&mut self, text: &str, now: DateTime<Utc>) -> bool {
         let gist: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
         let other = gist != self.said;
@@ -91,8 +99,10 @@ impl EventReporter {
         news
     }
 
-    /// Publishes what is to be told, about our Job and about the CephCluster; and once more what stands, before Kubernetes
-    /// forgets it. A run that did nothing is quiet.
+    /// Publishes an event about the Job of osd-migrate and about the CephCluster.
+    ///
+    /// Standing events are published again before Kubernetes forgets them. A run that did nothing publishes
+    /// only warnings. It publishes standing events only if a record is in progress or the wait lasts.
     async fn publish_all(&mut self, event: &Event<'_>, text: &str, now: DateTime<Utc>) {
         self.has_acted |= matches!(event, Event::Done(_) | Event::Saved { .. });
         if let Some(announcement) = kube_event(event)
@@ -104,7 +114,7 @@ impl EventReporter {
             && (self.has_acted || ledger.in_flight().next().is_some() || self.stands(now))
             && self.repeats.is_due(self.has_acted, now)
         {
-            // Their names are made of the time.
+            // The events' names are derived from the time.
             let times = (0..).map(|n| now + TimeDelta::microseconds(n));
             for (announcement, at) in standing(text, ledger).iter().zip(times) {
                 self.publish(announcement, at).await;
@@ -112,12 +122,13 @@ impl EventReporter {
         }
     }
 
-    /// The same is waited for so long that it is no matter of a few looks.
+    /// Returns whether the same wait has lasted longer than a few observations take.
     fn stands(&self, now: DateTime<Utc>) -> bool {
         (now - self.since).num_minutes() >= STANDS_MINUTES
     }
 
-    /// Tells Kubernetes what does not fit together: nobody reads the logs of a run by schedule. Each once, for as long as it keeps events.
+    /// Publishes each drift finding once for as long as Kubernetes keeps events: nobody reads the logs of a
+    /// scheduled run.
     pub async fn drift(&mut self, findings: &[Finding]) {
         let now = now();
         for finding in findings.iter().take(FINDINGS) {
@@ -127,7 +138,7 @@ impl EventReporter {
         }
     }
 
-    /// Our Job and the CephCluster.
+    /// Returns the Job of osd-migrate and the CephCluster, if they are known.
     async fn abouts(&mut self) -> Vec<About> {
         if self.cluster.is_none() {
             self.cluster = self.k8s.about_cluster().await.ok();
@@ -212,14 +223,14 @@ mod tests {
     use super::*;
     use crate::k8s::Place;
 
-    /// The minutes, of this many, at which what stands is told.
+    /// Returns the minutes, out of this many, at which standing events are published.
     fn told(has_acted: bool, minutes: i64) -> Vec<i64> {
         let mut repeats = Repeats::default();
         let at = |minute| DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
         (0..minutes).filter(|minute| repeats.is_due(has_acted, at(*minute))).collect()
     }
 
-    #[tokio::test] // kube's client wants a runtime; nothing is sent
+    #[tokio::test] // kube's client needs a runtime; nothing is sent
     async fn a_wait_stands_when_the_same_figures_apart_has_been_waited_for_five_minutes() {
         let (service, _handle) = tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
         let k8s = K8s::with_client(kube::Client::new(service, "rook-ceph"), Place::new("rook-ceph"));

@@ -1,4 +1,4 @@
-//! How the program ends: the codes that the Job's `podFailurePolicy` knows.
+//! Maps the end of a run to the exit codes that the Job's `podFailurePolicy` knows.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use crate::domain::policy::Policy;
 use crate::ports::{Failure, LoadError, Severity};
 use crate::run::{End, RunError};
 
-/// What the exit code says; the Job's `podFailurePolicy` knows these numbers.
+/// Exit code of the program. The Job's `podFailurePolicy` knows these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// 0: nothing is left to do.
@@ -16,13 +16,13 @@ pub enum Exit {
     Refused,
     /// 10: a person is needed.
     Halted,
-    /// 11: finished, but some OSDs were left alone.
+    /// 11: finished, but some OSDs are quarantined.
     SomeQuarantined,
     /// 12: finished, but some OSDs were refused, or skipped for now.
     SomeNotMigrated,
     /// 1: try again.
     TryAgain,
-    /// 130: a person or Kubernetes told it to end.
+    /// 130: interrupted by a person or by Kubernetes.
     Interrupted,
 }
 
@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Says why, and how it ends.
+/// Logs the reason and returns the exit code.
 pub fn failed(why: &str, exit: Exit) -> Exit {
     tracing::error!("{why}");
     exit
@@ -53,17 +53,17 @@ fn severe(severity: Severity) -> Exit {
     }
 }
 
-/// A look that failed.
+/// Returns the exit code of an observation that failed.
 pub fn not_seen(failure: &Failure) -> Exit {
     failed(&failure.message, severe(failure.severity))
 }
 
-/// A ledger that could not be loaded.
+/// Returns the exit code of a ledger that could not be loaded.
 pub fn not_loaded(error: &LoadError) -> Exit {
     not_seen(&error.clone().into())
 }
 
-/// Returns how a run of this policy ends; a rehearsal of one ends alike.
+/// Returns the exit code of a run with this policy. A rehearsal of the same policy exits alike.
 pub fn ended(end: Result<End, RunError>, policy: &Policy) -> Exit {
     match end {
         Ok(End::Finished(Summary { unconfirmed, .. })) if !unconfirmed.is_empty() => Exit::Refused,
@@ -105,10 +105,11 @@ mod tests {
         assert_eq!(exit(Summary::default(), &strict), Exit::Finished);
         assert_eq!(exit(refused(), &strict), Exit::SomeNotMigrated);
         assert_eq!(exit(refused(), &allows), Exit::Finished);
-        // What passes by itself is tried again by the next run: its owner cannot have accepted it for good.
+        // The next run retries OSDs that were skipped for now: the owner cannot have accepted that state
+        // permanently.
         assert_eq!(exit(skipped(), &strict), Exit::SomeNotMigrated);
         assert_eq!(exit(skipped(), &allows), Exit::SomeNotMigrated);
-        // A failure weighs more.
+        // A failure takes precedence.
         let failed = Summary { quarantined: one(), ..refused() };
         assert_eq!(exit(failed, &strict), Exit::SomeQuarantined);
         assert_eq!(exit(Summary { cancelled: true, ..refused() }, &strict), Exit::Refused);

@@ -1,14 +1,15 @@
-//! Drills, in test builds only (feature `failpoint`): a process stops itself at a named place, so that a test can let it sleep
-//! there while the world goes on, and wake it up later. The released binary has no such switch.
+//! Failpoints, in test builds only (feature `failpoint`). A process stops itself at a named place, so that a
+//! test can change the cluster meanwhile and resume the process later. The released binary has no such
+//! switch.
 //!
-//! | place | where |
+//! | place | process and moment |
 //! | --- | --- |
-//! | `save-<word>` | the runner, decided to save (`save-record`, `save-proof`, ... as `Saving` calls them), nothing written yet |
-//! | `<act>` | the runner, decided on an act (`back-up`, `agent-inspect`, `set-osd-flags`, ...), nothing of it begun |
-//! | `late-<act>` | the same act, past the look at the ledger with which each begins |
-//! | `open` | the agent, having found the disk and what it carries, before it has the disk for itself |
-//! | `wipe` | the agent, the disk its own and proven once more, before the first write |
-//! | `pieces` | the agent, its tombstone written, before the OSD's parts on other devices are cleared |
+//! | `save-<word>` | the runner decided to save (`save-record`, ...; words of `Saving`), wrote nothing yet |
+//! | `<act>` | the runner decided on an act (`back-up`, `agent-inspect`, ...), did nothing of it yet |
+//! | `late-<act>` | the same act, after the read of the ledger with which each act starts |
+//! | `open` | the agent found the disk and its content, before it opens the disk exclusively |
+//! | `wipe` | the agent opened the disk exclusively and proved it again, before the first write |
+//! | `pieces` | the agent wrote its tombstone, before it clears the OSD's parts on other devices |
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,17 +20,19 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::domain::act::{Act, NodeAct};
 use crate::k8s::{Own, PodEnv};
 
-/// `<place>` or `<place>:<n>`: the runner stops when it comes there for the n-th time.
+/// Environment variable with `<place>` or `<place>:<n>`: the runner stops when it reaches the place for the
+/// n-th time.
 const FAILPOINT: &str = "OSD_MIGRATE_FAILPOINT";
-/// Image of the node agents for a runner outside Kubernetes; its pod and Job are then those that POD_NAME and POD_UID name,
-/// whether they exist or not.
+/// Environment variable with the image of the node agents for a runner outside Kubernetes. Its pod and Job
+/// are then those that POD_NAME and POD_UID name, whether or not they exist.
 const OWN_IMAGE: &str = "OSD_MIGRATE_OWN_IMAGE";
-/// In the agents' folder on the host; its first line is a place. The agent stays there while the file is.
+/// File in the agents' folder on the host; its first line is a place. The agent waits at that place while the
+/// file exists.
 const FAILPOINT_FILE: &str = "failpoint";
 
 static SEEN: AtomicU32 = AtomicU32::new(0);
 
-/// Stops this process if `place` is the one that was asked for.
+/// Stops this process if `place` is the requested one.
 pub fn pause_at(place: &str) {
     let Some(asked) = env(FAILPOINT) else { return };
     let (name, times) = asked.split_once(':').unwrap_or((asked.as_str(), "1"));
@@ -43,7 +46,7 @@ pub fn pause_at(place: &str) {
     tracing::warn!("failpoint: goes on with {place}");
 }
 
-/// The same by the name of an act.
+/// Stops this process if the prefix and the name of the act form the requested place.
 pub fn pause_before(prefix: &str, act: &Act) {
     let json = serde_json::to_value(act).unwrap_or_default();
     let name = json.as_object().and_then(|act| act.keys().next()).cloned().unwrap_or_default();
@@ -55,8 +58,10 @@ pub fn pause_before(prefix: &str, act: &Act) {
     pause_at(&format!("{prefix}{name}{task}"));
 }
 
-/// The agent is the first process of its container, which can't be stopped from within: it waits here, and who made the
-/// file stops it from outside.
+/// Waits at a place while the failpoint file names it.
+///
+/// The agent is the first process of its container and cannot be stopped from within. The test that created
+/// the file stops the agent from outside.
 #[expect(clippy::disallowed_methods, reason = "a test build's agent waits for the test that holds it")]
 pub fn pause_agent(state: &Path, place: &str) {
     let file = state.join(FAILPOINT_FILE);
@@ -69,7 +74,7 @@ pub fn pause_agent(state: &Path, place: &str) {
     }
 }
 
-/// A runner whose pod and Job need not exist.
+/// Returns a runner whose pod and Job need not exist.
 pub fn own() -> Option<Own> {
     let image = env(OWN_IMAGE)?;
     let PodEnv { name, uid, .. } = PodEnv::read(env).ok()?;

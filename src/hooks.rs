@@ -1,4 +1,4 @@
-//! What Helm runs before and after: a look before an upgrade, a start after it, putting away before an uninstall.
+//! Helm hooks: a preflight check before an upgrade, a start after it, and a restore before an uninstall.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::ports::{Cluster, LedgerStore};
 use crate::run::{End, Ports};
 use crate::show;
 
-/// Before an upgrade: which OSDs would not be started any more. Changes nothing.
+/// Reports before an upgrade which OSDs would no longer be started. Changes nothing.
 pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -> Exit {
     let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
         Ok((ledger, _)) => ledger,
@@ -37,7 +37,7 @@ pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -
     if found.passes() { Exit::Finished } else { Exit::Refused }
 }
 
-/// After an install or an upgrade: makes the Job of this revision, and returns at once.
+/// Creates the Job of this revision after an install or an upgrade, and returns at once.
 pub async fn start(k8s: &K8s, revision: u32) -> Exit {
     match k8s.start_run(revision).await {
         Ok(Started::Made(job)) => {
@@ -52,7 +52,8 @@ pub async fn start(k8s: &K8s, revision: u32) -> Exit {
     }
 }
 
-/// No CephCluster is there: not yet, or not any more. One that is asked for by name may be mistyped.
+/// Returns whether there is no CephCluster, either not yet or no longer. A CephCluster requested by name may
+/// be mistyped.
 async fn is_without_cluster(k8s: &K8s, also_by_name: bool) -> bool {
     match k8s.about_cluster().await {
         Err(K8sError::NoRook | K8sError::NoCephCluster { name: None, .. }) => true,
@@ -61,8 +62,10 @@ async fn is_without_cluster(k8s: &K8s, also_by_name: bool) -> bool {
     }
 }
 
-/// Before an uninstall: refuses while a record is open; then nothing is begun, and what was changed for the duration is
-/// restored by the same loop that would have done so in a run.
+/// Prepares an uninstall: refuses it while a record is open.
+///
+/// Otherwise nothing new is started. The same loop that would have done so in a run restores what the run
+/// changed for its duration.
 pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
     let mut store = Ledgers(Arc::clone(&k8s));
     let ledger = match store.load().await {
@@ -72,8 +75,9 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
     if let Some(why) = show::still_open(&ledger, k8s.namespace()) {
         return failed(&why, Exit::Refused);
     }
-    // With it went its fence, and with Ceph the flags: there is nothing to restore, and nobody to ask. Where its name was mistyped,
-    // what is to be restored would be forgotten.
+    // The fence went with the CephCluster and the OSD flags with Ceph: nothing is left to restore, and no
+    // cluster can be queried. If the name of the CephCluster was mistyped, leaving here would forget what
+    // must be restored.
     if is_without_cluster(&k8s, !ledger.run.restores()).await {
         tracing::info!("{}", show::left_without_cluster(&ledger, k8s.namespace()));
         return Exit::Finished;

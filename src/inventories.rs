@@ -1,4 +1,4 @@
-//! `plan --inventory`: a job at the disks of all nodes at once, outside of a run. Nothing is decided by it.
+//! `plan --inventory`: inventory Jobs on all nodes at once, outside of a run. They decide nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,21 +12,24 @@ use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, pause};
 use crate::ports::{Cluster, Failure, LedgerStore, Severity};
 
-/// A job takes seconds; a node that pulls the image first, minutes.
+/// Seconds to wait for all inventory Jobs. A Job takes seconds; a node that pulls the image first needs
+/// minutes.
 const PATIENCE_SECONDS: u32 = 300;
 
-/// The looks of one `plan`.
+/// Inventories of one `plan`.
 pub struct Inventories<'a> {
-    /// Whose run is this process alone.
+    /// Policy whose `run` names this process alone.
     pub policy: &'a Policy,
     /// Ceph and Kubernetes.
     pub live: &'a mut Live,
-    /// For the ledger, which every act reads first.
+    /// Access to the ledger, which every act reads first.
     pub k8s: Arc<K8s>,
 }
 
 impl Inventories<'_> {
-    /// Asks each node that would get new OSDs, or has one in a directory, and waits until all have answered, or can't.
+    /// Requests an inventory of each node that would get new OSDs or has an OSD in a directory.
+    ///
+    /// Waits until each node has answered or cannot answer.
     pub async fn ask(&mut self) -> Result<(), Failure> {
         let seen = self.observe().await?;
         let nodes = plan::inspected(self.policy, &seen);
@@ -50,7 +53,7 @@ impl Inventories<'_> {
         })
     }
 
-    /// Deletes what was made for it.
+    /// Deletes the inventory Jobs that were created for this `plan`.
     pub async fn clean_up(&mut self) -> Result<(), Failure> {
         let seen = self.observe().await?;
         let acts: Vec<Act> = self
@@ -71,7 +74,7 @@ impl Inventories<'_> {
     }
 
     async fn observe(&mut self) -> Result<Observation, Failure> {
-        // Read for its version, which every act compares with what is there.
+        // Reading the ledger gives its version, which every act compares with the stored one.
         Ledgers(Arc::clone(&self.k8s)).load().await?;
         self.live.observe(|_| Questions::default()).await
     }

@@ -1,5 +1,5 @@
-//! What Kubernetes is told of a run, for `kubectl describe` of its Job and of the CephCluster: few events, each a sentence that
-//! stands alone.
+//! Kubernetes events of a run, for `kubectl describe` of its Job and of the CephCluster. They are few, and
+//! each is a sentence that stands alone.
 
 use crate::domain::act::{Act, CephAct, KubeAct};
 use crate::domain::ledger::{Ledger, Record, Strategy};
@@ -8,18 +8,18 @@ use crate::domain::osd::OsdId;
 use crate::k8s::EventType;
 use crate::report::Event;
 
-/// One event of Kubernetes.
+/// Kubernetes event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeEvent {
-    /// Whether somebody should look.
+    /// Type: a warning needs a person's attention.
     pub kind: EventType,
-    /// One word in past tense.
+    /// PascalCase reason in the past tense.
     pub reason: &'static str,
-    /// A sentence.
+    /// Sentence for people.
     pub note: String,
 }
 
-/// Every reason that there is.
+/// All event reasons.
 pub const REASONS: [&str; 14] = [
     OSD_RECORDED,
     OSD_STOPPED,
@@ -44,18 +44,18 @@ const OSD_PREPARED: &str = "OsdPrepared";
 const OSD_MIGRATED: &str = "OsdMigrated";
 const OSD_QUARANTINED: &str = "OsdQuarantined";
 const OSD_STOP_REVERTED: &str = "OsdStopReverted";
-/// Ceph may heal without an OSD that stays down.
+/// Ceph may recover without an OSD that stays down.
 const NOOUT_LIFTED: &str = "NooutLifted";
 const OPERATOR_SCALED: &str = "OperatorScaled";
 const MIGRATION_PROGRESSED: &str = "MigrationProgressed";
 const MIGRATION_HALTED: &str = "MigrationHalted";
 const MIGRATION_FINISHED: &str = "MigrationFinished";
-/// A disk is declared and can't be used, or is not as its settings want it.
+/// A declared disk cannot be used, or does not match its settings.
 pub const DEVICE_PROBLEM_FOUND: &str = "DeviceProblemFound";
-/// Something does not fit together that no run mends by itself, or not without a confirmation.
+/// The cluster contains a discrepancy that no run fixes by itself, or not without a confirmation.
 pub const DRIFT_FOUND: &str = "DriftFound";
 
-/// What an event of a run is told as; none for what is only logged.
+/// Returns the Kubernetes event for an event of a run, or none if the event is only logged.
 pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
     Some(match event {
         Event::Saved { osd: Some(osd), why, ledger } => return saved(*osd, why, ledger),
@@ -86,7 +86,7 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<KubeEvent> {
     Some(match why {
         Saving::Record => normal(OSD_RECORDED, begun(ledger.records.get(&osd)?)),
         Saving::New => normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is to be started")),
-        // Records that are given up are closed, too: this is said of those whose OSD is done.
+        // Records that are given up are closed too. This event is only for records whose OSD is done.
         Saving::Closing => normal(OSD_MIGRATED, done(osd)),
         Saving::Uncleared { path, node, why } => warning(
             OSD_MIGRATED,
@@ -151,12 +151,14 @@ fn done_act(act: &Act) -> Option<KubeEvent> {
     Some(normal(OPERATOR_SCALED, format!("Rook's operator {name} was scaled to {replicas}{until}")))
 }
 
-/// Rook's cluster does, or what would be done but for its owner's word: who made the schedule reads no logs.
+/// Returns whether work is left that needs a confirmation or that Rook prevents. The person who set the
+/// schedule reads no logs.
 fn waits_for_a_person(summary: &Summary) -> bool {
     !(summary.unconfirmed.is_empty() && summary.withheld_from_rook.is_empty() && summary.half_way.is_empty())
 }
 
-/// What is told again and again while a run lasts, for events are kept for an hour only: where it stands, and what is wrong.
+/// Returns the events that are published repeatedly while a run lasts: progress and quarantined OSDs.
+/// Kubernetes keeps events for an hour only.
 pub fn standing(text: &str, ledger: &Ledger) -> Vec<KubeEvent> {
     let progressed =
         KubeEvent { kind: EventType::Normal, reason: MIGRATION_PROGRESSED, note: text.to_owned() };

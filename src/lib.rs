@@ -1,31 +1,32 @@
-//! osd-migrate: brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the same id.
+//! osd-migrate: brings every OSD of a Ceph cluster on Kubernetes to the storage its owner declared, with the
+//! same id.
 //!
 //! ```text
-//!   ceph/ --\                        +---------------- run.rs: the only loop, the only sleep ----------------+
-//!            > live.rs: observe ---> | domain/: classify, plan, phase, step, gate  -->  ONE of:              |
-//!   k8s/  --/                        |    Save(ledger)  |  Do(act)  |  Wait(why)  |  Finished  |  Halt(why)   |
-//!                                    +------------------------- then look again -----------------------------+
+//!   ceph/ --\                        +--------------- run.rs: the only loop, the only sleep ---------------+
+//!            > live.rs: observe ---> | domain/: classify, plan, phase, step, gate --> ONE of:              |
+//!   k8s/  --/                        |  Save(ledger)  |  Do(act)  |  Wait(why)  |  Finished  |  Halt(why)  |
+//!                                    +------------------------- then observe again ------------------------+
 //! ```
 //!
-//! | module | what |
+//! | module | content |
 //! | --- | --- |
 //! | `cli` | arguments, parsed once into domain types |
 //! | `run` | the loop |
-//! | `ports` | what the loop needs of the world |
-//! | `exit` | how the program ends |
-//! | `hooks` | what Helm runs before and after: `preflight`, `start`, `uninstall` |
-//! | `looks` | `plan --inventory`: the nodes' disks outside of a run |
-//! | `live` | joins the two adapters to fulfil it |
-//! | `report`, `tell` | what happened, as data; told as log, event and status |
-//! | `announce` | what of it becomes an event of Kubernetes |
+//! | `ports` | traits that the loop needs: cluster, ledger, Lease, clock, reporter |
+//! | `exit` | exit codes |
+//! | `hooks` | Helm hooks: `preflight`, `start`, `uninstall` |
+//! | `inventories` | `plan --inventory`: inventories of the nodes' disks outside of a run |
+//! | `live` | implements `ports` with Ceph and Kubernetes |
+//! | `report`, `event_reporter` | events of a run as data; reported as log, Kubernetes event and status |
+//! | `kube_events` | which of them become Kubernetes events |
 //! | `show` | tables and JSON of `plan` and `status` |
 //! | `domain` | every decision; pure |
 //! | `ceph` | one file per Ceph command; `librados` has the only unsafe code |
 //! | `k8s` | one file per Kubernetes kind |
-//! | `sim` | the same ports over a simulated cluster: `rehearse` and the tests |
-//! | `rehearse` | the loop on the simulated cluster in virtual time, told line by line |
-//! | `memory` | the memory that the pod may use, against the size of the cluster |
-//! | `node`, `serve` | the agent that touches disks, in a node Job; its process |
+//! | `sim` | `ports` over a simulated cluster: `rehearse` and the tests |
+//! | `rehearse` | the loop on the simulated cluster in virtual time, printed line by line |
+//! | `memory` | memory limit of the pod, compared with the size of the cluster |
+//! | `node`, `serve` | node agent, the only code that accesses disks; its process |
 //! | `failpoint` | test builds only: stops the process at a named place |
 
 pub mod ceph;

@@ -1,5 +1,7 @@
-//! The real world: joins Ceph and Kubernetes into one observation, and hands each act to the one it belongs to.
-//! No rule about OSDs is here, and no retry: an act that failed is decided anew by the next turn.
+//! Adapter of a real run: joins Ceph and Kubernetes into one observation, and passes each act to the adapter
+//! it belongs to.
+//!
+//! It contains no rule about OSDs and no retry: the next iteration decides again about an act that failed.
 
 mod acts;
 mod lease;
@@ -31,29 +33,32 @@ pub use lease::PodLease;
 pub use ledgers::Ledgers;
 use session::Session;
 
-/// Until a budget that was refused is tried again: its owner may have mended it, and each try is a line of the log.
+/// Time after which a rejected PodDisruptionBudget is tried again. Its owner may have fixed the cause, and
+/// each try logs a line.
 const REFUSED: TimeDelta = TimeDelta::minutes(5);
 
-/// Until one is tried again that failed in any other way. A call may take 10 s: an OSD that is stopped goes on between two tries.
+/// Time after which a PodDisruptionBudget is tried again that failed in another way. A call may take 10 s,
+/// and the migration of a stopped OSD proceeds between two tries.
 const FAILED: TimeDelta = TimeDelta::seconds(15);
 
 /// Ceph and Kubernetes.
 pub struct Live {
     k8s: Arc<K8s>,
-    /// Our own pod: whose image node Jobs copy the agent from. None outside a pod, where only looking is possible.
+    /// Pod of this runner; node Jobs copy the agent from its image. None outside a pod, where only observing
+    /// is possible.
     own: Option<Arc<Own>>,
     ceph: Option<Session>,
     ceph_timeout: Duration,
-    /// Commands of sessions that are closed, for the figures.
+    /// Commands sent by closed sessions, for the statistics.
     commands_before: u64,
-    /// What the job said that an act was decided on: what is rendered is what was decided.
+    /// Declaration from the observation on which the current act was decided. It is what gets rendered.
     declared: Option<(ClusterFsid, Declaration)>,
-    /// Until when a budget of our own is not tried again, and why.
+    /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
     pdb_rejected: Option<(DateTime<Utc>, String)>,
 }
 
 impl Live {
-    /// Opens nothing yet: the first job does.
+    /// Creates an adapter without any connection: the first observation opens the session.
     pub fn new(k8s: Arc<K8s>, ceph_timeout: Duration) -> Self {
         Self {
             k8s,
@@ -66,18 +71,18 @@ impl Live {
         }
     }
 
-    /// The same for a runner's pod, which can make node Jobs too.
+    /// Returns the same adapter for a runner's pod, which can also create node Jobs.
     #[must_use]
     pub fn acting_as(self, own: Arc<Own>) -> Self {
         Self { own: Some(own), ..self }
     }
 
-    /// Commands sent to Ceph so far.
+    /// Returns the number of commands sent to Ceph so far.
     pub fn commands_sent(&self) -> u64 {
         self.commands_before + self.ceph.as_ref().map_or(0, Session::commands_sent)
     }
 
-    /// Whose keys Ceph keeps: asked for by those who print, not each turn.
+    /// Returns the keys that Ceph keeps. Only commands that print them request this, not every iteration.
     pub async fn keys(&mut self) -> Result<Keys, Failure> {
         let keys = self.session().await?.keys().await;
         self.reopen(keys)
@@ -88,7 +93,8 @@ impl Live {
         self.reopen(seen)
     }
 
-    /// `ok-to-stop` is asked, and the slot looked at, just before the Deployment is stopped (P2).
+    /// Stops an OSD after `ok-to-stop` and a check of its slot, both just before the Deployment is scaled
+    /// down (P2).
     async fn stop(
         &mut self,
         osd: OsdId,
@@ -115,7 +121,7 @@ impl Live {
         self.k8s.stop(osd, record, uid, generation).await.map_err(kube_failure)
     }
 
-    /// What an act needs of the data is asked again right before it.
+    /// Checks the data precondition of an act again right before the act.
     async fn still_allowed(&mut self, precondition: Option<&DataPrecondition>) -> Result<(), Failure> {
         let Some(precondition) = precondition else { return Ok(()) };
         let seen = self.observe_ceph().await?;
@@ -162,7 +168,8 @@ impl Live {
         self.own.clone().ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))
     }
 
-    /// One step of bringing the Deployment back; a Deployment that had to be deleted first is made by a later turn.
+    /// Does one step of restoring the Deployment. A Deployment that had to be deleted first is created by a
+    /// later iteration.
     async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let (fsid, declaration) = self.declared()?;
         if deploy.fresh.is_some() {
@@ -171,14 +178,15 @@ impl Live {
         self.k8s.deploy(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
     }
 
-    /// The Deployment of a finished OSD that nothing starts.
+    /// Creates the Deployment of a finished OSD that nothing starts.
     async fn adopt(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let (fsid, declaration) = self.declared()?;
         self.expect_down(deploy).await?;
         self.k8s.adopt(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
     }
 
-    /// The map is read again before an OSD is started that nothing starts: its slot may be another's by now.
+    /// Reads the osdmap again before it starts an OSD that nothing else starts: the slot may belong to
+    /// another OSD by now.
     async fn expect_down(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let seen = self.observe_ceph().await?;
         let Deploy { osd, fsid, .. } = deploy;
@@ -188,7 +196,8 @@ impl Live {
         Err(passing(format!("{osd} was not started: its slot does not hold {fsid} any more, or it is up")))
     }
 
-    /// An OSD that is up is restarted by it, so the same is asked as before a stop (P2).
+    /// Adds tolerations to a Deployment. An OSD that is up restarts by it, so the same checks apply as before
+    /// a stop (P2).
     async fn tolerate(
         &mut self,
         osd: OsdId,
@@ -215,7 +224,8 @@ impl Live {
         self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
     }
 
-    /// What fails is seen by the looks of the next time, and then tried again: the plan decides what it means.
+    /// Creates the PodDisruptionBudget. Later observations see a failure and the run tries again; the plan
+    /// decides what the failure means.
     async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
         self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
         let made = self.k8s.create_pdb().await;
@@ -269,7 +279,7 @@ fn passing(message: String) -> Failure {
     Failure { severity: Severity::Passing, message }
 }
 
-/// How an error of Ceph is to be taken.
+/// Converts an error of Ceph to a failure with its severity.
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn ceph_failure(error: CephError) -> Failure {
     let severity = match (error.needs_person(), error.is_permission()) {
@@ -280,7 +290,7 @@ pub fn ceph_failure(error: CephError) -> Failure {
     Failure { severity, message: error.to_string() }
 }
 
-/// How an error of Kubernetes is to be taken.
+/// Converts an error of Kubernetes to a failure with its severity.
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
 pub fn kube_failure(error: K8sError) -> Failure {
     let severity = match &error {
@@ -302,7 +312,7 @@ pub fn kube_failure(error: K8sError) -> Failure {
     Failure { severity, message: error.to_string() }
 }
 
-/// The machine's clock.
+/// System clock.
 pub struct WallClock;
 
 impl Clock for WallClock {
@@ -343,7 +353,7 @@ mod tests {
         };
         let refused = K8sError::Forbidden { call: call(), message: "no".to_owned() };
         assert_eq!(until_tried_again(&refused), REFUSED);
-        // Also a webhook that fails: code 500.
+        // A failing webhook also counts: code 500.
         let failed =
             K8sError::Other { call: call(), code: 500, message: "failed calling webhook".to_owned() };
         let unanswered = K8sError::Timeout { call: call(), limit: Duration::from_secs(10) };

@@ -31,7 +31,7 @@ use osd_migrate::show::{self, Status};
 use osd_migrate::sim::schedule::BACKFILL_RATE;
 
 fn main() -> ExitCode {
-    // Under the name of a tool that ceph-volume calls, this program stands in for that tool.
+    // Called under the name of a tool that ceph-volume calls, this program is the shim for that tool.
     if std::env::args_os().next().is_some_and(|name| node::shim::is_called_as(&name)) {
         return node::shim::main(std::env::args_os());
     }
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             return Exit::TryAgain.into();
         }
     };
-    // An agent that is told to end ends its task first: half of it would only have to be done again.
+    // An agent that is interrupted ends its task first: an unfinished task would only have to be repeated.
     let on_a_node = matches!(cli.command, Command::Node { .. });
     let exit = runtime.block_on(async {
         tokio::select! {
@@ -70,7 +70,8 @@ fn start_logging() {
         .init();
 }
 
-/// SIGTERM too: as pid 1 of a container the program would not even notice it otherwise.
+/// Waits for SIGTERM or SIGINT. As pid 1 of a container the program would ignore SIGTERM without this
+/// handler.
 async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
@@ -133,7 +134,7 @@ async fn dispatch(cli: Cli) -> Exit {
     }
 }
 
-/// Our own pod and Job: the runner works only as one.
+/// Returns this pod and its Job: the runner works only as one.
 async fn own(k8s: &K8s) -> Result<Own, Failure> {
     #[cfg(feature = "failpoint")]
     if let Some(own) = osd_migrate::failpoint::own() {
@@ -150,7 +151,7 @@ fn told(result: Result<(), impl std::fmt::Display>) -> Exit {
     }
 }
 
-/// What the pod was given: the request, the downward API.
+/// Reads the pod's environment: the request and the downward API.
 #[expect(
     clippy::disallowed_methods,
     reason = "a pod is told who it is and what to do through its environment"
@@ -159,7 +160,7 @@ fn environment(key: &str) -> Option<String> {
     std::env::var(key).ok()
 }
 
-/// Data goes to stdout; a reader that went away is no error of ours.
+/// Prints data to stdout. A reader that closed the pipe is no error of this program.
 fn print(text: &str) {
     let _gone = writeln!(std::io::stdout().lock(), "{text}").is_err();
 }
@@ -169,7 +170,7 @@ async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     print_plan(&mut live, k8s, &policy, args.output).await.map_or_else(|exit| exit, |_| Exit::Finished)
 }
 
-/// The same after a look at the disks of all nodes at once; what was made for it is swept.
+/// Prints the plan after an inventory of all nodes at once, then deletes the inventory Jobs.
 async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
@@ -192,13 +193,13 @@ async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit
     }
 }
 
-/// What the pod's environment adds to the arguments.
+/// Adds the settings of the pod's environment to those of the arguments.
 fn of_environment(policy: Policy) -> Policy {
     let is_set = |key| environment(key).is_some_and(|value| !value.is_empty());
     Policy { store_on_file: is_set("TEST_ENVIRONMENT_OSD_STORE_ON_FILE"), ..policy }
 }
 
-/// Prints what would be done; what does not fit together besides, for those who want to tell it elsewhere too.
+/// Prints what a run would do, and returns the drift findings for callers that also report them elsewhere.
 async fn print_plan(
     live: &mut Live,
     k8s: Arc<K8s>,
@@ -231,7 +232,7 @@ async fn print_plan(
     Ok(drift)
 }
 
-/// Stable names of devices that an inspection has proven.
+/// Returns the stable names of devices that an inspection has proven.
 fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
     let name = |record: &osd_migrate::domain::ledger::Record| {
         Some((record.osd, record.evidence.as_ref()?.device.stable_name()))
@@ -242,7 +243,8 @@ fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
 async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     let policy = of_environment(policy);
     let mut live = Live::new(Arc::clone(&k8s), timeout);
-    // What fails here may pass: the run looks again and again, and knows whether an OSD is stopped that must not be left.
+    // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
+    // left.
     let drift = print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await.unwrap_or_default();
     let own = match own(&k8s).await {
         Ok(own) => Arc::new(own),
@@ -259,7 +261,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
     };
     ports.audience.drift(&drift).await;
     let end = ports.run(&policy).await;
-    // Not for everybody: the last line is to be what the run came to.
+    // At debug level only: the last visible line is the result of the run.
     tracing::debug!(
         "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most",
         ports.cluster.commands_sent(),
@@ -267,7 +269,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
         peak_memory_kib()
     );
     match end {
-        // What the schedule finds and may not mend is a report, no failure.
+        // A scheduled run only reports what it may not fix: that is not a failure.
         Ok(End::Finished(summary)) if own.scheduled && summary.needs_only_confirmation() => Exit::Finished,
         Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
         end => ended(end, &policy),
@@ -283,7 +285,7 @@ fn rehearse(args: &RehearseArgs) -> Exit {
     rehearsal.end.map_or(Exit::Halted, |end| ended(end, &Policy::default()))
 }
 
-/// `VmHWM` of this process.
+/// Returns `VmHWM` of this process.
 fn peak_memory_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -316,13 +318,13 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
     Exit::Finished
 }
 
-/// Pause, cancel, or lift both.
+/// Writes a pause or a cancel, or removes both.
 async fn control(k8s: &K8s, kind: Option<ControlKind>) -> Exit {
     let standing = match k8s.read_control().await {
         Ok(control) => control.map(|control| control.kind),
         Err(error) => return not_seen(&kube_failure(error)),
     };
-    // What stands keeps its time; and a pause must not let a cancelled run go on.
+    // An unchanged control keeps its time, and a pause must not resume a cancelled run.
     let is_less = (standing, kind) == (Some(ControlKind::Cancel), Some(ControlKind::Pause));
     if standing != kind
         && !is_less

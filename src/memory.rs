@@ -1,25 +1,28 @@
-//! How much memory this pod may use, and whether the cluster's size needs more: said before the kernel kills
-//! the process.
+//! Compares the pod's memory limit with the size of the cluster, and warns before the kernel kills the
+//! process.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes for each PG in a look inside an act. The text of `pg dump` is 2.2-2.6 KB for each (16-20), and
-/// librados holds it twice while it hands it over (`do_out_buffer`); 0.7 KB stay of each in the look at hand,
-/// and as much in the one before.
+/// Bytes for each PG in an observation inside an act.
+///
+/// The text of `pg dump` is 2.2-2.6 KB for each PG (16-20), and librados has it in memory twice while it
+/// passes the answer on (`do_out_buffer`). The current observation keeps 0.7 KB of each PG, and the previous
+/// one as much.
 const BYTES_PER_PG: u64 = 7 * 1024;
 
-/// The program, librados with its maps, and a page of each list of Kubernetes.
+/// Bytes for the program, librados with its maps, and a page of each Kubernetes list.
 const BASE: u64 = 64 << 20;
 
-/// cgroup v2, v1 (<https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files>,
-/// cgroup-v1/memory.html).
+/// Files with the limit in cgroup v2 and v1
+/// (<https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files>, cgroup-v1/memory.html).
 const LIMITS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
-/// Kubernetes has no larger one to offer: cgroup v1 writes a number near 2^63 for "no limit".
+/// Smallest number that stands for no limit: cgroup v1 writes a number near 2^63, and Kubernetes offers no
+/// limit as large as this.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Logs a warning, once, if a look at so many PGs can need more memory than the pod may use.
+/// Logs a warning, once, if an observation of so many PGs can need more memory than the pod may use.
 pub fn warn_if_short(pgs: u64, namespace: &str) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(limit) = limit() else { return };
@@ -34,12 +37,12 @@ fn limit() -> Option<u64> {
     LIMITS.iter().find_map(|path| parse_limit(&fs::read_to_string(path).ok()?))
 }
 
-/// `max` in v2, a huge number in v1: no limit.
+/// Parses a limit. `max` in v2 and a huge number in v1 stand for no limit.
 fn parse_limit(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < NO_LIMIT)
 }
 
-/// The most that the process had so far (`VmHWM`; proc(5)).
+/// Returns the largest memory of the process so far (`VmHWM`; proc(5)).
 fn peak() -> Option<u64> {
     parse_peak(&fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -49,10 +52,10 @@ fn parse_peak(status: &str) -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// Returns what to do if the limit is too low, by the number of PGs or by what was used already.
+/// Returns what to do if the limit is too low for the number of PGs or for the memory used so far.
 fn advice(limit: u64, peak: u64, pgs: u64, namespace: &str) -> Option<String> {
     let by_size = pgs.saturating_mul(BYTES_PER_PG).saturating_add(BASE);
-    // A quarter to spare: the next look may be the one inside an act.
+    // A reserve of a quarter: the next observation may be the one inside an act.
     let by_use = peak.saturating_add(peak / 4);
     let needed = by_size.max(by_use);
     if needed <= limit {
@@ -88,7 +91,7 @@ mod tests {
         let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/osd-migrate/values.yaml");
         let values = fs::read_to_string(chart).unwrap();
         assert!(values.contains("  limits: {memory: 1Gi}\n"));
-        // 33 PGs with 3 copies are 100 on each OSD, which is what the autoscaler aims at.
+        // 33 PGs with 3 replicas are 100 on each OSD, which is what the autoscaler aims at.
         assert_eq!(advice(1 << 30, 0, 2_500 * 100 / 3, "rook-ceph"), None);
         assert!(advice(512 << 20, 0, 2_500 * 100 / 3, "rook-ceph").is_some());
     }

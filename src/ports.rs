@@ -1,4 +1,4 @@
-//! What the loop needs of the world. `live.rs` fulfils it with Ceph and Kubernetes, the tests with a simulation.
+//! Ports of the loop. `live.rs` implements them with Ceph and Kubernetes, the tests with a simulation.
 
 use std::time::Duration;
 
@@ -9,60 +9,63 @@ use crate::domain::ledger::{Ledger, Record, Unreadable};
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
 
-/// How a failure is to be taken.
+/// Severity of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// It may pass: look again.
+    /// The failure may pass: observe again.
     Passing,
-    /// A right is missing, or a policy is against it. It may be given back: an OSD that is stopped is not left for it.
+    /// A permission is missing, or a policy denies the call. The permission may be granted again: a run does
+    /// not leave a stopped OSD because of it.
     Denied,
-    /// It does not pass by itself: a person must do something.
+    /// The failure does not pass by itself: a person must do something.
     NeedsPerson,
 }
 
-/// A look, an act or a save that failed. The sentence names operation and subject, and what to type.
+/// Observation, act or save that failed. The sentence names the operation, the subject, and the command to
+/// type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// How to take it.
+    /// Severity.
     pub severity: Severity,
-    /// The sentence.
+    /// Sentence for people.
     pub message: String,
 }
 
 /// Ceph and Kubernetes together.
 pub trait Cluster {
-    /// Looks at everything relevant. `ask` says, of what was seen, what else must be asked.
+    /// Observes everything relevant. `ask` returns the further questions that follow from a first
+    /// observation.
     fn observe(
         &mut self,
         ask: impl FnOnce(&Observation) -> Questions,
     ) -> impl Future<Output = Result<Observation, Failure>>;
-    /// Does one act. What comes back is not interpreted: the next look is.
+    /// Does one act. The answer is not interpreted: the next observation decides.
     fn act(&mut self, act: &Act) -> impl Future<Output = Result<(), Failure>>;
 }
 
-/// What became of a save.
+/// Result of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// It is stored.
+    /// The ledger is stored.
     Stored,
-    /// Somebody stored something since it was loaded: nothing was written.
+    /// Another process stored the ledger after it was loaded: nothing was written.
     Conflict,
 }
 
-/// Why a ledger can't be loaded.
+/// Reason why a ledger cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// It is there, and can't be used.
+    /// The ledger exists and cannot be used.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// It could not be read.
+    /// The ledger could not be read.
     #[error(transparent)]
     Failed(#[from] Failure),
 }
 
 impl From<LoadError> for Failure {
-    /// What can't be used stays so until a person has looked at it.
+    /// Converts the error: an unreadable ledger stays so until a person has checked it.
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Failed(failure) => failure,
@@ -71,49 +74,49 @@ impl From<LoadError> for Failure {
     }
 }
 
-/// Where the ledger is kept.
+/// Storage of the ledger.
 pub trait LedgerStore {
-    /// Which stored version was loaded: the precondition of the next save.
+    /// Stored version that was loaded: the precondition of the next save.
     type Version;
-    /// Loads it; an absent one is empty.
+    /// Loads the ledger; an absent one is empty.
     fn load(&mut self) -> impl Future<Output = Result<(Ledger, Self::Version), LoadError>>;
-    /// Stores it if nobody stored since `version`.
+    /// Stores the ledger if nothing was stored after `version`.
     fn save(
         &mut self,
         ledger: &Ledger,
         version: Self::Version,
     ) -> impl Future<Output = Result<Saved, Failure>>;
-    /// Appends a closed record to the history. Doing so twice leaves one line.
+    /// Appends a closed record to the history. Repeating it adds no second line.
     fn close(&mut self, record: &Record) -> impl Future<Output = Result<(), Failure>>;
 }
 
-/// Whether this runner is the one that works.
+/// Whether this runner has the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tenure {
-    /// It is.
+    /// This runner has the Lease.
     Mine,
-    /// Another one may still be at work; it is being waited for.
+    /// Another runner may still be working; this runner waits for it.
     Wait(String),
-    /// A live runner of another Job is at work: leave.
+    /// A live runner of another Job is working: exit.
     Other(String),
 }
 
-/// The Lease. Politeness only: safety lies in what each act expects to find.
+/// Lease. It only avoids useless concurrency: safety comes from what each act expects to find.
 pub trait Lease {
-    /// Takes, keeps or takes over the Lease.
+    /// Acquires, renews or takes over the Lease.
     fn acquire(&mut self) -> impl Future<Output = Result<Tenure, Failure>>;
 }
 
-/// Time.
+/// Clock.
 pub trait Clock {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
     /// Waits.
     fn sleep(&mut self, time: Duration) -> impl Future<Output = ()>;
 }
 
-/// Who is told what happens.
+/// Receiver of everything that happens.
 pub trait Reporter {
-    /// Told of everything, as it happens. Never fails the run.
+    /// Reports an event as it happens. Never fails the run.
     fn report(&mut self, event: crate::report::Event<'_>) -> impl Future<Output = ()>;
 }

@@ -1,4 +1,4 @@
-//! What happened, as data; told in words elsewhere.
+//! Events of a run as data. Other modules put them into words.
 
 mod acts;
 
@@ -17,46 +17,46 @@ use crate::domain::osd::OsdId;
 
 pub use acts::words;
 
-/// OSDs named one by one in the last line of a run: an event of Kubernetes holds 1,024 bytes.
+/// Number of OSDs listed in the last line of a run: a Kubernetes event takes 1,024 bytes.
 const NAMED: usize = 20;
 
-/// What happened.
+/// Event of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// The ledger was written.
     Saved {
-        /// whose record
+        /// OSD whose record was saved
         osd: Option<OsdId>,
-        /// what about
+        /// reason of the save
         why: &'a Saving,
-        /// as it is now
+        /// ledger after the save
         ledger: &'a Ledger,
     },
-    /// Somebody else wrote the ledger first; the next turn decides anew.
+    /// Another process wrote the ledger first; the next iteration decides again.
     Conflict,
-    /// An act went through.
+    /// An act succeeded.
     Done(&'a Act),
-    /// An act did not go through, or nobody knows; the next turn decides anew.
+    /// An act failed, or its outcome is unknown; the next iteration decides again.
     NotDone {
         /// the act
         act: &'a Act,
-        /// why
+        /// reason
         why: &'a str,
     },
-    /// A look failed; it is tried again.
+    /// An observation failed; it is tried again.
     Blind(&'a str),
     /// Nothing can be done now.
     Waiting {
-        /// for what
+        /// reason of the wait
         wait: &'a Wait,
         /// the ledger
         ledger: &'a Ledger,
-        /// what was seen
+        /// observation
         seen: &'a Observation,
     },
-    /// The Lease is somebody else's.
+    /// Another runner has the Lease.
     Lease(&'a str),
-    /// The end.
+    /// The run finished.
     Finished(&'a Summary),
     /// A person is needed.
     Halted(&'a Halt),
@@ -79,26 +79,26 @@ impl fmt::Display for Event<'_> {
     }
 }
 
-/// The last thing that a run said, for those who look from outside.
+/// Last event of a run, as `status` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    /// When.
+    /// Time of the event.
     pub at: DateTime<Utc>,
-    /// Since when it has been saying so, figures apart.
+    /// Time since which the text, digits excluded, has been the same.
     #[serde(default)]
     pub since: Option<DateTime<Utc>>,
-    /// It waits.
+    /// Whether the run waits.
     #[serde(default)]
     pub waits: bool,
-    /// The word of the gate's reason, where it waits for a gate.
+    /// Code of the gate's reason, if the run waits for a gate.
     #[serde(default)]
     pub reason: Option<String>,
-    /// In words.
+    /// Text for people.
     pub says: String,
 }
 
 impl Said {
-    /// An event that has been told since then.
+    /// Creates the last event of a run from an event that has been reported since then.
     pub fn of(event: &Event<'_>, since: DateTime<Utc>, at: DateTime<Utc>) -> Self {
         let (waits, reason) = match event {
             Event::Waiting { wait, .. } => (true, wait.reason().map(|reason| reason.word().to_owned())),
@@ -217,7 +217,7 @@ fn by_reason(osds: &[(OsdId, String)]) -> BTreeMap<&str, Vec<OsdId>> {
     by
 }
 
-/// Names the first of many; `plan` names all.
+/// Lists the first of many OSDs; `plan` lists all.
 fn some_of(osds: &[OsdId]) -> String {
     let first = names(osds.iter().take(NAMED));
     match osds.len().saturating_sub(NAMED) {

@@ -1,5 +1,5 @@
-//! The only loop, and the only sleep. A turn looks at everything, decides, does one thing, tells it, and forgets it:
-//! starting is resuming.
+//! The only loop, and the only sleep. An iteration observes everything, decides, does one thing, reports it,
+//! and forgets it. Starting a run is therefore the same as resuming one.
 
 use std::time::Duration;
 
@@ -16,62 +16,66 @@ use crate::ports::{
 };
 use crate::report::Event;
 
-/// Between two looks while waiting: one poll of Ceph a second at most.
+/// Shortest pause between two observations while waiting: at most one poll of Ceph a second.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause: the status that people read is to be ten seconds old at most.
+/// Longest pause: the status that people read must be at most ten seconds old.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A pause is so small a part of the time in which nothing was done. An OSD that fills for hours is not worth a dump of all PGs
-/// each second; and it is seen late by a thirtieth of its time at most.
+/// Divisor that gives the length of a pause from the time in which nothing was done.
+///
+/// Backfill that takes hours does not justify a dump of all PGs each second. Its end is observed late by at
+/// most a thirtieth of its duration.
 const PARTS: i32 = 30;
 
-/// After a look or an act that failed.
+/// Pause after an observation or an act that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(3);
 
-/// Failures one after the other, for want of a right while an OSD is stopped, after which its `noout` is lifted: 15 minutes. Ceph's own
-/// default for an OSD that is down is 10 (`mon_osd_down_out_interval`).
+/// Consecutive failures for a missing permission while an OSD is stopped, after which `noout` of that OSD is
+/// lifted: 15 minutes.
+///
+/// Ceph's own default for an OSD that is down is 10 minutes (`mon_osd_down_out_interval`).
 const NOOUT_PATIENCE: u32 = 300;
 
-/// Looks that may fail one after the other before the runner gives up and lets its Job start it anew: 5 minutes.
+/// Consecutive failed observations after which the runner exits and its Job starts it again: 5 minutes.
 const PATIENCE: u32 = 100;
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// Nothing is left to do.
     Finished(Summary),
     /// A person is needed.
     Halted(Halt),
-    /// A live runner of another Job is at work.
+    /// A live runner of another Job is working.
     LeftToOther,
 }
 
-/// Why a run could not go on.
+/// Reason why a run could not continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The world could not be looked at for too long, or not without a person's help.
+    /// The cluster could not be observed for too long, or not without a person's help.
     #[error("{0}")]
     Observe(Failure),
     /// An act was refused, and waiting alone does not help.
     #[error("{0}")]
     Act(Failure),
-    /// The ledger can't be read or written.
+    /// The ledger cannot be read or written.
     #[error("{0}")]
     Ledger(LoadError),
 }
 
-/// The world, as the loop needs it.
+/// Ports of a run.
 pub struct Ports<C, L, T, K, A> {
     /// Ceph and Kubernetes.
     pub cluster: C,
-    /// The ledger.
+    /// Ledger.
     pub store: L,
-    /// The Lease.
+    /// Lease.
     pub lease: T,
-    /// Time.
+    /// Clock.
     pub clock: K,
-    /// Who is told.
+    /// Receiver of the events.
     pub audience: A,
 }
 
@@ -80,7 +84,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     pub async fn run(&mut self, policy: &Policy) -> Result<End, RunError> {
         let mut blind = 0;
         let mut done_at = self.clock.now();
-        // As far as the last ledger says that was read.
+        // According to the last ledger that was read.
         let mut stopped = Vec::new();
         loop {
             match self.turn(policy, &mut stopped).await {
@@ -93,7 +97,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 Ok(Iteration::End(end)) => return Ok(end),
                 Err(error) => {
                     blind += 1;
-                    // One that ends would leave the OSD down, and nobody would know when the right is back.
+                    // A runner that exits would leave the OSD down, and nothing would notice when the
+                    // permission is granted again.
                     let waits = severity(&error) == Severity::Denied && !stopped.is_empty();
                     self.report_failure(&error, if waits { &stopped } else { &[] }).await;
                     if !waits && (blind >= PATIENCE || severity(&error) != Severity::Passing) {
@@ -108,7 +113,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         }
     }
 
-    /// An act that was refused has been told already, unless it is waited for.
+    /// Reports a failure. A refused act was reported already, and is reported again only if the run waits for
+    /// it.
     async fn report_failure(&mut self, error: &RunError, waiting: &[Stopped]) {
         let osds: Vec<String> = waiting.iter().map(|stopped| stopped.osd.to_string()).collect();
         let text = match (error, osds.is_empty()) {
@@ -122,7 +128,8 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         self.audience.report(Event::Blind(&text)).await;
     }
 
-    /// Lifts `noout` of OSDs that wait for a right for too long, if it was not set by others: Ceph may heal without them.
+    /// Lifts `noout` of OSDs that wait too long for a permission, unless `noout` was set externally. Ceph may
+    /// then recover without these OSDs.
     async fn let_ceph_heal(&mut self, stopped: &[Stopped]) {
         for one in stopped.iter().filter(|one| one.noout_is_ours) {
             let act = Act::Ceph(CephAct::UnsetOsdFlags { osd: one.osd, noout: true, noin: false });
@@ -205,7 +212,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
                 self.audience.report(Event::Done(&act)).await;
                 Ok(Iteration::Again)
             }
-            // Never tried again here: the next look decides.
+            // The act is never retried here: the next observation decides.
             Err(failure) => {
                 self.audience.report(Event::NotDone { act: &act, why: &failure.message }).await;
                 match failure.severity {
@@ -217,19 +224,19 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
     }
 }
 
-/// Until the next look, where nothing was done for so long.
+/// Returns the pause until the next observation, given how long nothing was done.
 fn pause(idle: TimeDelta) -> Duration {
     (idle / PARTS).to_std().unwrap_or_default().clamp(PAUSE, LONGEST_PAUSE)
 }
 
-/// What a turn came to.
+/// Result of an iteration.
 enum Iteration {
     Again,
     Pause,
     End(End),
 }
 
-/// An OSD that is stopped for its migration, or may be.
+/// OSD that is or may be stopped for its migration.
 struct Stopped {
     osd: OsdId,
     noout_is_ours: bool,
@@ -257,7 +264,7 @@ mod tests {
     #[test]
     fn a_pause_grows_with_the_time_in_which_nothing_was_done_up_to_five_seconds() {
         let after = |seconds| pause(TimeDelta::seconds(seconds)).as_millis();
-        // Also where the clock was set back.
+        // The pause is the same if the clock was set back.
         assert_eq!([-9, 0, 30].map(after), [1000, 1000, 1000]);
         assert_eq!([90, 150, 100_000].map(after), [3000, 5000, 5000]);
     }

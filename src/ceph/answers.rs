@@ -1,10 +1,11 @@
-//! Whole answers of Ceph, read as a look reads them: for tests with generated clusters (test builds only).
+//! Complete answers of Ceph, parsed as an observation parses them. They are for tests with generated clusters
+//! (test builds only).
 
 use super::observe::{Parsed, join};
 use super::{config_key_ls, health, osd_crush_dump, osd_df, osd_dump, osd_metadata, pg_dump, versions};
 use crate::domain::observation;
 
-/// The answers to the commands of one look, each as JSON.
+/// Answers to the commands of one observation, each as JSON.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// `osd dump`
@@ -26,7 +27,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Returns what a look at this cluster sees.
+    /// Returns what an observation of this cluster contains.
     pub fn seen(&self) -> serde_json::Result<observation::Ceph> {
         Ok(join(Parsed {
             map: osd_dump::parse(&self.osd_dump)?,

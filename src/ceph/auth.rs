@@ -1,4 +1,5 @@
-//! `ceph auth`: does an OSD have its key, and the key that prepares OSDs. Never `auth ls`: who may list may read every key.
+//! `ceph auth`: whether an OSD has its key, and the key for preparing OSDs. It never sends `auth ls`, whose
+//! permission would allow reading every key.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use super::{Ceph, CephError, Secret, config_key_ls};
 use crate::domain::drift::Keys;
 use crate::domain::osd::OsdId;
 
-/// The entity that ceph-volume acts as.
+/// Entity that ceph-volume acts as.
 const BOOTSTRAP: &str = "client.bootstrap-osd";
 
 #[derive(Deserialize)]
@@ -23,7 +24,7 @@ fn get(entity: &str) -> Command {
     Command::mon("auth get").with("entity", entity)
 }
 
-/// As Rook and cephadm make it.
+/// Returns the command that creates `client.bootstrap-osd` as Rook and cephadm create it.
 fn create_bootstrap() -> Command {
     Command::mon("auth get-or-create")
         .with("entity", BOOTSTRAP)
@@ -39,13 +40,14 @@ fn parse_key(answer: &[u8]) -> serde_json::Result<Secret> {
     Ok(Secret::new(entity.key))
 }
 
-/// The answer holds the key, which nobody needs.
+/// Returns whether an answer contains an entity. The answer also contains the key, which is not needed.
 fn is_there(answer: &[u8]) -> serde_json::Result<bool> {
     serde_json::from_slice::<Vec<IgnoredAny>>(answer).map(|entities| !entities.is_empty())
 }
 
 impl Ceph {
-    /// Whether `auth get osd.N` finds an entity. `osd destroy` drops it, `osd new` with a key makes it.
+    /// Returns whether `auth get osd.N` finds an entity. `osd destroy` deletes it, `osd new` with a key
+    /// creates it.
     pub async fn has_auth(&self, osd: OsdId) -> Result<bool, CephError> {
         self.is_entity(&osd.to_string()).await
     }
@@ -57,7 +59,8 @@ impl Ceph {
         }
     }
 
-    /// Of which ids that no OSD has Ceph keeps a key, and of which OSDs it keeps what opens their disks.
+    /// Returns the ids without an OSD for which Ceph keeps a key, and the OSDs for which it keeps a dm-crypt
+    /// key.
     pub async fn keys(&self) -> Result<Keys, CephError> {
         let map = self.osd_map().await?;
         let mut unused = BTreeSet::new();
@@ -70,17 +73,19 @@ impl Ceph {
         Ok(Keys { unused, dmcrypt })
     }
 
-    /// The key of `client.bootstrap-osd`, which must be there.
+    /// Returns the key of `client.bootstrap-osd`, which must exist.
     pub async fn bootstrap_key(&self) -> Result<Secret, CephError> {
         self.read(get(BOOTSTRAP), parse_key).await
     }
 
-    /// Whether `client.bootstrap-osd` is there. Rook from 1.19 on deletes it after each reconcile.
+    /// Returns whether `client.bootstrap-osd` exists. Rook from 1.19 on deletes it after each reconcile.
     pub async fn has_bootstrap(&self) -> Result<bool, CephError> {
         self.is_entity(BOOTSTRAP).await
     }
 
-    /// Makes or removes it. One that is there is taken as it is: asking for it with other capabilities than it has is `EINVAL`
+    /// Creates or removes `client.bootstrap-osd`.
+    ///
+    /// An existing one is used as it is: requesting it with other capabilities than it has is `EINVAL`
     /// (16.2.15).
     pub async fn set_bootstrap(&self, there: bool) -> Result<(), CephError> {
         if self.has_bootstrap().await? == there {

@@ -1,36 +1,38 @@
-//! What `client.osd-migrate` may do: the one place that names its capabilities. They follow from the commands that this folder
-//! sends, and its test fails where either has what the other lacks. Why so: ADR 0019.
+//! Capabilities of `client.osd-migrate`. This is the one place that names them.
 //!
-//! How mons and mgr read them (`MonCap.cc`, `MgrCap.cc`; same from 16 to 20): a command is allowed by name, its arguments by
-//! `with`, which an argument that is not there does not fulfil. `allow r` opens neither `auth` (needs `x`) nor `config-key`
-//! (no capability but `allow *`, a profile or one by name does).
+//! The capabilities follow from the commands that this folder sends. The test of this module fails if a
+//! command has no capability, or a capability no command. The reasons are in ADR 0019.
+//!
+//! How mons and mgr read them (`MonCap.cc`, `MgrCap.cc`; same from 16 to 20): a command is allowed by name,
+//! and its arguments by `with`. A missing argument does not fulfil a `with`. `allow r` permits neither `auth`
+//! (needs `x`) nor `config-key` (only `allow *`, a profile or a capability by name permits it).
 
 use std::fmt;
 
 use super::librados::Daemon;
 
-/// The runner's own user.
+/// User of the runner.
 pub const USER: &str = "client.osd-migrate";
 
-/// What an argument of a command must be.
+/// Constraint on an argument of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Must {
-    /// This.
+    /// Exactly this value.
     Be(&'static str),
-    /// This, and anything behind it.
+    /// Value that begins with this text.
     BeginWith(&'static str),
-    /// One of these, all of it: `a|b`.
+    /// One of these values, matched completely: `a|b`.
     BeOneOf(&'static str),
 }
 
-/// One command that is allowed by its name.
+/// Command that is allowed by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grant {
-    /// Who answers it.
+    /// Daemon that answers it.
     pub(super) daemon: Daemon,
-    /// Its words.
+    /// Name of the command.
     pub(super) command: &'static str,
-    /// What its arguments must be; the others may be anything.
+    /// Constraints on its arguments; other arguments may have any value.
     pub(super) with: &'static [(&'static str, Must)],
 }
 
@@ -42,8 +44,8 @@ const fn mgr(command: &'static str) -> Grant {
     Grant { daemon: Daemon::Mgr, command, with: &[] }
 }
 
-/// Questions to the mons that `allow r` answers (`MonCommands.h`: permission `r`, module not `auth`, not `config-key`). Each
-/// client needs it for the maps anyhow.
+/// Queries to the mons that `allow r` permits (`MonCommands.h`: permission `r`, module not `auth`, not
+/// `config-key`). Every client needs `allow r` for the maps anyhow.
 #[cfg(test)]
 pub(super) const READABLE: [&str; 7] =
     ["fsid", "health", "versions", "osd crush dump", "osd dump", "osd metadata", "osd stat"];
@@ -51,7 +53,7 @@ pub(super) const READABLE: [&str; 7] =
 const FLAGS: &[(&str, Must)] = &[("flags", Must::BeOneOf("noout|noin|noout,noin"))];
 const BOOTSTRAP: (&str, Must) = ("entity", Must::Be("client.bootstrap-osd"));
 
-/// Everything else.
+/// Capabilities by command name.
 pub(super) const GRANTS: [Grant; 19] = [
     mon("config-key ls", &[]),
     mon("auth get", &[("entity", Must::BeginWith("osd."))]),
@@ -93,17 +95,17 @@ fn of(daemon: Daemon) -> impl Iterator<Item = String> {
     GRANTS.iter().filter(move |grant| grant.daemon == daemon).map(Grant::to_string)
 }
 
-/// Its capabilities on the mons, as `ceph auth` takes them.
+/// Returns the capabilities on the mons, as `ceph auth` takes them.
 pub(super) fn on_mons() -> String {
     std::iter::once("allow r".to_owned()).chain(of(Daemon::Mon)).collect::<Vec<_>>().join(", ")
 }
 
-/// Its capabilities on the mgr.
+/// Returns the capabilities on the mgr.
 pub(super) fn on_mgr() -> String {
     of(Daemon::Mgr).collect::<Vec<_>>().join(", ")
 }
 
-/// What a person types to make the user (`get-or-create`), or to give it what it should have (`caps`).
+/// Returns the command that creates the user (`get-or-create`), or sets its capabilities (`caps`).
 pub fn by_hand(verb: &str) -> String {
     format!("ceph auth {verb} {USER} mon '{}' mgr '{}'", on_mons(), on_mgr())
 }

@@ -1,5 +1,5 @@
-//! The capabilities against the sources of this folder: what is sent is allowed, what is allowed is sent, and what is not
-//! meant is not.
+//! Tests of the capabilities against the sources of this folder. Every command that is sent is allowed, every
+//! allowed command is sent, and no other command is allowed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::*;
 use crate::ceph::command::Command;
 
-/// Words that commands of Ceph begin with (`MonCommands.h`, `MgrCommands.h`), and those that are one word.
+/// First words of Ceph's commands (`MonCommands.h`, `MgrCommands.h`), and the commands of one word.
 const MODULES: [&str; 10] =
     ["auth", "balancer", "config", "config-key", "device", "log", "mgr", "mon", "osd", "pg"];
 const WHOLE: [&str; 7] = ["df", "fsid", "health", "quorum_status", "report", "status", "versions"];
 
-/// Commands that only the session with the admin key sends, to make the user.
+/// Commands that only the session with the admin key sends, to create the user.
 const BY_ADMIN: [&str; 3] = ["auth caps", "auth get", "auth get-or-create"];
 
-/// As the daemons decide it; None where a constraint names what can't be decided here.
+/// Decides as the daemons do whether a command is allowed.
 pub(in crate::ceph) fn allow(command: &Command) -> bool {
     let sent: Value = serde_json::from_slice(command.to_c_string().to_bytes()).unwrap();
     if command.daemon == Daemon::Mon && READABLE.contains(&command.name) {
@@ -33,7 +33,10 @@ pub(in crate::ceph) fn allow(command: &Command) -> bool {
     })
 }
 
-/// Capabilities are seen one by one: `caps_mon` of `"caps": ["mon", "..."]` (`Monitor::_generate_command_map`).
+/// Returns an argument as a constraint sees it.
+///
+/// Capabilities are seen one by one: `caps_mon` of `"caps": ["mon", "..."]`
+/// (`Monitor::_generate_command_map`).
 fn argument_of(sent: &Value, argument: &str) -> Option<String> {
     let Some(daemon) = argument.strip_prefix("caps_") else {
         return sent.get(argument)?.as_str().map(str::to_owned);
@@ -50,7 +53,8 @@ fn is(must: &Must, value: &str) -> bool {
     }
 }
 
-/// The names of commands in the sources beside this file, but for tests: strings that begin with a word of Ceph's.
+/// Returns the names of commands in the sources of this folder, tests excluded: strings that begin with a
+/// word of Ceph's.
 fn in_sources() -> Vec<(String, BTreeSet<String>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ceph");
     let mut found = Vec::new();
@@ -150,7 +154,7 @@ fn the_text_is_as_ceph_reads_it() {
 fn the_note_has_the_very_command() {
     let note =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/install.md")).unwrap();
-    // Broken into lines there: a backslash at the end of each, a blank at each break.
+    // The page breaks the command into lines: a backslash at the end of each line, a space at each break.
     let joined = note.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         joined.contains(&by_hand("get-or-create")),

@@ -1,4 +1,4 @@
-//! One command as Ceph takes it: a JSON object with its prefix and arguments, for a mon or the mgr.
+//! Command as Ceph takes it: a JSON object with its prefix and arguments, for a mon or the mgr.
 
 use std::ffi::CString;
 
@@ -6,24 +6,26 @@ use serde_json::{Map, Value};
 
 use super::librados::Daemon;
 
-/// A command and who answers it.
+/// Command and the daemon that answers it.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
-    /// The words, as in `ceph <name>`.
+    /// Name, as in `ceph <name>`.
     pub(super) name: &'static str,
-    /// Who answers.
+    /// Daemon that answers.
     pub(super) daemon: Daemon,
     arguments: Map<String, Value>,
 }
 
 impl Command {
-    /// A command that a mon answers.
+    /// Creates a command that a mon answers.
     pub(super) fn mon(name: &'static str) -> Self {
         Self::new(name, Daemon::Mon)
     }
 
-    /// A question that the mgr answers. Acts never go this way: librados keeps a mgr command that got no answer and sends
-    /// it again to the next mgr (`MgrClient::reconnect`), however late.
+    /// Creates a query that the mgr answers.
+    ///
+    /// Acts never use the mgr: librados keeps a mgr command without an answer and sends it again to the next
+    /// mgr (`MgrClient::reconnect`), however late.
     pub(super) fn mgr(name: &'static str) -> Self {
         Self::new(name, Daemon::Mgr)
     }
@@ -37,13 +39,13 @@ impl Command {
         }
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.arguments.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The text that is sent. JSON escapes NUL, so that the text holds none.
+    /// Returns the text that is sent. JSON escapes NUL, so the text contains none.
     pub(super) fn to_c_string(&self) -> CString {
         CString::new(Value::Object(self.arguments.clone()).to_string()).unwrap_or_default()
     }

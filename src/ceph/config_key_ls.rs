@@ -1,4 +1,5 @@
-//! `ceph config-key ls`: of which OSDs the mons keep a dm-crypt key. Names only; the keys are never read.
+//! `ceph config-key ls`: the OSDs for which the mons keep a dm-crypt key. It returns names only; the keys are
+//! never read.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +10,10 @@ pub(super) fn command() -> Command {
     Command::mon("config-key ls")
 }
 
-/// `ceph-volume lvm --dmcrypt` puts it to `dm-crypt/osd/<fsid>/luks` (`osd new` with a `dmcrypt_key`, 16.2.15), `osd destroy` takes
-/// it away.
+/// Returns the fsids of OSDs that have a dm-crypt key.
+///
+/// `ceph-volume lvm --dmcrypt` stores it at `dm-crypt/osd/<fsid>/luks` (`osd new` with a `dmcrypt_key`,
+/// 16.2.15); `osd destroy` deletes it.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<OsdFsid>> {
     let names: Vec<String> = serde_json::from_slice(answer)?;
     let fsid = |name: &String| name.strip_prefix("dm-crypt/osd/")?.strip_suffix("/luks")?.parse().ok();

@@ -1,8 +1,9 @@
 //! `ceph osd destroy`: gives up an OSD's data and key, keeps its id and its place in CRUSH.
 //!
-//! `osd destroy` is a mgr command that asks safe-to-destroy (which is never true for an OSD rebuilt in place, and skipped with
-//! `--yes-i-really-mean-it`) and then sends `osd destroy-actual` to the mon. We send that one ourselves: the mon does it in one
-//! step or refuses it (`EBUSY` while the OSD is up), and no mgr keeps the command for later. Same in 16.2.15.
+//! `osd destroy` is a mgr command that checks safe-to-destroy (never true for an OSD rebuilt in place, and
+//! skipped with `--yes-i-really-mean-it`) and then sends `osd destroy-actual` to the mon. osd-migrate sends
+//! `osd destroy-actual` itself. The mon does it in one step or refuses it (`EBUSY` while the OSD is up), and
+//! no mgr keeps the command for later. Same in 16.2.15.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
@@ -16,8 +17,10 @@ fn command(osd: OsdId) -> Command {
 }
 
 impl Ceph {
-    /// Destroys the OSD `fsid` in its slot. The map is read again right before: where the slot is up, or holds another fsid
-    /// or none, nothing is sent. Never `osd down`: an OSD that is up was not stopped by us.
+    /// Destroys the OSD `fsid` in its slot.
+    ///
+    /// The map is read again right before. If the slot is up, or has another fsid or none, nothing is sent.
+    /// `osd down` is never sent: osd-migrate did not stop an OSD that is up.
     pub async fn destroy(&self, osd: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
         let slot = self.slot(osd).await?;
         if slot.as_ref().is_some_and(|slot| expect::to_destroy(slot, fsid)) {

@@ -1,4 +1,5 @@
-//! What went wrong: which command, about which OSD, and what a person can do. Classified by errno, never by text.
+//! Errors of Ceph: which command, about which OSD, and what a person can do. Classified by errno, never by
+//! text.
 
 use std::time::Duration;
 
@@ -7,42 +8,42 @@ use rustix::io::Errno;
 use super::caps;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
-/// Why Ceph could not be asked, or did not do what it was asked.
+/// Reason why Ceph could not be queried, or did not do an act.
 #[derive(Debug, thiserror::Error)]
 pub enum CephError {
-    /// `librados.so.2` is not there, or too old.
+    /// `librados.so.2` is missing, or too old.
     #[error(
         "librados.so.2 can't be used ({reason}); run osd-migrate in the cluster's own Ceph image, which has it: \
          kubectl -n {namespace} get cephcluster -o jsonpath='{{.items[*].spec.cephVersion.image}}'"
     )]
     NoLibrados {
-        /// What the dynamic linker says.
+        /// Message of the dynamic linker.
         reason: String,
         /// Namespace of the cluster.
         namespace: String,
     },
-    /// What was given as key is none. It never reached librados, which would print it.
+    /// The value given as a key is not a key. It never reached librados, which would print it.
     #[error(
         "what was given as the key of {user} is no cephx key; look at its Secret: \
          kubectl -n {namespace} describe secret {secret}"
     )]
     NotAKey {
-        /// Whose.
+        /// User that the key is for.
         user: String,
-        /// The Secret that it comes from.
+        /// Secret that contains the key.
         secret: String,
         /// Namespace of the cluster.
         namespace: String,
     },
-    /// The mons answered, and don't take the key.
+    /// The mons answered, and refuse the key.
     #[error(
         "the mons refuse the key of {user} ({errno}): was it changed, or is it another cluster's? It comes from the Secret: \
          kubectl -n {namespace} describe secret {secret}"
     )]
     KeyRefused {
-        /// Whose.
+        /// User that the key is for.
         user: String,
-        /// The Secret that it comes from.
+        /// Secret that contains the key.
         secret: String,
         /// `EACCES` or `EPERM`
         errno: Errno,
@@ -57,12 +58,12 @@ pub enum CephError {
     NoMon {
         /// Addresses that were tried.
         mon_host: String,
-        /// How long.
+        /// Time waited.
         waited: Duration,
         /// Namespace of the cluster.
         namespace: String,
     },
-    /// Connecting failed otherwise; with `EINVAL` or `ENOENT` the mon addresses can't be used.
+    /// Connecting failed in another way. With `EINVAL` or `ENOENT` the mon addresses cannot be used.
     #[error(
         "can't connect to the mons `{mon_host}`: {reason}; the addresses come from: \
          kubectl -n {namespace} get configmap rook-ceph-mon-endpoints -o yaml"
@@ -70,7 +71,7 @@ pub enum CephError {
     Connect {
         /// Addresses that were tried.
         mon_host: String,
-        /// What librados says.
+        /// Message of librados.
         reason: String,
         /// Namespace of the cluster.
         namespace: String,
@@ -80,109 +81,112 @@ pub enum CephError {
     OtherCluster {
         /// Addresses that were used.
         mon_host: String,
-        /// The fsid that was expected.
+        /// Expected fsid.
         expected: ClusterFsid,
-        /// The fsid that the mons say.
+        /// Fsid that the mons report.
         found: ClusterFsid,
     },
-    /// A question was answered with an error.
+    /// A query was answered with an error.
     #[error("`ceph {command}` failed: {errno}{}", sentence(said))]
     Read {
-        /// The command.
+        /// Command.
         command: &'static str,
-        /// What kind of error.
+        /// Errno.
         errno: Errno,
-        /// Ceph's sentence.
+        /// Message of Ceph.
         said: String,
     },
-    /// An act was refused by Ceph: it changed nothing.
+    /// Ceph refused an act: nothing was changed.
     #[error("`ceph {command}` for {osd} was refused: {errno}{}", sentence(said))]
     Act {
-        /// The command.
+        /// Command.
         command: &'static str,
-        /// For which OSD.
+        /// OSD of the act.
         osd: OsdId,
-        /// What kind of error.
+        /// Errno.
         errno: Errno,
-        /// Ceph's sentence.
+        /// Message of Ceph.
         said: String,
     },
     /// The user has no capability for a command: nothing was changed.
     #[error("{user} may not `ceph {command}`{}{}; give it what it needs: {}", about(*osd), sentence(said), remedy(user))]
     NotAllowed {
-        /// Who.
+        /// User.
         user: String,
-        /// The command.
+        /// Command.
         command: &'static str,
-        /// For which OSD, where it was an act.
+        /// OSD of the command, if it was an act.
         osd: Option<OsdId>,
-        /// Ceph's sentence.
+        /// Message of Ceph.
         said: String,
     },
-    /// No answer in time. **The outcome is unknown**: the command may have been done, or may yet be. Look again, never assume.
+    /// No answer arrived in time.
+    ///
+    /// **The outcome is unknown**: the command may have been done, or may be done later. Observe again, never
+    /// assume.
     #[error(
         "no answer to `ceph {command}` within {} s, its outcome is unknown; see: \
          kubectl -n {namespace} get pods -l app=rook-ceph-{daemon} -o wide", waited.as_secs()
     )]
     NoAnswer {
-        /// The command.
+        /// Command.
         command: &'static str,
-        /// `mon` or `mgr`: who should have answered.
+        /// Daemon that should have answered: `mon` or `mgr`.
         daemon: &'static str,
-        /// How long.
+        /// Time waited.
         waited: Duration,
         /// Namespace of the cluster.
         namespace: String,
     },
-    /// An answer that can't be read: a release that this program doesn't know.
+    /// The answer cannot be read: it comes from a release that this program does not know.
     #[error("can't read the answer to `ceph {command}`: {source}")]
     UnreadableAnswer {
-        /// The command.
+        /// Command.
         command: &'static str,
-        /// Why.
+        /// Error of the parser.
         source: serde_json::Error,
     },
-    /// Right before the act something else was found than it expects. Nothing was sent.
+    /// The cluster differed right before the act from what the act expects. Nothing was sent.
     #[error("`ceph {command}` for {osd} was not sent: expected {expected}, found {found}")]
     Unexpected {
-        /// The command that was not sent.
+        /// Command that was not sent.
         command: &'static str,
-        /// For which OSD.
+        /// OSD of the act.
         osd: OsdId,
-        /// What the act expects.
+        /// State that the act expects.
         expected: String,
-        /// What was there.
+        /// State that was found.
         found: String,
     },
     /// The osdmap kept changing while it was read together with CRUSH.
     #[error("the osdmap changed {tries} times while it was read")]
     Unsettled {
-        /// How often it was read.
+        /// Number of reads.
         tries: u32,
     },
-    /// The thread of librados is gone.
+    /// The thread of librados has ended.
     #[error("the connection to Ceph is closed")]
     Closed,
 }
 
 impl CephError {
-    /// No answer in time; for an act: its outcome is unknown.
+    /// Returns whether no answer arrived in time. The outcome of such an act is unknown.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::NoMon { .. } | Self::NoAnswer { .. })
     }
 
-    /// The key is refused, or lacks a capability.
+    /// Returns whether the key is refused, or a capability is missing.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::KeyRefused { .. } | Self::NotAKey { .. } | Self::NotAllowed { .. })
             || matches!(self.errno(), Some(Errno::ACCESS | Errno::PERM))
     }
 
-    /// Nothing was sent, because the cluster is not as the act expects.
+    /// Returns whether nothing was sent because the cluster is not as the act expects.
     pub fn is_unexpected(&self) -> bool {
         matches!(self, Self::Unexpected { .. })
     }
 
-    /// It does not pass by itself: a person has to change something.
+    /// Returns whether a person has to change something: the error does not pass by itself.
     pub fn needs_person(&self) -> bool {
         match self {
             Self::NoLibrados { .. }
@@ -201,7 +205,7 @@ impl CephError {
         }
     }
 
-    /// The errno, where Ceph gave one.
+    /// Returns the errno, if Ceph gave one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             Self::Read { errno, .. } | Self::Act { errno, .. } | Self::KeyRefused { errno, .. } => {
@@ -221,7 +225,7 @@ impl CephError {
         }
     }
 
-    /// A question that is worth asking again at once. Not after a timeout: that waited long enough.
+    /// Returns whether a query is worth repeating at once. A timeout is not: the query waited long enough.
     pub(super) fn is_transient(&self) -> bool {
         matches!(
             self.errno(),
@@ -230,7 +234,7 @@ impl CephError {
     }
 }
 
-/// The errno behind a negated one.
+/// Returns the errno of a negated code.
 pub(super) fn errno(code: i32) -> Errno {
     Errno::from_raw_os_error(code.saturating_abs())
 }
@@ -239,7 +243,8 @@ fn about(osd: Option<OsdId>) -> String {
     osd.map(|osd| format!(" for {osd}")).unwrap_or_default()
 }
 
-/// Our own user is given its capabilities; who has only another one makes it (docs/guides/install.md).
+/// Returns the command that fixes the capabilities of the user `client.osd-migrate`, or creates this user if
+/// another one was used (docs/guides/install.md).
 fn remedy(user: &str) -> String {
     caps::by_hand(if user == caps::USER { "caps" } else { "get-or-create" })
 }

@@ -1,5 +1,5 @@
-//! `ceph osd set-group` and `unset-group`: flags of one OSD. One command for both flags; `osd add-noout` and its like do the
-//! same one by one, and are deprecated since Nautilus.
+//! `ceph osd set-group` and `unset-group`: flags of one OSD. One command sets both flags. `osd add-noout` and
+//! similar commands set them one by one, and are deprecated since Nautilus.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
@@ -13,15 +13,17 @@ fn command(name: &'static str, osd: OsdId, noout: bool, noin: bool) -> Option<Co
     asked.then(|| Command::mon(name).with("flags", flags.join(",")).with("who", vec![osd.to_string()]))
 }
 
-/// `ceph osd reweight`
+/// Returns the command `ceph osd reweight`.
 pub(super) fn reweigh(osd: OsdId, reweight: Weight) -> Command {
     Command::mon("osd reweight").with("id", osd.0).with("weight", reweight.as_decimal())
 }
 
 impl Ceph {
-    /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps its reweight.
-    /// They survive `osd destroy` and `osd new`, not a purge. Flags that come after the OSD was made anew would be lifted by
-    /// nobody: so its slot must hold that fsid, up or down as expected.
+    /// Sets `noout` and `noin` on an OSD: while it is down it is not marked out, and when it boots it keeps
+    /// its reweight.
+    ///
+    /// The flags survive `osd destroy` and `osd new`, not a purge. Nothing would lift flags that are set
+    /// after the OSD was recreated. So the slot must have that fsid, and be up or down as expected.
     pub async fn set_osd_flags(
         &self,
         osd: OsdId,
@@ -40,7 +42,8 @@ impl Ceph {
         Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
-    /// Gives an OSD that the mons marked out its in-weight again (`osd reweight`), if it is up with that fsid and still out.
+    /// Gives an OSD that the mons marked out its reweight again (`osd reweight`), if it is up with that fsid
+    /// and still out.
     pub async fn take_in(&self, osd: OsdId, fsid: OsdFsid, reweight: Weight) -> Result<(), CephError> {
         const NAME: &str = "osd reweight";
         let slot = self.slot(osd).await?;
@@ -51,10 +54,11 @@ impl Ceph {
         Err(CephError::Unexpected { command: NAME, osd, expected, found: osd_dump::describe(slot.as_ref()) })
     }
 
-    /// Removes these flags; on an OSD without them, or without a slot, nothing is sent.
+    /// Unsets these flags. If the OSD does not have them, or has no slot, nothing is sent.
     ///
-    /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be reweighted to 1.0 at its
-    /// next boot (16.2.15). So before `noin` goes, it is given the reweight that it has, which takes the mark off.
+    /// An OSD that came up under `noin` is still marked `new`, also when it is down again, and would be
+    /// reweighted to 1.0 at its next boot (16.2.15). Therefore it gets its present reweight before `noin` is
+    /// unset, which removes the mark.
     pub async fn unset_osd_flags(&self, osd: OsdId, noout: bool, noin: bool) -> Result<(), CephError> {
         let map = self.osd_map().await?;
         let Some(slot) = map.slots.get(&osd) else { return Ok(()) };

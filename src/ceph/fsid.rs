@@ -1,4 +1,4 @@
-//! `ceph fsid`: which cluster this is.
+//! `ceph fsid`: the cluster's fsid.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! `ceph health`: codes of the checks that are raised.
+//! `ceph health`: codes of the raised checks.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) fn command() -> Command {
     Command::mon("health")
 }
 
-/// Codes (`OSD_DOWN`), the muted ones too: a mute hides a fact, it does not undo it.
+/// Returns the codes (`OSD_DOWN`), including muted ones: a mute hides a fact, it does not undo it.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<String>> {
     serde_json::from_slice(answer)
         .map(|HealthAnswer { checks }| checks.into_iter().map(|(code, _)| code).collect())
@@ -31,7 +31,7 @@ mod tests {
     fn codes_that_are_raised_are_read() {
         for release in RELEASES {
             let fine = parse(&answer(release, "health")).unwrap();
-            // Debian's 18.2.7 can't load most modules of the mgr; there the code is muted.
+            // Debian's 18.2.7 cannot load most modules of the mgr; there the code is muted.
             let muted = if release == "18.2.7" { vec!["MGR_MODULE_DEPENDENCY"] } else { vec![] };
             assert!(fine.iter().eq(muted), "{release}: {fine:?}");
             let down = parse(&answer(release, "health.down")).unwrap();

@@ -1,7 +1,9 @@
-//! One librados handle and the thread it lives in. The only unsafe code of the crate; nothing of Ceph's meaning may live here.
+//! Handle of librados and its thread. This is the only unsafe code of the crate, and it knows nothing of the
+//! meaning of Ceph's commands.
 //!
-//! librados is opened at run time, so that the binary starts where Ceph is absent (`--help`, `status` on a laptop).
-//! Its calls block, so each handle has a thread of its own: commands go in by a channel, answers come out by a oneshot.
+//! librados is opened at run time, so that the binary starts if Ceph is absent (`--help`, `status` on a
+//! laptop). Its calls block, so each handle has its own thread. Commands arrive by a channel, and answers
+//! return by a oneshot.
 #![allow(unsafe_code)] // librados speaks C; what this file offers is safe
 
 use std::error::Error;
@@ -29,7 +31,7 @@ type Command = unsafe extern "C" fn(
     *mut usize,
 ) -> c_int;
 
-/// Who answers a command.
+/// Daemon that answers a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Daemon {
     /// A monitor, by `rados_mon_command`.
@@ -38,18 +40,19 @@ pub(super) enum Daemon {
     Mgr,
 }
 
-/// What came back.
+/// Reply to a command.
 #[derive(Debug)]
 pub(super) struct Reply {
     /// 0, or a negated errno.
     pub(super) code: i32,
-    /// The answer: JSON where it was asked for.
+    /// Answer: JSON if the command requested it.
     pub(super) out: Buffer,
-    /// The sentence for people (`outs`).
+    /// Sentence for people (`outs`).
     pub(super) said: String,
 }
 
-/// Bytes that librados allocated, freed when dropped. The statistics of 100,000 PGs are 250 MB: they are read where they lie.
+/// Bytes that librados allocated, freed when dropped. The statistics of 100,000 PGs are 250 MB: they are
+/// parsed without a copy.
 #[derive(Debug)]
 pub(super) struct Buffer {
     start: *mut c_char,
@@ -57,8 +60,8 @@ pub(super) struct Buffer {
     free: unsafe extern "C" fn(*mut c_char),
 }
 
-// SAFETY: the bytes come from `malloc` (`do_out_buffer` in librados_c.cc, 16-20) and belong to this value alone;
-// `rados_buffer_free` is `free`, which any thread may call.
+// SAFETY: the bytes come from `malloc` (`do_out_buffer` in librados_c.cc, 16-20) and belong to this value
+// alone; `rados_buffer_free` is `free`, which any thread may call.
 unsafe impl Send for Buffer {}
 // SAFETY: shared access only reads the bytes.
 unsafe impl Sync for Buffer {}
@@ -69,7 +72,8 @@ impl Deref for Buffer {
         if self.start.is_null() {
             return &[];
         }
-        // SAFETY: librados says that `start` holds `len` bytes; nobody writes to them, and they are freed in `drop` only.
+        // SAFETY: librados says that `start` points to `len` bytes. Nothing writes to them, and they are
+        // freed in `drop` only.
         unsafe { std::slice::from_raw_parts(self.start.cast::<u8>(), self.len) }
     }
 }
@@ -83,12 +87,12 @@ impl Drop for Buffer {
     }
 }
 
-/// Why there is no connected handle.
+/// Reason why there is no connected handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotConnected {
-    /// The library is not there, or lacks a function.
+    /// The library is missing, or a function of it is.
     NoLibrary(String),
-    /// A value holds a NUL byte or the library refuses the option of this name.
+    /// A value contains a NUL byte, or the library refuses the option of this name.
     BadOption(String),
     /// `rados_create2` or `rados_connect` failed with this negated errno.
     Failed(i32),
@@ -102,7 +106,7 @@ struct Job {
     answer: oneshot::Sender<Reply>,
 }
 
-/// A connected handle, reached through its thread. Commands are run one after the other.
+/// Connected handle, used through its thread. Commands run one after the other.
 pub(super) struct Lane {
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
@@ -142,8 +146,8 @@ impl Lane {
         }
     }
 
-    /// Puts a command in line. The receiver fails where the thread is gone; a command whose receiver was dropped
-    /// before its turn is never sent.
+    /// Queues a command. The receiver fails if the thread has ended. A command whose receiver was dropped
+    /// before the command was run is never sent.
     pub(super) fn send(&self, command: CString, input: Vec<u8>) -> oneshot::Receiver<Reply> {
         let (answer, reply) = oneshot::channel();
         if let Some(jobs) = &self.jobs {
@@ -154,8 +158,8 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// Waits for `rados_shutdown` of an idle handle. One that is stuck in a call is left to itself: it shuts down when the
-    /// call returns.
+    /// Waits for `rados_shutdown` of an idle handle. A handle that is stuck in a call is not waited for: it
+    /// shuts down when the call returns.
     fn drop(&mut self) {
         self.jobs = None;
         if let (false, Some(thread)) = (self.busy.load(Ordering::SeqCst), self.thread.take()) {
@@ -174,7 +178,7 @@ fn serve(handle: &Handle, daemon: Daemon, inbox: &mpsc::Receiver<Job>, busy: &At
     }
 }
 
-/// The functions of librados that are used, as declared in `rados/librados.h` (same from Pacific to Tentacle).
+/// Functions of librados that are used, as declared in `rados/librados.h` (same from Pacific to Tentacle).
 struct Functions {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int),
     create2: unsafe extern "C" fn(*mut Cluster, *const c_char, *const c_char, u64) -> c_int,
@@ -186,7 +190,8 @@ struct Functions {
     shutdown: unsafe extern "C" fn(Cluster),
 }
 
-/// Opened once for the process and never closed: librados leaves threads and static objects behind.
+/// Functions, opened once for the process and never closed: librados leaves threads and static objects
+/// behind.
 static FUNCTIONS: OnceLock<Result<Functions, String>> = OnceLock::new();
 
 fn functions() -> Result<&'static Functions, NotConnected> {
@@ -199,9 +204,11 @@ fn functions() -> Result<&'static Functions, NotConnected> {
 
 impl Functions {
     fn open() -> Result<Self, libloading::Error> {
-        // SAFETY: librados' initialisers are ordinary C++ static constructors; nothing of ours depends on their order.
+        // SAFETY: librados' initialisers are ordinary C++ static constructors; no code of this crate depends
+        // on their order.
         let library = unsafe { libloading::Library::new("librados.so.2") }?;
-        // SAFETY: the types are those of `rados/librados.h`, whose functions keep their signature within `.so.2`.
+        // SAFETY: the types are those of `rados/librados.h`, whose functions keep their signature within
+        // `.so.2`.
         let functions = unsafe {
             Self {
                 version: *library.get(c"rados_version")?,
@@ -219,7 +226,7 @@ impl Functions {
     }
 }
 
-/// Version of the librados found (`rados_version`), which is not the release of Ceph.
+/// Returns the version of librados (`rados_version`), which is not the release of Ceph.
 pub(super) fn version() -> Result<String, NotConnected> {
     let functions = functions()?;
     let (mut major, mut minor, mut extra) = (0, 0, 0);
@@ -228,7 +235,8 @@ pub(super) fn version() -> Result<String, NotConnected> {
     Ok(format!("{major}.{minor}.{extra}"))
 }
 
-/// `rados_t`: made, used and shut down in one thread (the raw pointer keeps it from being sent to another).
+/// `rados_t`, created, used and shut down in one thread (the raw pointer prevents sending it to another
+/// thread).
 struct Handle {
     functions: &'static Functions,
     cluster: Cluster,
@@ -248,7 +256,7 @@ impl Handle {
         for (option, value) in options {
             handle.set(option, value)?;
         }
-        // SAFETY: a handle made by `rados_create2` and not shut down yet.
+        // SAFETY: the handle was created by `rados_create2` and is not shut down yet.
         match unsafe { (functions.connect)(handle.cluster) } {
             code if code < 0 => Err(NotConnected::Failed(code)),
             _ => Ok(handle),
@@ -272,9 +280,10 @@ impl Handle {
         let mut commands = [command.as_ptr()];
         let (mut out, mut out_len) = (ptr::null_mut(), 0);
         let (mut said, mut said_len) = (ptr::null_mut(), 0);
-        // SAFETY: the handle is connected; `commands` holds one string that ends in NUL; `input` is valid for its length;
-        // the four out-pointers are valid. librados allocates the buffers it stores there, and has finished with all of
-        // them when it returns: no `rados_mon_op_timeout` is set on a handle used for the mgr (see `Connection::options`).
+        // SAFETY: the handle is connected; `commands` contains one string that ends in NUL; `input` is valid
+        // for its length; the four out-pointers are valid. librados allocates the buffers it stores there. It
+        // has finished with all of them when it returns: no `rados_mon_op_timeout` is set on a handle used
+        // for the mgr (see `Connection::options`).
         let code = unsafe {
             call(
                 self.cluster,
@@ -297,7 +306,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by `rados_create2`, shut down here only; the thread makes no call afterwards.
+        // SAFETY: the handle was created by `rados_create2` and is shut down here only; the thread makes no
+        // call afterwards.
         unsafe { (self.functions.shutdown)(self.cluster) };
     }
 }

@@ -1,7 +1,9 @@
-//! Ceph, asked and told through librados. One file per command: its arguments, its answer, a captured sample.
+//! Adapter to Ceph through librados. Each command has one file with its arguments, its answer and a captured
+//! sample.
 //!
-//! Reads are tried again where the error passes; acts are sent once, after the map was read again to see that everything is
-//! as the act expects (P6). A call without an answer in time has an unknown outcome: [`CephError::NoAnswer`].
+//! Reads are tried again if the error is transient. Acts are sent once, after the map was read again to check
+//! that everything is as the act expects (P6). A call without an answer in time has an unknown outcome:
+//! [`CephError::NoAnswer`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,32 +52,37 @@ pub use caps::{USER, by_hand};
 pub use error::CephError;
 pub use secret::Secret;
 
-/// How to reach the cluster. No configuration file is read.
+/// Parameters of a connection to the cluster. No configuration file is read.
 #[derive(Debug, Clone)]
 pub struct Connection {
     /// `mon_host` as Ceph takes it: `[v2:10.0.0.1:3300,v1:10.0.0.1:6789],...`
     pub mon_host: String,
-    /// Name of the key's owner: `client.admin`
+    /// Name of the user: `client.admin`
     pub user: String,
-    /// Its key.
+    /// Key of the user.
     pub key: Secret,
-    /// The Secret that the key comes from, for the commands in messages.
+    /// Secret that contains the key, for the commands in messages.
     pub secret: String,
-    /// The cluster it must be.
+    /// Expected fsid of the cluster.
     pub fsid: ClusterFsid,
     /// Namespace of the cluster, for the commands in messages.
     pub namespace: String,
-    /// How long connecting and each command may take; whole seconds, at least one.
+    /// Longest time for connecting and for each command; whole seconds, at least one.
     pub timeout: Duration,
 }
 
 impl Connection {
-    /// Long enough for an election of the mons (`mon_lease` and `mon_election_timeout` are 5 s each), short enough to be told.
+    /// Default timeout: long enough for an election of the mons, and short enough to report soon.
+    ///
+    /// `mon_lease` and `mon_election_timeout` are 5 s each.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// What librados is told. `rados_mon_op_timeout` also bounds `rados_mgr_command` (16-20), but there the command outlives
-    /// the call: its late answer is written to memory that is gone. So on the mgr's handle it stays 0, for ever, and the
-    /// caller alone gives up waiting; the answer frees the handle for the next command whenever it comes.
+    /// Returns the options of librados.
+    ///
+    /// `rados_mon_op_timeout` also limits `rados_mgr_command` (16-20), but there the command outlives the
+    /// call: its late answer is written to freed memory. So the mgr's handle keeps it at 0, without a limit,
+    /// and only the caller stops waiting. The answer frees the handle for the next command whenever it
+    /// arrives.
     fn options(&self, daemon: Daemon) -> Vec<(&'static str, String)> {
         let seconds = self.timeout.as_secs().max(1).to_string();
         let mon_op_timeout = match daemon {
@@ -87,7 +94,7 @@ impl Connection {
             ("err_to_stderr", "false".to_owned()),
             ("log_file", String::new()),
             ("admin_socket", String::new()),
-            ("keyring", String::new()), // the key below, and no file that lies about
+            ("keyring", String::new()), // the key below, and no keyring file that happens to exist
             ("mon_host", self.mon_host.clone()),
             ("key", self.key.expose().to_owned()),
             ("client_mount_timeout", seconds),
@@ -97,9 +104,10 @@ impl Connection {
 
     async fn open(&self, daemon: Daemon) -> Result<Lane, CephError> {
         if self.mon_host.trim().is_empty() {
-            return Err(self.explain(NotConnected::BadOption("mon_host".to_owned()))); // librados would ask DNS
+            return Err(self.explain(NotConnected::BadOption("mon_host".to_owned()))); // librados asks DNS
         }
-        // librados waits up to the timeout for the first map and again for the session; resolving names has no bound of its own.
+        // librados waits up to the timeout for the first map and again for the session; name resolution has
+        // no limit of its own.
         let patience = self.timeout * 3;
         match tokio::time::timeout(patience, Lane::connect(daemon, &self.user, self.options(daemon))).await {
             Ok(connected) => connected.map_err(|reason| self.explain(reason)),
@@ -129,8 +137,8 @@ impl Connection {
     }
 }
 
-/// A session with the cluster: two handles, as what mon and mgr need of librados differs ([`Connection`]'s options).
-/// Dropping it shuts both down.
+/// Session with the cluster. It has two handles, because mon and mgr need different options of librados
+/// ([`Connection`]'s options). Dropping it shuts both down.
 pub struct Ceph {
     mon: Lane,
     mgr: Lane,
@@ -161,17 +169,17 @@ impl Ceph {
         if found == expected { Ok(ceph) } else { Err(CephError::OtherCluster { mon_host, expected, found }) }
     }
 
-    /// Version of the librados in use (`3.0.0`), for the log.
+    /// Returns the version of librados in use (`3.0.0`), for the log.
     pub fn librados_version() -> Option<String> {
         librados::version().ok()
     }
 
-    /// Commands sent in this session, for the figures.
+    /// Returns the number of commands sent in this session, for the statistics.
     pub fn commands_sent(&self) -> u64 {
         self.commands_sent.load(Ordering::Relaxed)
     }
 
-    /// Asks, a few times where the error passes.
+    /// Sends a query, and repeats it a few times if the error is transient.
     async fn read<T>(
         &self,
         command: Command,
@@ -188,7 +196,7 @@ impl Ceph {
         parse(&answer).map_err(|source| CephError::UnreadableAnswer { command: command.name, source })
     }
 
-    /// Acts, once.
+    /// Sends an act, once.
     async fn act(&self, osd: impl Into<Option<OsdId>>, command: Command) -> Result<(), CephError> {
         let reply = self.send(&command).await?;
         match reply.code {
@@ -205,7 +213,8 @@ impl Ceph {
         }
     }
 
-    /// Sends, and waits no longer than the timeout (a mon command times out in librados first, which forgets it then).
+    /// Sends a command and waits no longer than the timeout. A mon command times out in librados first, which
+    /// then forgets it.
     async fn send(&self, command: &Command) -> Result<Reply, CephError> {
         self.commands_sent.fetch_add(1, Ordering::Relaxed);
         let (lane, daemon, patience) = match command.daemon {

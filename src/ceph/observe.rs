@@ -1,4 +1,4 @@
-//! One look at Ceph: everything a turn needs of mons and mgr.
+//! Observation of Ceph: everything that an iteration needs of mons and mgr.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,15 @@ use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::memory;
 
-/// Reading both takes milliseconds and the map changes once a second at its busiest: more tries mean that
-/// something is wrong.
+/// Number of tries to read map and CRUSH in one epoch. Reading both takes milliseconds, and the map changes
+/// at most once a second: needing more tries means that something is wrong.
 const TRIES: u32 = 5;
 
 impl Ceph {
-    /// Looks. Slots and CRUSH are of one epoch; everything else is read after it. `ok_to_stop` and `auth` are
-    /// empty: they are asked for the OSDs that it matters for.
+    /// Observes Ceph.
+    ///
+    /// Slots and CRUSH are of one epoch; everything else is read after them. `ok_to_stop` and `auth` are
+    /// empty: they are queried separately for the OSDs concerned.
     pub async fn observe(&self) -> Result<observation::Ceph, CephError> {
         let (map, crush) = self.osd_map_with_crush().await?;
         let pgs: u64 = map.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
@@ -33,7 +35,8 @@ impl Ceph {
         Ok(join(Parsed { map, crush, metadata, health, releases, used, pgs, encrypted }))
     }
 
-    /// The CRUSH dump tells no epoch, so the map must be the same before and after it.
+    /// Reads the osdmap and CRUSH of one epoch. The CRUSH dump contains no epoch, so the map must be the same
+    /// before and after it.
     async fn osd_map_with_crush(&self) -> Result<(OsdMap, Crush), CephError> {
         for _ in 0..TRIES {
             let map = self.osd_map().await?;
@@ -46,7 +49,7 @@ impl Ceph {
     }
 }
 
-/// The answers of one look, parsed.
+/// Parsed answers of one observation.
 pub(super) struct Parsed {
     pub(super) map: OsdMap,
     pub(super) crush: Crush,
@@ -59,7 +62,7 @@ pub(super) struct Parsed {
     pub(super) encrypted: BTreeSet<OsdFsid>,
 }
 
-/// Puts the answers together. Takes time in proportion to OSDs and PGs.
+/// Joins the answers. Takes time in proportion to OSDs and PGs.
 pub(super) fn join(parsed: Parsed) -> observation::Ceph {
     let Parsed { map, mut crush, mut metadata, health, releases, used, pgs, encrypted } = parsed;
     let OsdMap { fsid, epoch, flags, nearfull_ratio, mut pools, rules, mut slots, upmaps, .. } = map;
@@ -76,8 +79,8 @@ pub(super) fn join(parsed: Parsed) -> observation::Ceph {
     }
     for (id, pool) in &mut pools {
         let domain = rules.get(id).and_then(|rule| crush.failure_domains.get(rule));
-        // A pool whose rule is not in the map spreads over nobody knows what: one OSD at a time is the
-        // careful reading.
+        // If the map does not contain the rule of a pool, the failure domain is unknown. One OSD at a time is
+        // the careful assumption.
         pool.failure_domain = domain.map_or_else(|| osd_crush_dump::FINEST.to_owned(), Clone::clone);
     }
     observation::Ceph {
@@ -121,11 +124,11 @@ fn stored_on_filestores(
     stored
 }
 
-/// Returns what the objects on an OSD explain of the bytes used there: the objects, a fifth for attributes,
-/// omap and what a file wastes of its last block, and a GiB for maps and logs.
+/// Returns how many used bytes the objects on an OSD explain: the objects, a fifth for attributes, omap and
+/// the unused end of each file's last block, and a GiB for maps and logs.
 ///
-/// Filestore reports how full its file system is (`statfs`), and a directory's is the host's own: whatever
-/// lies there would count.
+/// Filestore reports how full its file system is (`statfs`), and a directory's file system is the host's own:
+/// everything else on it would count.
 fn explained(objects: u64) -> u64 {
     objects.saturating_add(objects / 5).saturating_add(1 << 30)
 }

@@ -1,4 +1,4 @@
-//! `ceph osd ok-to-stop`: would PGs stop serving if these OSDs stopped?
+//! `ceph osd ok-to-stop`: whether PGs would stop serving if these OSDs stopped.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,10 @@ fn parse(answer: &[u8]) -> serde_json::Result<OkToStop> {
 }
 
 impl Ceph {
-    /// Asks `osd ok-to-stop` for these OSDs. The verdict is in the JSON: 16.2 answers "no" with `EBUSY` and JSON, later
-    /// releases with 0 and JSON. An id that doesn't exist is ok to stop (16.2.15): ask for OSDs that were seen.
+    /// Sends `osd ok-to-stop` for these OSDs.
+    ///
+    /// The verdict is in the JSON: 16.2 answers "no" with `EBUSY` and JSON, later releases with 0 and JSON.
+    /// An id that does not exist is ok to stop (16.2.15), so it must only be sent for observed OSDs.
     pub async fn ok_to_stop(&self, osds: &BTreeSet<OsdId>) -> Result<OkToStop, CephError> {
         let command = command(osds);
         let reply = self.send(&command).await?;

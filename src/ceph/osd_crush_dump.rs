@@ -1,5 +1,5 @@
-//! `ceph osd crush dump`: where each OSD lies, with its exact weight and class, and what each rule spreads copies over.
-//! (`osd tree` rounds weights; `osd crush rule dump` is a part of this one.)
+//! `ceph osd crush dump`: the location of each OSD with its exact weight and class, and the failure domain of
+//! each rule. (`osd tree` rounds weights; `osd crush rule dump` is a part of this command.)
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde::Deserialize;
 use super::command::Command;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
 
-/// What is used of the CRUSH map.
+/// Used part of the CRUSH map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Crush {
-    /// OSDs that lie in a bucket.
+    /// OSDs in a bucket.
     pub(super) items: BTreeMap<OsdId, CrushItem>,
-    /// Bucket type by rule: the finest one that a step of it chooses.
+    /// Bucket type by rule: the finest one that a step of the rule chooses.
     pub(super) failure_domains: BTreeMap<i64, String>,
 }
 
-/// The bucket type of OSDs themselves: the finest failure domain there is.
+/// Bucket type of OSDs themselves: the finest failure domain.
 pub(super) const FINEST: &str = "osd";
 
-/// Deeper than any tree: `types` of the default map are 12.
+/// Number of levels that is deeper than any tree: the default map has 12 `types`.
 const DEEPEST: usize = 64;
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Crush> {
     let mut answer: CrushDump = serde_json::from_slice(answer)?;
-    // Shadow trees hold the OSDs of one device class a second time: `default~hdd`.
+    // Shadow trees contain the OSDs of one device class a second time: `default~hdd`.
     answer.buckets.retain(|bucket| !bucket.name.contains('~'));
     Ok(Crush { items: items(&answer), failure_domains: failure_domains(&answer) })
 }
@@ -106,7 +106,7 @@ fn location(mut id: i64, parents: &BTreeMap<i64, &Bucket>) -> BTreeMap<String, S
     let mut location = BTreeMap::new();
     while let (Some(bucket), true) = (parents.get(&id), location.len() < DEEPEST) {
         if location.insert(bucket.type_name.clone(), bucket.name.clone()).is_some() {
-            break; // a bucket type twice on one path: nothing that `--crush-location` could say
+            break; // a bucket type twice on one path, which `--crush-location` cannot express
         }
         id = bucket.id;
     }

@@ -1,4 +1,4 @@
-//! `ceph osd dump`: the osdmap. Slots, pools, flags, upmaps of one epoch.
+//! `ceph osd dump`: the osdmap, with slots, pools, flags and upmaps of one epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,8 @@ use super::{Ceph, CephError};
 use crate::domain::observation::{Pool, Slot, SlotState};
 use crate::domain::osd::{ClusterFsid, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
-/// What is used of the osdmap. Slots lack their CRUSH item, metadata and usage, pools their failure domain.
+/// Used part of the osdmap. Slots are without their CRUSH item, metadata and usage, pools without their
+/// failure domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OsdMap {
     pub(super) fsid: ClusterFsid,
@@ -20,9 +21,10 @@ pub(super) struct OsdMap {
     /// CRUSH rule of each pool.
     pub(super) rules: BTreeMap<u64, i64>,
     pub(super) slots: BTreeMap<OsdId, Slot>,
-    /// Slots with the flag `new`, be they up or down: their next boot without `noin` sets reweight to 1.0.
+    /// Slots with the flag `new`, whether up or down: their next boot without `noin` sets their reweight to
+    /// 1.0.
     pub(super) marked_new: BTreeSet<OsdId>,
-    /// Ids are below it; a purge leaves it as it is (16.2.15).
+    /// Upper limit of the ids, exclusive; a purge does not change it (16.2.15).
     pub(super) max_osd: u32,
     pub(super) upmaps: Vec<Upmap>,
 }
@@ -51,7 +53,7 @@ struct PoolEntry {
     min_size: u32,
     crush_rule: i64,
     pg_num: u32,
-    /// Smaller than `pg_num` while PGs are merged right now (16.2.15 to 20.2: `pg_pool_t::pg_num_pending`).
+    /// Smaller than `pg_num` while PGs are being merged (16.2.15 to 20.2: `pg_pool_t::pg_num_pending`).
     pg_num_pending: u32,
     erasure_code_profile: String,
 }
@@ -111,7 +113,7 @@ fn pool(entry: PoolEntry, profiles: &BTreeMap<String, BTreeMap<String, String>>)
         merges: entry.pg_num_pending < entry.pg_num,
         size: entry.size,
         min_size: entry.min_size,
-        // An unknown k counts as the whole size: no loss is survivable, which is the careful reading.
+        // An unknown k counts as the whole size: no loss is survivable, which is the careful assumption.
         data_chunks: (entry.kind != 1).then(|| k.unwrap_or(entry.size)),
         failure_domain: String::new(),
     }
@@ -138,8 +140,11 @@ fn slot(entry: &OsdEntry) -> Slot {
     }
 }
 
-/// The flag `new` says less than its name: it goes when the slot is marked in or reweighted, not when it boots. So it is gone
-/// from a reweighted slot that never came up, and still there on one that came up under `noin` (16.2.15).
+/// Returns the state of a slot.
+///
+/// The flag `new` means less than its name: Ceph clears it when the slot is marked in or reweighted, not when
+/// the OSD boots. So a reweighted slot that never came up does not have it, and a slot that came up under
+/// `noin` still has it (16.2.15).
 fn state(entry: &OsdEntry) -> SlotState {
     let never_up = entry.up == 0 && (is_marked_new(entry) || entry.up_from == Epoch(0));
     match (entry.state.contains("destroyed"), never_up) {
@@ -158,18 +163,18 @@ fn upmap(entry: UpmapEntry) -> Upmap {
 }
 
 impl Ceph {
-    /// The osdmap as of now.
+    /// Reads the current osdmap.
     pub(super) async fn osd_map(&self) -> Result<OsdMap, CephError> {
         self.read(command(), parse).await
     }
 
-    /// The slot as of now; none where the id is absent. What every act looks at right before it is sent.
+    /// Reads the current slot; none if the id is absent. Every act checks the slot right before it is sent.
     pub(super) async fn slot(&self, osd: OsdId) -> Result<Option<Slot>, CephError> {
         Ok(self.osd_map().await?.slots.remove(&osd))
     }
 }
 
-/// What was found in a slot, for people.
+/// Describes the content of a slot for people.
 pub(super) fn describe(slot: Option<&Slot>) -> String {
     let Some(slot) = slot else { return "no such id".to_owned() };
     let state = match slot.state {

@@ -1,4 +1,5 @@
-//! `ceph osd metadata`: what each OSD said of itself when it booted last. Kept while it is down and destroyed, dropped by a purge.
+//! `ceph osd metadata`: what each OSD reported at its last boot. It is kept while the OSD is down or
+//! destroyed, and dropped by a purge.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::command::Command;
 use crate::domain::observation::Metadata;
 use crate::domain::osd::{ObjectStore, OsdId};
 
-/// Every value is a string in Ceph's answer. An OSD that never booted has its id only.
+/// Entry of Ceph's answer, in which every value is a string. An OSD that never booted has only its id.
 #[derive(Deserialize)]
 struct Entry {
     id: OsdId,
@@ -53,7 +54,7 @@ fn metadata(entry: Entry) -> Option<Metadata> {
     Some(Metadata {
         store: ObjectStore(entry.osd_objectstore?),
         hostname: entry.hostname,
-        // Ceph gives the whole disk as "partition path" too where there is no partition.
+        // Ceph also reports the whole disk as "partition path" if there is no partition.
         on_partition: !device_mapper
             && path.is_some_and(|path| !devices.iter().any(|disk| last_part(&path) == disk)),
         devices,
@@ -66,7 +67,7 @@ fn metadata(entry: Entry) -> Option<Metadata> {
     })
 }
 
-/// The names behind the equal signs, where every disk has one.
+/// Returns the names after the equal signs, if every disk has one.
 fn stable(names: &str) -> Option<Vec<String>> {
     let name =
         |pair: &str| pair.split_once('=').map(|(_, name)| name.to_owned()).filter(|name| !name.is_empty());

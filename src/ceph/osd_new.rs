@@ -1,4 +1,4 @@
-//! `ceph osd new`: claims an id for an fsid.
+//! `ceph osd new`: registers an id for an fsid.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
@@ -12,8 +12,10 @@ fn command(osd: OsdId, claim: OsdFsid) -> Command {
 }
 
 impl Ceph {
-    /// Takes an id back after a purge: the id must be absent, or hold this claim already (then nothing is sent). The slot
-    /// starts from nothing: no key, no CRUSH item, reweight and affinity 1.0, no flags (16.2.15).
+    /// Re-registers an id after a purge.
+    ///
+    /// The id must be absent, or already have this issued fsid (then nothing is sent). The slot starts empty:
+    /// no key, no CRUSH item, reweight and affinity 1.0, no flags (16.2.15).
     pub async fn reregister(&self, osd: OsdId, claim: OsdFsid) -> Result<(), CephError> {
         let slot = self.slot(osd).await?;
         if expect::to_reregister(slot.as_ref()) {

@@ -1,5 +1,5 @@
-//! `client.osd-migrate`, looked up and made with the admin key: the only commands of ours that its own capabilities don't
-//! cover.
+//! `client.osd-migrate`, read and created with the admin key. These are the only commands of osd-migrate that
+//! its own capabilities do not cover.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::command::Command;
 use super::{Ceph, CephError, Secret, caps};
 
-/// The user as the mons have it.
+/// User as the mons store it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct User {
     key: Secret,
@@ -23,7 +23,7 @@ struct Entity {
     caps: BTreeMap<String, String>,
 }
 
-/// What is to be done about the user.
+/// Change that the user needs.
 #[derive(Debug, PartialEq, Eq)]
 enum UserChange {
     Nothing,
@@ -38,7 +38,7 @@ fn wanted() -> BTreeMap<String, String> {
 fn lack(found: Option<&User>) -> UserChange {
     match found {
         None => UserChange::User,
-        // More than that is no more ours than less.
+        // Additional capabilities are removed, just as missing ones are added.
         Some(user) if user.caps != wanted() => UserChange::Caps,
         Some(_) => UserChange::Nothing,
     }
@@ -64,8 +64,8 @@ fn nothing(_answer: &[u8]) -> serde_json::Result<()> {
 }
 
 impl Ceph {
-    /// The key of `client.osd-migrate`, where the user is there with the capabilities that this version needs, and the session
-    /// may look it up. Changes nothing.
+    /// Returns the key of `client.osd-migrate` if the user exists with the capabilities that this version
+    /// needs, and the session may read it. Changes nothing.
     pub async fn own_user(&self) -> Result<Option<Secret>, CephError> {
         match self.read(get(), parse).await {
             Ok(user) => Ok((lack(Some(&user)) == UserChange::Nothing).then_some(user.key)),
@@ -74,7 +74,8 @@ impl Ceph {
         }
     }
 
-    /// The same; made where it is missing, given its capabilities where they are others (of another version of this program).
+    /// Returns the key of `client.osd-migrate`. Creates the user if it is missing, and sets its capabilities
+    /// if they differ (those of another version of this program).
     pub async fn make_own_user(&self) -> Result<Secret, CephError> {
         let found = match self.read(get(), parse).await {
             Ok(user) => Some(user),

@@ -1,4 +1,5 @@
-//! `ceph pg dump pgs`: statistics of the placement groups, asked of the mgr itself (a mon would only pass the question on).
+//! `ceph pg dump pgs`: statistics of the placement groups, queried from the mgr itself (a mon would only
+//! forward the query).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,7 @@ struct PgDump {
     pg_stats: Stats,
 }
 
-/// The PGs, put into their map one by one: 100,000 of them need no list beside it.
+/// PGs, inserted into their map one by one: 100,000 of them need no additional list.
 #[derive(Default)]
 struct Stats(BTreeMap<PgId, Pg>);
 
@@ -60,7 +61,7 @@ struct Entry<'a> {
     stat_sum: Sums,
 }
 
-/// Signed in Ceph; below zero for a moment while statistics are being corrected.
+/// Counters that are signed in Ceph: they are below zero for a moment while statistics are being corrected.
 #[derive(Deserialize)]
 struct Sums {
     #[serde(rename = "num_bytes")]
@@ -77,13 +78,14 @@ pub(super) fn command() -> Command {
     Command::mgr("pg dump").with("dumpcontents", vec!["pgs"])
 }
 
-/// Returns no PGs at all while the mgr is not ready: the view is not fresh then, and says so by their number.
+/// Parses the PGs. Returns none while the mgr is not ready: the missing PGs show that the statistics are not
+/// fresh.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<PgId, Pg>> {
     let PgDump { pg_ready, pg_stats } = serde_json::from_slice(answer)?;
     Ok(if pg_ready { pg_stats.0 } else { BTreeMap::new() })
 }
 
-/// `Err`: its id names no pool.
+/// Converts an entry. Returns `Err` if the PG's id names no pool.
 fn pg(entry: &Entry<'_>) -> Result<Pg, String> {
     let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
     let count = |number: i64| u64::try_from(number).unwrap_or_default();

@@ -1,5 +1,7 @@
-//! `ceph osd purge-new`: takes away an id that ceph-volume made for our disk instead of ours. Unlike `osd purge`, the mon itself
-//! refuses it for an OSD that is up (`EBUSY`) or not `new` (`EPERM`), so the precondition is atomic.
+//! `ceph osd purge-new`: removes an id that ceph-volume created by mistake instead of using the recorded id.
+//!
+//! Unlike with `osd purge`, the mon itself refuses it for an OSD that is up (`EBUSY`) or not `new` (`EPERM`),
+//! so the precondition is atomic.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
@@ -13,7 +15,8 @@ fn command(misplaced: OsdId) -> Command {
 }
 
 impl Ceph {
-    /// Purges a stray id: it must be `new`, never up in any epoch, and hold `fsid`. An absent one is purged already.
+    /// Purges a misplaced id: it must be `new`, never up in any epoch, and have `fsid`. An absent id is
+    /// purged already.
     pub async fn purge_misplaced(&self, misplaced: OsdId, fsid: OsdFsid) -> Result<(), CephError> {
         match self.slot(misplaced).await? {
             None => Ok(()),

@@ -1,7 +1,8 @@
-//! `ceph osd crush add`, `set-device-class`, `osd reweight`, `osd primary-affinity`: puts back what a purge lost; and
-//! `osd crush reweight`, where the weight follows the size of another device.
+//! `ceph osd crush add`, `set-device-class`, `osd reweight`, `osd primary-affinity`: restores what a purge
+//! lost. It also sends `osd crush reweight` if the weight follows the size of another device.
 //!
-//! `osd reweight` takes the flag `new` off a slot that never booted (16.2.15), so that its first boot keeps the reweight.
+//! `osd reweight` clears the flag `new` of a slot that never booted (16.2.15), so that its first boot keeps
+//! the reweight.
 
 use super::command::Command;
 use super::{Ceph, CephError, flags, osd_crush_dump, osd_dump};
@@ -11,8 +12,10 @@ use crate::domain::osd::{CrushItem, OsdId, Weight};
 
 const NAME: &str = "osd crush add";
 
-/// What is still to be sent, in order; an error text where the item lies elsewhere by now. The item comes last, then its
-/// class: where both are there, all is as it was, and what others changed since is theirs.
+/// Returns the commands still to be sent, in order, or an error text if the item is elsewhere by now.
+///
+/// The item comes last, then its class. If both exist, everything is restored, and later external changes
+/// stay.
 fn missing(
     osd: OsdId,
     wanted: (&CrushItem, Option<Weight>, Weight, Weight),
@@ -64,9 +67,11 @@ fn place(item: &CrushItem) -> Vec<String> {
 }
 
 impl Ceph {
-    /// Puts reweight, affinity and the item back where the item is gone, and its class; gives one that is there with its `former`
-    /// weight the new one. Started again after a crash it goes on. An item at another place was moved by others: nothing is
-    /// sent. Its id must exist.
+    /// Restores reweight, affinity, the item and its class if the item is gone. Gives an existing item with
+    /// its `former` weight the new weight.
+    ///
+    /// A repeated call after a crash continues. An item at another place was moved externally: nothing is
+    /// sent. The id must exist.
     pub async fn restore_crush(
         &self,
         osd: OsdId,

@@ -1,4 +1,5 @@
-//! `ceph osd pg-upmap-items`: puts back what a purge took. Upmaps of other PGs, and those that a PG got since, stay.
+//! `ceph osd pg-upmap-items`: restores upmaps that a purge removed. Upmaps of other PGs, and upmaps that a PG
+//! got since, stay.
 
 use super::command::Command;
 use super::{Ceph, CephError, osd_dump};
@@ -13,7 +14,8 @@ fn command(upmap: &Upmap) -> Command {
 }
 
 impl Ceph {
-    /// Puts them back where their PGs have none by now, if the OSD is up with `fsid`. Started again after a crash it goes on.
+    /// Restores the upmaps of PGs that have none by now, if the OSD is up with `fsid`. A repeated call after
+    /// a crash continues.
     pub async fn restore_upmaps(&self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap]) -> Result<(), CephError> {
         let map = self.osd_map().await?;
         let slot = map.slots.get(&osd);

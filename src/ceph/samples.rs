@@ -1,14 +1,14 @@
-//! What real clusters answered, for the tests beside the parsers: `tests/suite/fixtures`.
+//! Answers of real clusters for the tests of the parsers: `tests/suite/fixtures`.
 
-/// The releases that were asked, in the same states.
+/// Releases whose answers were captured, in the same states.
 pub(super) const RELEASES: [&str; 3] = ["16.2.15", "18.2.7", "20.2.4"];
 
-/// The answer of a release, by its file's name.
+/// Returns the answer of a release, by the name of its file.
 pub(super) fn answer(release: &str, name: &str) -> Vec<u8> {
     read(&format!("ceph/{release}/{name}"))
 }
 
-/// The same of a cluster of legacy OSDs: `fixtures/legacy`.
+/// Returns an answer of a cluster with legacy OSDs: `fixtures/legacy`.
 pub(super) fn legacy(release: &str, name: &str) -> Vec<u8> {
     read(&format!("legacy/{release}/readers/{name}"))
 }

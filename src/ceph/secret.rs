@@ -1,23 +1,26 @@
-//! A secret that can't slip into a log: neither `Debug` nor `Display` shows it.
+//! Secret that cannot reach a log: neither `Debug` nor `Display` shows it.
 
 use std::fmt;
 
-/// A key or keyring. [`Secret::expose`] is the only way to it.
+/// Key or keyring. [`Secret::expose`] is the only access to it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text.
+    /// Creates a secret from its text.
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text itself, for the one place that has to hand it on.
+    /// Returns the text itself, for the one place that has to pass it on.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is a cephx key: base64 of type, time, length, and that many bytes (`CryptoKey::encode`). librados prints a key that it can't decode on stderr, so it must not get one.
+    /// Returns whether this is a cephx key: base64 of type, time, length, and that many bytes
+    /// (`CryptoKey::encode`).
+    ///
+    /// librados prints a key on stderr if it cannot decode the key, so it must not get such a key.
     pub(super) fn is_cephx_key(&self) -> bool {
         decode_base64(&self.0).is_some_and(|bytes| match bytes.as_slice() {
             [_, 0, _, _, _, _, _, _, _, _, low, high, key @ ..] => {
@@ -71,7 +74,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    // Made for this test: type 1, time 0, 16 zero bytes. Tentacle's new kind is longer and has type 2.
+    // Created for this test: type 1, time 0, 16 zero bytes. Tentacle's new kind is longer and has type 2.
     const KEY: &str = "AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAA==";
 
     #[test]

@@ -1,4 +1,4 @@
-//! `ceph versions`: releases of the daemons that run.
+//! `ceph versions`: releases of the running daemons.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::command::Command;
 use crate::domain::observation::Releases;
 
-/// The first release whose OSDs have no Filestore: Reef.
+/// First release whose OSDs have no Filestore: Reef.
 const WITHOUT_FILESTORE: u32 = 18;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ pub(super) fn command() -> Command {
     Command::mon("versions")
 }
 
-/// Whether daemons of more than one release run, and whether mons and mgrs are ahead.
+/// Returns whether daemons of more than one release are running, and whether mons and mgrs are ahead.
 pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Releases> {
     let VersionsAnswer { mon, mgr, overall } = serde_json::from_slice(answer)?;
     if overall.len() <= 1 {
@@ -42,7 +42,7 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Releases> {
     })
 }
 
-/// 18 of `ceph version 18.2.7 (6b0e988052ec84cf2d4a54ff9bbbc5e720b621ad) reef (stable)`.
+/// Returns 18 for `ceph version 18.2.7 (6b0e988052ec84cf2d4a54ff9bbbc5e720b621ad) reef (stable)`.
 fn major(version: &str) -> Option<u32> {
     version.strip_prefix("ceph version ")?.split('.').next()?.parse().ok()
 }

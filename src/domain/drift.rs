@@ -1,6 +1,8 @@
-//! What does not fit together and is nobody's open work: slots without an OSD, OSDs without a Deployment, keys without either.
-//! A look finds it; what a run may mend it mends as ever (`provision`), the rest is told to a person. Nothing is removed that we
-//! can't prove to be ours.
+//! Inconsistencies that no open record explains: slots without an OSD, OSDs without a Deployment, keys
+//! without either.
+//!
+//! An observation finds them. A run fixes those that it may fix (`provision`), and reports the others to a
+//! person. Only objects that are provably osd-migrate's are removed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,68 +11,70 @@ use super::ledger::{FENCE, Ledger};
 use super::observation::{Observation, SlotState};
 use super::osd::{OsdFsid, OsdId, Weight};
 
-/// Whose keys Ceph keeps: names, never the keys.
+/// Names of the keys that Ceph stores, never the keys themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keys {
-    /// Ids without an OSD that Ceph has a key of (`auth get osd.3`).
+    /// Ids without an OSD for which Ceph has a key (`auth get osd.3`).
     pub unused: BTreeSet<OsdId>,
-    /// OSDs that `config-key ls` has a dm-crypt key of.
+    /// OSDs for which `config-key ls` has a dm-crypt key.
     pub dmcrypt: BTreeSet<OsdFsid>,
 }
 
-/// One thing that does not fit.
+/// A single inconsistency.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finding {
     /// A slot is destroyed, and no OSD took its place.
     SlotWithoutOsd {
-        /// its id
+        /// id of the slot
         osd: OsdId,
     },
-    /// A slot is destroyed, and its daemon is up all the same.
+    /// A slot is destroyed, but its daemon is up.
     UpInDestroyedSlot {
-        /// its id
+        /// id of the slot
         osd: OsdId,
     },
-    /// No Deployment runs an OSD.
+    /// An OSD has no Deployment.
     OsdWithoutDeployment {
-        /// the OSD
+        /// OSD without a Deployment
         osd: OsdId,
     },
-    /// A Deployment is of an OSD that Ceph does not have.
+    /// A Deployment belongs to an OSD that Ceph does not have.
     DeploymentWithoutOsd {
-        /// its name
+        /// name of the Deployment
         name: String,
-        /// the OSD
+        /// OSD that Ceph does not have
         osd: OsdId,
     },
-    /// Flags are set on an OSD that no record speaks of: by a person, or by a run whose ledger is lost.
+    /// Flags are set on an OSD without a record: by a person, or by a run whose ledger is lost.
     FlagsWithoutRecord {
-        /// the OSD
+        /// OSD with the flags
         osd: OsdId,
         /// `noout`, `noin`
         flags: Vec<&'static str>,
-        /// Its reweight, where it is marked `new` still: without `noin` its next boot would reset that, unless it is set anew.
+        /// reweight of the OSD, if it is still marked `new`: without `noin` its next boot would reset the
+        /// reweight, unless it is set again
         reweight: Option<Weight>,
     },
-    /// The CephCluster carries a fence of ours that the ledger does not know: of a run whose ledger is lost.
+    /// The CephCluster has a fence of osd-migrate that the ledger does not know: from a run whose ledger is
+    /// lost.
     FenceWithoutRecord {
         /// value of the label
         value: String,
     },
-    /// Ceph has a key of an OSD that it does not have.
+    /// Ceph has a key of an OSD that does not exist.
     KeyWithoutOsd {
-        /// its id
+        /// id of the missing OSD
         osd: OsdId,
     },
-    /// The mons keep what opens the disk of an OSD that is not there.
+    /// The mons store the disk encryption key of an OSD that does not exist.
     DmcryptKeyWithoutOsd {
-        /// which OSD
+        /// fsid of the missing OSD
         fsid: OsdFsid,
     },
 }
 
 impl Finding {
-    /// One word for programs.
+    /// Returns the code, for programs.
     pub fn word(&self) -> &'static str {
         match self {
             Self::SlotWithoutOsd { .. } => "slot-without-osd",
@@ -139,7 +143,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything that does not fit. What a record is open for is left out: it is on its way.
+/// Returns all inconsistencies, except those of OSDs with an open record, which are being worked on.
 pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
     let (slots, daemons) = (&seen.ceph.slots, &seen.kube.daemons);
     let closed = |osd: &OsdId| !ledger.records.contains_key(osd);
@@ -149,7 +153,8 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
             SlotState::Destroyed if slot.up => {
                 found.insert(Finding::UpInDestroyedSlot { osd: *osd });
             }
-            // Rook replaces it, or a person keeps it from Rook: neither to be filled by us, nor to be purged.
+            // Rook replaces the OSD, or a person keeps it from Rook: osd-migrate neither recreates nor purges
+            // it.
             SlotState::Destroyed
                 if daemons.get(osd).is_some_and(|daemon| daemon.managed_externally.is_some()) => {}
             SlotState::Destroyed => {
@@ -173,12 +178,12 @@ pub fn find(ledger: &Ledger, seen: &Observation, keys: &Keys) -> Vec<Finding> {
     for (osd, daemon) in daemons.iter().filter(|(osd, _)| closed(osd) && !slots.contains_key(osd)) {
         found.insert(Finding::DeploymentWithoutOsd { name: daemon.name.clone(), osd: *osd });
     }
-    // What was taken down last comes back where a runner slept: the next run sees to it.
+    // A frozen runner may set the last removed fence again: the next run handles that.
     let is_known =
         |value: &String| [&ledger.run.fence, &ledger.run.last_fence].contains(&&Some(value.clone()));
     let ours = seen.kube.fence.clone().filter(|value| value.starts_with(FENCE) && !is_known(value));
     found.extend(ours.map(|value| Finding::FenceWithoutRecord { value }));
-    // A record's claims: OSDs that are being made, and those that were.
+    // Fsids of the records: OSDs that are being created, and those that were.
     let ours: BTreeSet<OsdFsid> = ledger
         .records
         .values()

@@ -1,5 +1,7 @@
-//! What each act expects to find (P6). One place: the adapters ask here right before they write, and so does the simulated
-//! cluster, so that what is explored is what runs. A condition with a guard is one that the exploration takes out by name.
+//! Expectations of each act (P6), in one place.
+//!
+//! The adapters ask here right before they write, and so does the simulated cluster: the explored code is the
+//! code that runs. The exploration takes out a condition with a guard by the guard's name.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +12,7 @@ use super::inspection::RecordId;
 use super::observation::{Ceph, OkToStop, Slot, SlotState};
 use super::osd::{CrushItem, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
-/// `osd destroy` may be sent: the slot is down, claimed, and holds the very OSD that is meant.
+/// Returns whether `osd destroy` may be sent: the slot is down, not destroyed, and holds the expected OSD.
 pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
     let issued = match slot.state {
         SlotState::Exists | SlotState::New => true,
@@ -19,124 +21,137 @@ pub fn to_destroy(slot: &Slot, fsid: OsdFsid) -> bool {
     issued && !slot.up && passes(Guard::DestroyFsid, slot.fsid == Some(fsid))
 }
 
-/// `osd new <claim> <id>` may be sent: the id is absent.
+/// Returns whether `osd new <fsid> <id>` may be sent: the id is absent.
 pub fn to_reregister(slot: Option<&Slot>) -> bool {
     slot.is_none()
 }
 
-/// The id holds the claim already.
+/// Returns whether the id already holds the issued fsid.
 pub fn is_reregistered(slot: &Slot, claim: OsdFsid) -> bool {
     slot.state == SlotState::New && !slot.up && slot.fsid == Some(claim)
 }
 
-/// `osd purge-new` may be sent: the id is new, was never up in any epoch, and holds our claim.
+/// Returns whether `osd purge-new` may be sent.
+///
+/// The id must be new, never up in any epoch, and hold an issued fsid.
 pub fn to_purge_misplaced(slot: &Slot, fsid: OsdFsid) -> bool {
     slot.state == SlotState::New && !slot.up && slot.up_from == Epoch(0) && slot.fsid == Some(fsid)
 }
 
-/// Its OSD may be stopped: Ceph has just said so.
+/// Returns whether the OSD may be stopped according to the latest answer of Ceph.
 pub fn to_stop_by_ceph(verdict: &OkToStop) -> bool {
     passes(Guard::OkToStop, verdict.ok)
 }
 
-/// Its OSD may be stopped: it is up, and the one that is meant.
+/// Returns whether the OSD may be stopped: it is up with the expected fsid.
 pub fn to_stop_up(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| passes(Guard::StopExpects, slot.up && slot.fsid == Some(fsid)))
 }
 
-/// The Deployment is the one that was looked at: nobody made it anew.
+/// Returns whether the Deployment is the observed one, and not a recreated one.
 pub fn same_deployment(found: &str, expected: &str) -> bool {
     passes(Guard::StopExpects, found == expected)
 }
 
-/// The Deployment (uid, generation) that a new OSD's takes the place of is the one that was looked at; none where there
-/// was none.
+/// Returns whether the Deployment that a new OSD's Deployment replaces is the observed one.
+///
+/// Compares (uid, generation), or none if no Deployment existed.
 pub fn in_place_of(found: Option<(&str, i64)>, expected: Option<(&str, i64)>) -> bool {
     passes(Guard::DeployReplaces, found == expected)
 }
 
-/// An OSD may be started that nothing starts: its slot holds the one that is meant, and it is down.
+/// Returns whether an OSD that nothing starts may be started: its slot holds the expected fsid, and is down.
 pub fn to_start(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| passes(Guard::StartExpects, !slot.up && slot.fsid == Some(fsid)))
 }
 
-/// An OSD's Deployment may be changed, so that its pod is made anew: the OSD is down, or was up when that was decided. Else
-/// nothing of what a restart needs was asked.
+/// Returns whether an OSD's Deployment may be changed, which recreates its pod.
+///
+/// The OSD is down, or was up at the decision. Otherwise the conditions of a restart were not checked.
 pub fn to_tolerate(is_up: bool, was_up: bool) -> bool {
     passes(Guard::TolerateExpects, !is_up || was_up)
 }
 
-/// The record is still open: the Deployment is kept for it, or stopped for it.
+/// Returns whether the record is still open: its Deployment has a backup for it, or is stopped for it.
 pub fn open_record(backups: Option<&RecordId>, stopped_by: Option<&RecordId>, record: &RecordId) -> bool {
     passes(Guard::RecordOpen, backups == Some(record) || stopped_by == Some(record))
 }
 
-/// Flags may be set: the slot holds the OSD that is meant. (Ceph answers 0 also for an id that doesn't exist.)
+/// Returns whether flags may be set: the slot holds the expected OSD.
+///
+/// Ceph answers 0 also for an id that does not exist.
 pub fn to_set_flags(slot: Option<&Slot>, fsid: Option<OsdFsid>, up: bool) -> bool {
     slot.is_some_and(|slot| passes(Guard::RecordOpen, slot.fsid == fsid && slot.up == up))
 }
 
-/// Nobody changed what the Deployment wants, nor its annotations, since it was looked at: its generation. Its status may have changed
-/// (ADR 0024).
+/// Returns whether the spec and the annotations of the Deployment are unchanged since it was observed.
+///
+/// Compares its generation. Its status may have changed (ADR 0024).
 pub fn unchanged_deployment(found: i64, expected: i64) -> bool {
     passes(Guard::StopExpects, found == expected)
 }
 
-/// The old OSD may be given up: it still is stopped for this record, and nothing of it runs.
+/// Returns whether the old OSD may be given up.
+///
+/// It must still be stopped for this record, and no pod of it may exist.
 pub fn at_rest(stopped_by: Option<&RecordId>, replicas: u32, has_pods: bool, record: &RecordId) -> bool {
     passes(Guard::StoppedByUs, stopped_by == Some(record))
         && passes(Guard::StaysStopped, replicas == 0)
         && passes(Guard::AtRest, !has_pods)
 }
 
-/// The label may be taken off: it is ours.
+/// Returns whether the label may be removed: it has the value of osd-migrate.
 pub fn our_fence(found: Option<&str>, value: &str) -> bool {
     passes(Guard::UnfenceOurs, found == Some(value))
 }
 
-/// The label may be put on: there is none.
+/// Returns whether the label may be set: there is none.
 pub fn no_fence(found: Option<&str>) -> bool {
     passes(Guard::ClusterVersion, found.is_none())
 }
 
-/// Nobody wrote the CephCluster since the act read it, before its look at the ledger. The API server compares (a JSON patch that tests
-/// the resourceVersion), and the simulated cluster.
+/// Returns whether the CephCluster is unchanged since the act read it.
+///
+/// The act read the CephCluster before it read the ledger. The API server compares (a JSON patch that tests
+/// the resourceVersion), and so does the simulated cluster.
 pub fn unchanged_cluster(found: &str, expected: &str) -> bool {
     passes(Guard::ClusterVersion, found == expected)
 }
 
-/// An act may begin: the ledger is still the one that it was decided by (ADR 0011).
+/// Returns whether an act may begin: the ledger is still the one that the act was decided by (ADR 0011).
 pub fn decided_by_ledger<V: PartialEq>(found: &V, read: &V) -> bool {
     passes(Guard::ActByLedger, found == read)
 }
 
-/// The ledger may be written: nobody wrote it since it was read.
+/// Returns whether the ledger may be written: it is unchanged since it was read.
 pub fn unchanged_ledger<V: PartialEq>(found: &V, read: &V) -> bool {
     passes(Guard::LedgerVersion, found == read)
 }
 
-/// What of a CRUSH item is gone.
+/// Part of a CRUSH item that is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// All of it, and with it reweight and affinity: the id was purged.
+    /// The whole item, and with it reweight and affinity: the id was purged.
     Item,
-    /// Its device class.
+    /// The device class.
     Class,
-    /// Its weight is still the one that it had on the device before.
+    /// The weight: the item still has the one of the former device.
     Weight,
-    /// Nothing.
+    /// No part.
     Nothing,
 }
 
-/// The operator's Deployment, or the OSDs' budget, may be written: it is the one that was looked at, and nobody changed what it wants
-/// since (uid, generation).
+/// Returns whether the operator's Deployment, or the OSDs' PodDisruptionBudget, may be written.
+///
+/// It must be the observed one with an unchanged spec (uid, generation).
 pub fn unchanged_operator(found: (&str, i64), expected: (&str, i64)) -> bool {
     passes(Guard::OperatorVersion, found == expected)
 }
 
-/// What of the recorded item is to be put back; the item that is there where others moved it since.
+/// Returns the part of the recorded item to restore, or the found item if it was moved externally.
 ///
-/// `former`: its weight before, where another one is recorded. A weight that is neither was set by others.
+/// `former`: the former weight, if the recorded one differs from it. A weight that is neither was set
+/// externally.
 pub fn to_restore<'a>(
     item: &CrushItem,
     former: Option<Weight>,
@@ -156,8 +171,10 @@ pub fn to_restore<'a>(
     }
 }
 
-/// Which of the recorded upmaps are to be put back: where the PG has another by now, the balancer's or a person's, that one stays;
-/// and one whose OSDs are gone or out the mons would drop at once.
+/// Returns the recorded upmaps to restore.
+///
+/// If the PG has another upmap by now, from the balancer or a person, that one stays. Upmaps whose OSDs are
+/// gone or out are left out, because the mons would drop them at once.
 pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<OsdId, Slot>) -> Vec<Upmap> {
     let has_none = |pg: &PgId| passes(Guard::UpmapsOfOthersStay, !found.iter().any(|upmap| upmap.pg == *pg));
     let is_in = |osd: &OsdId| slots.get(osd).is_some_and(|slot| slot.is_in);
@@ -169,22 +186,22 @@ pub fn upmaps_to_restore(recorded: &[Upmap], found: &[Upmap], slots: &BTreeMap<O
     recorded.iter().filter(is_lost).cloned().collect()
 }
 
-/// An OSD may be taken in: it is up with the fsid that is meant, and out.
+/// Returns whether an OSD may be marked in: it is up with the expected fsid, and out.
 pub fn to_take_in(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid) && !slot.is_in)
 }
 
-/// Upmaps may be put back: the slot is up, with the OSD that is meant.
+/// Returns whether upmaps may be restored: the slot is up with the expected OSD.
 pub fn to_restore_upmaps(slot: Option<&Slot>, fsid: OsdFsid) -> bool {
     slot.is_some_and(|slot| slot.up && slot.fsid == Some(fsid))
 }
 
-/// The record's item is in its place, with a class where it had one.
+/// Returns whether the record's item is in its place, with a device class if it had one.
 pub fn is_placed(item: &CrushItem, found: Option<&CrushItem>) -> bool {
     found.is_some_and(|found| item.device_class.is_none() || found.device_class.is_some())
 }
 
-/// The data still allows the act; why not, otherwise.
+/// Returns an error with the reason if the data no longer allows the act.
 pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Result<(), Reason> {
     let guard = match precondition {
         DataPrecondition::AllClean | DataPrecondition::CleanFor { .. } => Guard::RecheckAllClean,

@@ -1,15 +1,18 @@
-//! The guards by name. Each condition that keeps the program from harm is asked through [`holds`]; in test builds one guard
-//! at a time can be taken out, and the exploration must then find the harm (`tests/suite/mutants.rs`). What each protects
-//! stands in `docs/concepts/safety.md`.
+//! Guards by name.
+//!
+//! Each condition that keeps the program from harm is asked through [`passes`]. In test builds one guard at a
+//! time can be taken out, and the exploration must then find the harm (`tests/suite/explore/mutants.rs`).
+//! `docs/concepts/safety.md` says what each guard protects.
 
-/// Whether a guard lets pass: its condition. In a test build (feature `failpoint`), a guard that was taken out lets everything
-/// pass.
+/// Returns whether a guard passes, which is its condition.
+///
+/// In a test build (feature `failpoint`), a guard that was taken out always passes.
 #[inline]
 pub fn passes(guard: Guard, condition: bool) -> bool {
     condition || is_out(guard)
 }
 
-/// Whether a guard was taken out: never, but in a test build.
+/// Returns whether a guard was taken out, which only a test build can do.
 #[cfg(not(feature = "failpoint"))]
 pub const fn is_out(_: Guard) -> bool {
     false
@@ -28,12 +31,12 @@ mod out {
         static OUT: Cell<Option<Guard>> = const { Cell::new(None) };
     }
 
-    /// Whether this thread runs without the guard.
+    /// Returns whether this thread runs without the guard.
     pub fn is_out(guard: Guard) -> bool {
         OUT.get() == Some(guard)
     }
 
-    /// Runs something on this thread with a guard taken out.
+    /// Runs a function on this thread with a guard taken out.
     pub fn without<T>(guard: Option<Guard>, run: impl FnOnce() -> T) -> T {
         let before = OUT.replace(guard);
         let result = run();
@@ -44,15 +47,15 @@ mod out {
 
 macro_rules! guards {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A condition without which data, an id or somebody else's work could be lost.
+        /// A condition that protects data, an id or the work of another client.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Guard { $($(#[doc = $doc])+ $name,)+ }
 
         impl Guard {
-            /// All of them.
+            /// All guards.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// Its name, as `docs/concepts/safety.md` lists it.
+            /// Returns the name of the guard, as listed in `docs/concepts/safety.md`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
@@ -61,46 +64,46 @@ macro_rules! guards {
 }
 
 guards! {
-    // The gates (domain/gate/), each by its reason.
+    // Gates (domain/gate/), each by its reason.
     /// The mgr knows every PG.
     StatisticsComplete,
-    /// Every PG concerned has reported since its OSDs last came or went.
+    /// Every PG concerned has reported since its OSDs last came up or went down.
     StatisticsFresh,
-    /// All PGs are active+clean before a stop, and before a free disk becomes an OSD.
+    /// All PGs are active+clean before a stop, and before an available disk becomes an OSD.
     AllClean,
-    /// But for those that lack OSDs to lie on, of which every one that could be is up.
+    /// PGs that are not clean for lack of OSDs are allowed only if every OSD that is in is up.
     OnlyShortOfOsds,
-    /// Ceph says `ok-to-stop`.
+    /// Ceph answers `ok-to-stop`.
     OkToStop,
-    /// Without the OSD, one loss more is survivable.
+    /// Without the OSD, one more loss is survivable.
     Redundancy,
-    /// After the stop, no other copy lacks.
+    /// After the stop, no other replica is missing.
     OnlyOursMissing,
     /// No PG is on its way to another state.
     Peered,
-    /// What the old OSD holds fits into the new one.
+    /// The old OSD's data fits into the new one.
     EnoughSpace,
-    /// Nothing is nearly full.
+    /// No OSD is full or nearly full.
     NotFull,
-    /// No flag of the cluster stands in the way.
+    /// No flag of the whole osdmap prevents the act.
     NoFlag,
-    /// No upgrade goes on.
+    /// No upgrade is in progress.
     NoUpgrade,
-    /// Rook prepares no OSDs.
+    /// Rook is preparing no OSDs.
     RookPreparesNone,
     /// Rook's operator is at 0, or can be fenced.
     OperatorAway,
-    /// One that runs has said that it leaves the fenced CephCluster alone.
+    /// A running operator has acknowledged the fence.
     FenceAcknowledged,
-    /// The fence stays where Rook, which runs, would begin with a migration of its own.
+    /// The fence stays if a running Rook would start its own migration.
     FenceStays,
-    /// No fence of somebody else is up.
+    /// No fence is set externally.
     NotFencedExternally,
-    /// Rook lets no domain be drained.
+    /// Rook allows no failure domain to be drained.
     NotDraining,
-    /// Deployments and pods can be told apart.
+    /// Deployments and pods are not ambiguous.
     NothingAmbiguous,
-    /// One OSD restarts after the other.
+    /// OSDs restart one after the other.
     RolledOutFirst,
     /// The node is Ready.
     NodeReady,
@@ -110,182 +113,187 @@ guards! {
     MonQuorum,
     /// The CephCluster is not external.
     NotExternal,
-    /// Rook removes no OSD that is out.
+    /// Rook does not remove OSDs that are out.
     RemovesNoOutOsds,
     /// The owner has confirmed.
     Confirmed,
-    /// Nobody has paused.
+    /// No person has paused the runs.
     NotPaused,
-    /// Nobody has cancelled.
+    /// No person has cancelled the runs.
     NotCancelled,
     /// The time is inside a window.
     InWindow,
-    /// Not more OSDs failed than the budget allows.
+    /// The number of failed OSDs is within the failure limit.
     WithinFailureLimit,
     // Preconditions of acts (domain/expect.rs).
-    /// `osd destroy`: the slot holds the fsid that is meant.
+    /// `osd destroy`: the slot holds the expected fsid.
     DestroyFsid,
-    /// Stop: the Deployment is the very one that was looked at, and its OSD up with the fsid that is meant.
+    /// Stop: the Deployment is the observed one, and its OSD is up with the expected fsid.
     StopExpects,
-    /// Deploy of a new OSD, Adopt: the Deployment in its place is the very one that was looked at, or none is there as before.
+    /// Deploy of a new OSD, Adopt: the Deployment in its place is the observed one, or is still absent.
     DeployReplaces,
-    /// Deploy of a new OSD, Adopt: the slot holds the fsid that is meant, and is down.
+    /// Deploy of a new OSD, Adopt: the slot holds the expected fsid, and is down.
     StartExpects,
-    /// Tolerate: an OSD that was down when it was decided is down.
+    /// Tolerate: an OSD that was down at the decision is still down.
     TolerateExpects,
-    /// Stop: all PGs are clean, asked again right before.
+    /// Stop: all PGs are clean, checked again right before.
     RecheckAllClean,
-    /// Destroy and wipe of the old OSD: no other copy lacks, asked again right before.
+    /// Destroy and wipe of the old OSD: no other replica is missing, checked again right before.
     RecheckOnlyOursMissing,
-    /// Removal of an old directory: the new OSD has its data, asked again right before.
+    /// Removal of an old directory: the new OSD has its data, checked again right before.
     RecheckBackfilled,
-    /// A CRUSH weight is set only where the one from before is there: others' stays.
+    /// A CRUSH weight is set only if the former weight is found: a weight set externally stays.
     WeighExpects,
-    /// An upmap is put back only where its PG has none: the balancer's and people's stay.
+    /// An upmap is restored only if its PG has none: upmaps of the balancer and of people stay.
     UpmapsOfOthersStay,
-    /// The label comes off only with our value.
+    /// The label is removed only if it has the value of osd-migrate.
     UnfenceOurs,
-    /// The label goes on only where nobody wrote the CephCluster since it was looked at.
+    /// The label is set only if the CephCluster was not written since it was observed.
     ClusterVersion,
-    /// The operator and the OSDs' budget are written only as they were looked at.
+    /// The operator and the OSDs' PodDisruptionBudget are written only if unchanged since they were observed.
     OperatorVersion,
     /// Fence and flags: the record is still open.
     RecordOpen,
-    /// Before `noin` is lifted, the mark `new` is taken off, so that the next boot keeps the reweight.
+    /// Before `noin` is lifted, the mark `new` is removed, so that the next boot keeps the reweight.
     UnsetFlagsKeepsReweight,
-    // The phase table, the steps, the plan (domain/phase/, domain/step/, domain/plan/).
-    /// A slot is the old one only by the fsid recorded.
+    // Phase table, steps, plan (domain/phase/, domain/step/, domain/plan/).
+    /// A slot is the old OSD's only if it holds the recorded fsid.
     SlotIsOld,
-    /// A slot is the new one's only by the fsid saved, or by a claim: the id may have been given to another.
+    /// A slot is the new OSD's only if it holds the saved fsid or an issued one: the id may have been
+    /// assigned to another OSD.
     SlotIsOurs,
-    /// An OSD is stopped by us only by our annotation with this record.
+    /// An OSD is stopped by osd-migrate only if its Deployment has the annotation with this record.
     StoppedByUs,
-    /// Nothing is destroyed while the OSD is up or its pod is there.
+    /// No OSD is destroyed while it is up or its pod exists.
     AtRest,
-    /// No second agent is made while one is at work.
+    /// No second agent is created while one is at work.
     OneAgent,
-    /// The proof is in the record before Stop.
+    /// The record has the proof before Stop.
     ProvenFirst,
-    /// An OSD in a directory is stopped only where the disk that it goes to was found free.
+    /// An OSD in a directory is stopped only if the disk that it moves to was found available.
     DiskAvailableFirst,
-    /// The weight follows the new disk's size before the new OSD is started.
+    /// The weight follows the size of the new disk before the new OSD is started.
     WeighedFirst,
-    /// An OSD on device-mapper is an encrypted one only if a key, an init container or the name of its mapping says so.
+    /// An OSD on device-mapper counts as encrypted only if a key, an init container or the name of its
+    /// mapping shows it.
     OnlyKnownEncryption,
-    /// Not past Stop, what is no longer wanted as recorded is given up.
+    /// Before Stop, a record is given up if the migration is no longer wanted as recorded.
     StillWanted,
-    /// A free disk is recorded on a node that still is to get new OSDs.
+    /// An available disk is recorded only on a node that is still to get new OSDs.
     NodeStillChosen,
-    /// A free disk is recorded once: not while a record is about it, nor after it became an OSD.
+    /// An available disk is recorded once: not while a record uses it, nor after it became an OSD.
     DiskOnce,
-    /// An OSD that nothing starts is started only where its slot holds its fsid.
+    /// An OSD that nothing starts is started only if its slot holds its fsid.
     AdoptsItsOwn,
-    /// A disk that is a PersistentVolume, or may be one, becomes no OSD, and an OSD on it is not started as one of the host's.
+    /// A disk that is a PersistentVolume, or may be one, does not become an OSD, and an OSD on it is not
+    /// started as a host OSD.
     NoPersistentVolume,
-    /// A record that was given up is open again where its agent took the id all the same.
+    /// A record that was given up is opened again if its agent took the id nevertheless.
     StartedIsFinished,
-    /// An OSD is done only when the PGs that it is to hold are clean with it.
+    /// An OSD is finished only when the PGs that it is to hold are clean with it.
     CleanAtTheEnd,
-    /// And have reported since it came up.
+    /// An OSD is finished only when these PGs have reported since it came up.
     ReportedAtTheEnd,
-    /// An OSD is done only when its metadata is as recorded.
+    /// An OSD is finished only when its metadata is as recorded.
     ConformsAtTheEnd,
-    /// The Deployment is kept before Stop.
+    /// A backup of the Deployment exists before Stop.
     BackedUpFirst,
     /// PGs and intent are saved before Stop.
     IntentSavedFirst,
-    /// The fence is up before every act from Stop to Deploy.
+    /// The fence is set before every act from Stop to Deploy.
     FencedFirst,
-    /// The fence is in the ledger before it is put up.
+    /// The ledger has the fence before it is set.
     FenceSavedFirst,
-    /// How the operator was is in the ledger before it is scaled.
+    /// The ledger has the former state of the operator before it is scaled.
     OperatorSavedFirst,
-    /// No drain may take another OSD down when one is stopped.
+    /// When an OSD is stopped, no drain can take another OSD down.
     DrainsLimitedFirst,
-    /// Nor while it is stopped, whatever becomes of Rook's budget.
+    /// While an OSD is stopped, no drain can take another OSD down, whatever happens to Rook's
+    /// PodDisruptionBudget.
     DrainsBlocked,
-    /// How many it might take is in the ledger before it is limited.
+    /// The ledger has the former `maxUnavailable` before the PodDisruptionBudget is limited.
     PdbSavedFirst,
-    /// That client.bootstrap-osd was missing is in the ledger before it is made.
+    /// The ledger records that client.bootstrap-osd was missing before the key is created.
     BootstrapSavedFirst,
-    /// It is removed only where we made it.
+    /// client.bootstrap-osd is deleted only if osd-migrate created it.
     BootstrapOurs,
-    /// An attempt is saved before its Job is made.
+    /// An attempt is saved before its Job is created.
     AttemptSavedFirst,
-    /// That upmaps were lost is saved before the place is put back.
+    /// The loss of upmaps is saved before the CRUSH item is restored.
     UpmapLossSavedFirst,
     /// The new fsid is saved before Deploy.
     NewSavedFirst,
-    /// The record is closed only when nothing of it is left.
+    /// The record is closed only when none of its objects are left.
     CleanedUpFirst,
-    /// An agent that fails again and again is given up.
+    /// An agent that fails repeatedly is given up.
     FailuresEnd,
-    /// A mark of ours without its record halts the run.
+    /// A mark of osd-migrate without its record halts the run.
     LedgerNotLost,
-    /// What a frozen runner made for a closed record is swept.
+    /// Objects that a frozen runner created for a closed record are deleted.
     OrphansDeleted,
-    /// Ceph may heal without an OSD that was left alone past Stop.
+    /// Ceph may heal without an OSD that was quarantined after its stop.
     QuarantineLiftsNoout,
     /// The Secret with the bootstrap-osd key of an OSD that was quarantined is deleted.
     QuarantineKeyDeleted,
-    /// The flags of an OSD are lifted before its record closes.
+    /// The flags of an OSD are unset before its record closes.
     FlagsUnsetFirst,
-    /// `noout` and `noin` are on the OSD before it stops, and before a new one boots.
+    /// `noout` and `noin` are set on the OSD before it stops, and before a new one boots.
     FlagsSetFirst,
-    /// An OSD that somebody started again after our stop is not destroyed.
+    /// An OSD that was started externally after the stop is not destroyed.
     StaysStopped,
-    // The rules of progress (ADR 0025): without them a sick part holds up the healthy rest.
-    /// An OSD whose own gate is shut is skipped, and the next one begun.
+    // Rules of progress (ADR 0025): without them a faulty part blocks the healthy rest.
+    /// An OSD whose own gate is shut is skipped, and work on the next one starts.
     SkipsSickCandidate,
-    /// An OSD that is down is not begun.
+    /// Work on an OSD that is down does not start.
     DownIsNoCandidate,
     /// The API server admits the Deployment of the new OSD before the old one is stopped.
     AdmittedFirst,
-    /// Only failures past a stop count towards the failure limit.
+    /// Only failures after a stop count towards the failure limit.
     LimitPastStopOnly,
-    /// An OSD that stays down loses `noout` after a while, and before the run halts.
+    /// An OSD that stays down loses `noout` after a time limit, and before the run halts.
     NooutHasAnEnd,
     /// A new daemon that does not come up in time is quarantined.
     StartHasALimit,
     /// The quota of a pool does not count as full.
     PoolQuotaIsNoFull,
-    /// An intent to stop holds however long an iteration takes.
+    /// An intent to stop stays valid however long an iteration takes.
     IntentOutlivesSlowIterations,
-    /// What passes by itself after a stop is waited for.
+    /// A run waits for PG states after a stop that end without help.
     PassingStatesWait,
-    /// Rook's operator is given back while a run waits.
+    /// Rook's operator is restored while a run waits.
     OperatorRestored,
-    /// Attempts of a node agent past the stop are spaced.
+    /// Attempts of a node agent after the stop are spaced.
     AgentRetriesSpaced,
-    // Preconditions of the node agent (node/, and as the simulated agent has them).
-    /// Its report is there when it begins: else its record was closed.
+    // Preconditions of the node agent (node/, and the simulated agent).
+    /// The agent's report exists when it begins: otherwise its record was closed.
     AgentExpected,
-    /// No agent begins after one of a later attempt has been there.
+    /// No agent begins after an agent of a later attempt.
     AgentsInOrder,
     /// The slot is destroyed when the wipe begins.
     AgentSlotDestroyed,
-    /// What was read is proven again under the exclusive open.
+    /// The data that was read is proven again under the exclusive open.
     AgentProvesAgain,
-    /// Fsid, id and cluster of the old OSD, and how it was made, are on the disk as recorded.
+    /// Fsid, id, cluster and format of the old OSD are on the disk as recorded.
     ProofNames,
-    /// A store that is not the old one is wiped only if its fsid is a claim.
+    /// A store other than the old one is wiped only if its fsid is an issued one.
     ProofIssuedFsid,
-    /// A claimed store names this OSD and this cluster.
+    /// A store with an issued fsid names this OSD and this cluster.
     ProofIssuedToThis,
-    /// A free disk is made an OSD only where nothing is on it.
+    /// An available disk becomes an OSD only if it is empty.
     DiskAvailable,
-    /// A blank disk that nothing names (no serial number) is the recorded one only where that was plugged in.
+    /// A blank disk without a serial number is the recorded one only if it is plugged in at the recorded
+    /// place.
     BlankByPlace,
-    /// The device for a database can take it: before Stop, and again before the old data goes.
+    /// The device for a database can take it: checked before Stop, and again before the old data is wiped.
     DatabaseFits,
-    /// The claim is on the node's disk before `osd new` goes out.
+    /// The issued fsid is on the node's disk before `osd new` is sent.
     FsidWrittenFirst,
-    /// ceph-volume's rollback may not purge the id.
+    /// The rollback of ceph-volume may not purge the id.
     ShimRefusesPurge,
-    /// ceph-volume may ask for no other id.
+    /// ceph-volume may request no other id.
     ShimOneId,
     /// An act begins only with the ledger that it was decided by.
     ActByLedger,
-    /// A save: nobody wrote the ledger since it was read.
+    /// Save: the ledger was not written since it was read.
     LedgerVersion,
 }

@@ -1,4 +1,6 @@
-//! What a node's disks are, and which OSDs are on them, as an agent saw them without touching one. Plain data, the contract between agent and runner; it travels in a ConfigMap.
+//! Inventory of a node's disks and of the OSDs on them, read by an agent that changes none of them.
+//!
+//! Plain data, the contract between agent and runner. It travels in a ConfigMap.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,170 +11,175 @@ use serde::{Deserialize, Serialize};
 use super::inspection::{Capability, RecordId};
 use super::osd::{ClusterFsid, DeviceIdentity, Mode, NodeName, ObjectStore, OsdFsid, OsdId};
 
-/// What an agent is asked to look at.
+/// Request to an inventory agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InventoryRequest {
-    /// The run that asks: the uid of its Job. A look of another run is never believed.
+    /// uid of the requesting run's Job. The inventory of another run is never trusted.
     pub run: String,
-    /// The saved number of the look; the report names it again.
+    /// Saved number of the inventory, which the report repeats.
     pub number: u32,
-    /// The node it is meant for; an agent elsewhere refuses.
+    /// Node that is to be inspected. An agent on another node refuses.
     pub node: NodeName,
-    /// The cluster: what makes a label ours or foreign.
+    /// Fsid of the cluster, which tells its own labels from foreign ones.
     pub cluster: ClusterFsid,
-    /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is set: no disk is looked at, but the file of this node.
+    /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is set: only the file of this node is inspected, no disk.
     pub on_file: bool,
 }
 
-/// What an agent saw. The last thing it writes.
+/// Report of an inventory agent, and the last thing that the agent writes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InventoryReport {
-    /// As in the request.
+    /// Run, as in the request.
     pub run: String,
-    /// As in the request.
+    /// Number, as in the request.
     pub number: u32,
-    /// As in the request.
+    /// Node, as in the request.
     pub node: NodeName,
-    /// When the agent began.
+    /// Time when the agent began.
     pub began_at: DateTime<Utc>,
-    /// When it ended.
+    /// Time when the agent ended.
     pub ended_at: DateTime<Utc>,
-    /// Seconds of wall time by step, in tenths, in the order done.
+    /// Wall time by step, in tenths of a second, in the order of the steps.
     pub steps: Vec<(String, u32)>,
-    /// What was seen; none where it could not be looked at.
+    /// Inventory found. None if the disks could not be inspected.
     pub inventory: Option<NodeInventory>,
-    /// Why not.
+    /// Why the disks could not be inspected.
     pub problem: Option<String>,
 }
 
 /// The disks of a node and the OSDs on them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeInventory {
-    /// What the node's image can do.
+    /// Capabilities of the node's image.
     pub capability: Capability,
     /// Whole disks and partitions, by kernel name.
     pub disks: Vec<DiskSeen>,
     /// OSDs of any cluster, by `ceph-volume raw list` and `lvm list`.
     pub osds: Vec<OsdSeen>,
-    /// What could not be looked at, or was left out: sentences for people.
+    /// Sentences for people about parts that could not be inspected or were left out.
     pub notes: Vec<String>,
 }
 
 /// A whole disk or a partition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DiskSeen {
-    /// The kernel's name today (`sdb`, `sdb1`), as `deviceFilter` and `devices[].name` mean it. No identity.
+    /// Present kernel name (`sdb`, `sdb1`), as used by `deviceFilter` and `devices[].name`. Not an identity.
     pub name: String,
-    /// The disk that it is a partition of.
+    /// Disk that the partition belongs to.
     pub parent: Option<String>,
-    /// All links under `/dev` that lead to it, in full: `/dev/disk/by-id/...`, `/dev/disk/by-path/...`.
+    /// All links under `/dev` that lead to the disk, with full paths: `/dev/disk/by-id/...`,
+    /// `/dev/disk/by-path/...`.
     pub links: BTreeSet<String>,
-    /// Who it is; of a partition its own names and size.
+    /// Identity of the device. A partition has its own names and size.
     pub identity: DeviceIdentity,
     /// `queue/rotational`
     pub rotational: bool,
-    /// What is on it.
+    /// Disk finding.
     pub state: DiskState,
 }
 
-/// What is on a disk.
+/// Finding of an inspected disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DiskState {
-    /// Nothing: no signature, no partition, no copy of a label, first and last MiB zero, nobody has it.
+    /// The disk is empty: no signature, no partition, no copy of a label, first and last MiB zero, and
+    /// nothing uses it.
     Available,
-    /// Our tombstone: it was proven and is being wiped, or its new OSD was never made.
+    /// The disk has osd-migrate's tombstone: it was proven and is being wiped, or its new OSD was never
+    /// created.
     Tombstone {
-        /// OSD it is kept for
+        /// OSD that the disk is reserved for
         osd: OsdId,
         /// fsid of the OSD that was wiped
         old: OsdFsid,
-        /// record it was written for
+        /// record that the tombstone was written for
         record: RecordId,
     },
-    /// An OSD of this cluster, or a part of one.
+    /// The disk has an OSD of this cluster, or a part of one.
     Ours {
-        /// its fsid
+        /// fsid of the OSD
         fsid: OsdFsid,
-        /// its id, where it is written already
+        /// id of the OSD, if it is already written
         osd: Option<OsdId>,
     },
-    /// Anything else: never touched.
+    /// The disk has anything else: it is never touched.
     Rejected {
-        /// why
+        /// reason of the rejection
         why: Rejection,
     },
 }
 
-/// Why a disk is not free.
+/// Reason why a disk is not available.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rejection {
-    /// `ro` is 1.
+    /// The disk is read-only (`ro` is 1).
     ReadOnly,
-    /// Below what ceph-volume takes (`ceph-volume inventory`: 5 GB).
+    /// The disk is smaller than ceph-volume accepts (`ceph-volume inventory`: 5 GB).
     TooSmall {
-        /// its size
+        /// size of the disk
         bytes: u64,
     },
-    /// It has partitions: they are looked at themselves.
+    /// The disk has partitions, which are inspected themselves.
     Partitioned {
-        /// how many
+        /// number of partitions
         count: usize,
     },
-    /// It is mounted.
+    /// The disk is mounted.
     Mounted {
-        /// where
+        /// mount point
         at: String,
     },
-    /// Kernel devices lie on it (LVM, dm-crypt, md).
+    /// Kernel devices use the disk (LVM, dm-crypt, md).
     Held {
-        /// which
+        /// names of these devices
         by: Vec<String>,
     },
-    /// An OSD of another cluster, or of none that is known.
+    /// The disk has an OSD of another cluster, or of an unknown one.
     ForeignCeph {
-        /// whose, where its label says
+        /// cluster of the OSD, if its label names one
         cluster: Option<ClusterFsid>,
     },
-    /// A physical volume of LVM.
+    /// The disk is a physical volume of LVM.
     Lvm,
-    /// A LUKS header.
+    /// The disk has a LUKS header.
     Luks,
-    /// A file system or anything else that libblkid knows.
+    /// The disk has a file system or another signature known to libblkid.
     Signature {
-        /// as libblkid names it
+        /// name of the signature by libblkid
         kind: String,
     },
-    /// No signature, but bytes that are not zero.
+    /// The disk has no signature, but bytes that are not zero.
     Data {
-        /// where
+        /// location of these bytes
         what: String,
     },
-    /// It is a PersistentVolume.
+    /// The disk is a PersistentVolume.
     PersistentVolume {
-        /// its name
+        /// name of the volume
         name: String,
-        /// the claim that it is bound to, `namespace/name`
+        /// PersistentVolumeClaim that the volume is bound to, `namespace/name`
         claim: Option<String>,
     },
-    /// It may be a PersistentVolume: the path of one of its node, for a device of that size, leads to no disk that is known.
+    /// The disk may be a PersistentVolume: the node has one for a device of that size, whose path leads to no
+    /// known disk.
     MayBePersistentVolume {
-        /// its name
+        /// name of the volume
         name: String,
-        /// its path on the node
+        /// path of the volume on the node
         path: String,
     },
-    /// Nothing under `/dev/disk/by-id` or `by-path` names it, so it can't be found again after a reboot.
+    /// No link under `/dev/disk/by-id` or `by-path` names the disk, so it can't be found again after a
+    /// reboot.
     NoStableName,
-    /// It could not be read.
+    /// The disk could not be read.
     Unreadable {
-        /// the error
+        /// error of the read
         why: String,
     },
-    /// Only `ceph-volume inventory` rejects it.
+    /// Only `ceph-volume inventory` rejects the disk.
     CephVolume {
-        /// its words
+        /// messages of ceph-volume
         why: Vec<String>,
     },
 }
@@ -208,31 +215,31 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// An OSD that was found on a node's disks, whoever made it.
+/// An OSD found on a node's disks, whatever created it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OsdSeen {
-    /// Its fsid.
+    /// Fsid of the OSD.
     pub fsid: OsdFsid,
-    /// Its id.
+    /// Id of the OSD.
     pub osd: OsdId,
-    /// Its cluster.
+    /// Fsid of the OSD's cluster.
     pub cluster: ClusterFsid,
-    /// How it lies there.
+    /// Mode of the OSD.
     pub mode: Mode,
-    /// Its object store.
+    /// Object store of the OSD.
     pub store: ObjectStore,
-    /// dm-crypt.
+    /// Whether the OSD is encrypted by dm-crypt.
     pub encrypted: bool,
-    /// What its Deployment activates: `/dev/disk/by-id/...` or `/dev/VG/LV`.
+    /// Path that the Deployment activates: `/dev/disk/by-id/...` or `/dev/VG/LV`.
     pub block_path: String,
-    /// mkfs came to its end, and its label holds what activation needs.
+    /// mkfs was completed, and the label has all values that activation needs.
     pub activatable: bool,
-    /// Its db device, where it is another.
+    /// Path of the db device, if it is separate.
     pub db_path: Option<String>,
-    /// Kernel name (`DiskSeen.name`) of the disk that its db lies on. Only this tells a disk with databases of this cluster from
-    /// one with data of it: both are `DiskState::Ours`.
+    /// Kernel name (`DiskSeen.name`) of the disk with the OSD's db. Only this value distinguishes a disk with
+    /// databases of this cluster from a disk with its data: both are `DiskState::Ours`.
     #[serde(default)]
     pub db_disk: Option<String>,
-    /// Its wal device, where it is another.
+    /// Path of the wal device, if it is separate.
     pub wal_path: Option<String>,
 }

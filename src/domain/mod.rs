@@ -1,5 +1,7 @@
-//! What to do next, decided without touching anything: no async, no clock, no I/O, no environment, no randomness, no logging.
-//! `tests/suite/purity.rs` reads these files and fails when one of them does otherwise.
+//! Decides what to do next without touching anything: no async, no clock, no I/O, no environment, no
+//! randomness, no logging.
+//!
+//! `tests/suite/purity.rs` reads these files and fails if one of them does otherwise.
 
 pub mod act;
 pub mod classify;

@@ -1,4 +1,4 @@
-//! What is wanted: the owner's declaration (the CephCluster) and how to go about it (flags).
+//! Declaration of the owner (the CephCluster) and policy of a run (flags).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,22 +10,25 @@ use serde::Serialize;
 use super::osd::{ObjectStore, OsdId};
 use super::storage::{Resources, Storage};
 
-/// What the CephCluster declares, as far as it matters here. Parsed from the untyped object, any version since v1.
+/// Declaration in the CephCluster, as far as it matters here.
+///
+/// Parsed from the untyped object, any version since v1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Declaration {
     /// Name of the CephCluster.
     pub name: String,
-    /// Its uid: owner of the Deployments.
+    /// uid of the CephCluster, the owner of the Deployments.
     pub uid: String,
     /// `apiVersion`, for owner references.
     pub api_version: String,
-    /// `spec.storage.store.type`; bluestore where it is empty.
+    /// `spec.storage.store.type`. BlueStore if it is empty.
     pub store: ObjectStore,
-    /// `spec.storage.migration.confirmation` is `yes-really-migrate-osds`, or `spec.storage.store.updateStore` is `yes-really-update-store`.
+    /// `spec.storage.migration.confirmation` is `yes-really-migrate-osds`, or
+    /// `spec.storage.store.updateStore` is `yes-really-update-store`.
     pub confirmed: bool,
     /// `spec.dataDirHostPath`
     pub data_dir: String,
-    /// `spec.cephVersion.image`: the image that new OSDs are prepared with.
+    /// `spec.cephVersion.image`: the image that prepares new OSDs.
     pub image: String,
     /// `spec.external.enable`
     pub external: bool,
@@ -33,63 +36,69 @@ pub struct Declaration {
     pub removes_out_osds: bool,
     /// `spec.network.provider` is `host`
     pub host_network: bool,
-    /// Whether daemons bind to IPv4, and to IPv6, by `spec.network.ipFamily` and `dualStack`; none where neither says it.
+    /// Whether daemons bind to IPv4, and to IPv6, by `spec.network.ipFamily` and `dualStack`. None if neither
+    /// is set.
     pub binds: Option<(bool, bool)>,
-    /// `spec.resources.prepareosd`: what Rook gives each container of its Jobs that prepare OSDs.
+    /// `spec.resources.prepareosd`: resources of each container of Rook's Jobs that prepare OSDs.
     pub prepare_resources: Resources,
-    /// What `spec.storage` and `spec.placement` say of new OSDs.
+    /// Declaration of new OSDs in `spec.storage` and `spec.placement`.
     pub storage: Storage,
-    /// `spec.disruptionManagement.pgHealthyRegex`: the PG states that Rook takes for healthy. The gates accept such a PG too before
-    /// a stop, if the PG lacks no copy (`gate::Accepted`).
+    /// `spec.disruptionManagement.pgHealthyRegex`: the PG states that Rook considers healthy. The gates also
+    /// accept such a PG before a stop, if no replica of it is missing (`gate::accepted`).
     pub pg_healthy_regex: Option<String>,
 }
 
-/// Who makes the Deployment of an OSD that was made anew.
+/// Creator of the Deployment of a recreated OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DeploymentBy {
-    /// We do, in Rook's present shape; Rook brings it into its own words later.
+    /// osd-migrate creates the Deployment in Rook's present shape. Rook adjusts it later.
     #[default]
     Rendered,
-    /// Rook does, of the OSD that its prepare Job finds on the disk, where it runs and may be let go; else we do.
+    /// Rook creates the Deployment, from the OSD that its prepare Job finds on the disk, if Rook is running
+    /// and may be released. Otherwise osd-migrate creates it.
     ByRook,
 }
 
-/// Which PGs must be clean before an OSD is stopped.
+/// PGs that must be clean before an OSD is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RequireClean {
     /// All PGs of the cluster.
     #[default]
     All,
-    /// Every PG must have all its copies. PGs that share no OSD with the OSD may be in any other state, PGs that do may be moving.
+    /// Every PG must have all its replicas. PGs that share no OSD with the OSD may be in any other state. PGs
+    /// that share one may be moving.
     Own,
 }
 
-/// States of PGs besides active+clean that the owner accepts before a stop, if the PG lacks no copy.
+/// PG states, in addition to active+clean, that the owner accepts before a stop.
+///
+/// A PG in such a state is accepted only if no replica of it is missing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct Accepted {
     /// `--require-clean own`: any state.
     pub any: bool,
-    /// States, as Ceph prints them, that `disruptionManagement.pgHealthyRegex` accepts.
+    /// States that `disruptionManagement.pgHealthyRegex` accepts, as Ceph prints them.
     pub states: BTreeSet<String>,
 }
 
-/// How often and how long something may fail: flags of `run`.
+/// Limits on the number of failures and on durations: flags of `run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// `--failure-limit`: OSDs that may fail past their stop before the run ends. One bad disk is common; two in one run point
-    /// at something else.
+    /// `--failure-limit`: OSDs that may fail after their stop before the run ends. One bad disk is common.
+    /// Two in one run indicate another cause.
     pub failures: u32,
-    /// `--start-limit`: time that the daemon of a new OSD has to come up. An image pull takes minutes; a quarter of an hour without a
-    /// daemon is a fault of its node or its Deployment.
+    /// `--start-limit`: time for the daemon of a new OSD to come up. An image pull takes minutes. A quarter
+    /// of an hour without a daemon is a fault of its node or its Deployment.
     pub start: TimeDelta,
-    /// `--noout-limit`: time for which a stopped OSD keeps `noout`. Then Ceph may heal without it, as it does with any OSD that is down
-    /// for 10 minutes (`mon_osd_down_out_interval`).
+    /// `--noout-limit`: time for which a stopped OSD keeps `noout`. After that Ceph may heal without it, as
+    /// with any OSD that is down for 10 minutes (`mon_osd_down_out_interval`).
     pub noout: TimeDelta,
-    /// `--agent-retry-pause`: pause before the second attempt of a node agent past the stop. Each later pause is four times as long: 30 s,
-    /// 2 min and 8 min outlast a network cut of minutes and a kubelet under DiskPressure.
+    /// `--agent-retry-pause`: pause before the second attempt of a node agent after the stop. Each later
+    /// pause is four times as long: 30 s, 2 min and 8 min outlast a network outage of minutes and a kubelet
+    /// under DiskPressure.
     pub retry_pause: TimeDelta,
-    /// `--skip-after`: time for which a run waits for OSDs that only their own state holds up (a node that is cordoned or not Ready),
-    /// once nothing else is left to do. Then it ends and reports them.
+    /// `--skip-after`: time for which a run waits for OSDs blocked only by their own state (a node that is
+    /// cordoned or not Ready), when nothing else is left to do. Then the run ends and reports them.
     pub skip_after: TimeDelta,
 }
 
@@ -105,64 +114,68 @@ impl Default for Limits {
     }
 }
 
-/// How to go about it: flags of `run` and `plan`.
+/// Policy of a run: flags of `run` and `plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Policy {
     /// `--confirm yes-really-migrate-osds`
     pub confirmed: bool,
-    /// `--select`: only these OSDs; all where empty.
+    /// `--select`: only these OSDs. All OSDs if empty.
     pub select: BTreeSet<OsdId>,
-    /// `--skip`: not these.
+    /// `--skip`: all OSDs except these.
     pub skip: BTreeSet<OsdId>,
-    /// `--window`: times at which an OSD may be begun; at any time where empty.
+    /// `--window`: times at which work on an OSD may start. Any time if empty.
     pub windows: Vec<Window>,
-    /// `provision`: new OSDs only, none is migrated.
+    /// `provision`: only new OSDs, no migration.
     pub only_new: bool,
-    /// `--scale-operator`: an operator of Rook that knows no fence is scaled to 0 for as long as OSDs are migrated.
+    /// `--scale-operator`: an operator of Rook that honours no fence is scaled to 0 while OSDs are migrated.
     pub scales_operator: bool,
-    /// `--deployment-by`: who makes the Deployment of an OSD that was made anew.
+    /// `--deployment-by`: creator of the Deployment of a recreated OSD.
     pub deployment_by: DeploymentBy,
-    /// `--allow-refused`: a run ends with 0 though OSDs are refused. Those that it skipped for now count all the same.
+    /// `--allow-refused`: a run ends with 0 although OSDs are refused. OSDs that it skipped for now still
+    /// count.
     pub allows_refused: bool,
-    /// `uninstall`: nothing is begun; what was changed for the duration is restored.
+    /// `uninstall`: no work is started, and temporary changes are restored.
     pub leaves: bool,
-    /// The run: uid of its Job. What a node's disks are is looked at anew by each run, and not by each of its pods.
+    /// uid of the run's Job. Each run makes a new inventory of a node's disks, but not each of its pods.
     pub run: String,
-    /// Pods of its Job that failed before this one (`status.failed` of the Job: those that its `podFailurePolicy` ignores, drained
-    /// ones above all, are not counted).
+    /// Pods of the run's Job that failed before this one (`status.failed` of the Job, which does not count
+    /// pods that its `podFailurePolicy` ignores, above all drained ones).
     pub failed_pods: u32,
-    /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is not empty: each node gets one OSD on a file, disks are not looked at.
+    /// `TEST_ENVIRONMENT_OSD_STORE_ON_FILE` is not empty: each node gets one OSD on a file, and disks are not
+    /// inspected.
     pub store_on_file: bool,
-    /// `--at-once`: new OSDs of one host that may be made side by side; at least one.
+    /// `--at-once`: new OSDs of one host that may be created in parallel, at least one.
     pub at_once: u32,
     /// `--require-clean`: which PGs must be clean before an OSD is stopped.
     pub require_clean: RequireClean,
-    /// How often and how long something may fail.
+    /// Limits on the number of failures and on durations.
     pub limits: Limits,
 }
 
 impl Policy {
-    /// Whether the owner lets this run touch the OSD.
+    /// Returns whether the owner selects the OSD for this run.
     pub fn selects(&self, osd: OsdId) -> bool {
         (self.select.is_empty() || self.select.contains(&osd)) && !self.skip.contains(&osd)
     }
 
-    /// Whether this run makes new OSDs. Who names OSDs means those.
+    /// Returns whether this run creates new OSDs.
+    ///
+    /// `--select` restricts a run to existing OSDs.
     pub fn makes_new(&self) -> bool {
         self.only_new || self.select.is_empty()
     }
 
-    /// Whether an OSD may be begun at this time of day.
+    /// Returns whether work on an OSD may start at this time of day.
     pub fn is_open_at(&self, at: DateTime<Utc>) -> bool {
         self.windows.is_empty() || self.windows.iter().any(|window| window.contains(at))
     }
 
-    /// When the next window opens; none where no window is asked for.
+    /// Returns when the next window opens, or none if no window is set.
     pub fn opens_at(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.windows.iter().map(|window| window.opens_after(at)).min()
     }
 
-    /// Confirmed by flag or in the CephCluster (P12).
+    /// Returns whether the migration is confirmed by flag or in the CephCluster (P12).
     pub fn is_confirmed(&self, declaration: &Declaration) -> bool {
         self.confirmed || declaration.confirmed
     }
@@ -171,7 +184,7 @@ impl Policy {
 /// Minutes of a day.
 const DAY: u32 = 24 * 60;
 
-/// A time of every day, in UTC, from a minute to before another: `22:00-05:00` goes over midnight.
+/// A daily time range in UTC, from a minute to before another one: `22:00-05:00` crosses midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Window {
     from: u32,
@@ -179,7 +192,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether it is open at this time.
+    /// Returns whether the window is open at this time.
     pub fn contains(self, at: DateTime<Utc>) -> bool {
         let now = minute_of_day(at);
         if self.from < self.to {
@@ -189,7 +202,7 @@ impl Window {
         }
     }
 
-    /// When it opens next, whether it is open now or not.
+    /// Returns when the window opens next, whether it is open now or not.
     fn opens_after(self, at: DateTime<Utc>) -> DateTime<Utc> {
         let now = minute_of_day(at);
         let minutes = if self.from > now { self.from - now } else { self.from + DAY - now };
@@ -210,13 +223,13 @@ impl fmt::Display for Window {
     }
 }
 
-/// A text that names no window.
+/// Error of a text that is not a window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadWindow {
-    /// It is not `HH:MM-HH:MM`.
+    /// The text is not `HH:MM-HH:MM`.
     #[error("a window is HH:MM-HH:MM in UTC, such as 22:00-05:00")]
     Form,
-    /// It begins when it ends: nobody knows whether that is always or never.
+    /// The window ends when it begins, which is ambiguous: it could mean always or never.
     #[error("a window can't end when it begins; leave --window out for the whole day")]
     Empty,
 }
@@ -236,7 +249,7 @@ impl FromStr for Window {
     }
 }
 
-/// `HH:MM`, two digits each, as a minute of the day.
+/// Returns `HH:MM`, two digits each, as a minute of the day.
 fn minute(text: &str) -> Result<u32, BadWindow> {
     let (hours, minutes) = text.split_once(':').ok_or(BadWindow::Form)?;
     let number = |text: &str| {

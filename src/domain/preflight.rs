@@ -1,31 +1,33 @@
-//! What must not be there when Rook or Ceph is upgraded: OSDs that newer releases do not start.
+//! Check before an upgrade of Rook or Ceph: OSDs that newer releases do not start.
 
 use super::classify::{self, Refusal};
 use super::ledger::Ledger;
 use super::observation::Observation;
 use super::osd::{Kind, OsdId};
 
-/// What a look before an upgrade found.
+/// Result of the check before an upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Preflight {
-    /// OSDs made in a way that is no longer made, with their host in CRUSH.
+    /// OSDs in a format that is no longer supported, with their host in CRUSH.
     pub legacy: Vec<(OsdId, String, Kind)>,
-    /// OSDs of which can't be told how they were made, and why.
+    /// OSDs of unknown format, with the reason.
     pub unknown: Vec<(OsdId, Refusal)>,
     /// OSDs that are being migrated.
     pub in_flight: Vec<OsdId>,
-    /// OSDs that were left alone half-way.
+    /// OSDs that were quarantined in the middle of a migration.
     pub quarantined: Vec<OsdId>,
 }
 
 impl Preflight {
-    /// Whether the upgrade may go on. What is not known says nothing: the upgrade's own checks see that such an OSD is down.
+    /// Returns whether the upgrade may continue.
+    ///
+    /// OSDs of unknown format do not block it: the upgrade's own checks see that such an OSD is down.
     pub fn passes(&self) -> bool {
         self.legacy.is_empty() && self.in_flight.is_empty() && self.quarantined.is_empty()
     }
 }
 
-/// Looks at every OSD: also at those that this version does not migrate.
+/// Checks every OSD, including those that this version does not migrate.
 pub fn preflight(ledger: &Ledger, seen: &Observation) -> Preflight {
     let mut found = Preflight {
         in_flight: ledger.in_flight().map(|record| record.osd).collect(),

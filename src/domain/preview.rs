@@ -1,4 +1,4 @@
-//! What a run would do, OSD by OSD, and why not now: what `plan` prints.
+//! Preview of a run, OSD by OSD, with the reasons for waiting: the output of `plan`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,49 +15,50 @@ use super::policy::Policy;
 pub struct Line {
     /// The OSD.
     pub osd: OsdId,
-    /// Its host in CRUSH.
+    /// Host of the OSD in CRUSH.
     pub host: String,
-    /// What it is.
+    /// Class of the OSD.
     pub class: Class,
-    /// What it will become; none where nothing is done.
+    /// Layout that the OSD will get. None if nothing is to be done.
     pub becomes: Option<Layout>,
-    /// Devices as the daemon names them: kernel names, for people only. The stable name is known after the inspection.
+    /// Devices as named by the daemon: kernel names, for people only. The stable name is known after the
+    /// inspection.
     pub devices: Vec<String>,
-    /// The same by names that outlive a reboot, as far as Ceph knows them.
+    /// The same devices by names that survive a reboot, as far as Ceph knows them.
     pub stable_devices: Vec<String>,
-    /// The directory of the host that it lies in, where it does: the disk below it is never touched.
+    /// Directory of the host, for an OSD in a directory. The disk below it is never touched.
     pub directory: Option<String>,
-    /// The free disk that such an OSD goes to, where one is known.
+    /// Available disk for an OSD in a directory, if one is known.
     pub onto: Option<Onto>,
-    /// The device that its database is made on, where it is another, and one is known.
+    /// Separate device for the database, if there is one and it is known.
     pub db: Option<DbDevice>,
-    /// How.
+    /// Strategy, in words.
     pub strategy: &'static str,
-    /// Whether it can be done now.
+    /// Whether the OSD can be migrated now.
     pub now: Now,
 }
 
-/// Whether an OSD can be begun now.
+/// State of an OSD with respect to a migration that starts now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Now {
-    /// Nothing is to be done with it.
+    /// Nothing is to be done.
     Nothing,
-    /// It is the next.
+    /// The OSD is the next one.
     Next,
-    /// It was begun.
+    /// The OSD is in progress.
     InFlight,
-    /// It failed, and is left alone.
+    /// The OSD failed and is quarantined.
     Quarantined {
-        /// why
+        /// why it is quarantined
         why: String,
     },
-    /// Not now.
+    /// The OSD has to wait.
     Waits(Reason),
-    /// Not by this version, however long one waits.
+    /// This version never migrates the OSD, and waiting does not help.
     Refused(Reason),
 }
 
-/// What the run would do, OSD by OSD.
+/// Returns the preview of a run, one line for each OSD.
 pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
     let mut directories = directories(policy, ledger, seen);
     let mut databases = databases(policy, ledger, seen);
@@ -68,7 +69,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
         .into_iter()
         .map(|(osd, class)| {
             let record = ledger.records.get(&osd);
-            // Half-way an OSD is not what it was: what it was is in its record.
+            // The class of an OSD in progress may have changed: the record has the original one.
             let class = record.map_or(class, |record| record.class.clone());
             let slot = seen.ceph.slots.get(&osd);
             let metadata = slot.and_then(|slot| slot.metadata.as_ref());
@@ -110,7 +111,7 @@ fn strategy(made: Option<Kind>, selected: bool, now: &Now) -> &'static str {
     }
 }
 
-/// What the record of an OSD in a directory says.
+/// Returns the destination of an OSD in a directory, as recorded.
 fn recorded(record: &Record) -> Option<Onto> {
     let Strategy::Directory { onto, .. } = &record.strategy else { return None };
     let weight = record.former_weight.map(|before| (before, record.crush.weight));
@@ -124,13 +125,14 @@ fn path(record: &Record) -> Option<String> {
     }
 }
 
-/// The OSDs that need another disk, and have none.
+/// Returns the OSDs that need another disk and have none, with the reason.
 fn lacking<T>(found: &BTreeMap<OsdId, Result<T, Reason>>) -> BTreeMap<OsdId, &Reason> {
     found.iter().filter_map(|(osd, found)| Some((*osd, found.as_ref().err()?))).collect()
 }
 
-/// The open records, and the OSDs that are to be migrated, in their order: one after the other. `needs`: why one that needs another
-/// disk has none.
+/// Returns the state of the open records and of the OSDs to migrate, in the order of migration.
+///
+/// `needs`: why an OSD that needs another disk has none.
 fn previews(
     policy: &Policy,
     ledger: &Ledger,
@@ -147,7 +149,7 @@ fn previews(
             continue;
         };
         let now = match (own.never(osd).or(needs.get(&osd).copied()), &for_all, first) {
-            // Known after a look, which the run asks for when the OSD's turn comes.
+            // The reason disappears after an inventory, which the run makes when it comes to the OSD.
             (Some(reason), _, _) if !reason.is_for_good() => {
                 first = first.or(Some(osd).filter(|_| for_all.is_none()));
                 Now::Waits(reason.clone())
@@ -155,7 +157,7 @@ fn previews(
             (Some(reason), _, _) => Now::Refused(reason.clone()),
             (None, Some(reason), _) if reason.is_for_good() => Now::Refused(reason.clone()),
             (None, Some(reason), _) => Now::Waits(why(own.gate(osd, node)).unwrap_or_else(|| reason.clone())),
-            // What holds up this OSD holds up no other one.
+            // A gate of this OSD blocks no other OSD.
             (None, None, first_of_all) => {
                 match (why(now_or_soon(&own, osd, node, first_of_all)), first_of_all) {
                     (Some(reason), _) => Now::Waits(reason),
@@ -173,7 +175,9 @@ fn previews(
     found
 }
 
-/// What holds up this OSD alone. While another one is in flight `osd ok-to-stop` would only name its missing copies.
+/// Returns the gate of this OSD alone.
+///
+/// While another OSD is in progress, `osd ok-to-stop` would only report its missing replicas.
 fn now_or_soon(own: &Own<'_>, osd: OsdId, node: &NodeName, first: Option<OsdId>) -> Gate {
     if first.is_some() { own.gate(osd, node) } else { own.gate_predicted(osd, node) }
 }
@@ -185,10 +189,13 @@ fn of_record(record: &Record) -> Now {
     }
 }
 
-/// Why no OSD at all can be begun now. The missing confirmation comes last: a first look is to show what else is in the way.
+/// Returns why work on no OSD at all can start now.
+///
+/// The missing confirmation comes last: a first preview has to show all other reasons.
 fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Option<Reason> {
     let begin = why(gate::begin(policy, ledger, seen));
-    // While one is in flight its own lacking copies would be named for all the others, which come after it anyway.
+    // While an OSD is in progress, its own missing replicas would be reported for all other OSDs, which come
+    // later anyway.
     let in_flight = ledger.in_flight().next().is_some();
     let around = || {
         let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
@@ -208,7 +215,9 @@ fn why(gate: Gate) -> Option<Reason> {
     }
 }
 
-/// The reasons that occur, each once: what they have to say stands below the table.
+/// Returns the reasons that occur, each once.
+///
+/// Their sentences are printed below the table.
 pub fn reasons(lines: &[Line]) -> BTreeSet<&Reason> {
     lines
         .iter()

@@ -1,28 +1,28 @@
-//! What the owner says of new OSDs: which nodes, which disks, how they are laid out (`spec.storage`), and where OSDs may run
-//! (`spec.placement`). As declared, nothing resolved yet.
+//! Declaration of new OSDs: nodes, disks and layout (`spec.storage`), and where OSDs may run
+//! (`spec.placement`). Values are as declared, nothing is resolved yet.
 
 use std::collections::BTreeMap;
 
 use super::osd::Weight;
 
-/// `spec.storage` and `spec.placement`, as far as new OSDs ask them.
+/// `spec.storage` and `spec.placement`, as far as they concern new OSDs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Storage {
     /// `useAllNodes`
     pub all_nodes: bool,
-    /// `nodes[]`, in the order declared. Without `useAllNodes` only these get new OSDs.
+    /// `nodes[]`, in the order declared. Without `useAllNodes` only these nodes get new OSDs.
     pub nodes: Vec<StorageNode>,
-    /// The selection that stands beside them, for each node that has none of its own.
+    /// Device selection of the cluster, for each node without one of its own.
     pub selection: DeviceSelection,
     /// `config`, for the whole cluster.
     pub config: DeviceConfig,
-    /// `config.crushRoot`; `default` where it is empty.
+    /// `config.crushRoot`. `default` if it is empty.
     pub crush_root: String,
-    /// `placement.all` and `placement.osd`, put together as Rook does.
+    /// `placement.all` and `placement.osd`, merged as Rook merges them.
     pub placement: Placement,
 }
 
-/// What a container asks for and may take, by resource (`cpu`, `memory`), in Kubernetes' own words for quantities.
+/// Requests and limits of a container, by resource (`cpu`, `memory`), as Kubernetes quantities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Resources {
     /// `requests`
@@ -36,13 +36,13 @@ pub struct Resources {
 pub struct StorageNode {
     /// `name`: label `kubernetes.io/hostname` of the node.
     pub name: String,
-    /// Its own selection.
+    /// Device selection of the node.
     pub selection: DeviceSelection,
-    /// Its own `config`.
+    /// `config` of the node.
     pub config: DeviceConfig,
 }
 
-/// Which disks of a node.
+/// Selection of a node's disks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct DeviceSelection {
     /// `useAllDevices`
@@ -60,11 +60,11 @@ pub struct DeviceSelection {
 pub struct NamedDevice {
     /// `name` (kernel name, or a path below `/dev`) or `fullpath`.
     pub name: String,
-    /// Its own `config`.
+    /// `config` of the device.
     pub config: DeviceConfig,
 }
 
-/// `config` of cluster, node or device: what is none is inherited.
+/// `config` of cluster, node or device, in which a value of none is inherited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct DeviceConfig {
     /// `metadataDevice`
@@ -81,20 +81,21 @@ pub struct DeviceConfig {
     pub encrypted: Option<bool>,
     /// `initialWeight`, in CRUSH weight.
     pub initial_weight: Option<Weight>,
-    /// What can't be read, in a sentence: nothing is made by it.
+    /// Unreadable values, as a sentence each: no OSD is created with such a configuration.
     pub unreadable: Vec<String>,
 }
 
-/// Where OSDs may run.
+/// Rules for the nodes that OSDs may run on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Placement {
-    /// `nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`: one of them must hold; all nodes where empty.
+    /// `nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`: one of them must
+    /// match. All nodes if empty.
     pub terms: Vec<NodeTerm>,
     /// `tolerations`
     pub tolerations: Vec<Toleration>,
 }
 
-/// A node selector term: all of its requirements must hold.
+/// A node selector term: all of its requirements must match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeTerm {
     /// `matchExpressions`
@@ -108,7 +109,7 @@ pub struct NodeTerm {
 pub struct Requirement {
     /// `key`
     pub key: String,
-    /// `operator`: `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt`, `Lt`; another one holds for no node.
+    /// `operator`: `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt`, `Lt`. Any other operator matches no node.
     pub operator: String,
     /// `values`
     pub values: Vec<String>,
@@ -119,26 +120,26 @@ pub struct Requirement {
 pub struct Taint {
     /// `key`
     pub key: String,
-    /// `value`; empty where there is none.
+    /// `value`. Empty if the taint has none.
     pub value: String,
     /// `effect`: `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
     pub effect: String,
 }
 
-/// A toleration, as a pod has it.
+/// A toleration of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Toleration {
-    /// `key`; empty with `Exists` tolerates everything.
+    /// `key`. An empty key with `Exists` tolerates every taint.
     pub key: String,
-    /// `operator`: `Equal` (also where it is empty) or `Exists`.
+    /// `operator`: `Equal` (also if empty) or `Exists`.
     pub operator: String,
     /// `value`
     pub value: String,
-    /// `effect`; empty means all.
+    /// `effect`. Empty means all effects.
     pub effect: String,
     /// `tolerationSeconds`
     pub seconds: Option<i64>,
 }
 
-/// Labels of a node, as placement and CRUSH location ask them.
+/// Labels of a node, as placement and CRUSH location use them.
 pub type Labels = BTreeMap<String, String>;

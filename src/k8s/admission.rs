@@ -1,4 +1,5 @@
-//! A dry run of the Deployment that a new OSD would get: admission is asked before the old OSD is stopped, and nothing is stored.
+//! Dry run of the Deployment that a new OSD would get: admission is asked before the old OSD is stopped, and
+//! nothing is stored.
 
 use crate::domain::act::Deploy;
 use crate::domain::observation::Admission;
@@ -11,20 +12,23 @@ use super::osd_object::{dynamic, text};
 use super::render_osd;
 use super::{K8s, K8sError};
 
-/// What the API server says if it can't call a webhook whose failure policy is Fail: 500, `InternalError`
+/// Text of the API server's answer if it can't call a webhook whose failure policy is Fail: 500,
+/// `InternalError`
 /// (`staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/{validating,mutating}/dispatcher.go`).
 const NO_WEBHOOK: &str = "failed calling webhook";
 
-/// What ResourceQuota says of one object too many (`plugin/pkg/admission/resourcequota/controller.go`).
+/// Text of ResourceQuota's refusal of one object too many
+/// (`plugin/pkg/admission/resourcequota/controller.go`).
 const OVER_QUOTA: &str = "exceeded quota";
 
 impl K8s {
-    /// Asks whether the Deployment of the new OSD would be admitted in the place of the OSD's present one.
+    /// Asks whether the Deployment of the new OSD would be admitted in place of the OSD's present Deployment.
     ///
-    /// If the present one has another selector, which can't be changed, Deploy deletes it and creates the new one. A create under a name
-    /// that exists is admitted before the name is looked up: `Store.create` calls `createValidation` before `Storage.Create`
-    /// (`staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go`), and that answers `AlreadyExists` in a dry run too
-    /// (`dryrun.go`).
+    /// If the present Deployment has another selector, which can't be changed, Deploy deletes it and creates
+    /// the new one. A create under an existing name is admitted before the name is looked up: `Store.create`
+    /// calls `createValidation` before `Storage.Create`
+    /// (`staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go`). `Storage.Create` answers
+    /// `AlreadyExists` in a dry run too (`dryrun.go`).
     pub async fn admits(
         &self,
         deploy: &Deploy,
@@ -42,14 +46,14 @@ impl K8s {
             &self.frame(declaration, cluster, &node_object.hostname),
         );
         let (name, in_place) = (text(&new, "/metadata/name"), fits(&new, &found));
-        // Without uid and resourceVersion: a status that is written meanwhile is no conflict.
+        // The object has no uid and no resourceVersion, so a status written meanwhile causes no conflict.
         let new = dynamic(&name, new)?;
         let deployments = self.osd_deployments();
         if in_place {
             return answer(deployments.try_replace(&name, &new).await);
         }
         match deployments.try_create(&name, &new).await {
-            // The present one counts towards the quota, and is deleted first.
+            // The present Deployment counts towards the quota, and Deploy deletes it first.
             Err(K8sError::Refused { message, .. }) if message.contains(OVER_QUOTA) => Ok(Admission::Admitted),
             done => answer(done),
         }
@@ -64,7 +68,7 @@ fn answer<T>(done: Result<T, K8sError>) -> Result<Admission, K8sError> {
         Err(K8sError::Other { message, .. }) if message.contains(NO_WEBHOOK) => {
             Ok(Admission::Unanswered(message))
         }
-        // The second: the object is invalid.
+        // 400 and 422 mean that the object is invalid.
         Err(K8sError::Refused { message, .. } | K8sError::Other { code: 400 | 422, message, .. }) => {
             Ok(Admission::Refused(message))
         }

@@ -1,4 +1,4 @@
-//! Node Jobs and what goes with them: made together, deleted by uid.
+//! Node Jobs and the objects that belong to them: created together, deleted by uid.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -17,30 +17,33 @@ use super::node_job::{Blueprint, build};
 use super::own_pod::Own;
 use super::{K8s, K8sError};
 
-/// Everything a node Job is made from.
+/// Everything that a node Job is built from.
 #[derive(Debug, Clone, Copy)]
 pub struct Agent<'a> {
-    /// What it is told.
+    /// Request that the agent receives.
     pub request: &'a NodeRequest,
-    /// Image of Ceph that it runs in.
+    /// Ceph image that the agent runs in.
     pub image: &'a str,
-    /// The host folder `dataDirHostPath`.
+    /// Host folder `dataDirHostPath`.
     pub data_dir: &'a str,
-    /// What the CephCluster says of the pods that prepare OSDs.
+    /// Settings of the CephCluster for the pods that prepare OSDs.
     pub declaration: &'a Declaration,
     /// Key of `client.bootstrap-osd`.
     pub bootstrap_key: &'a Key,
-    /// The runner's own pod.
+    /// Pod of the runner.
     pub own: &'a Own,
 }
 
 impl K8s {
-    /// Makes a node Job, its empty report before it, and the Secret with its key; what is there already stays.
+    /// Creates a node Job, its empty report and the Secret with its key; existing objects stay unchanged.
     ///
-    /// All three have the Job's name. The Job is owned by the report, the Secret by an empty ConfigMap that is owned by the report,
-    /// too: they go when it goes, and what a runner that was frozen in between makes after the sweep does not live. By deleting the
-    /// ConfigMap the key is deleted before the Job and its log. A right to delete Secrets would be one to delete all of them, also
-    /// those that open encrypted OSDs, as their names are not known beforehand.
+    /// Report, Secret and Job have the Job's name. The report owns the Job. The Secret is owned by an empty
+    /// ConfigMap, and the report owns that ConfigMap, too. So all of them are deleted together with the
+    /// report. Objects that a frozen runner creates after the record was cleaned up are deleted, too.
+    ///
+    /// Deleting the ConfigMap deletes the key before the Job and its log. A right to delete Secrets would be
+    /// a right to delete all of them, also those that open encrypted OSDs, because the names are not known
+    /// beforehand.
     pub async fn create_agent(&self, agent: &Agent<'_>) -> Result<(), K8sError> {
         let name = job_name(agent.request);
         let &Agent { request, image, data_dir, declaration, own, .. } = agent;
@@ -65,10 +68,12 @@ impl K8s {
         there_already(jobs.create(&name, &typed::<DynamicObject>(&name, job)?).await)
     }
 
-    /// Makes the empty ConfigMap that an agent or a look reports to; one that is there already stays.
+    /// Creates the empty ConfigMap that an agent or an inventory reports to; an existing one stays unchanged.
     ///
-    /// The ledger is looked at after it was made: who closes the record meanwhile either finds the report, and with it goes
-    /// what it owns, also what is made later; or has saved already, and what was just made is taken back.
+    /// The ledger's version is checked after the ConfigMap was created. A runner that closes the record
+    /// meanwhile has two possibilities. Either it finds the report and deletes it; then the garbage collector
+    /// also deletes what the report owns, even objects that are created later. Or it has saved the ledger
+    /// already; then this function deletes the new ConfigMap.
     pub(super) async fn make_report(&self, name: &str, report: Value) -> Result<ConfigMap, K8sError> {
         let (report, is_new) = self.make_map(name, report).await?;
         if let Err(late) = self.expect_ledger().await {
@@ -78,7 +83,7 @@ impl K8s {
         Ok(report)
     }
 
-    /// Makes a ConfigMap; returns one that is there already, and whether it is new.
+    /// Creates a ConfigMap, or reads the existing one; the flag is true if the ConfigMap is new.
     async fn make_map(&self, name: &str, map: Value) -> Result<(ConfigMap, bool), K8sError> {
         let maps = self.kind::<ConfigMap>();
         match maps.create(name, &typed(name, map)?).await {
@@ -88,26 +93,30 @@ impl K8s {
         }
     }
 
-    /// Deletes the ConfigMap that was just made.
+    /// Deletes the ConfigMap that was just created.
     pub(super) async fn delete_created(&self, made: &ConfigMap) -> Result<(), K8sError> {
         let name = made.metadata.name.clone().unwrap_or_default();
         let uid = made.metadata.uid.clone().unwrap_or_default();
         self.kind::<ConfigMap>().delete(&name, &uid, PropagationPolicy::Background).await
     }
 
-    /// Deletes a node Job whose container did not start, if it has this uid; its pod with it. Its report stays.
+    /// Deletes a node Job whose container did not start, if it has this uid, and its pod. The report stays.
     pub async fn drop_agent(&self, name: &str, uid: &str) -> Result<(), K8sError> {
         self.kind::<Job>().delete(name, uid, PropagationPolicy::Background).await
     }
 
-    /// Deletes the owner of a node Job's Secret, if it has this uid: the garbage collector deletes the Secret. Gone already is
-    /// success.
+    /// Deletes the owner of a node Job's Secret, if it has this uid; already deleted is success.
+    ///
+    /// The garbage collector then deletes the Secret.
     pub async fn delete_key(&self, job: &str, uid: &str) -> Result<(), K8sError> {
         let name = key_owner_name(job);
         self.kind::<ConfigMap>().delete(&name, uid, PropagationPolicy::Background).await
     }
 
-    /// Deletes what a closed record would leave behind: node Jobs, then reports and the owners of their Secrets, last the kept copy.
+    /// Deletes the objects that a closed record would leave behind.
+    ///
+    /// Node Jobs are deleted first, then reports and the owners of their Secrets, and the backup of the
+    /// Deployment last.
     pub async fn clean_up(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let selector = format!(
             "app.kubernetes.io/name=osd-migrate,osd-migrate.io/osd={},osd-migrate.io/record={}",
@@ -166,7 +175,7 @@ fn report(request: &NodeRequest) -> Value {
     })
 }
 
-/// The empty ConfigMap that owns the Secret of a node Job.
+/// Builds the empty ConfigMap that owns the Secret of a node Job.
 fn key_owner(request: &NodeRequest, report_uid: &str) -> Value {
     let job = job_name(request);
     json!({
@@ -179,7 +188,7 @@ fn key_owner(request: &NodeRequest, report_uid: &str) -> Value {
     })
 }
 
-/// The keyring as ceph-volume expects it in `/var/lib/ceph/bootstrap-osd`.
+/// Builds the Secret with the keyring as ceph-volume expects it in `/var/lib/ceph/bootstrap-osd`.
 fn secret(request: &NodeRequest, key: &Key, owner_name: &str, of: &ConfigMap) -> Value {
     let name = job_name(request);
     json!({

@@ -1,4 +1,4 @@
-//! The Job in which an agent runs on a node: the same for agents of a record and for looks. Pure.
+//! The Job in which an agent runs on a node: the same for agents of a record and for inventories. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,35 +14,36 @@ use super::own_pod::Own;
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
 const SERVICE_ACCOUNT: &str = "osd-migrate-node";
 
-/// Where the host keeps the agents' locks and claims, below `dataDirHostPath`.
+/// Folder of the host for the agents' locks and issued fsids, below `dataDirHostPath`.
 const HOST_FOLDER: &str = "osd-migrate";
 
-/// What the pod of an agent is built from.
+/// Everything that the pod of an agent is built from.
 pub(super) struct AgentPod<'a> {
-    /// The one node that it may run on.
+    /// Node of the pod; the pod runs on no other.
     pub(super) node: &'a NodeName,
     /// Ceph image that the agent runs in.
     pub(super) image: &'a str,
-    /// The host's `dataDirHostPath`.
+    /// Host folder `dataDirHostPath`.
     pub(super) data_dir: &'a str,
-    /// Whether the cluster's daemons are on the host's network, where the mons are reached then, and what Rook gives the containers
-    /// of its own Jobs: a quota of the namespace may ask for it.
+    /// Declaration of the CephCluster. It says whether the daemons are on the host's network, where the mons
+    /// are then reached, and which resources Rook gives the containers of its own Jobs: a quota of the
+    /// namespace may require them.
     pub(super) declaration: &'a Declaration,
-    /// The runner's own pod: its image holds the agent.
+    /// Pod of the runner: its image contains the agent.
     pub(super) own: &'a Own,
-    /// Pod spec whose tolerations, priority class and pull secrets let it onto that node.
+    /// Pod spec whose tolerations, priority class and pull secrets let the agent's pod onto that node.
     pub(super) osd_pod: &'a Value,
-    /// Name of the ConfigMap that it reports to; the Job has the same.
+    /// Name of the ConfigMap that the agent reports to, and of the Job.
     pub(super) report: &'a str,
-    /// What of our program it runs: `node agent`, `node look`.
+    /// Subcommand of our program below `node`: `agent` or `inventory`.
     pub(super) part: &'a str,
-    /// Environment variable with what it is asked.
+    /// Environment variable that contains the request.
     pub(super) ask: (&'a str, String),
-    /// Secret with its keyring, where it needs one.
+    /// Secret with the agent's keyring, if it needs one.
     pub(super) key_secret: Option<&'a str>,
-    /// The host's folder that holds the directory that it is asked about, where it is.
+    /// Host folder that contains the directory in the request, if the request names one.
     pub(super) parent: Option<Parent<'a>>,
-    /// It removes what Rook left of the old OSD, beside its disk.
+    /// True if the agent removes what Rook left of the old OSD, in addition to its disk.
     pub(super) clears_remains: bool,
 }
 
@@ -50,23 +51,23 @@ pub(super) struct AgentPod<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Parent<'a> {
     pub(super) path: &'a str,
-    /// Only the agent that removes the directory may write there.
+    /// False only for the agent that removes the directory.
     pub(super) read_only: bool,
 }
 
-/// The ConfigMap of that name owns it: it goes when that goes.
+/// Returns an owner reference to the ConfigMap of that name: the owned object is deleted with it.
 pub(super) fn owner(map: &str, uid: &str) -> Value {
     json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": map, "uid": uid}])
 }
 
-/// The Job.
+/// Builds the Job.
 pub(super) fn job(
     pod: &AgentPod<'_>,
     labels: &BTreeMap<String, String>,
     annotations: &Value,
     owner_uid: &str,
 ) -> Value {
-    // What is ours goes before what the owner wants besides: by it we find them again.
+    // Our own labels take precedence over those of the owner: osd-migrate finds its objects by them.
     let with = |more: &BTreeMap<String, String>| {
         more.clone().into_iter().chain(labels.clone()).collect::<BTreeMap<_, _>>()
     };
@@ -89,7 +90,7 @@ pub(super) fn job(
             "ownerReferences": owner(pod.report, owner_uid),
         },
         "spec": {
-            // One start only: whether to try again is the runner's to decide, after a look.
+            // The Job starts only once: the runner decides whether to try again, after an observation.
             "backoffLimit": 0,
             // A second pod must not start while the first may still write.
             "podReplacementPolicy": "Failed",
@@ -114,7 +115,8 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
         "restartPolicy": "Never",
         // A drain of the node lets the agent finish: a rebuild takes seconds to a few minutes.
         "terminationGracePeriodSeconds": 300,
-        // By name: no scheduler, so no taint or full node keeps it away from the one place where the disk is.
+        // The node is set by name: without a scheduler, no taint and no full node keeps the pod away from the
+        // only node with the disk.
         "nodeName": pod.node.0,
         "tolerations": of_osd("tolerations").unwrap_or_else(|| json!([])),
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -132,9 +134,12 @@ fn pod_spec(pod: &AgentPod<'_>) -> Value {
     spec
 }
 
-/// What the namespace's quota may ask for, in every container as in Rook's own Jobs (pkg/operator/ceph/cluster/osd/provision_spec.go,
-/// `applyResourcesToAllContainers`). Its limits; but nothing is reserved: a kubelet turns away what does not fit, and on a full
-/// node an agent is to run all the same. (What is not requested by name would be as much as its limit.)
+/// Returns the resources for every container, because the namespace's quota may require them.
+///
+/// Rook does the same in its own Jobs (pkg/operator/ceph/cluster/osd/provision_spec.go,
+/// `applyResourcesToAllContainers`). The limits are Rook's, but the requests are 0: a kubelet rejects a pod
+/// that does not fit, and an agent has to run on a full node, too. Without an explicit request, Kubernetes
+/// would set it to the limit.
 fn resources(declared: &Resources) -> Value {
     let names: BTreeSet<&String> = declared.requests.keys().chain(declared.limits.keys()).collect();
     if names.is_empty() {
@@ -144,7 +149,7 @@ fn resources(declared: &Resources) -> Value {
     json!({"requests": requests, "limits": declared.limits})
 }
 
-/// Copies our binary to where the container of Ceph's image finds it.
+/// Builds the init container that copies our binary to the volume that the agent's container mounts.
 fn install(own: &Own, resources: &Value) -> Value {
     let mut container = json!({
         "name": "install",
@@ -167,7 +172,7 @@ fn install(own: &Own, resources: &Value) -> Value {
 
 fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
     let (variable, ask) = &pod.ask;
-    // Mounts are not passed on to the host: what the agent mounts to prove an OSD ends with it.
+    // Mounts are not passed on to the host: what the agent mounts to prove an OSD ends with the agent.
     let mut mounts = vec![
         json!({"name": "program", "mountPath": "/opt/osd-migrate", "readOnly": true}),
         json!({"name": "state", "mountPath": "/var/lib/osd-migrate"}),
@@ -180,7 +185,8 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
         );
     }
     if let Some(parent) = pod.parent {
-        // With what is mounted below it, so that the agent sees mount points; what is mounted later stays out of its way.
+        // The mount includes what is mounted below it, so that the agent sees mount points. Later mounts of
+        // the host do not appear in it.
         mounts.push(json!({"name": "parent", "mountPath": PARENT, "readOnly": parent.read_only}));
     }
     if pod.clears_remains {
@@ -196,7 +202,8 @@ fn agent(pod: &AgentPod<'_>, resources: &Value) -> Value {
             {"name": "OSD_MIGRATE_RUNNER", "value": env!("CARGO_PKG_VERSION")},
             {"name": "OSD_MIGRATE_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-            // LVM and cryptsetup would wait for ever for the host's udevd, whose semaphores a pod does not share.
+            // LVM and cryptsetup would wait forever for the host's udevd, whose semaphores a pod does not
+            // share.
             {"name": "DM_DISABLE_UDEV", "value": "1"},
             {"name": "CEPH_VOLUME_SKIP_RESTORECON", "value": "1"},
         ],
@@ -218,7 +225,8 @@ fn volumes(pod: &AgentPod<'_>) -> Value {
         volumes.push(json!({"name": "bootstrap-key", "secret": {"secretName": secret, "defaultMode": 256}}));
     }
     if let Some(parent) = pod.parent {
-        // Gone with all that was in it, it is made again, empty: else the agent could not start to say so.
+        // A folder that is gone with all its content is created again, empty. Otherwise the agent could not
+        // start and report that.
         let path = json!({"path": parent.path, "type": "DirectoryOrCreate"});
         volumes.push(json!({"name": "parent", "hostPath": path}));
     }

@@ -1,4 +1,5 @@
-//! The CephCluster, read untyped, as its schema changes from Rook to Rook; and the label on it that keeps Rook away.
+//! The CephCluster, read untyped because its schema differs between Rook versions, and the label on it that
+//! stops Rook's reconciles.
 
 mod storage;
 
@@ -16,7 +17,7 @@ use super::kind::Kind;
 use super::names::FENCED_AT;
 use super::{About, K8s, K8sError};
 
-/// Rook's label: where it is on a CephCluster, whatever its value, Rook (1.20 and later) begins no reconcile of it.
+/// Rook's label: if a CephCluster has it, with any value, Rook (1.20 and later) starts no reconcile of it.
 pub const FENCE: &str = "ceph.rook.io/do-not-reconcile";
 
 const CONFIRMATION: &str = "yes-really-migrate-osds";
@@ -28,7 +29,7 @@ impl K8s {
         self.untyped(&ApiResource::from_gvk_with_plural(&kind, "cephclusters"))
     }
 
-    /// The CephCluster: the one that was named, else the only one there.
+    /// Returns the CephCluster: the one that was named, or else the only one in the namespace.
     pub(super) async fn ceph_cluster(&self) -> Result<DynamicObject, K8sError> {
         let mut found = match self.ceph_clusters().list("", Some).await {
             Ok(found) => found,
@@ -52,18 +53,21 @@ impl K8s {
         }
     }
 
-    /// The CephCluster as an event names it.
+    /// Returns the CephCluster in the form in which an event refers to it.
     pub async fn about_cluster(&self) -> Result<About, K8sError> {
         Ok(About::cluster(&declaration(&self.ceph_cluster().await?)?))
     }
 
-    /// Puts up the fence, and beside it the version on which it was put, if no other fence is there. Written on the version that is
-    /// read here, before the ledger is looked at: a runner that was frozen would put it up again after another one took it down
-    /// (ADR 0024). Rook writes the CephCluster each minute, so the version of the last look would often be refused.
+    /// Sets the fence, and with it the resourceVersion on which it was set, unless another fence exists.
+    ///
+    /// The patch requires the version that is read here, before the ledger is checked. Otherwise, a runner
+    /// that was frozen would set the fence again after another runner removed it (ADR 0024). Rook writes the
+    /// CephCluster each minute, so the version of the last observation would often be refused.
     pub async fn fence(&self, value: &str) -> Result<(), K8sError> {
         let cluster = self.ceph_cluster().await?;
         let (name, what) = name_of(&cluster);
-        // After it was read: a fence that came and went between the two changed the CephCluster, and the patch fails.
+        // The check comes after the read: a fence that was set and removed between the two changed the
+        // CephCluster, and the patch fails.
         self.expect_ledger().await?;
         let there = fence_of(&cluster);
         if there.as_deref() != Some(value) && !expect::no_fence(there.as_deref()) {
@@ -73,7 +77,7 @@ impl K8s {
         self.ceph_clusters().json_patch(&name, &fence_patch(&cluster, value)).await
     }
 
-    /// Takes the fence off, if it has our value. None there is success.
+    /// Removes the fence, if it has our value; no fence is success.
     pub async fn unfence(&self, value: &str) -> Result<(), K8sError> {
         let cluster = self.ceph_cluster().await?;
         let (name, what) = name_of(&cluster);
@@ -95,35 +99,43 @@ fn name_of(cluster: &DynamicObject) -> (String, String) {
     (name, what)
 }
 
-/// Its resourceVersion.
+/// Returns the resourceVersion of the CephCluster.
 pub(super) fn version_of(cluster: &DynamicObject) -> String {
     cluster.metadata.resource_version.clone().unwrap_or_default()
 }
 
-/// The fence on a CephCluster, where there is one.
+/// Returns the value of the fence on a CephCluster, if it has one.
 pub(super) fn fence_of(cluster: &DynamicObject) -> Option<String> {
     cluster.metadata.labels.as_ref()?.get(FENCE).cloned()
 }
 
-/// Returns the version on which our fence was put.
+/// Returns the version on which our fence was set.
 pub(super) fn fenced_at(cluster: &DynamicObject) -> Option<u64> {
     cluster.metadata.annotations.as_ref()?.get(FENCED_AT)?.parse().ok()
 }
 
-/// When Rook last wrote how Ceph is: once a minute, where `spec.healthCheck.daemonHealth.status` says nothing else (1.19.10).
+/// Returns when Rook last wrote Ceph's status.
+///
+/// Rook writes it once a minute, unless `spec.healthCheck.daemonHealth.status` sets another interval
+/// (1.19.10).
 pub(super) fn checked_by_rook(cluster: &DynamicObject) -> Option<DateTime<Utc>> {
     let at = cluster.data.pointer("/status/ceph/lastChecked")?.as_str()?;
     DateTime::parse_from_rfc3339(at).ok().map(|at| at.to_utc())
 }
 
-/// The image whose release Rook has found out: that of `spec.cephVersion`, once it has reconciled it (pkg/operator/ceph/cluster/version.go,
-/// `updateClusterCephVersion`, v1.20.6; older ones alike).
+/// Returns the image whose release Rook has detected.
+///
+/// That is the image of `spec.cephVersion`, once Rook has reconciled it
+/// (pkg/operator/ceph/cluster/version.go, `updateClusterCephVersion`, v1.20.6; older versions do the same).
 pub(super) fn image_of_rook(cluster: &DynamicObject) -> Option<String> {
     let image = cluster.data.pointer("/status/version/image")?.as_str()?;
     Some(image.to_owned()).filter(|image| !image.is_empty())
 }
 
-/// A JSON patch can't test that a key is absent, so this one tests that nothing at all changed since we saw it absent.
+/// Builds the patch that sets the fence.
+///
+/// A JSON patch can't test that a key is absent. So this patch tests that nothing at all changed since the
+/// key was read as absent.
 fn fence_patch(cluster: &DynamicObject, value: &str) -> Value {
     let mut operations = vec![
         json!({"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid}),
@@ -161,7 +173,7 @@ fn fenced_at_path() -> String {
     format!("/metadata/annotations/{}", FENCED_AT.replace('/', "~1"))
 }
 
-/// What the CephCluster declares.
+/// Reads the declaration in the CephCluster.
 pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sError> {
     let (name, what) = name_of(cluster);
     let spec = cluster.data.get("spec").cloned().unwrap_or_default();
@@ -190,7 +202,7 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
         image: text("/cephVersion/image"),
         external,
         removes_out_osds: yes("/removeOSDsIfOutAndSafeToRemove"),
-        // Before Rook 1.1 `hostNetwork: true` said it.
+        // Before Rook 1.1, the field was `hostNetwork: true`.
         host_network: text("/network/provider") == "host" || yes("/network/hostNetwork"),
         binds: match (yes("/network/dualStack"), text("/network/ipFamily").as_str()) {
             (true, _) => Some((true, true)),
@@ -316,7 +328,7 @@ mod tests {
         let remove = |path: &str| json!({"op": "remove", "path": path});
         let mut found = cluster(&json!({}));
         assert_eq!(unfence_patch(&found, "osd-migrate-1"), json!([test, remove(path)]));
-        // And with it what says on which version it was put.
+        // The annotation with the version on which the fence was set is removed with the fence.
         found.metadata.annotations = Some([(FENCED_AT.to_owned(), "7".to_owned())].into());
         assert_eq!(fenced_at(&found), Some(7));
         let at = "/metadata/annotations/osd-migrate.io~1fenced-at";

@@ -1,5 +1,7 @@
-//! What a person told the runs to do: `pause`, `cancel`, `resume`. In a ConfigMap of its own, which every run reads each turn,
-//! also one that was killed and started again; it is written from anywhere where kubectl works.
+//! Control of the runs by a person: `pause`, `cancel`, `resume`.
+//!
+//! It is stored in a ConfigMap of its own, which every run reads in each iteration, also a run that was
+//! killed and started again. The ConfigMap can be written wherever kubectl works.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +14,22 @@ use crate::domain::observation::{Control, ControlKind};
 use super::names::{Part, labels};
 use super::{K8s, K8sError};
 
-/// The ConfigMap of what was ordered.
+/// ConfigMap of the control.
 pub const CONTROL: &str = "osd-migrate-control";
 
 const ORDER: &str = "order";
 const SINCE: &str = "since";
-/// Nothing is ordered.
+/// Value that means that no control is set.
 const RUN: &str = "run";
 
 impl K8s {
-    /// What is ordered now.
+    /// Returns the control that is set now.
     pub async fn read_control(&self) -> Result<Option<Control>, K8sError> {
         let map = self.kind::<ConfigMap>().get_opt(CONTROL).await?;
         Ok(map.and_then(control))
     }
 
-    /// Orders something, or lifts what was ordered; whoever orders last is right.
+    /// Sets or unsets the control; the last writer wins.
     pub async fn write_control(&self, kind: Option<ControlKind>, at: DateTime<Utc>) -> Result<(), K8sError> {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -45,7 +47,8 @@ fn word(kind: ControlKind) -> &'static str {
     }
 }
 
-/// What the map orders. A word that is not known was meant to hold the runs back somehow: it is taken for a pause.
+/// Reads the control from the map. An unknown value counts as a pause, because its writer wanted to stop the
+/// runs in some way.
 pub(super) fn control(map: ConfigMap) -> Option<Control> {
     let data: BTreeMap<String, String> = map.data.unwrap_or_default();
     let since = data.get(SINCE).and_then(|at| at.parse().ok());
@@ -82,7 +85,7 @@ mod tests {
             read(&[(ORDER, "pause"), (SINCE, "2026-03-01T12:00:00Z")]),
             Some((ControlKind::Pause, Some(at())))
         );
-        // As a person may have written it, by kubectl.
+        // The value as a person may have written it with kubectl.
         assert_eq!(read(&[(ORDER, "cancel\n")]), Some((ControlKind::Cancel, None)));
         assert_eq!(read(&[(ORDER, "stop it"), (SINCE, "now")]), Some((ControlKind::Pause, None)));
     }

@@ -1,5 +1,5 @@
-//! What a Deployment says of the OSD it runs. Deployments of many Rook versions and hand-made ones are met: nothing is
-//! taken for granted but that it is a Deployment.
+//! Parser of an OSD's Deployment. Deployments come from many Rook versions and also from people, so the
+//! parser assumes only that the object is a Deployment.
 
 use serde_json::Value;
 
@@ -13,15 +13,15 @@ use super::{daemon_data, tolerations};
 
 const POD_SPEC: &str = "/spec/template/spec";
 
-/// A Deployment's OSD and what it says; its pods, and the name of the node for a hostname, come in later.
+/// An OSD and the contents of its Deployment; the caller adds the pods and the node's name.
 pub(super) struct Parsed {
-    /// The OSD.
+    /// OSD that the Deployment runs.
     pub(super) osd: OsdId,
-    /// Without pods; its node is as the Deployment has it.
+    /// Daemon without pods; its node is the one in the Deployment.
     pub(super) daemon: Daemon,
-    /// Value of `kubernetes.io/hostname` that it is pinned to.
+    /// Value of `kubernetes.io/hostname` that the Deployment is pinned to.
     pub(super) hostname: Option<String>,
-    /// Namespace of the operator that made it.
+    /// Namespace of the operator that created the Deployment.
     pub(super) operator_namespace: Option<String>,
 }
 
@@ -68,9 +68,12 @@ pub(super) fn parse(deployment: &Value) -> Result<Parsed, String> {
     Ok(Parsed { osd, daemon, hostname, operator_namespace })
 }
 
-/// Whether the Deployment opens its encrypted device itself. Mappings are named by `ceph-volume`
-/// (devices/raw/prepare.py, `prepare_dmcrypt`: `ceph-{fsid}-{kname}-{device_type}-dmcrypt`, main of 2024); init containers by Rook
-/// (pkg/operator/ceph/cluster/osd/spec.go, `encryption-open`, v1.20.6). Any other name is of the host's own (crypttab, clevis).
+/// Returns whether the Deployment opens its encrypted device itself.
+///
+/// `ceph-volume` names the mappings (devices/raw/prepare.py, `prepare_dmcrypt`:
+/// `ceph-{fsid}-{kname}-{device_type}-dmcrypt`, main of 2024). Rook names the init containers
+/// (pkg/operator/ceph/cluster/osd/spec.go, `encryption-open`, v1.20.6). A mapping with any other name belongs
+/// to the host (crypttab, clevis).
 fn opens_encryption(deployment: &Value) -> bool {
     let opens = |c: &Value| field(c, "name").is_some_and(|name| name.starts_with("encryption-open"));
     let mapping = env(deployment, "ROOK_BLOCK_PATH").and_then(|path| path.strip_prefix("/dev/mapper/"));
@@ -81,7 +84,9 @@ fn opens_encryption(deployment: &Value) -> bool {
         || mapping.zip(fsid_of(deployment)).is_some_and(is_own)
 }
 
-/// Its controller has seen its last change, and every replica wanted runs it and is available. One at 0 has come to rest.
+/// Returns whether the last change is observed, and all desired replicas are updated and available.
+///
+/// A Deployment with 0 replicas then counts as rolled out.
 fn rolled_out(deployment: &Value) -> bool {
     let number = |path: &str| deployment.pointer(path).and_then(Value::as_u64).unwrap_or(0);
     let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
@@ -95,8 +100,10 @@ fn names_topology(deployment: &Value) -> bool {
     labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with("topology-location-")))
 }
 
-/// Returns why its ReplicaSet can't create pods: a quota, an admission webhook or policy. The Deployment controller copies the
-/// condition from the ReplicaSet (`pkg/controller/deployment/progress.go`, `getReplicaFailures`).
+/// Returns why the Deployment's ReplicaSet can't create pods: a quota, an admission webhook or policy.
+///
+/// The Deployment controller copies the condition from the ReplicaSet
+/// (`pkg/controller/deployment/progress.go`, `getReplicaFailures`).
 fn replica_failure(deployment: &Value) -> Option<String> {
     let conditions = deployment.pointer("/status/conditions")?.as_array()?;
     let is_failure =
@@ -108,7 +115,7 @@ fn replica_failure(deployment: &Value) -> Option<String> {
     )
 }
 
-/// The OSD by label and by name; where both tell, they must agree.
+/// Returns the OSD by label and by name; if both name one, they must agree.
 fn osd_of(deployment: &Value, name: &str) -> Result<OsdId, String> {
     let id = |text: &str| text.parse::<OsdId>().ok().filter(|_| !text.starts_with("osd."));
     let suffix = name.strip_prefix("rook-ceph-osd-").map(|rest| rest.strip_prefix("id-").unwrap_or(rest));
@@ -128,7 +135,8 @@ fn osd_of(deployment: &Value, name: &str) -> Result<OsdId, String> {
     }
 }
 
-/// The fsid that a Deployment starts: env `ROOK_OSD_UUID`, else `--osd-uuid` among arguments or inside a script.
+/// Returns the fsid that a Deployment starts: env `ROOK_OSD_UUID`, else `--osd-uuid` among arguments or
+/// inside a script.
 pub(super) fn fsid_of(deployment: &Value) -> Option<OsdFsid> {
     let by_env = || env(deployment, "ROOK_OSD_UUID")?.parse().ok();
     let words =
@@ -139,7 +147,7 @@ pub(super) fn fsid_of(deployment: &Value) -> Option<OsdFsid> {
 fn fsid_of_words(container: &Value) -> Option<OsdFsid> {
     let lists =
         ["command", "args"].into_iter().filter_map(|key| container.get(key).and_then(Value::as_array));
-    // Joined, `--osd-uuid X` as two arguments, `--osd-uuid=X` and either of them in a script look alike.
+    // After joining, `--osd-uuid X` as two arguments, `--osd-uuid=X` and both in a script are alike.
     let script = lists.flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
     script.split("--osd-uuid").skip(1).find_map(|rest| {
         let rest =
@@ -159,7 +167,7 @@ pub(super) fn managed_externally(deployment: &Value) -> Option<String> {
     label.map(|l| said("label", l)).or_else(|| replacement.map(|a| said("annotation", a)))
 }
 
-/// The hostname that its pods are pinned to: node selector, else a required node affinity to exactly one.
+/// Returns the hostname that pins the pods: node selector, else a required node affinity to exactly one.
 pub(super) fn hostname(deployment: &Value) -> Option<&str> {
     let spec = deployment.pointer(POD_SPEC)?;
     let selected = spec.pointer("/nodeSelector/kubernetes.io~1hostname").and_then(Value::as_str);
@@ -177,13 +185,13 @@ pub(super) fn hostname(deployment: &Value) -> Option<&str> {
     })
 }
 
-/// The container that is the OSD: `osd`, else the first.
+/// Returns the container of the OSD: `osd`, else the first.
 pub(super) fn osd_container(deployment: &Value) -> Option<&Value> {
     let named = containers(deployment, "containers").find(|c| field(c, "name") == Some("osd"));
     named.or_else(|| containers(deployment, "containers").next())
 }
 
-/// Literal value of an environment variable: of the OSD's container, else of any other.
+/// Returns the literal value of an environment variable: of the OSD's container, else of any other.
 pub(super) fn env<'a>(deployment: &'a Value, key: &str) -> Option<&'a str> {
     let of = |container: &'a Value| {
         let vars = container.get("env").and_then(Value::as_array)?;

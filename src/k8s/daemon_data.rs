@@ -1,11 +1,11 @@
-//! Where a Deployment says that its OSD's data lies: what tells a directory of the host from a device that is mounted.
+//! Location of an OSD's data according to its Deployment: a directory of the host, or a mounted device.
 
 use serde_json::Value;
 
 use super::daemon::{env, osd_container, volumes};
 use crate::domain::osd::Mode;
 
-/// ceph-volume's mode. Rook before 1.4 had lvm only, with the volume in `ROOK_LV_PATH`.
+/// Returns ceph-volume's mode. Rook before 1.4 had lvm only, with the volume in `ROOK_LV_PATH`.
 pub(super) fn mode(deployment: &Value) -> Option<Mode> {
     match env(deployment, "ROOK_CV_MODE") {
         Some("raw") => Some(Mode::Raw),
@@ -14,14 +14,16 @@ pub(super) fn mode(deployment: &Value) -> Option<Mode> {
     }
 }
 
-/// The OSD's container mounts a device before it starts the OSD: by Rook 1.2's wrapper
-/// (`rook ceph osd filestore-device --source-path /dev/disk/by-partuuid/...`), or in a script that names a device.
+/// Returns whether the OSD's container mounts a device before it starts the OSD.
+///
+/// Rook 1.2's wrapper does that (`rook ceph osd filestore-device --source-path /dev/disk/by-partuuid/...`),
+/// or a script that names a device.
 pub(super) fn mounts_device(deployment: &Value) -> bool {
     let is_device = |word: &str| word == "--source-path" || word.contains("/dev/");
     words(deployment).iter().any(|line| line.split_whitespace().any(is_device))
 }
 
-/// The folder of the host that `--osd-data` leads to, through the container's hostPath volumes.
+/// Returns the host folder that `--osd-data` leads to, through the container's hostPath volumes.
 pub(super) fn data_dir(deployment: &Value) -> Option<String> {
     let words = words(deployment).join(" ");
     let mut words = words.split_whitespace();
@@ -33,7 +35,7 @@ pub(super) fn data_dir(deployment: &Value) -> Option<String> {
     on_host(deployment, path.trim_matches(['"', '\'']))
 }
 
-/// The path outside of the container; none where no folder of the host is mounted there.
+/// Returns the path outside of the container; none if no host folder is mounted there.
 fn on_host(deployment: &Value, path: &str) -> Option<String> {
     let mounts = osd_container(deployment)?.get("volumeMounts")?.as_array()?;
     let below = |mount: &Value| {
@@ -53,7 +55,7 @@ fn sub_path(mount: &Value) -> String {
     if sub.is_empty() { String::new() } else { format!("/{}", sub.trim_matches('/')) }
 }
 
-/// Command and arguments of the OSD's container.
+/// Returns command and arguments of the OSD's container.
 fn words(deployment: &Value) -> Vec<&str> {
     let lists = osd_container(deployment).into_iter().flat_map(|container| {
         ["command", "args"].into_iter().filter_map(|key| container.get(key)?.as_array())

@@ -1,5 +1,7 @@
-//! What a CephCluster says of the pods of all its OSDs, put where Rook puts it: the base that a new OSD's Deployment is
-//! rendered onto, as an OSD that is redone is rendered onto its old one. Read untyped, as everything of a CephCluster. Pure.
+//! Settings of a CephCluster for the pods of all its OSDs, in the places where Rook puts them.
+//!
+//! A new OSD's Deployment is rendered onto this base, as a migrated OSD's Deployment is rendered onto its old
+//! one. The settings are read untyped, as everything of a CephCluster. Pure.
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -8,10 +10,10 @@ use crate::domain::storage::Toleration;
 
 use super::{K8sError, tolerations};
 
-/// Networks that Multus adds to a pod.
+/// Annotation that lists the networks that Multus adds to a pod.
 const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
 
-/// The base. The node is pinned by name, so of `spec.placement` only tolerations concern it.
+/// Builds the base. The node is pinned by name, so only the tolerations of `spec.placement` matter.
 pub(super) fn base(
     cluster: &DynamicObject,
     namespace: &str,
@@ -41,7 +43,8 @@ pub(super) fn base(
     }))
 }
 
-/// `labels` or `annotations`: those of `all`, and of `osd` what `all` does not name (Rook's `mergeAllLabelsWithKey`).
+/// Returns `labels` or `annotations`: those of `all`, and of `osd` the keys that `all` does not have (Rook's
+/// `mergeAllLabelsWithKey`).
 fn of_osds(spec: &Value, field: &str) -> Map<String, Value> {
     let of = |key: &str| spec.get(field)?.get(key)?.as_object().cloned();
     let mut all = of("all").unwrap_or_default();
@@ -51,7 +54,7 @@ fn of_osds(spec: &Value, field: &str) -> Map<String, Value> {
     all
 }
 
-/// `osd-<class>` where it is there, else `osd`.
+/// Returns the resources of `osd-<class>` if they exist, else of `osd`.
 fn resources(spec: &Value, class: Option<&str>) -> Value {
     let of = |key: &str| spec.get("resources")?.get(key).filter(|value| value.is_object()).cloned();
     let of_class = class.filter(|class| !class.is_empty()).and_then(|class| of(&format!("osd-{class}")));
@@ -63,7 +66,8 @@ fn priority_class(spec: &Value) -> Option<&str> {
     of("osd").or_else(|| of("all")).filter(|class| !class.is_empty())
 }
 
-/// The annotation for Multus, where the network is its: without it, an OSD would not find the public network.
+/// Returns the annotation for Multus, if the network provider is Multus: without it, an OSD would not find
+/// the public network.
 fn networks(spec: &Value, namespace: &str) -> Result<Option<String>, String> {
     if spec.pointer("/network/provider").and_then(Value::as_str) != Some("multus") {
         return Ok(None);
@@ -78,7 +82,7 @@ fn networks(spec: &Value, namespace: &str) -> Result<Option<String>, String> {
     Ok((!all.is_empty()).then(|| Value::Array(all).to_string()))
 }
 
-/// One network: `NAMESPACE/NAME@INTERFACE`, of which only NAME must be there, or an element as JSON, in a list or alone.
+/// Parses one network: `NAMESPACE/NAME@INTERFACE` (only NAME is required) or JSON, in a list or alone.
 fn selection(text: &str, namespace: &str) -> Option<Value> {
     let mut element = if text.trim_start().starts_with(['[', '{']) {
         let parsed: Value = serde_json::from_str(text).ok()?;

@@ -1,4 +1,4 @@
-//! Starting an OSD that was made: its Deployment brought back in Rook's present shape, or made where there was none.
+//! Start of a recreated or new OSD: its Deployment is updated to Rook's present shape, or created.
 
 use kube::api::PropagationPolicy;
 use serde_json::Value;
@@ -12,17 +12,20 @@ use super::osd_object::{FoundDeployment, text, with_identity};
 use super::render_osd::{self, Frame};
 use super::{K8s, K8sError, declared_osd, tolerations};
 
-/// How far one call of [`K8s::deploy`] came.
+/// Progress of one call of [`K8s::deploy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deployed {
     /// The Deployment starts the new OSD now.
     Done,
-    /// The old Deployment's selector, which can't be changed, is not Rook's present one: it is being deleted. Call again.
+    /// The old Deployment is being deleted, because its selector, which can't be changed, is not Rook's
+    /// present one. Call again.
     Deleting,
 }
 
 impl K8s {
-    /// Brings the Deployment back in Rook's present shape, starting the new fsid. One step a call; done already is success.
+    /// Updates the Deployment to Rook's present shape, so that it starts the new fsid.
+    ///
+    /// A call takes one step; a Deployment that is already done is success.
     pub async fn deploy(
         &self,
         deploy: &Deploy,
@@ -48,21 +51,23 @@ impl K8s {
         match found.stopped_by() {
             Some(by) if by == deploy.record.0 => {}
             None if starts == Some(deploy.fsid) => return Ok(Deployed::Done),
-            // Somebody may have started the old OSD again, whose slot is gone: what counts is that the record is open.
+            // A person or Rook may have started the old OSD again, whose slot is gone: the only condition is
+            // that the record is open.
             Some(_) | None => self.expect_open(deploy.osd, &deploy.record).await?,
         }
         let new = render_osd::render(deploy, &found.object, &frame);
         if fits(&new, &found) {
             return self.put(&found.name, with_identity(new, &found)).await.map(|()| Deployed::Done);
         }
-        // Without the copy, a deleted Deployment could not be made again.
+        // Without the backup, a deleted Deployment could not be created again.
         self.backed_up_deployment(deploy.osd, &deploy.record).await?;
         self.osd_deployments().delete(&found.name, &found.uid, PropagationPolicy::Foreground).await?;
         Ok(Deployed::Deleting)
     }
 
-    /// Makes the Deployment of a finished OSD that nothing starts, as `deploy` does for a new one; only where there is none.
-    /// One that starts this very OSD already is success.
+    /// Creates the Deployment of a finished OSD, as `deploy` does for a new one, if there is none.
+    ///
+    /// A Deployment that starts this very OSD already is success.
     pub async fn adopt(
         &self,
         deploy: &Deploy,
@@ -73,8 +78,9 @@ impl K8s {
         self.deploy_fresh(deploy, &Fresh { replaces: None }, declaration, cluster).await
     }
 
-    /// A new OSD: rendered from what the CephCluster says of OSDs. What is in its place is looked at last, so that little
-    /// time lies between the look and the write.
+    /// Deploys a new OSD, rendered from the CephCluster's settings for OSDs.
+    ///
+    /// The Deployment in its place is read last, so that little time lies between the read and the write.
     async fn deploy_fresh(
         &self,
         deploy: &Deploy,
@@ -106,8 +112,8 @@ impl K8s {
         expect_in_place(deploy, fresh, found.as_ref())?;
         match found {
             None => {
-                // Nothing of the object could be compared: a runner that was frozen until here would make one for an OSD
-                // that others removed since.
+                // There is no object whose state could be compared. So without this check, a runner that was
+                // frozen until here would create a Deployment for an OSD that was removed since.
                 self.expect_ledger().await?;
                 let name = text(&new, "/metadata/name");
                 self.create_deployment(&name, new).await.map(|()| Deployed::Done)
@@ -115,7 +121,8 @@ impl K8s {
             Some(found) if fits(&new, &found) => {
                 self.put(&found.name, with_identity(new, &found)).await.map(|()| Deployed::Done)
             }
-            // What it started is gone, and what is made in its place comes from the CephCluster: no copy is needed.
+            // The OSD that it started is gone, and its replacement is rendered from the CephCluster: no
+            // backup is needed.
             Some(found) => {
                 self.osd_deployments().delete(&found.name, &found.uid, PropagationPolicy::Foreground).await?;
                 Ok(Deployed::Deleting)
@@ -144,7 +151,7 @@ pub(super) fn expect_startable(deploy: &Deploy) -> Result<(), K8sError> {
         .map_err(|found| K8sError::Unexpected { what: deploy.osd.to_string(), found })
 }
 
-/// Whether it can become the new one: name and selector of a Deployment can't be changed.
+/// Returns whether the found Deployment can become the new one: name and selector can't be changed.
 pub(super) fn fits(new: &Value, found: &FoundDeployment) -> bool {
     text(new, "/metadata/name") == found.name
         && new.pointer("/spec/selector") == found.object.pointer("/spec/selector")

@@ -1,11 +1,11 @@
-//! What a call to the API server can end in. Every error names verb, resource and object, so that a log line suffices.
+//! Errors of calls to the API server. Every error names verb, resource and object: a log line suffices.
 
 use std::fmt;
 use std::time::Duration;
 
 use kube::core::Status;
 
-/// One call: what is named when it fails.
+/// One call, as an error names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// RBAC verb: `get`, `list`, `create`, `update`, `patch`, `delete`.
@@ -14,7 +14,7 @@ pub struct Call {
     pub resource: String,
     /// Name of the object; none for a list.
     pub name: Option<String>,
-    /// Namespace; none for a resource of the whole cluster.
+    /// Namespace; none for a cluster-scoped resource.
     pub namespace: Option<String>,
 }
 
@@ -32,9 +32,9 @@ impl fmt::Display for Call {
 }
 
 impl Call {
-    /// The command that asks whether the account may do this that the server named when it said no.
+    /// Returns the command that checks whether the account that the server named in its refusal may do this.
     pub fn can_i(&self, said: &str) -> String {
-        // `can-i` takes RESOURCE/NAME, which matters where a Role names single objects.
+        // `can-i` takes RESOURCE/NAME, which matters if a Role names single objects.
         let name =
             self.name.as_ref().filter(|_| self.verb != "create").map(|n| format!("/{n}")).unwrap_or_default();
         let namespace = self.namespace.as_ref().map(|ns| format!(" -n {ns}")).unwrap_or_default();
@@ -49,7 +49,8 @@ impl Call {
     }
 }
 
-/// Whom the server refused: `... is forbidden: User "system:serviceaccount:rook-ceph:osd-migrate" cannot list ...`.
+/// Returns the refused user: `... is forbidden: User "system:serviceaccount:rook-ceph:osd-migrate" cannot
+/// list ...`.
 fn refused_user(said: &str) -> Option<&str> {
     said.split_once("User \"")?.1.split_once('"').map(|(user, _)| user)
 }
@@ -57,18 +58,18 @@ fn refused_user(said: &str) -> Option<&str> {
 /// A failed call, or an object that is not as expected.
 #[derive(Debug, thiserror::Error)]
 pub enum K8sError {
-    /// There is no such object.
+    /// The object does not exist.
     #[error("{0}: not found")]
     NotFound(Call),
-    /// An object of that name is there already.
+    /// An object of that name already exists.
     #[error("{0}: exists already")]
     AlreadyExists(Call),
     /// The object changed since it was read, or it is another one of the same name. Nothing was done.
     #[error("{call}: it changed since it was read: {message}")]
     Conflict {
-        /// The call.
+        /// Call that failed.
         call: Call,
-        /// What the server said.
+        /// Message of the server.
         message: String,
     },
     /// Our ServiceAccount may not do this.
@@ -78,51 +79,51 @@ pub enum K8sError {
         call.role(), call.verb, call.resource, call.can_i(message)
     )]
     Forbidden {
-        /// The call.
+        /// Call that failed.
         call: Call,
-        /// What the server said.
+        /// Message of the server.
         message: String,
     },
-    /// A policy, a webhook or a quota of the cluster is against the object. Nothing was written.
+    /// A policy, a webhook or a quota of the cluster refused the object. Nothing was written.
     #[error("{call}: refused by a policy, a webhook or a quota of the cluster: {message}")]
     Refused {
-        /// The call.
+        /// Call that failed.
         call: Call,
-        /// What the server said.
+        /// Message of the server.
         message: String,
     },
-    /// No answer in time: whether it was done is unknown. Look again.
+    /// No answer came in time: whether it was done is unknown. Observe again.
     #[error("{call}: no answer within {} s; whether it was done is unknown", limit.as_secs_f32())]
     Timeout {
-        /// The call.
+        /// Call that failed.
         call: Call,
-        /// The time it was given.
+        /// Time limit of the call.
         limit: Duration,
     },
-    /// The connection failed, or broke before the answer: whether it was done is unknown. Look again.
+    /// The connection failed, or broke before the answer: whether it was done is unknown. Observe again.
     #[error(
         "{call}: the API server can't be reached, or went away before it answered; whether it was done is unknown"
     )]
     Unreachable {
-        /// The call.
+        /// Call that failed.
         call: Call,
-        /// What the connection said.
+        /// Error of the connection.
         source: Box<kube::Error>,
     },
     /// The object is not what the act expects. Nothing was done.
     #[error("{what}: {found}; nothing was done")]
     Unexpected {
-        /// The object, as kubectl names it.
+        /// Object, as kubectl names it.
         what: String,
-        /// What was found instead.
+        /// State that was found instead.
         found: String,
     },
-    /// The object lacks what it must have, or has something that can't be read.
+    /// A required part of the object is missing, or a part can't be read.
     #[error("{what} can't be read: {why}")]
     Malformed {
-        /// The object, as kubectl names it.
+        /// Object, as kubectl names it.
         what: String,
-        /// What is wrong with it.
+        /// Fault of the object.
         why: String,
     },
     /// The API server does not know CephClusters.
@@ -133,40 +134,40 @@ pub enum K8sError {
     /// The namespace has no CephCluster.
     #[error("namespace {namespace} has no CephCluster{}; list them with: kubectl get cephclusters -A", named(name.as_ref()))]
     NoCephCluster {
-        /// Where was looked.
+        /// Namespace that was searched.
         namespace: String,
-        /// The name that was asked for.
+        /// Name that was asked for.
         name: Option<String>,
     },
     /// The namespace has more than one CephCluster.
     #[error("namespace {namespace} has several CephClusters ({}): name one with --cluster", names.join(", "))]
     SeveralCephClusters {
-        /// Where was looked.
+        /// Namespace that was searched.
         namespace: String,
-        /// Their names.
+        /// Names of the CephClusters.
         names: Vec<String>,
     },
-    /// The data would not fit: refused before anything was sent.
+    /// The data would not fit. The write was refused before anything was sent.
     #[error("{what} would have {bytes} bytes, more than the {limit} that it may have; nothing was written")]
     TooBig {
-        /// The object.
+        /// Object that would be too big.
         what: String,
-        /// Its size.
+        /// Size of the data.
         bytes: usize,
-        /// What it may have.
+        /// Largest size allowed.
         limit: usize,
     },
-    /// No way to an API server is configured.
+    /// No access to an API server is configured.
     #[error("no access to an API server is configured: {0}")]
     NoConfig(String),
-    /// Anything else the server or the client said.
+    /// The server or the client answered with any other error.
     #[error("{call}: {message}")]
     Other {
-        /// The call.
+        /// Call that failed.
         call: Call,
-        /// HTTP status; 0 where there was no answer.
+        /// HTTP status; 0 if there was no answer.
         code: u16,
-        /// What was said.
+        /// Message of the server or the client.
         message: String,
     },
 }
@@ -176,23 +177,26 @@ fn named(name: Option<&String>) -> String {
 }
 
 impl K8sError {
-    /// Whether a write that ended so may have been done all the same.
+    /// Returns whether a write that ended with this error may have been done nevertheless.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::Timeout { .. } | Self::Unreachable { .. })
             || matches!(self, Self::Other { code: 500.., .. })
     }
 
-    /// Whether the same call may well succeed later: what a retry of a read or of a convergent write asks.
+    /// Returns whether the same call may succeed later: the condition for a retry of a read or of a
+    /// convergent write.
     pub fn is_transient(&self) -> bool {
         self.is_outcome_unknown()
             || matches!(self, Self::Conflict { .. } | Self::Other { code: 0 | 429 | 410, .. })
     }
 
-    /// Sorts what kube says. By code and reason together: kube's own `is_not_found()` and its like look at the reason
-    /// only, and a plain text 404 (an unknown API path) or a 409 of a proxy has none.
+    /// Classifies kube's error by code and reason together.
+    ///
+    /// kube's own `is_not_found()` and similar functions check the reason only, and a plain text 404 (an
+    /// unknown API path) or a 409 of a proxy has none.
     pub(crate) fn of(call: Call, error: kube::Error, limit: Duration) -> Self {
         #[allow(clippy::wildcard_enum_match_arm)]
-        // kube's enum is foreign and grows; all else is told as it is
+        // kube's enum is foreign and grows; all other errors are reported unchanged
         match error {
             kube::Error::Api(status) => Self::of_status(call, &status, limit),
             error @ (kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_)) => {
@@ -220,8 +224,11 @@ impl K8sError {
     }
 }
 
-/// Whether admission refused it, not the account's rights: what ResourceQuota, PodSecurity, webhooks and ValidatingAdmissionPolicies say
-/// (`plugin/pkg/admission/resourcequota`, `staging/src/k8s.io/pod-security-admission`, `apiserver/pkg/admission/plugin`, 1.34).
+/// Returns whether the message is a refusal by admission and not a missing right of the account.
+///
+/// The texts are those of ResourceQuota, PodSecurity, webhooks and ValidatingAdmissionPolicies
+/// (`plugin/pkg/admission/resourcequota`, `staging/src/k8s.io/pod-security-admission`,
+/// `apiserver/pkg/admission/plugin`, 1.34).
 fn is_admission(message: &str) -> bool {
     let says = [
         "admission webhook",
@@ -233,7 +240,7 @@ fn is_admission(message: &str) -> bool {
     says.iter().any(|words| message.contains(words)) && !message.contains(NO_DRY_RUN)
 }
 
-/// What a dry run ends with that meets a webhook with side effects (`NewDryRunUnsupportedErr`, 400).
+/// End of the answer to a dry run that meets a webhook with side effects (`NewDryRunUnsupportedErr`, 400).
 pub(super) const NO_DRY_RUN: &str = "does not support dry run";
 
 #[cfg(test)]
@@ -322,7 +329,7 @@ mod tests {
                 .can_i("")
                 .contains("can-i update deployments.apps/rook-ceph-osd-3 --subresource=scale -n rook-ceph")
         );
-        // One of a hook, and of another namespace than the object's.
+        // The message refuses the account of a hook, which is in another namespace than the object.
         let said = "deployments.apps is forbidden: User \"system:serviceaccount:storage:osd-migrate-preflight\" cannot list resource";
         let asked = call().can_i(said);
         assert!(

@@ -1,4 +1,4 @@
-//! Kubernetes Events, for `kubectl describe` and `kubectl get events`. Telling never fails a run.
+//! Kubernetes Events, for `kubectl describe` and `kubectl get events`. A failed event never fails a run.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::{Event, ObjectReference};
@@ -10,7 +10,7 @@ use super::names::{OURS, hash};
 use super::own_pod::Own;
 use super::{K8s, K8sError, to_jiff};
 
-/// The API server's limit for the text of an event, in bytes (`ValidateEventCreate`, `NoteLengthLimit`).
+/// Limit of the API server for the text of an event, in bytes (`ValidateEventCreate`, `NoteLengthLimit`).
 const NOTE_LIMIT: usize = 1024;
 
 /// Reason of Rook's event about a CephCluster with the label `do-not-reconcile` (Rook >= 1.20).
@@ -20,7 +20,7 @@ fn skipped_version(event: &Event) -> Option<u64> {
     event.involved_object.resource_version.as_ref()?.parse().ok()
 }
 
-/// What an event is about.
+/// Object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     api_version: String,
@@ -30,7 +30,7 @@ pub struct About {
 }
 
 impl About {
-    /// The CephCluster.
+    /// Returns the CephCluster as the subject of an event.
     pub fn cluster(declaration: &Declaration) -> Self {
         Self {
             api_version: declaration.api_version.clone(),
@@ -40,7 +40,7 @@ impl About {
         }
     }
 
-    /// Our own Job.
+    /// Returns our own Job as the subject of an event.
     pub fn job(own: &Own) -> Self {
         Self {
             api_version: "batch/v1".to_owned(),
@@ -51,25 +51,26 @@ impl About {
     }
 }
 
-/// Kubernetes knows these two.
+/// Type of an event; Kubernetes has only these two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventType {
-    /// All as planned.
+    /// Everything proceeds as planned.
     Normal,
-    /// Somebody should look.
+    /// A person should check this.
     Warning,
 }
 
 impl K8s {
-    /// Publishes an event. `reason` is one word in past tense (`OsdDestroyed`), `note` a sentence. That it could not be
-    /// published is logged, no more.
+    /// Publishes an event. `reason` is one word in past tense (`OsdDestroyed`), `note` a sentence.
+    ///
+    /// If the event can't be published, that is only logged.
     pub async fn publish(&self, about: &About, kind: EventType, reason: &str, note: &str, at: DateTime<Utc>) {
         if let Err(error) = self.try_publish(about, kind, reason, note, at).await {
             tracing::debug!(%error, reason, "an event could not be published");
         }
     }
 
-    /// Publishes a warning once for as long as the API server keeps events (an hour), however often it is told.
+    /// Publishes a warning once for as long as the API server keeps events (an hour), even if it is repeated.
     pub async fn warn_once(&self, about: &About, reason: &str, sentence: &str, at: DateTime<Utc>) {
         let mut event = event(self.namespace(), about, EventType::Warning, reason, sentence, at);
         let name = format!("{}.{:x}", about.name, hash(&format!("{} {sentence}", about.uid)));
@@ -80,8 +81,9 @@ impl K8s {
         }
     }
 
-    /// The latest resourceVersion of a CephCluster that Rook read with a fence on it, and left alone: Rook >= 1.20 records the
-    /// event `ReconcileSkipped` about the object as the reconcile had read it.
+    /// Returns the latest resourceVersion of a CephCluster that Rook read fenced, and did not reconcile.
+    ///
+    /// Rook >= 1.20 records the event `ReconcileSkipped` about the object as the reconcile had read it.
     pub(super) async fn skipped_by_rook(&self, cluster: &str) -> Result<Option<u64>, K8sError> {
         let fields =
             format!("involvedObject.kind=CephCluster,involvedObject.name={cluster},reason={SKIPPED}");
@@ -125,13 +127,13 @@ fn event(
         event_time: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime(at_micros)),
         ..Event::default()
     };
-    // As kubectl and client-go name them: object and time.
+    // Object and time form the name, as in kubectl and client-go.
     event.metadata.name = Some(format!("{}.{:x}", about.name, at.timestamp_micros()));
     event.metadata.namespace = Some(namespace.to_owned());
     event
 }
 
-/// As many whole characters as may stand in an event.
+/// Returns as many whole characters as fit into an event.
 fn within_limit(note: &str) -> String {
     let ends = note.char_indices().map(|(at, c)| at + c.len_utf8());
     note[..ends.take_while(|end| *end <= NOTE_LIMIT).last().unwrap_or_default()].to_owned()

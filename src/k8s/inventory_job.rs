@@ -1,4 +1,5 @@
-//! Looks at the disks of a node: made, deleted, and seen again. They only read, so nothing of a record is asked for them.
+//! Inventory Jobs for the disks of a node: create, delete, observe. They only read, so they depend on no
+//! record.
 
 use std::collections::BTreeMap;
 
@@ -21,23 +22,25 @@ use super::node_job::heartbeat;
 use super::own_pod::Own;
 use super::{K8s, K8sError, inventory_report};
 
-/// Everything a look is made from.
+/// Everything that an inventory Job is built from.
 #[derive(Debug, Clone, Copy)]
 pub struct NewInventoryJob<'a> {
-    /// What it is told.
+    /// Request that the Job receives.
     pub request: &'a InventoryRequest,
-    /// Image of Ceph that it runs in.
+    /// Ceph image that the Job runs in.
     pub image: &'a str,
-    /// The host folder `dataDirHostPath`.
+    /// Host folder `dataDirHostPath`.
     pub data_dir: &'a str,
-    /// What the CephCluster says of the pods that prepare OSDs.
+    /// Settings of the CephCluster for the pods that prepare OSDs.
     pub declaration: &'a Declaration,
-    /// The runner's own pod.
+    /// Pod of the runner.
     pub own: &'a Own,
 }
 
 impl K8s {
-    /// Makes the empty report of a look, and its Job; what is there already stays. No Secret: it asks Ceph nothing.
+    /// Creates the empty report of an inventory, and its Job; existing objects stay unchanged.
+    ///
+    /// The Job has no Secret: it sends no requests to Ceph.
     pub async fn create_inventory_job(&self, inventory: &NewInventoryJob<'_>) -> Result<(), K8sError> {
         let name = inventory_job_name(inventory.request);
         let report = self.make_report(&name, report(inventory.request)).await?;
@@ -46,7 +49,9 @@ impl K8s {
         there_already(jobs.create(&name, &typed::<DynamicObject>(&name, job)?).await)
     }
 
-    /// Deletes a look, if its ConfigMap has this uid; Job and pod go with it. Gone already is success.
+    /// Deletes an inventory, if its ConfigMap has this uid; an inventory that is already deleted is success.
+    ///
+    /// The Job and its pod are deleted with the ConfigMap.
     pub async fn delete_inventory_job(&self, name: &str, uid: &str) -> Result<(), K8sError> {
         self.kind::<ConfigMap>().delete(name, uid, PropagationPolicy::Background).await
     }
@@ -67,7 +72,10 @@ fn report(request: &InventoryRequest) -> Value {
     })
 }
 
-/// The Job. It tolerates every taint: whether new OSDs may come to this node is decided of what it sees, not by its start.
+/// Builds the Job.
+///
+/// The Job tolerates every taint. Its findings decide whether the node may get new OSDs, not whether the Job
+/// could start.
 fn build(inventory: &NewInventoryJob<'_>, report_uid: &str) -> Value {
     let &NewInventoryJob { request, image, data_dir, declaration, own } = inventory;
     let pod = AgentPod {
@@ -87,14 +95,14 @@ fn build(inventory: &NewInventoryJob<'_>, report_uid: &str) -> Value {
     agent_pod::job(&pod, &inventory_labels(request), &annotations(request), report_uid)
 }
 
-/// A look's ConfigMap as listed.
+/// ConfigMap of an inventory as listed.
 pub(super) struct InventoryJobSeen {
     name: String,
     inventory: Inventory,
     unreadable: Option<String>,
 }
 
-/// Reads the ConfigMap of a look; the error is a sentence for people.
+/// Reads the ConfigMap of an inventory; the error is a sentence for people.
 pub(super) fn map_seen(map: ConfigMap) -> Result<InventoryJobSeen, String> {
     let created_at = job_state::created_at(&map.metadata);
     let name = map.metadata.name.unwrap_or_default();
@@ -137,8 +145,9 @@ fn is_of(report: &InventoryReport, inventory: &Inventory) -> bool {
     report.run == inventory.run && report.number == inventory.number && report.node == inventory.node
 }
 
-/// Looks by name, with the state that their Jobs and pods give them; and notes for people. A Job or a pod whose ConfigMap is
-/// gone is on its way out, too.
+/// Returns inventories by name, with the state that their Jobs and pods give them, and notes for people.
+///
+/// If a ConfigMap is gone, its Job or pod is being deleted, too.
 pub(super) fn assemble(
     maps: Vec<Result<InventoryJobSeen, String>>,
     jobs: &[JobFacts],

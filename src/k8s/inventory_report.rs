@@ -1,5 +1,5 @@
-//! What a look at a node's disks is in its ConfigMap: plain JSON where it is small, gzip where it is not, and never cut
-//! without saying so. Pure; writer and reader are the two halves of one file.
+//! The inventory of a node's disks in its ConfigMap: plain JSON if it is small, gzip if it is not, and never
+//! shortened without a note. Pure; this file contains both the writer and the reader.
 
 use std::io::{Read, Write};
 
@@ -13,25 +13,26 @@ use crate::domain::inventory::{DiskState, InventoryReport};
 
 /// Key in `data`.
 pub const INVENTORY: &str = "inventory";
-/// Key in `binaryData`, where the plain text would be too long.
+/// Key in `binaryData`, if the plain text would be too long.
 pub const INVENTORY_GZ: &str = "inventory.gz";
 
-/// A ConfigMap holds 1 MiB; base64 and everything else in a request must fit, too.
+/// Size limit of a stored report: a ConfigMap has at most 1 MiB, and base64 and the rest of a request must
+/// fit, too.
 const LIMIT: usize = 512 << 10;
-/// No look of ours is as long as this; what claims to be is not unpacked.
+/// Size limit of an unpacked report: none of ours is as long as this, so a longer one is not unpacked.
 const UNPACKED_LIMIT: u64 = 64 << 20;
 
-/// A report as it is stored.
+/// A report in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
     /// JSON, for `data`.
     Plain(String),
-    /// The same compressed, for `binaryData`.
+    /// Compressed JSON, for `binaryData`.
     Gzip(Vec<u8>),
 }
 
 impl Stored {
-    /// The merge patch that writes it.
+    /// Returns the merge patch that writes the report.
     pub(super) fn into_patch(self) -> Value {
         match self {
             Self::Plain(text) => json!({"data": {INVENTORY: text}}),
@@ -40,8 +41,10 @@ impl Stored {
     }
 }
 
-/// The report as small as it has to be. Where it does not fit even compressed, disks that were rejected are left out, the
-/// last ones first: nothing is decided by them. A note says how many.
+/// Returns the report in the smallest form that is necessary.
+///
+/// If the report does not fit even compressed, rejected disks are left out, the last ones first: no decision
+/// depends on them. A note gives their number.
 pub fn fit(report: &InventoryReport) -> Result<Stored, String> {
     fit_below(report, LIMIT)
 }
@@ -59,7 +62,7 @@ fn fit_below(report: &InventoryReport, limit: usize) -> Result<Stored, String> {
     if all.len() <= limit {
         return Ok(Stored::Gzip(all));
     }
-    // The fewest that make it fit: `fits` is known to fit, `too_few` is known not to.
+    // Searches the smallest number of disks to leave out: `fits` is known to fit, `too_few` is known not to.
     let (mut too_few, mut fits, mut best) = (0, rejected, without(rejected)?);
     if best.len() > limit {
         let problem = format!("what was seen is {} bytes, compressed: too much for a ConfigMap", best.len());
@@ -78,7 +81,7 @@ fn fit_below(report: &InventoryReport, limit: usize) -> Result<Stored, String> {
     Ok(Stored::Gzip(best))
 }
 
-/// The report with the first `kept` rejected disks only.
+/// Returns the report with only the first `backups` rejected disks.
 fn shortened(report: &InventoryReport, backups: usize, left_out: usize) -> InventoryReport {
     let mut report = report.clone();
     if let Some(inventory) = &mut report.inventory {
@@ -103,7 +106,7 @@ fn packed(report: &InventoryReport) -> Result<Vec<u8>, String> {
     encoder.write_all(&text).and_then(|()| encoder.finish()).map_err(|e| e.to_string())
 }
 
-/// Reads what `fit` made: the values of the two keys. None where neither is there yet.
+/// Reads the result of `fit` from the values of the two keys; none if neither exists yet.
 pub fn unpack(plain: Option<&str>, gzip: Option<&[u8]>) -> Option<Result<InventoryReport, String>> {
     if let Some(text) = plain.filter(|text| !text.is_empty()) {
         return Some(serde_json::from_str(text).map_err(|e| e.to_string()));

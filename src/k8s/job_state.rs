@@ -1,4 +1,4 @@
-//! How far a Job of ours has come: what its status and its pods say together. Pure.
+//! State of one of our Jobs, from its status and its pods together. Pure.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::batch::v1::Job;
@@ -13,27 +13,28 @@ use super::{from_jiff, pods};
 pub(super) struct JobFacts {
     pub(super) name: String,
     pub(super) uid: String,
-    /// uid of the ConfigMap that owns it.
+    /// uid of the ConfigMap that owns the Job.
     pub(super) owner: Option<String>,
     over: bool,
-    /// Its controller has counted a pod that ended: something ran.
+    /// True if the Job's controller has counted a pod that ended, so a container may have run.
     ran: bool,
 }
 
 /// A pod of a Job as listed.
 pub(super) struct PodFacts {
-    /// Name of its Job, which may be gone.
+    /// Name of the pod's Job, which may be gone.
     pub(super) job: String,
     /// uid of that Job.
     pub(super) job_uid: String,
     pub(super) terminal: bool,
     begun: bool,
-    /// What it waits for or died of, for people.
+    /// Reason why the pod waits or failed, for people.
     pub(super) trouble: Option<String>,
 }
 
-/// Whether a Job is over, and how: its condition Complete or Failed. Real servers say earlier what it will be
-/// (`SuccessCriteriaMet`, `FailureTarget`), while pods still run.
+/// Returns how a Job ended, if it did: its condition Complete or Failed.
+///
+/// Real servers announce the result earlier (`SuccessCriteriaMet`, `FailureTarget`), while pods still run.
 pub(super) fn ended(job: &Job) -> Option<&str> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     let over =
@@ -59,7 +60,7 @@ pub(super) fn job(job: &Job) -> JobFacts {
     }
 }
 
-/// Reads a pod; none where it says of no Job.
+/// Reads a pod; none if it names no Job.
 pub(super) fn pod(pod: &Pod) -> Option<PodFacts> {
     let labels = pod.metadata.labels.as_ref()?;
     let label = |keys: [&str; 2]| keys.iter().find_map(|key| labels.get(*key)).cloned();
@@ -72,7 +73,7 @@ pub(super) fn pod(pod: &Pod) -> Option<PodFacts> {
     })
 }
 
-/// The state of a Job with these pods.
+/// Returns the state of a Job with these pods.
 pub(super) fn state<'a>(job: &JobFacts, pods: impl Iterator<Item = &'a PodFacts> + Clone) -> JobState {
     let all_terminal = pods.clone().all(|pod| pod.terminal);
     let mut begun = pods.filter(|pod| pod.begun);
@@ -85,7 +86,7 @@ pub(super) fn state<'a>(job: &JobFacts, pods: impl Iterator<Item = &'a PodFacts>
     }
 }
 
-/// When an object was made.
+/// Returns when an object was created.
 pub(super) fn created_at(meta: &ObjectMeta) -> DateTime<Utc> {
     meta.creation_timestamp.as_ref().and_then(|t| from_jiff(t.0)).unwrap_or_default()
 }

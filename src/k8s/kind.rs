@@ -1,4 +1,5 @@
-//! One kind of object and the calls on it: each has a timeout, is counted, and names itself when it fails.
+//! One kind of object and the calls on it. Each call has a timeout, is counted, and names itself when it
+//! fails.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -15,10 +16,10 @@ use serde_json::Value;
 use super::error::{Call, K8sError};
 use super::{FIELD_MANAGER, K8s};
 
-/// Objects asked for with one request of a list: bounds the memory that a cluster of many thousand OSDs costs.
+/// Number of objects in one page of a list: it bounds the memory that a cluster of many thousand OSDs needs.
 const PAGE: u32 = 500;
 
-/// A kind of object, in our namespace or of the whole cluster.
+/// A kind of object, in our namespace or cluster-scoped.
 pub(super) struct Kind<'a, K> {
     k8s: &'a K8s,
     api: Api<K>,
@@ -31,7 +32,7 @@ fn rbac_name(group: &str, plural: &str) -> String {
 }
 
 impl K8s {
-    /// A typed kind in our namespace.
+    /// Returns a typed kind in our namespace.
     pub(super) fn kind<K>(&self) -> Kind<'_, K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -39,7 +40,7 @@ impl K8s {
         self.kind_in(&self.place.namespace)
     }
 
-    /// A typed kind in another namespace.
+    /// Returns a typed kind in another namespace.
     pub(super) fn kind_in<K>(&self, namespace: &str) -> Kind<'_, K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -52,7 +53,7 @@ impl K8s {
         }
     }
 
-    /// A typed kind of the whole cluster.
+    /// Returns a typed cluster-scoped kind.
     pub(super) fn cluster_kind<K>(&self) -> Kind<'_, K>
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
@@ -65,13 +66,15 @@ impl K8s {
         }
     }
 
-    /// Objects of a kind as they are on the wire. For what we write back but do not own: a typed object loses the fields
+    /// Returns a kind whose objects are read as they are on the wire.
+    ///
+    /// This is for objects that osd-migrate writes back but does not own: a typed object loses the fields
     /// that this build does not know.
     pub(super) fn untyped(&self, resource: &ApiResource) -> Kind<'_, DynamicObject> {
         self.untyped_in(resource, &self.place.namespace)
     }
 
-    /// The same in another namespace.
+    /// Returns an untyped kind in another namespace.
     pub(super) fn untyped_in(&self, resource: &ApiResource, namespace: &str) -> Kind<'_, DynamicObject> {
         Kind {
             k8s: self,
@@ -114,7 +117,7 @@ where
         self.answer(self.call("get", Some(name)), self.api.get(name)).await
     }
 
-    /// Reads one object, where there is one.
+    /// Reads one object, if it exists.
     pub(super) async fn get_opt(&self, name: &str) -> Result<Option<K>, K8sError> {
         match self.get(name).await {
             Ok(object) => Ok(Some(object)),
@@ -123,7 +126,7 @@ where
         }
     }
 
-    /// Which version of an object is there, without its contents.
+    /// Reads the resourceVersion of an object without its contents.
     pub(super) async fn version(&self, name: &str) -> Result<Option<String>, K8sError> {
         match self.answer(self.call("get", Some(name)), self.api.get_metadata(name)).await {
             Ok(object) => Ok(object.metadata.resource_version),
@@ -132,7 +135,7 @@ where
         }
     }
 
-    /// Reads all objects that a label selector selects, page by page; keeps of each what `project` makes of it.
+    /// Reads all objects that a label selector selects, page by page, and returns their results of `project`.
     pub(super) async fn list<T>(
         &self,
         selector: &str,
@@ -143,7 +146,7 @@ where
         self.list_by(params, project).await
     }
 
-    /// The same by fields (`reason=ReconcileSkipped`).
+    /// Reads all objects that a field selector selects (`reason=ReconcileSkipped`).
     pub(super) async fn list_where<T>(
         &self,
         fields: &str,
@@ -170,14 +173,18 @@ where
         }
     }
 
-    /// Names of all objects that a label selector selects: for large ones, of which a list would bring the contents.
+    /// Returns the names of all objects that a label selector selects.
+    ///
+    /// Large objects are listed this way, because a list would also return their contents.
     pub(super) async fn names(&self, selector: &str) -> Result<Vec<String>, K8sError> {
         let params = ListParams::default().labels(selector);
         let page = self.answer(self.call("list", None), self.api.list_metadata(&params)).await?;
         Ok(page.items.into_iter().filter_map(|object| object.metadata.name).collect())
     }
 
-    /// Deletes an object, if it has this uid. Gone already is success; another object of that name is a conflict.
+    /// Deletes an object, if it has this uid; an object that is already deleted is success.
+    ///
+    /// Another object of that name is a conflict.
     pub(super) async fn delete(
         &self,
         name: &str,
@@ -188,7 +195,7 @@ where
         self.delete_where(name, it, policy).await
     }
 
-    /// The same, if nobody wrote it since this version either.
+    /// Deletes an object, if it has this uid and was not written since this version.
     pub(super) async fn delete_unchanged(
         &self,
         name: &str,
@@ -216,13 +223,13 @@ where
         }
     }
 
-    /// Merge patch.
+    /// Applies a merge patch.
     pub(super) async fn merge(&self, name: &str, patch: &Value) -> Result<K, K8sError> {
         let patch = Patch::Merge(patch);
         self.answer(self.call("patch", Some(name)), self.api.patch(name, &patch_by_us(), &patch)).await
     }
 
-    /// Server-side apply, for objects that are ours alone: makes the object, or takes its fields over.
+    /// Applies server-side an object that only osd-migrate writes: creates it, or takes over its fields.
     pub(super) async fn apply(&self, name: &str, object: &Value) -> Result<K, K8sError> {
         let params = PatchParams::apply(FIELD_MANAGER).force();
         self.answer(self.call("patch", Some(name)), self.api.patch(name, &params, &Patch::Apply(object)))
@@ -231,12 +238,12 @@ where
 }
 
 impl Kind<'_, DynamicObject> {
-    /// JSON patch; one whose `test` does not hold is a conflict.
+    /// Applies a JSON patch; a failed `test` is a conflict.
     pub(super) async fn json_patch(&self, name: &str, operations: &Value) -> Result<(), K8sError> {
         self.json_patch_of(None, name, operations).await
     }
 
-    /// The same of a subresource.
+    /// Applies a JSON patch to an object or to a subresource.
     pub(super) async fn json_patch_of(
         &self,
         subresource: Option<&str>,
@@ -261,7 +268,7 @@ impl Kind<'_, DynamicObject> {
         request.headers_mut().insert("content-type", content_type);
         match self.answer(call.clone(), self.k8s.client.request::<Value>(request)).await {
             Ok(_) => Ok(()),
-            // What a server answers where a `test` fails: 422 Invalid.
+            // The server answers a failed `test` with 422 Invalid.
             Err(K8sError::Other { code: 422, message, .. }) => Err(K8sError::Conflict { call, message }),
             Err(error) => Err(error),
         }
@@ -272,7 +279,7 @@ impl<K> Kind<'_, K>
 where
     K: Clone + DeserializeOwned + Debug + Serialize,
 {
-    /// Makes an object.
+    /// Creates an object.
     pub(super) async fn create(&self, name: &str, object: &K) -> Result<K, K8sError> {
         self.answer(self.call("create", Some(name)), self.api.create(&post(false), object)).await
     }
@@ -282,7 +289,7 @@ where
         self.answer(self.call("create", Some(name)), self.api.create(&post(true), object)).await
     }
 
-    /// Replaces an object: PUT. Its resourceVersion and uid, where it has them, are preconditions.
+    /// Replaces an object: PUT. Its resourceVersion and uid, if set, are preconditions.
     pub(super) async fn replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
         self.answer(self.call("update", Some(name)), self.api.replace(name, &post(false), object)).await
     }
@@ -293,7 +300,7 @@ where
     }
 }
 
-/// Who wrote which field is told by `managedFields`.
+/// Returns patch parameters with our field manager: `managedFields` shows which client wrote which field.
 fn patch_by_us() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }

@@ -1,7 +1,8 @@
-//! The Lease: at most one runner works. It is politeness; what makes a second, frozen runner harmless is that every act
-//! carries what it expects to find.
+//! The Lease: at most one runner works. The Lease alone does not give safety. A second, frozen runner is
+//! harmless because every act carries what it expects to find.
 //!
-//! The holder is a pod of a Job, so whether it lives is looked up, not guessed from the time alone.
+//! The holder of the Lease is a pod of a Job. So whether it is alive is read from the API, not guessed from
+//! the time alone.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -16,24 +17,25 @@ use super::{K8s, K8sError, from_jiff, pods, to_jiff};
 /// Name of the Lease.
 pub const LEASE: &str = "osd-migrate";
 
-/// A holder that did not renew for this long is asked to go. Long against one call's limit, short against a person's patience.
+/// Time without a renewal after which the holder is asked to end. It is long compared with the limit of one
+/// call, and short enough for a person to wait.
 const LASTS: TimeDelta = TimeDelta::seconds(60);
 
-/// Who holds the Lease.
+/// Holder of the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// uid of its Job.
+    /// uid of the holder's Job.
     pub job_uid: String,
-    /// uid of its pod.
+    /// uid of the holder's pod.
     pub pod_uid: String,
-    /// Name of its pod.
+    /// Name of the holder's pod.
     pub pod: String,
-    /// Name of its Job.
+    /// Name of the holder's Job.
     pub job: String,
 }
 
 impl Holder {
-    /// Ourselves.
+    /// Returns this process as the holder.
     pub fn of(own: &Own) -> Self {
         let (job_uid, pod_uid) = (own.job_uid.clone(), own.pod_uid.clone());
         Self { job_uid, pod_uid, pod: own.pod.clone(), job: own.job.clone() }
@@ -51,43 +53,45 @@ impl Holder {
     }
 }
 
-/// What an attempt to get the Lease ended in.
+/// Result of an attempt to acquire the Lease.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeaseOutcome {
-    /// It was free, or ours already.
+    /// The Lease had no holder, or was already ours.
     Mine,
-    /// It was somebody's who is gone, or of our own Job's former pod.
+    /// The former holder is gone, or was an earlier pod of our own Job.
     TakenOver {
-        /// Who had it.
+        /// Former holder.
         from: String,
     },
-    /// Another Job lives and works: leave it alone.
+    /// Another Job is alive and works: do not interfere with it.
     OwnedByLiveJob {
         /// Name of the Job.
         job: String,
-        /// Its pod.
+        /// Name of the Job's pod.
         pod: String,
     },
-    /// The holder does not renew and its pod is not gone yet; it was told to end. Try again.
+    /// The holder does not renew or is being deleted. A delete of its pod was requested, but the pod still
+    /// exists: try again.
     WaitForOldPod {
-        /// Its pod.
+        /// Name of the holder's pod.
         pod: String,
-        /// The node it is on.
+        /// Node of that pod.
         node: Option<String>,
     },
-    /// The same, and the pod's node does not answer: only a person can know that nothing runs there any more.
+    /// The holder's pod has to end as well, but its node is not ready: only a person can know that nothing
+    /// runs there any more.
     OldRunnerNodeLost {
-        /// Its pod.
+        /// Name of the holder's pod.
         pod: String,
-        /// The node it is on.
+        /// Node of that pod.
         node: String,
-        /// What to type once the node is known to be off.
+        /// Command to type once the node is known to be off.
         command: String,
     },
 }
 
 impl K8s {
-    /// Tries to get the Lease: one look and at most one write. A conflict means that somebody else was faster: try again.
+    /// Tries to acquire the Lease, with at most one write. A conflict means another client was faster.
     pub async fn acquire(&self, me: &Holder, now: DateTime<Utc>) -> Result<LeaseOutcome, K8sError> {
         let leases = self.kind::<Lease>();
         let Some(lease) = leases.get_opt(LEASE).await? else {
@@ -111,9 +115,10 @@ impl K8s {
             pod.filter(|pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid) && !pods::is_terminal(pod));
         match pod {
             None => {}
-            // Of one Job at most one pod is wanted: we are it now.
+            // A Job has at most one wanted pod, and that is now this one.
             Some(_) if holder.job_uid == me.job_uid => {}
-            // Its Job was deleted, or its node is being drained: it ends, and its work is ours to resume.
+            // The pod is being deleted, because its Job was deleted or its node is drained: it ends, and this
+            // runner resumes its work.
             Some(pod) if pod.metadata.deletion_timestamp.is_some() => return self.end(pod).await,
             Some(_) if !expired => {
                 return Ok(LeaseOutcome::OwnedByLiveJob { job: holder.job, pod: holder.pod });
@@ -128,7 +133,7 @@ impl K8s {
         self.kind::<Lease>().replace(LEASE, &written(lease, me, now)).await.map(drop)
     }
 
-    /// Tells the pod of a silent holder to end, with its own grace period; never by force.
+    /// Deletes the pod of the Lease's holder, with the pod's own grace period; never by force.
     async fn end(&self, pod: Pod) -> Result<LeaseOutcome, K8sError> {
         let name = pod.metadata.name.unwrap_or_default();
         let node = pod.spec.and_then(|spec| spec.node_name);
@@ -161,7 +166,7 @@ fn is_expired(lease: &Lease, now: DateTime<Utc>) -> bool {
     renewed.is_none_or(|at| now.signed_duration_since(at) > lasts)
 }
 
-/// The Lease as it is to be: everything else on it, and its resourceVersion, stays.
+/// Returns the Lease to write: all other fields, and the resourceVersion, stay unchanged.
 fn written(mut lease: Lease, me: &Holder, now: DateTime<Utc>) -> Lease {
     lease.metadata.name = Some(LEASE.to_owned());
     let labels = lease.metadata.labels.get_or_insert_default();

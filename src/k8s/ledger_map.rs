@@ -1,6 +1,7 @@
-//! What outlives a run: the ledger, the history, the status. Text in ConfigMaps; what it means is the ledger's affair.
+//! Data that outlives a run: the ledger, the history, the status. They are text in ConfigMaps; only the
+//! ledger code interprets it.
 //!
-//! None has an owner: a Job's end must not take them along.
+//! None of the ConfigMaps has an owner: the end of a Job must not delete them.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -12,25 +13,25 @@ use super::names::{OURS, PART, Part, labels};
 use super::{K8s, K8sError, Loaded};
 use crate::domain::expect;
 
-/// The ConfigMap of the ledger.
+/// ConfigMap of the ledger.
 pub const LEDGER: &str = "osd-migrate-ledger";
-/// The ConfigMap of the progress that `status` shows.
+/// ConfigMap of the progress that `status` shows.
 pub const STATUS: &str = "osd-migrate-status";
 const HISTORY: &str = "osd-migrate-history-";
 const LINES: &str = "lines";
 
-/// The API server refuses more than 1 MiB, metadata included. A save that would come near is refused before the act it is
-/// saved for, while there is still something to be done about it.
+/// Size limit of the ledger: the API server refuses more than 1 MiB, metadata included. A save that would
+/// come near that size is refused before the act it is saved for, while a person can still reduce the size.
 const LEDGER_LIMIT: usize = 900 * 1024;
 /// Size of one shard of the history.
 const SHARD: usize = 512 * 1024;
 
-/// The version of an object that was read: what a save compares with.
+/// Version of an object that was read, which a save compares with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceVersion(pub String);
 
 impl K8s {
-    /// Reads the ledger; none where none was ever saved.
+    /// Reads the ledger; none if none was ever saved.
     pub async fn load(&self) -> Result<Option<(BTreeMap<String, String>, ResourceVersion)>, K8sError> {
         let map = self.kind::<ConfigMap>().get_opt(LEDGER).await?;
         let version = map.as_ref().map(version_of);
@@ -38,9 +39,11 @@ impl K8s {
         Ok(map.and_then(|map| Some((map.data.unwrap_or_default(), version?))))
     }
 
-    /// What every act expects, beside its own conditions: that nobody saved since the ledger was loaded that the act was
-    /// decided by. Between two saves, an act is one that does no harm twice; after a save of somebody else it may be one
-    /// whose record is closed long since, and which nobody would take back.
+    /// Fails if the ledger was saved since it was loaded.
+    ///
+    /// Every act requires this, in addition to its own conditions: the act was decided by the loaded ledger.
+    /// Between two saves, an act does no harm if it is done twice. After a save by another runner, the record
+    /// of the act may have been closed long ago, and then no runner would revert the act.
     pub async fn expect_ledger(&self) -> Result<(), K8sError> {
         let expected = self.decided_by.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(Loaded(expected)) = expected else { return Ok(()) }; // nothing was decided by it
@@ -67,8 +70,10 @@ impl K8s {
         self.put_map(map(LEDGER, Part::Ledger, data), expected).await
     }
 
-    /// Appends one line to the history. A line that is there is left out: its first write may have been done although no
-    /// answer came, or by another runner while this one was frozen.
+    /// Appends one line to the history; a line that exists already is not added again.
+    ///
+    /// An earlier write of that line may have succeeded although no answer came, or another runner may have
+    /// written the line while this one was frozen.
     pub async fn append_history(&self, line: &str) -> Result<(), K8sError> {
         let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
         let maps = self.kind::<ConfigMap>();
@@ -94,7 +99,7 @@ impl K8s {
         }
     }
 
-    /// Writes the progress; whoever writes last is right.
+    /// Writes the progress; the last writer wins.
     pub async fn write_status(&self, json: &str) -> Result<(), K8sError> {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -126,7 +131,7 @@ impl K8s {
         };
         match saved {
             Ok(map) => Ok(version_of(&map)),
-            // Both say the same: it is not as it was when it was read.
+            // Both errors mean that the object changed since it was read.
             Err(K8sError::AlreadyExists(call)) => {
                 Err(K8sError::Conflict { call, message: "somebody made it meanwhile".to_owned() })
             }

@@ -1,4 +1,4 @@
-//! PersistentVolumes on paths of nodes. Pure but for the list.
+//! PersistentVolumes on paths of nodes. Pure except for the list.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{K8s, K8sError};
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const NODE_NAME: &str = "metadata.name";
 
-/// Suffixes of a quantity (apimachinery, pkg/api/resource/suffix.go), as far as capacities of disks have them.
+/// Suffixes of a quantity (apimachinery, pkg/api/resource/suffix.go) that capacities of disks have.
 const UNITS: [(&str, u64); 10] = [
     ("Ki", 1 << 10),
     ("Mi", 1 << 20),
@@ -26,7 +26,7 @@ const UNITS: [(&str, u64); 10] = [
 ];
 
 impl K8s {
-    /// Lists the PersistentVolumes that are on paths of nodes, if disks are decided on.
+    /// Lists the PersistentVolumes that are on paths of nodes, if decisions about disks need them.
     pub(super) async fn local_volumes(&self, are_needed: bool) -> Result<Vec<LocalVolume>, K8sError> {
         if !are_needed {
             return Ok(Vec::new());
@@ -55,7 +55,7 @@ fn local_volume(volume: &PersistentVolume) -> Option<LocalVolume> {
     })
 }
 
-/// The nodes that a term names; none if it names none, so that the volume may be on any.
+/// Returns the nodes that a term names; none if it names none, so that the volume may be on any node.
 fn nodes(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
     let fields = term.match_fields.iter().flatten().filter(|field| field.key == NODE_NAME);
     let labels = term.match_expressions.iter().flatten().filter(|label| label.key == HOSTNAME);

@@ -1,6 +1,8 @@
-//! Kubernetes: one file per kind. Builders and parsers are pure; the calls around them carry what they expect to find.
+//! Kubernetes: one file per kind. Builders and parsers are pure; the calls around them carry what they expect
+//! to find.
 //!
-//! Nothing here decides, waits or sleeps, but for the report of a node agent, and nothing reads the clock: times come in.
+//! Nothing here decides, waits or sleeps, except for the report of a node agent. Nothing reads the clock:
+//! times are arguments.
 
 mod admission;
 mod agent;
@@ -66,48 +68,49 @@ pub use run_job::{CRON_JOB, Started};
 /// Name of our writes in `managedFields`.
 const FIELD_MANAGER: &str = "osd-migrate";
 
-/// How long one call may take. Lists of many thousand OSDs come in pages, so ten seconds are long for each.
+/// Time limit of one call. Lists of many thousand OSDs are read in pages, so ten seconds are long for each.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where to work.
+/// Location of the CephCluster and of the objects around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Namespace of the CephCluster; everything of ours is there too.
+    /// Namespace of the CephCluster and of all our objects.
     pub namespace: String,
-    /// Name of the CephCluster; needed only where the namespace has several.
+    /// Name of the CephCluster; needed only if the namespace has several.
     pub cluster: Option<String>,
-    /// Namespace of Rook's operator. Where it is not given: the one that OSD Deployments name, else that of the CephCluster.
+    /// Namespace of Rook's operator. If none is given: the one in OSD Deployments, else that of the
+    /// CephCluster.
     pub operator_namespace: Option<String>,
-    /// Secret of the namespace with the user for Ceph and its key, where its owner made one; else Rook's own.
+    /// Secret of the namespace with the user for Ceph and its key, if the owner created one; else Rook's own.
     pub ceph_secret: Option<String>,
 }
 
 impl Place {
-    /// A namespace with one CephCluster, and nothing special.
+    /// Returns a namespace with one CephCluster and without other settings.
     pub fn new(namespace: &str) -> Self {
         Self { namespace: namespace.to_owned(), cluster: None, operator_namespace: None, ceph_secret: None }
     }
 }
 
-/// That the ledger was loaded, and which version of it; none where there was no ledger.
+/// Version of the ledger that was loaded; none if there was no ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loaded(Option<ResourceVersion>);
 
-/// Access to one CephCluster's namespace.
+/// Access to the namespace of one CephCluster.
 pub struct K8s {
     client: Client,
     place: Place,
     call_limit: Duration,
     requests: AtomicU64,
-    /// The version of the ledger that was loaded last: what is decided now is decided by it.
+    /// Version of the ledger that was loaded last: the present decisions are based on it.
     decided_by: Mutex<Option<Loaded>>,
     notes: Mutex<BTreeSet<String>>,
-    /// Where Rook's operator was found: OSDs' Deployments name it.
+    /// Namespace in which Rook's operator was found: OSDs' Deployments name it.
     operator_in: OnceLock<String>,
 }
 
 impl K8s {
-    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does. No request is made yet.
+    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does. No request is sent yet.
     pub async fn connect(place: Place, context: Option<&str>) -> Result<Self, K8sError> {
         let mut config = match context {
             None => Config::infer().await.map_err(|e| K8sError::NoConfig(e.to_string()))?,
@@ -117,9 +120,10 @@ impl K8s {
                 Config::from_kubeconfig(&options).await.map_err(|e| K8sError::NoConfig(e.to_string()))?
             }
         };
-        // It would repeat every verb, POST too, for up to half an hour. The next turn decides again instead.
+        // kube would repeat every verb, also POST, for up to half an hour. Instead, the next iteration
+        // decides.
         config.default_retry = false;
-        // An audit log names its writers by it; kube sends none.
+        // An audit log names its writers by the user agent; kube sends none.
         let agent = concat!("osd-migrate/", env!("CARGO_PKG_VERSION"));
         if let (Ok(name), Ok(agent)) = ("user-agent".parse(), agent.parse()) {
             config.headers.push((name, agent));
@@ -128,7 +132,7 @@ impl K8s {
         Ok(Self::with_client(client, place))
     }
 
-    /// The same with a client that is there already: for tests.
+    /// Creates the access with an existing client: for tests.
     pub fn with_client(client: Client, place: Place) -> Self {
         Self {
             client,
@@ -141,30 +145,30 @@ impl K8s {
         }
     }
 
-    /// Another limit for each call.
+    /// Sets another limit for each call.
     #[must_use]
     pub fn with_call_limit(mut self, limit: Duration) -> Self {
         self.call_limit = limit;
         self
     }
 
-    /// The namespace everything is in.
+    /// Returns the namespace of the CephCluster and of all our objects.
     pub fn namespace(&self) -> &str {
         &self.place.namespace
     }
 
-    /// The namespace of Rook's operator, as far as is known.
+    /// Returns the namespace of Rook's operator, as far as it is known.
     fn operator_namespace(&self) -> &str {
         let known = self.place.operator_namespace.as_ref().or_else(|| self.operator_in.get());
         known.unwrap_or(&self.place.namespace)
     }
 
-    /// Requests sent so far.
+    /// Returns the number of requests sent so far.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// What an observation could not see, in the log, once.
+    /// Writes a note to the log, once, about what an observation could not see.
     fn note_in_log(&self, note: &str) {
         if self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note.to_owned()) {
             tracing::warn!("{note}");
@@ -176,12 +180,12 @@ impl K8s {
     }
 }
 
-/// A time as the API has it, as we have it. Times outside chrono's range can't be met.
+/// Converts a time of the API. Times outside chrono's range can't occur.
 fn from_jiff(time: Timestamp) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.as_second(), u32::try_from(time.subsec_nanosecond()).ok()?)
 }
 
-/// And back, to the microsecond that `MicroTime` has.
+/// Converts a time for the API, to the microsecond that `MicroTime` has.
 fn to_jiff(time: DateTime<Utc>) -> Timestamp {
     Timestamp::from_microsecond(time.timestamp_micros()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

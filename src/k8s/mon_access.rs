@@ -1,4 +1,4 @@
-//! How to reach the mons, and with which key: from the objects that Rook keeps for that.
+//! Address of the mons and the key for them, from the objects that Rook maintains for that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::{K8s, K8sError};
 const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 const SECRET: &str = "rook-ceph-mon";
 
-/// A key of cephx. It is shown to nobody: neither `Debug` nor `Display` of anything that holds it prints it.
+/// A cephx key. It is never shown: neither `Debug` nor `Display` of a type that contains it prints it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
@@ -22,7 +22,7 @@ impl Key {
         Self(key.trim().to_owned())
     }
 
-    /// The key itself, for librados or a keyring.
+    /// Returns the key itself, for librados or a keyring.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -34,26 +34,27 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What a client of Ceph needs.
+/// Everything that a client of Ceph needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonAccess {
     /// `mon_host` as librados takes it.
     pub mon_host: String,
-    /// The cluster's fsid.
+    /// fsid of the cluster.
     pub fsid: ClusterFsid,
     /// Entity: `client.admin`.
     pub user: String,
-    /// Its key.
+    /// Key of the entity.
     pub key: Key,
-    /// The Secret that both are from.
+    /// Secret that contains user and key.
     pub secret: String,
-    /// It is Rook's own Secret, with the key that may make others.
+    /// True if the Secret is Rook's own, with the key that may create others.
     pub of_rook: bool,
 }
 
 impl K8s {
-    /// Reads how to reach the mons, and with which key: that of the Secret that was named, else Rook's own. Read again at every
-    /// connect: mons move, keys are rotated.
+    /// Reads the address of the mons and the key: that of the named Secret, else Rook's own.
+    ///
+    /// Both are read again at every connect, because mons move and keys are rotated.
     pub async fn mon_access(&self) -> Result<MonAccess, K8sError> {
         let of_rook = self.place.ceph_secret.is_none();
         let secret = self.place.ceph_secret.clone().unwrap_or_else(|| SECRET.to_owned());
@@ -66,7 +67,7 @@ impl K8s {
         Ok(MonAccess { mon_host, fsid, user, key, secret, of_rook })
     }
 
-    /// `mon_host` as librados and ceph-volume take it.
+    /// Returns `mon_host` as librados and ceph-volume take it.
     pub async fn mon_host(&self) -> Result<String, K8sError> {
         let endpoints = self.kind::<ConfigMap>().get(ENDPOINTS).await?;
         let mons = endpoints.data.unwrap_or_default().remove("data").unwrap_or_default();
@@ -74,8 +75,9 @@ impl K8s {
     }
 }
 
-/// Rook's `a=10.0.0.1:6789,b=[fd00::1]:3300` as `mon_host`. Rook writes the v1 port where a mon has both, the v2 port
-/// where it has v2 only.
+/// Converts Rook's `a=10.0.0.1:6789,b=[fd00::1]:3300` to `mon_host`.
+///
+/// Rook writes the v1 port if a mon has both, and the v2 port if it has v2 only.
 fn mon_host(endpoints: &str) -> Result<String, String> {
     let mons: Vec<_> = endpoints.split(',').map(str::trim).filter(|m| !m.is_empty()).collect();
     if mons.is_empty() {
@@ -103,7 +105,7 @@ fn one_mon(mon: &str) -> Result<String, String> {
 
 type Credentials = (ClusterFsid, String, Key);
 
-/// A text of a Secret that says something.
+/// Returns a text of a Secret, if it is not empty.
 fn text<'a>(data: &'a BTreeMap<String, Vec<u8>>, key: &str) -> Option<&'a str> {
     let text = data.get(key).and_then(|bytes| std::str::from_utf8(bytes).ok());
     text.map(str::trim).filter(|text| !text.is_empty())
@@ -117,15 +119,15 @@ fn entity(user: &str) -> String {
     if user.contains('.') { user.to_owned() } else { format!("client.{user}") }
 }
 
-/// Rook's Secret `rook-ceph-mon`.
+/// Reads Rook's Secret `rook-ceph-mon`.
 fn of_rooks(data: &BTreeMap<String, Vec<u8>>) -> Result<Credentials, String> {
     let key = text(data, "ceph-secret").or_else(|| text(data, "admin-secret"));
     let key = key.ok_or("it has neither key `ceph-secret` nor `admin-secret`")?;
-    // `admin-secret` alone is of Rook before 1.4, which knew no other user.
+    // A Secret with `admin-secret` alone is from Rook before 1.4, which knew no other user.
     Ok((fsid(data)?, entity(text(data, "ceph-username").unwrap_or("client.admin")), Key::new(key)))
 }
 
-/// A Secret that the owner made: user and key as in those that Rook makes for CSI, and the cluster that they are of.
+/// Reads a Secret that the owner created: user and key as in Rook's Secrets for CSI, and the cluster's fsid.
 fn of_ours(data: &BTreeMap<String, Vec<u8>>) -> Result<Credentials, String> {
     let key = text(data, "userKey").ok_or("it has no key `userKey`")?;
     Ok((fsid(data)?, entity(text(data, "userID").ok_or("it has no key `userID`")?), Key::new(key)))

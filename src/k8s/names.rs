@@ -1,4 +1,5 @@
-//! Names, labels and annotations of what we make: derived from what a thing is for, so that making it twice collides.
+//! Names, labels and annotations of our objects. Names derive from the purpose of an object, so that creating
+//! it twice collides.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +7,20 @@ use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::OsdId;
 
-/// Value of `app.kubernetes.io/name` on everything that is ours.
+/// Value of `app.kubernetes.io/name` on all our objects.
 pub const OURS: &str = "osd-migrate";
 
-/// Annotation on an OSD's Deployment: stopped by us, for this record.
+/// Annotation on an OSD's Deployment: osd-migrate stopped the OSD for this record.
 pub const STOPPED: &str = "osd-migrate.io/stopped";
 
-/// Annotation on the CephCluster beside our fence: the resourceVersion on which the fence was put.
+/// Annotation on the CephCluster, set with our fence: the resourceVersion on which the fence was set.
 pub(super) const FENCED_AT: &str = "osd-migrate.io/fenced-at";
 
-/// What all keys of our labels and annotations begin with, those of Kubernetes' own apart.
+/// Prefix of all keys of our labels and annotations, except those that Kubernetes defines.
 pub(super) const PREFIX: &str = "osd-migrate.io/";
 pub(super) const NAME: &str = "app.kubernetes.io/name";
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// What a thing of ours is: see [`Part`].
+/// Label with the kind of one of our objects: see [`Part`].
 pub(super) const PART: &str = "osd-migrate.io/part";
 pub(super) const OSD: &str = "osd-migrate.io/osd";
 /// As label: the record in short, for selectors. As annotation: the record itself.
@@ -35,15 +36,17 @@ pub(super) const NUMBER: &str = "osd-migrate.io/number";
 /// On an OSD's Deployment: not for real data, and why.
 pub(super) const TEST_ONLY: &str = "osd-migrate.io/test-only";
 
-/// What is made for node agents and left by them: of records, which must be gone when the record is closed, and of looks.
-/// By one selector, so that each kind is listed once a turn.
+/// Selector of the objects that are created for node agents or that agents leave behind. Those of records
+/// must be gone when the record is closed; the others belong to inventories. One selector covers both, so
+/// that each kind is listed once per iteration.
 pub(super) const OF_AGENTS: &str =
     "app.kubernetes.io/name=osd-migrate,osd-migrate.io/part in (backup,key,inventory,node-job,report)";
 
-/// Longest record that is used as it is in names: with task, OSD and attempt, a Job's name has at most 63 characters.
+/// Longest record that is used unchanged in names: a Job's name (task, OSD, record, attempt) has at most 63
+/// characters.
 const SHORT: usize = 20;
 
-/// What a thing of ours is.
+/// Kind of one of our objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Ledger,
@@ -75,14 +78,14 @@ impl Part {
     }
 }
 
-/// Labels that say: ours, and which part.
+/// Returns the labels that mark an object as ours and name its part.
 pub(super) fn labels(part: Part) -> BTreeMap<String, String> {
     [(NAME, OURS), (MANAGED_BY, OURS), (PART, part.as_str())]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into()
 }
 
-/// Labels of what belongs to a record.
+/// Returns the labels of an object that belongs to a record.
 pub(super) fn record_labels(part: Part, osd: OsdId, record: &RecordId) -> BTreeMap<String, String> {
     let mut labels = labels(part);
     labels.insert(OSD.to_owned(), osd.0.to_string());
@@ -90,7 +93,7 @@ pub(super) fn record_labels(part: Part, osd: OsdId, record: &RecordId) -> BTreeM
     labels
 }
 
-/// Labels of what belongs to one attempt.
+/// Returns the labels of an object that belongs to one attempt.
 pub(super) fn attempt_labels(part: Part, request: &NodeRequest) -> BTreeMap<String, String> {
     let mut labels = record_labels(part, request.osd, &request.record);
     labels.insert(ATTEMPT.to_owned(), request.attempt.to_string());
@@ -98,25 +101,25 @@ pub(super) fn attempt_labels(part: Part, request: &NodeRequest) -> BTreeMap<Stri
     labels
 }
 
-/// Name of the node Job of an attempt, of its report and of its Secret: at most 63 characters.
+/// Returns the name of the node Job of an attempt, of its report and of its Secret: at most 63 characters.
 pub fn job_name(request: &NodeRequest) -> String {
     format!("osd-migrate-{}-{}-{}-{}", request.task, request.osd.0, short(&request.record), request.attempt)
 }
 
-/// Ends the name of the ConfigMap that owns the Secret of a node Job.
+/// Suffix of the name of the ConfigMap that owns the Secret of a node Job.
 const OF_KEY: &str = "-key";
 
-/// Name of the ConfigMap that owns the Secret of a node Job.
+/// Returns the name of the ConfigMap that owns the Secret of a node Job.
 pub(super) fn key_owner_name(job: &str) -> String {
     format!("{job}{OF_KEY}")
 }
 
-/// The node Job that the name of such a ConfigMap names.
+/// Returns the node Job in the name of such a ConfigMap.
 pub(super) fn job_of_key_owner(name: &str) -> Option<&str> {
     name.strip_suffix(OF_KEY)
 }
 
-/// Labels of what belongs to a look.
+/// Returns the labels of an object that belongs to an inventory.
 pub(super) fn inventory_labels(request: &InventoryRequest) -> BTreeMap<String, String> {
     let mut labels = labels(Part::Inventory);
     labels.insert(NODE.to_owned(), node_hash(request));
@@ -125,36 +128,36 @@ pub(super) fn inventory_labels(request: &InventoryRequest) -> BTreeMap<String, S
     labels
 }
 
-/// Name of a look's ConfigMap and Job: at most 63 characters.
+/// Returns the name of an inventory's ConfigMap and Job: at most 63 characters.
 pub fn inventory_job_name(request: &InventoryRequest) -> String {
     format!("osd-migrate-disks-{}-{}-{}", node_hash(request), short_text(&request.run), request.number)
 }
 
-/// Names of nodes may be longer than names of pods.
+/// Returns a short hash of the node's name: names of nodes may be longer than names of pods.
 fn node_hash(request: &InventoryRequest) -> String {
     let mut hash = format!("{:016x}", hash(&request.node.0));
     hash.truncate(12);
     hash
 }
 
-/// Name of the ConfigMap that keeps an OSD's Deployment as found.
+/// Returns the name of the ConfigMap with the backup of an OSD's Deployment.
 pub fn backup_name(osd: OsdId) -> String {
     format!("osd-migrate-osd-{}", osd.0)
 }
 
-/// The task that a label names.
+/// Returns the task that a label names.
 pub(super) fn task(text: &str) -> Option<NodeTask> {
     [NodeTask::Inspect, NodeTask::Rebuild, NodeTask::RestoreSlot, NodeTask::Clear]
         .into_iter()
         .find(|task| task.to_string() == text)
 }
 
-/// A record as it stands in names and label values.
+/// Returns a record in the form used in names and label values.
 pub fn short(record: &RecordId) -> String {
     short_text(&record.0)
 }
 
-/// A text as it stands in names and label values: itself where it is short and lower case, else a hash of it.
+/// Returns a text for names and label values: unchanged if it is short and lower case, else a hash of it.
 fn short_text(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let ends = text.bytes().next().is_some_and(plain) && text.bytes().last().is_some_and(plain);
@@ -164,7 +167,7 @@ fn short_text(text: &str) -> String {
     format!("{:016x}", hash(text))
 }
 
-/// FNV-1a: names must be the same in every build, and nobody chooses them to collide.
+/// Computes FNV-1a: names must be the same in every build, and no attacker chooses them to collide.
 pub(super) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! Node Jobs: what is asked of the API to run an agent on a node, and what is seen of it. Builders and parsers are pure.
+//! Node Jobs: the Job that runs an agent on a node, and its observed state. Builders and parsers are pure.
 
 use std::collections::BTreeMap;
 
@@ -19,27 +19,27 @@ use super::own_pod::Own;
 
 /// Key of the report in its ConfigMap.
 pub(super) const REPORT: &str = "report";
-/// Key of the last heartbeat there.
+/// Key of the last heartbeat in that ConfigMap.
 pub(super) const HEARTBEAT: &str = "heartbeat";
 
-/// What a node Job is built from, beside the request.
+/// Everything that a node Job is built from, in addition to the request.
 pub(super) struct Blueprint<'a> {
     pub(super) request: &'a NodeRequest,
     /// Ceph image that the agent runs in.
     pub(super) image: &'a str,
-    /// The host's `dataDirHostPath`.
+    /// Host folder `dataDirHostPath`.
     pub(super) data_dir: &'a str,
-    /// What the CephCluster says of the pods that prepare OSDs.
+    /// Settings of the CephCluster for the pods that prepare OSDs.
     pub(super) declaration: &'a Declaration,
-    /// The runner's own pod: its image holds the agent.
+    /// Pod of the runner: its image contains the agent.
     pub(super) own: &'a Own,
-    /// Pod spec of the OSD's Deployment: what lets its pods onto that node lets ours.
+    /// Pod spec of the OSD's Deployment: the settings that let its pods onto that node let ours onto it, too.
     pub(super) osd_pod: &'a Value,
-    /// uid of the report, which owns it.
+    /// uid of the report, which owns the Job.
     pub(super) report_uid: &'a str,
 }
 
-/// The node Job. Its name carries the saved attempt, so that making it twice is `AlreadyExists`.
+/// Builds the node Job. Its name contains the saved attempt, so that creating it twice is `AlreadyExists`.
 pub(super) fn build(blueprint: &Blueprint<'_>) -> Value {
     let &Blueprint { request, image, data_dir, declaration, own, osd_pod, report_uid } = blueprint;
     let name = job_name(request);
@@ -75,13 +75,13 @@ pub(super) struct PodSeen {
     facts: PodFacts,
 }
 
-/// What an agent wrote.
+/// Report and heartbeat of an agent.
 pub(super) struct ReportSeen {
     pub(super) report: Option<Result<NodeReport, String>>,
     pub(super) heartbeat: Option<DateTime<Utc>>,
 }
 
-/// Reads what an agent wrote into its ConfigMap.
+/// Reads report and heartbeat from the agent's ConfigMap.
 pub(super) fn report_seen(data: &BTreeMap<String, String>) -> ReportSeen {
     let report = data.get(REPORT).filter(|text| !text.is_empty());
     ReportSeen {
@@ -90,7 +90,7 @@ pub(super) fn report_seen(data: &BTreeMap<String, String>) -> ReportSeen {
     }
 }
 
-/// The last heartbeat that an agent wrote into its ConfigMap.
+/// Returns the last heartbeat in the agent's ConfigMap.
 pub(super) fn heartbeat(data: &BTreeMap<String, String>) -> Option<DateTime<Utc>> {
     data.get(HEARTBEAT)?.parse().ok()
 }
@@ -106,7 +106,7 @@ pub(super) fn job_seen(job: &Job) -> Result<JobSeen, String> {
     Ok(JobSeen { job: NodeJob { uid: facts.uid.clone(), ..parsed }, facts })
 }
 
-/// Reads a pod of a node Job; none where it is no such pod.
+/// Reads a pod of a node Job; none if it is no such pod.
 pub(super) fn pod_seen(pod: &Pod) -> Option<PodSeen> {
     let meta = &pod.metadata;
     let facts = job_state::pod(pod)?;
@@ -117,7 +117,7 @@ pub(super) fn pod_seen(pod: &Pod) -> Option<PodSeen> {
     Some(PodSeen { job, facts })
 }
 
-/// What labels and annotations say; uid and state come in later.
+/// Reads labels and annotations; the caller adds uid and state.
 fn node_job(
     name: &str,
     labels: &BTreeMap<String, String>,
@@ -139,9 +139,10 @@ fn node_job(
     })
 }
 
-/// Jobs with the state that their pods give them, oldest attempt first; and notes for people.
+/// Returns Jobs with the state that their pods give them, oldest attempt first, and notes for people.
 ///
-/// A pod whose Job is gone counts as a Job that runs: a deleted Job's name is free at once, its pod may live on.
+/// A pod whose Job is gone counts as a running Job: the name of a deleted Job can be used again at once, but
+/// its pod may still run.
 pub(super) fn assemble(
     jobs: Vec<Result<JobSeen, String>>,
     pods: Vec<PodSeen>,

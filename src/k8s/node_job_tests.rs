@@ -41,7 +41,7 @@ pub(crate) fn own() -> Own {
     }
 }
 
-/// What the owner wants on every pod; one key of it is ours.
+/// Returns labels and annotations that the owner wants on every pod; one key of them is ours.
 fn more() -> More {
     let pairs = |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     More {
@@ -102,7 +102,7 @@ fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
     assert_eq!(at("/spec/backoffLimit"), 0);
     assert_eq!(at("/spec/podReplacementPolicy"), "Failed");
     assert!(job.pointer("/spec/ttlSecondsAfterFinished").is_none());
-    // No side-car, which would keep it from ending: Istio asks a label, Linkerd an annotation.
+    // There is no side-car, which would keep the Job from ending: Istio reads a label, Linkerd an annotation.
     assert_eq!(at("/spec/template/metadata/labels/sidecar.istio.io~1inject"), "false");
     assert_eq!(at("/spec/template/metadata/annotations/linkerd.io~1inject"), "disabled");
     let pod = "/spec/template/spec";
@@ -118,7 +118,8 @@ fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
     assert!(job.to_string().contains("/var/lib/rook/osd-migrate"));
 }
 
-/// Values `labels`, `podLabels`, `podAnnotations` of the chart: on what is privileged they are asked for first.
+/// Asserts the values `labels`, `podLabels`, `podAnnotations` of the chart: policies require them first on
+/// privileged pods.
 pub(crate) fn assert_adorned(job: &Value) {
     let (labels, pod) = (&job["metadata"]["labels"], &job["spec"]["template"]["metadata"]);
     assert_eq!((&labels["team"], labels.get("cost-centre")), (&json!("storage"), None));
@@ -138,8 +139,10 @@ fn what_its_owner_wants_on_every_pod_is_on_it_and_nothing_of_ours_is_replaced() 
     assert_eq!(job["spec"]["template"]["metadata"]["annotations"][RECORD], "r12-a7");
 }
 
-/// Runner and hooks have no such right (`tests/suite/chart.rs`); here one container has it, and the one that needs none is
-/// restricted.
+/// Asserts that only the agent is privileged.
+///
+/// Runner and hooks have no such right (`tests/suite/chart.rs`). Here one container has it, and the other
+/// one, which does not need it, is restricted.
 #[test]
 fn the_agent_alone_is_privileged() {
     let job = built();

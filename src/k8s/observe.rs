@@ -1,4 +1,4 @@
-//! One look at the API server: the lists side by side, then one pure step that puts them together.
+//! Observation of the API server: the lists are requested in parallel, then one pure step combines them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,14 +24,15 @@ use super::{CONTROL, K8s, K8sError, control_map, daemon, job_state, pods};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// Where Rook remembers which OSD it migrates itself: from 1.16 on, and from 1.13 to 1.15.
+/// ConfigMap in which Rook records which OSD it migrates itself, from 1.16 on; the other one is of 1.13 to
+/// 1.15.
 const MIGRATION: &str = "osd-migration-config";
 const REPLACEMENT: &str = "osd-replace-config";
 
 impl K8s {
-    /// One look at everything that a turn decides on.
+    /// Observes everything that an iteration decides on.
     pub async fn observe(&self) -> Result<Kube, K8sError> {
-        // Twelve lists at the same time are a large future; it need not lie on the stack of every caller.
+        // Twelve lists at the same time are a large future; it need not be on the stack of every caller.
         Box::pin(self.inventory()).await
     }
 
@@ -91,20 +92,20 @@ impl K8s {
         Ok(kube)
     }
 
-    /// Whether a pod of the OSD is there that is not terminal: as `observe` sees it, without its label being believed.
+    /// Returns whether the OSD has a pod that is not terminal, by the same list and filter as `observe`.
     pub(super) async fn has_osd_pods(&self, osd: OsdId) -> Result<bool, K8sError> {
         let pods = self.kind::<ApiPod>().list("app=rook-ceph-osd", |pod| osd_pod(&pod)).await?;
         Ok(pods.into_iter().any(|(of, _)| of == Some(osd)))
     }
 
-    /// A node as it is now.
+    /// Reads a node.
     pub(super) async fn node_object(&self, node: &NodeName) -> Result<Node, K8sError> {
         let found = self.cluster_kind::<ApiNode>().get(&node.0).await?;
         Ok(named_node(&found).1)
     }
 }
 
-/// What the lists hold, reduced page by page to what is needed.
+/// Contents of the lists, reduced page by page to the parts that are needed.
 struct Lists {
     daemons: Vec<Result<daemon::Parsed, String>>,
     osd_pods: Vec<(Option<OsdId>, Pod)>,
@@ -114,7 +115,7 @@ struct Lists {
     maps: Vec<OwnedMap>,
 }
 
-/// A Job of ours on a node.
+/// One of our Jobs on a node.
 enum OurJob {
     Node(Result<JobSeen, String>),
     Inventory(JobFacts),
@@ -146,14 +147,14 @@ fn our_pod(pod: &ApiPod) -> Option<OurPod> {
     }
 }
 
-/// Takes a report in. What its agent left on the host, for people.
+/// Adds a report, and returns what its agent left on the host, for people.
 fn taken(reports: &mut BTreeMap<String, NodeReport>, job: String, report: NodeReport) -> Vec<String> {
     let left = report.left.iter().map(|left| format!("{}: {left}", report.osd)).collect();
     reports.insert(job, report);
     left
 }
 
-/// Of records, and of looks.
+/// Separates Jobs of records from Jobs of inventories.
 fn jobs_apart(jobs: Vec<OurJob>) -> (Vec<Result<JobSeen, String>>, Vec<JobFacts>) {
     let (mut of_records, mut of_inventories) = (Vec::new(), Vec::new());
     for job in jobs {
@@ -165,7 +166,7 @@ fn jobs_apart(jobs: Vec<OurJob>) -> (Vec<Result<JobSeen, String>>, Vec<JobFacts>
     (of_records, of_inventories)
 }
 
-/// The same of pods.
+/// Separates pods of records from pods of inventories.
 fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
     let (mut of_records, mut of_inventories) = (Vec::new(), Vec::new());
     for pod in pods {
@@ -177,7 +178,7 @@ fn pods_apart(pods: Vec<OurPod>) -> (Vec<PodSeen>, Vec<PodFacts>) {
     (of_records, of_inventories)
 }
 
-/// Puts the lists together. Beside the observation: notes for people.
+/// Combines the lists into the observation, and returns notes for people with it.
 fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (Kube, Vec<String>) {
     let (daemons, ambiguities) = daemons(lists.daemons, lists.osd_pods, &lists.nodes);
     let (mut reports, mut heartbeats) = (BTreeMap::new(), BTreeMap::new());
@@ -241,8 +242,10 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
     (kube, notes)
 }
 
-/// Deployments by OSD, each with its pods. Of two for one OSD the first stays, and both are named as an oddity: no act on
-/// that OSD will find exactly one.
+/// Returns Deployments by OSD, each with its pods, and ambiguities.
+///
+/// If an OSD has two Deployments, the first stays, and an ambiguity names both: no act on that OSD will find
+/// exactly one.
 fn daemons(
     parsed: Vec<Result<daemon::Parsed, String>>,
     pods: Vec<(Option<OsdId>, Pod)>,
@@ -309,16 +312,18 @@ fn running_prepare(job: &Job) -> Option<String> {
     (running && !suspended).then(|| job.metadata.name.clone().unwrap_or_default())
 }
 
-/// The domain whose node is drained. Rook, fenced or not, names there one with an OSD down, too, while PGs are not clean: that of
-/// an OSD that we have stopped. `set-no-out` tells the two apart.
+/// Returns the domain whose node is drained.
+///
+/// Rook, fenced or not, also names a domain with an OSD down while PGs are not clean, which may be an OSD
+/// that osd-migrate has stopped. `set-no-out` distinguishes the two.
 fn draining(map: ConfigMap) -> Option<String> {
     let mut data = map.data?;
     let is_only_down = data.get("set-no-out").is_some_and(|word| word != "true");
     data.remove("draining-failure-domain").filter(|domain| !domain.is_empty() && !is_only_down)
 }
 
-/// The OSD that Rook's own migration took last: a number, or JSON with more (`pkg/operator/ceph/cluster/osd/migrate.go`,
-/// `replace.go`).
+/// Returns the OSD that Rook's own migration took last: a number, or JSON with more
+/// (`pkg/operator/ceph/cluster/osd/migrate.go`, `replace.go`).
 fn migrated_by_rook(map: ConfigMap) -> Option<OsdId> {
     let data = map.data?;
     let of_config = || serde_json::from_str::<Value>(data.get("config")?).ok()?.get("id")?.as_u64();
@@ -326,7 +331,7 @@ fn migrated_by_rook(map: ConfigMap) -> Option<OsdId> {
     u32::try_from(id).ok().map(OsdId)
 }
 
-/// A ConfigMap that belongs to a record or a look.
+/// A ConfigMap that belongs to a record or an inventory.
 enum OwnedMap {
     Backup { osd: OsdId, record: RecordId },
     Report { job: String, record: RecordId, seen: Box<ReportSeen> },

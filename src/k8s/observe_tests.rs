@@ -140,7 +140,7 @@ fn an_osd_that_is_down_is_no_drain_whatever_rook_calls_it() {
     assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": "true"})).as_deref(), Some("h1"));
     assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": ""})), None);
     assert_eq!(seen(json!({"draining-failure-domain": "", "set-no-out": ""})), None);
-    // Rook 1.6 has only the one.
+    // Rook 1.6 has only this key.
     assert_eq!(seen(json!({"draining-failure-domain": "h1"})).as_deref(), Some("h1"));
 }
 

@@ -1,4 +1,4 @@
-//! Rook's operator: what it is, and how it is set aside for the time being.
+//! Rook's operator: its state, and how it is scaled down temporarily.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
@@ -11,24 +11,26 @@ use crate::domain::observation::Operator;
 
 use super::{K8s, K8sError, pods};
 
-/// What its pods carry, and by what its Deployment selects them (Rook's `operator.yaml` and chart).
+/// Label of the operator's pods, by which its Deployment selects them (Rook's `operator.yaml` and chart).
 const APP: (&str, &str) = ("app", "rook-ceph-operator");
 
-/// That label on its pods. Its Deployment itself does not have it, so all are looked at but for those that are many.
+/// Selector of the operator's pods. The Deployment itself does not have this label, so all Deployments are
+/// listed except the numerous ones of OSDs.
 const PODS: &str = "app=rook-ceph-operator";
 const NOT_OSDS: &str = "app!=rook-ceph-osd";
 
-/// The release from which Rook leaves a CephCluster with the label `do-not-reconcile` alone (`pkg/operator/ceph/cluster`, 1.20).
+/// First release that does not reconcile a CephCluster with the label `do-not-reconcile`
+/// (`pkg/operator/ceph/cluster`, 1.20).
 const HONOURS_FENCE: (u32, u32) = (1, 20);
 
 impl K8s {
-    /// Rook's operator, where the namespace has one. That it may not be read is an error.
+    /// Returns Rook's operator, if the namespace has one; a missing right to read it is an error.
     pub(super) async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
         let ours = self.namespace().to_owned();
         let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);
         let (deployments, all_pods) =
             (self.kind_in::<Deployment>(&namespace), self.kind_in::<Pod>(&namespace));
-        // One that may not be looked at is not taken for one that is not there: it would start the OSD in the middle of it.
+        // An operator that can't be read does not count as absent: it would start the OSD meanwhile.
         let (found, running) = tokio::try_join!(
             deployments.list(NOT_OSDS, |found| selects_operator(&found).then_some(found)),
             all_pods.list(PODS, |pod| (!pods::is_terminal(&pod)).then_some(pod)),
@@ -44,8 +46,9 @@ impl K8s {
         Ok(Some(operator))
     }
 
-    /// Replicas of the operator `namespace/name`, if its Deployment has that uid and generation. It is read again, and written on the
-    /// version read: its status changes by itself.
+    /// Sets the replicas of the operator `namespace/name`, if its Deployment has that uid and generation.
+    ///
+    /// It is read again, and the write requires the version read here, because the status changes by itself.
     pub async fn scale_operator(
         &self,
         name: &str,
@@ -55,7 +58,7 @@ impl K8s {
         let (namespace, name) = name.split_once('/').unwrap_or((self.namespace(), name));
         let deployments = self.untyped_in(&ApiResource::erase::<Deployment>(&()), namespace);
         let what = format!("deployment/{name}");
-        // By a list, as every look does: no right is needed that it has not.
+        // A list is used, as in every observation: it needs no additional right.
         let found = deployments.list_where(&format!("metadata.name={name}"), Some).await?.pop();
         let missing = || K8sError::Unexpected { what: what.clone(), found: "it is gone".to_owned() };
         let version = expect_unchanged(&found.ok_or_else(missing)?.metadata, expected, what)?;
@@ -100,7 +103,7 @@ fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator
     }
 }
 
-/// One whose Deployment is gone, or is none that we know, works as long as its pod does.
+/// Represents an operator by its pod, if its Deployment is gone or unknown: it works as long as its pod runs.
 fn without_deployment(pod: Pod) -> Deployment {
     let metadata = ObjectMeta { name: Some(APP.1.to_owned()), ..ObjectMeta::default() };
     let template = PodTemplateSpec { spec: pod.spec, ..PodTemplateSpec::default() };
@@ -112,7 +115,7 @@ fn first_image(pod: PodSpec) -> String {
     pod.containers.into_iter().next().and_then(|container| container.image).unwrap_or_default()
 }
 
-/// One number replaced, on that version of the object and on no other.
+/// Builds a patch that replaces one number, on that version of the object and on no other.
 pub(super) fn tested(version: &str, path: &str, value: u32) -> Value {
     json!([
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
@@ -120,8 +123,9 @@ pub(super) fn tested(version: &str, path: &str, value: u32) -> Value {
     ])
 }
 
-/// (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it. An image that is named in
-/// another way is taken for one that honours nothing.
+/// Returns (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it.
+///
+/// An image with another form of name counts as one that does not honour the fence.
 fn rook_version(image: &str) -> Option<(u32, u32)> {
     let name = image.split('@').next()?;
     let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
@@ -193,7 +197,7 @@ mod tests {
             "rook-ceph-mgr",
             "quay.io/ceph/ceph:v20",
         );
-        // Of Rook's operator.yaml, of its chart, of OLM.
+        // These are the labels of Rook's operator.yaml, of its chart and of OLM.
         for labels in [
             json!({"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name": "rook-ceph"}),
             json!({"operator": "rook", "helm.sh/chart": "rook-ceph-v1.20.6"}),

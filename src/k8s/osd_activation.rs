@@ -1,4 +1,4 @@
-//! How an OSD is made ready to start, by how it lies on its devices, and locked again when its pod ends. Pure.
+//! Activation of an OSD by its layout on its devices, and locking of its volumes when its pod ends. Pure.
 
 use serde_json::{Value, json};
 
@@ -7,18 +7,18 @@ use crate::domain::osd::Mode;
 use super::osd_env::literals;
 use super::render_osd::Osd;
 
-/// Finds the disk and makes the data folder of it.
+/// Script that finds the disk and creates the data folder from it.
 const RAW: &str = include_str!("activate_osd.sh");
-/// A function that opens the logical volumes and makes the data folder of them.
+/// Script with a function that opens the logical volumes and creates the data folder from them.
 const LVM: &str = include_str!("activate_lvm.sh");
-/// Makes the data folder of a file of the node.
+/// Script that creates the data folder from a file of the node.
 const FILE: &str = include_str!("activate_file.sh");
-/// Begins the daemon of an encrypted OSD, its volumes opened first where they are locked.
+/// Script that starts the daemon of an encrypted OSD and first opens its volumes if they are locked.
 const START_ENCRYPTED: &str = include_str!("start_encrypted.sh");
-/// Locks the volumes of an encrypted OSD as soon as its daemon has let go of them.
+/// Script that locks the volumes of an encrypted OSD as soon as its daemon has released them.
 const LOCK: &str = include_str!("lock_encrypted.sh");
 
-/// Where the pod sees the folder in which the agent keeps the file of a test's OSD.
+/// Path in the pod of the folder in which the agent keeps the file of a test's OSD.
 const FILE_FOLDER: &str = "/var/lib/rook/osd-migrate";
 
 impl Osd<'_> {
@@ -26,7 +26,7 @@ impl Osd<'_> {
         self.deploy.layout.encrypted
     }
 
-    /// Path of the store inside the OSD's pod.
+    /// Returns the path of the store inside the OSD's pod.
     pub(super) fn block_path(&self) -> String {
         let path = &self.deploy.block_path;
         match path.rsplit('/').next() {
@@ -35,7 +35,7 @@ impl Osd<'_> {
         }
     }
 
-    /// `ROOK_CV_MODE`
+    /// Returns the value of `ROOK_CV_MODE`.
     pub(super) fn mode(&self) -> &'static str {
         match self.deploy.layout.mode {
             Mode::Raw => "raw",
@@ -47,7 +47,7 @@ impl Osd<'_> {
         format!("--{}", self.deploy.store)
     }
 
-    /// What activation must see.
+    /// Returns the mounts that activation needs.
     pub(super) fn mounts_of_activation(&self) -> Vec<&'static str> {
         let mut mounts = vec!["rook-config-override", "rook-ceph-log", "devices", "run-udev", "activate-osd"];
         if self.deploy.on_file {
@@ -77,7 +77,7 @@ impl Osd<'_> {
             _ if self.deploy.on_file => FILE.to_owned(),
             Mode::Raw => RAW.to_owned(),
             Mode::Lvm => {
-                // The key of an encrypted one is asked of the mons.
+                // The script asks the mons for the key of an encrypted OSD.
                 if let Some(env) = env.as_array_mut() {
                     env.extend(mons());
                 }
@@ -88,7 +88,7 @@ impl Osd<'_> {
         self.container("activate", &["/bin/bash", "-c", &script], &[], &env, &mounts)
     }
 
-    /// Command of the container `osd`, without its arguments.
+    /// Returns the command of the container `osd`, without its arguments.
     pub(super) fn start_command(&self) -> Vec<String> {
         if self.is_locked() {
             let script = format!("{LVM}\n{START_ENCRYPTED}");
@@ -98,17 +98,18 @@ impl Osd<'_> {
         }
     }
 
-    /// Teardown, where some is needed: an open volume of an encrypted OSD would be readable for as long as its node runs.
+    /// Returns the teardown, if one is needed: an open volume of an encrypted OSD would be readable for as
+    /// long as its node runs.
     pub(super) fn lifecycle(&self) -> Option<Value> {
         self.is_locked().then(|| json!({"preStop": {"exec": {"command": ["/bin/bash", "-c", LOCK]}}}))
     }
 }
 
-/// How Ceph's tools reach the mons.
+/// Returns the environment variables by which Ceph's tools reach the mons.
 pub(super) fn mons() -> [Value; 2] {
     [
         json!({"name": "ROOK_CEPH_MON_HOST", "valueFrom": {"secretKeyRef": {"name": "rook-ceph-config", "key": "mon_host"}}}),
-        // After the variable that it names: only earlier ones are put in.
+        // This variable comes after the one that it names: Kubernetes expands only earlier ones.
         json!({"name": "CEPH_ARGS", "value": "-m $(ROOK_CEPH_MON_HOST)"}),
     ]
 }

@@ -6,12 +6,14 @@ use super::daemon::osd_container;
 use super::osd_env::decimal;
 use super::render_osd::Osd;
 
-/// Rook's ConfigMap with the owner's settings of Ceph, and the volume of it.
+/// Name of Rook's ConfigMap with the owner's settings of Ceph, and of its volume.
 const CONFIG: &str = "rook-config-override";
 
 impl Osd<'_> {
-    /// A node may have one of its own, `rook-config-override-NODE` (pkg/operator/ceph/cluster/osd/spec.go, `updateCephConfigVolume`,
-    /// v1.18 and later): what the old one mounted.
+    /// Returns the ConfigMap that the old Deployment mounted, else the one of all nodes.
+    ///
+    /// A node may have one of its own, `rook-config-override-NODE` (pkg/operator/ceph/cluster/osd/spec.go,
+    /// `updateCephConfigVolume`, v1.18 and later).
     fn config_map(&self) -> &str {
         let volumes = self.old.pointer("/spec/template/spec/volumes").and_then(Value::as_array);
         let of_old = volumes.into_iter().flatten().find(|volume| volume["name"] == CONFIG);
@@ -26,7 +28,7 @@ impl Osd<'_> {
         let folder = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}});
         json!([
             folder("rook-data", data_dir),
-            // Optional: a cluster that is not (or no longer) looked after by Rook may lack it.
+            // It is optional: it may be missing in a cluster that Rook does not, or no longer, manage.
             {"name": CONFIG, "projected": {"defaultMode": 420, "sources": [{"configMap": {
                 "name": self.config_map(), "optional": true,
                 "items": [{"key": "config", "path": "ceph.conf", "mode": 292}]}}]}},
@@ -78,7 +80,7 @@ impl Osd<'_> {
         })
     }
 
-    /// Makes the store as large as its device is now.
+    /// Builds the container that expands the store to the present size of its device.
     pub(super) fn expand_bluefs(&self) -> Value {
         let data = self.data_dir();
         let mounts = self.mounts(&self.mounts_of_activation());
@@ -125,7 +127,8 @@ impl Osd<'_> {
             "--default-log-to-file=false",
             "--default-mon-cluster-log-to-file=false",
         ];
-        // Rook says it nowhere but here (pkg/operator/ceph/controller/spec.go, `NetworkBindingFlags`, v1.20.6).
+        // Rook passes this setting only here (pkg/operator/ceph/controller/spec.go, `NetworkBindingFlags`,
+        // v1.20.6).
         if let Some((ipv4, ipv6)) = self.frame.declaration.binds {
             args.push(if ipv4 { "--ms-bind-ipv4=true" } else { "--ms-bind-ipv4=false" });
             args.push(if ipv6 { "--ms-bind-ipv6=true" } else { "--ms-bind-ipv6=false" });
@@ -144,7 +147,8 @@ impl Osd<'_> {
             }
             object.insert("workingDir".to_owned(), json!("/var/log/ceph"));
             object.insert("startupProbe".to_owned(), probe(&id, 10, 720));
-            // A question costs a second of CPU and a busy machine answers late: ask seldom, and end nothing in haste.
+            // A probe costs a second of CPU and a busy node answers late: so the probe is rare, and several
+            // failures are tolerated.
             object.insert("livenessProbe".to_owned(), probe(&id, 60, 3));
             object.insert(
                 "envFrom".to_owned(),

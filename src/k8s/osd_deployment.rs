@@ -1,5 +1,5 @@
-//! OSDs' Deployments: what they say, and the writes on them. Each write is one PUT of the whole object as it is on the
-//! wire, with its uid and resourceVersion: Rook's update manager owns the fields, so none may get lost.
+//! OSDs' Deployments: reads and writes. Each write is one PUT of the whole object as it is on the wire, with
+//! its uid and resourceVersion: Rook's update manager owns the fields, so none may get lost.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,7 +24,7 @@ impl K8s {
         self.untyped(&ApiResource::erase::<Deployment>(&()))
     }
 
-    /// The Deployment of an OSD, by label: its name changed with the years.
+    /// Returns the Deployment of an OSD, found by label, because the name differs between Rook versions.
     pub(super) async fn osd_deployment(&self, osd: OsdId) -> Result<Option<FoundDeployment>, K8sError> {
         let selector = format!("app=rook-ceph-osd,ceph-osd-id={}", osd.0);
         let mut found = self.osd_deployments().list(&selector, |d| Some(FoundDeployment::new(d))).await?;
@@ -36,8 +36,10 @@ impl K8s {
         Ok(found.pop())
     }
 
-    /// Keeps the Deployment as found, if nobody changed what it wants since it was looked at. Kept already for this record is success; a
-    /// copy for another record is of one that is closed (an OSD has one open record at most) and gives way.
+    /// Saves a backup of the Deployment as found, if spec and annotations are as observed.
+    ///
+    /// A backup that exists for this record is success. A backup for another record is replaced: that record
+    /// is closed, because an OSD has at most one open record.
     pub async fn keep(
         &self,
         osd: OsdId,
@@ -53,7 +55,8 @@ impl K8s {
         let maps = self.kind::<ConfigMap>();
         let map = backups(osd, record, &found.object)?;
         match maps.create(&name, &map).await {
-            // Made first and looked after: who closes the record meanwhile either finds the copy, or has saved.
+            // The backup is created first and the ledger checked afterwards: a runner that closes the record
+            // meanwhile either finds the backup, or has saved.
             Ok(made) => match self.expect_ledger().await {
                 Ok(()) => Ok(()),
                 Err(late) => self.delete_created(&made).await.and(Err(late)),
@@ -72,8 +75,9 @@ impl K8s {
         }
     }
 
-    /// Fails where the record is no longer open: its Deployment is neither kept nor stopped for it. What would be set for it
-    /// then, nobody would take off again.
+    /// Fails if the record is no longer open: then its Deployment is neither backed up nor stopped for it.
+    ///
+    /// No runner would later revert a change that is written for a closed record.
     pub async fn expect_open(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let name = backup_name(osd);
         let backups =
@@ -90,8 +94,9 @@ impl K8s {
         Err(K8sError::Unexpected { what: format!("configmap/{name}"), found })
     }
 
-    /// Fails where the OSD is not at rest any more: stopped for this record, at 0 replicas, its pods gone. Asked right before
-    /// its slot is destroyed: somebody may have started it since it was looked at.
+    /// Fails if the OSD is no longer at rest: stopped for this record, at 0 replicas, its pods gone.
+    ///
+    /// This is checked right before its slot is destroyed: the OSD may have been started meanwhile.
     pub async fn expect_stopped(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         self.at_rest(osd, record).await.map(drop)
     }
@@ -108,9 +113,10 @@ impl K8s {
             .unexpected(format!("it is not stopped for record `{record}` any more, or its pod is there")))
     }
 
-    /// Stops an OSD: one PUT with replicas 0 and our annotation, of the object as it is read here, which must want what it wanted when
-    /// it was looked at, while the record is open.
-    /// Stopped for this record already is success.
+    /// Stops an OSD with one PUT: replicas 0 and our annotation. Already stopped for this record is success.
+    ///
+    /// The PUT writes the object as it is read here. Its uid and generation must be those of the observation,
+    /// and the record must be open.
     pub async fn stop(
         &self,
         osd: OsdId,
@@ -131,7 +137,7 @@ impl K8s {
         self.put(&found.name, stopped(found.object, record)).await
     }
 
-    /// Undoes Stop. Where somebody deleted the Deployment, it is made again from the kept copy.
+    /// Reverts Stop; if the Deployment was deleted meanwhile, it is created again from the backup.
     pub async fn restart(&self, osd: OsdId, record: &RecordId) -> Result<(), K8sError> {
         let Some(found) = self.osd_deployment(osd).await? else {
             let (name, object) = self.backed_up_deployment(osd, record).await?;
@@ -145,8 +151,10 @@ impl K8s {
         }
     }
 
-    /// Deletes the Deployment of an old OSD that is gone, so that Rook makes one: the very object that was looked at, stopped for
-    /// this record, its pods gone. Its copy must be kept: where Rook does not make one, it is made of that.
+    /// Deletes the Deployment of an old OSD that is gone, so that Rook creates one.
+    ///
+    /// It must be the very object that was observed, stopped for this record, and its pods must be gone. Its
+    /// backup must exist: if Rook creates no Deployment, osd-migrate creates one from the backup.
     pub async fn drop_deployment(
         &self,
         osd: OsdId,
@@ -162,7 +170,8 @@ impl K8s {
         self.osd_deployments().delete_unchanged(&found.name, it, PropagationPolicy::Background).await
     }
 
-    /// Adds tolerations to an OSD's pods: one PUT of the very object that was looked at. There already is success.
+    /// Adds tolerations to an OSD's pods; existing ones are success. The write is one PUT of the very object
+    /// that was observed.
     pub async fn tolerate(
         &self,
         osd: OsdId,
@@ -177,8 +186,10 @@ impl K8s {
         self.put(&found.name, object).await
     }
 
-    /// Tolerations and priority class that let a node Job onto the node where the OSD runs. Where neither its Deployment nor a
-    /// copy of it is there: what OSDs are placed with, and what the node's taints need.
+    /// Returns tolerations and priority class that let a node Job onto the node of the OSD.
+    ///
+    /// If neither its Deployment nor a backup of it exists, these are the tolerations from the placement of
+    /// OSDs, and those that the node's taints require.
     pub(super) async fn osd_pod_template(
         &self,
         osd: OsdId,

@@ -1,4 +1,4 @@
-//! Environment of the container that is the OSD: what `ceph-osd` needs, and what Rook reads back from it.
+//! Environment of the OSD's container: the variables that `ceph-osd` needs, and those that Rook reads back.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::osd_activation::mons;
 use super::render_osd::Osd;
 
 impl Osd<'_> {
-    /// Environment of the container `osd`.
+    /// Returns the environment of the container `osd`.
     pub(super) fn daemon_env(&self) -> Value {
         let declaration = self.frame.declaration;
         let (id, fsid, block_path) = (self.id(), self.deploy.fsid.to_string(), self.block_path());
@@ -32,8 +32,8 @@ impl Osd<'_> {
             ("ROOK_OSDS_PER_DEVICE", "1"),
             ("ROOK_ENCRYPTED_DEVICE", if self.deploy.layout.encrypted { "true" } else { "false" }),
             ("CONTAINER_IMAGE", self.image()),
-            // Pods begin to count processes anew: without it, a daemon that is not the first one would come back under the
-            // address that its former life had.
+            // Each pod starts to number its processes at 1. Without this variable, a daemon that is not the
+            // first one would come back under the address of its predecessor.
             ("CEPH_USE_RANDOM_NONCE", "true"),
             ("ROOK_OSD_UUID", &fsid),
             ("ROOK_OSD_ID", &id),
@@ -44,7 +44,7 @@ impl Osd<'_> {
             ("ROOK_OSD_CRUSH_DEVICE_CLASS", self.class()),
             ("ROOK_OSD_RESTART_INTERVAL", "0"),
         ];
-        // Rook reads a weight that was asked for from here; what CRUSH has now is kept by the slot itself.
+        // Rook reads a requested weight from here; the slot itself keeps the present weight in CRUSH.
         let declared = self.deploy.initial_weight.map(decimal);
         let initial = declared.as_deref().or_else(|| env(self.old, "ROOK_OSD_CRUSH_INITIAL_WEIGHT"));
         let given = [
@@ -55,7 +55,7 @@ impl Osd<'_> {
         vars.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
         let store = self.store_flag();
         if self.deploy.layout.encrypted {
-            // For its script, which activates.
+            // The script of this container, which activates the OSD, reads this variable.
             vars.push(("ROOK_OSD_STORE_FLAG", &store));
         }
         let mut env = literals(&vars);
@@ -67,7 +67,7 @@ impl Osd<'_> {
     }
 }
 
-/// What the pod knows of itself.
+/// Returns the variables that describe the pod itself.
 fn of_its_pod() -> [Value; 10] {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
     let resource = |name: &str, of: &str| json!({"name": name, "valueFrom": {"resourceFieldRef": {"containerName": "osd", "resource": of, "divisor": "0"}}});
@@ -85,7 +85,7 @@ fn of_its_pod() -> [Value; 10] {
     ]
 }
 
-/// A weight as its owner wrote it: the shortest number that means the same.
+/// Returns a weight as its owner wrote it: the shortest number with the same value.
 pub(super) fn decimal(weight: Weight) -> String {
     let written = (0..=5).map(|places| format!("{:.places$}", weight.as_decimal()));
     let mut same =
@@ -93,7 +93,7 @@ pub(super) fn decimal(weight: Weight) -> String {
     same.next().unwrap_or_else(|| weight.to_string())
 }
 
-/// Variables with their values.
+/// Returns variables with literal values.
 pub(super) fn literals(vars: &[(&str, &str)]) -> Value {
     vars.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
 }

@@ -1,4 +1,5 @@
-//! An OSD's Deployment as an object: as found, as written, as kept. Pure; nothing of it that this build does not know is lost.
+//! An OSD's Deployment as an object: as found, as written, as backed up. Pure; fields that this build does
+//! not know are not lost.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DynamicObject;
@@ -28,7 +29,7 @@ impl FoundDeployment {
         let [name, uid, version] =
             [&meta.name, &meta.uid, &meta.resource_version].map(|t| t.clone().unwrap_or_default());
         let mut object = serde_json::to_value(deployment).unwrap_or_default();
-        // Items of a list don't say what they are.
+        // Items of a list do not contain their kind and version.
         set(&mut object, &["apiVersion"], json!("apps/v1"));
         set(&mut object, &["kind"], json!("Deployment"));
         Self { name, uid, version, object }
@@ -54,7 +55,7 @@ impl FoundDeployment {
         self.object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default()
     }
 
-    /// What it wants, and its annotations, are as they were looked at. Its status may have changed, and is no concern of an act.
+    /// Fails if spec or annotations changed since the observation. No act depends on the status.
     pub(super) fn expect_generation(&self, generation: i64) -> Result<(), K8sError> {
         let now = self.generation();
         if expect::unchanged_deployment(now, generation) {
@@ -65,7 +66,7 @@ impl FoundDeployment {
         )))
     }
 
-    /// Labels are no part of the generation, and one of them says that another client works on the OSD.
+    /// Fails if a label says that another client works on the OSD: labels are not part of the generation.
     pub(super) fn expect_not_managed_externally(&self) -> Result<(), K8sError> {
         super::daemon::managed_externally(&self.object)
             .map_or(Ok(()), |by| Err(self.unexpected(format!("held: {by}"))))
@@ -76,14 +77,14 @@ impl FoundDeployment {
     }
 }
 
-/// The Deployment that Stop writes.
+/// Returns the Deployment that Stop writes.
 pub(super) fn stopped(mut deployment: Value, record: &RecordId) -> Value {
     set(&mut deployment, &["spec", "replicas"], json!(0));
     set(&mut deployment, &["metadata", "annotations", STOPPED], json!(record.0));
     deployment
 }
 
-/// The Deployment that Restart writes.
+/// Returns the Deployment that Restart writes.
 pub(super) fn running(mut deployment: Value) -> Value {
     set(&mut deployment, &["spec", "replicas"], json!(1));
     if let Some(annotations) = deployment.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
@@ -93,7 +94,7 @@ pub(super) fn running(mut deployment: Value) -> Value {
     deployment
 }
 
-/// The Deployment with these tolerations added to its pods; none where it has them all.
+/// Returns the Deployment with these tolerations added to its pods; none if it has them all.
 pub(super) fn tolerating(mut deployment: Value, add: &[Toleration]) -> Option<Value> {
     let list = deployment.pointer("/spec/template/spec/tolerations");
     let all = tolerations::with_added(list, add)?;
@@ -101,7 +102,7 @@ pub(super) fn tolerating(mut deployment: Value, add: &[Toleration]) -> Option<Va
     Some(deployment)
 }
 
-/// A kept Deployment without what only the server may write.
+/// Removes from a backed up Deployment the fields that only the server may write.
 pub(super) fn bare(mut deployment: Value) -> Value {
     if let Some(object) = deployment.as_object_mut() {
         object.remove("status");
@@ -124,14 +125,16 @@ pub(super) fn bare(mut deployment: Value) -> Value {
     deployment
 }
 
-/// The rendered Deployment as a PUT of the one that is there.
+/// Returns the rendered Deployment as a PUT of the existing one.
 pub(super) fn with_identity(mut new: Value, found: &FoundDeployment) -> Value {
     set(&mut new, &["metadata", "uid"], json!(found.uid));
     set(&mut new, &["metadata", "resourceVersion"], json!(found.version));
     new
 }
 
-/// The ConfigMap that keeps a Deployment. Managed fields stay out: they are half of the size and mean nothing later.
+/// Builds the ConfigMap with the backup of a Deployment.
+///
+/// Managed fields are left out: they are half of the size and mean nothing later.
 pub(super) fn backups(osd: OsdId, record: &RecordId, deployment: &Value) -> Result<ConfigMap, K8sError> {
     let mut deployment = deployment.clone();
     if let Some(metadata) = deployment.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -173,7 +176,7 @@ pub(super) fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Sets a field, making the objects on the way to it.
+/// Sets a field, and creates the objects on the path to it.
 pub(super) fn set(value: &mut Value, path: &[&str], to: Value) {
     let Some((first, rest)) = path.split_first() else {
         *value = to;

@@ -1,4 +1,4 @@
-//! Our own pod: which image holds the agent, which Job we are.
+//! Our own pod: the image that contains the agent, and the Job that the pod belongs to.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::names::{MANAGED_BY, NAME, PREFIX};
 use super::run_job::is_scheduled;
 use super::{K8s, K8sError};
 
-/// What the downward API tells a pod of itself, by environment variable.
+/// Values that the downward API gives a pod about itself, by environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodEnv {
-    /// `POD_NAME`
+    /// Value of `POD_NAME`.
     pub name: String,
-    /// `POD_NAMESPACE`
+    /// Value of `POD_NAMESPACE`.
     pub namespace: String,
-    /// `POD_UID`
+    /// Value of `POD_UID`.
     pub uid: String,
 }
 
 impl PodEnv {
-    /// Reads them by `lookup`; the error names the one that is missing.
+    /// Reads the variables by `lookup`; the error names the one that is missing.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, K8sError> {
         let get = |key: &str| {
             let missing = || {
@@ -41,41 +41,43 @@ impl PodEnv {
 pub struct Own {
     /// Name of the pod.
     pub pod: String,
-    /// Its uid.
+    /// uid of the pod.
     pub pod_uid: String,
-    /// Node it is on.
+    /// Node of the pod.
     pub node: Option<String>,
-    /// Name of the Job; the pod's own name where no Job made it.
+    /// Name of the Job; the pod's own name if no Job created it.
     pub job: String,
-    /// uid of the Job; the pod's own where no Job made it.
+    /// uid of the Job; the pod's own uid if no Job created it.
     pub job_uid: String,
-    /// The schedule made the Job, and no person.
+    /// True if the schedule created the Job, and not a person.
     pub scheduled: bool,
-    /// Pods of the Job that failed before us.
+    /// Number of pods of the Job that failed before this one.
     pub failed_pods: u32,
-    /// Our image.
+    /// Image of the pod.
     pub image: String,
-    /// `imagePullPolicy` of it: agents on the nodes come out of the same image in the same way.
+    /// `imagePullPolicy` of the image: agents on the nodes run the same image with the same policy.
     pub pull_policy: Option<String>,
-    /// Names of the Secrets that it is pulled with.
+    /// Names of the Secrets that the image is pulled with.
     pub pull_secrets: Vec<String>,
-    /// What its owner put on the Job besides, and wants on those that it makes.
+    /// Labels and annotations that the owner added to the Job, and wants on the Jobs that it creates.
     pub more: More,
 }
 
-/// What an owner puts on Jobs and their pods besides ours: for bills, for policies of the cluster.
+/// Labels and annotations that an owner adds to Jobs and their pods: for billing, for policies of the
+/// cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct More {
     /// Labels of the Job.
     pub labels: BTreeMap<String, String>,
-    /// Labels of its pods.
+    /// Labels of the Job's pods.
     pub pod_labels: BTreeMap<String, String>,
-    /// Annotations of its pods.
+    /// Annotations of the Job's pods.
     pub pod_annotations: BTreeMap<String, String>,
 }
 
 impl More {
-    /// By the template of a run's Job, not by its pod: to that whoever admits pods adds what is that pod's own.
+    /// Reads the template of a run's Job, not its pod: admission adds labels and annotations to a pod that
+    /// are for that pod only.
     pub(super) fn of(job: &Job) -> Self {
         let template = job.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
         Self {
@@ -86,7 +88,7 @@ impl More {
     }
 }
 
-/// Without what is ours and what the Job controller adds.
+/// Returns the entries that are neither ours nor added by the Job controller.
 fn not_ours(all: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let is_ours = |key: &str| [NAME, MANAGED_BY].contains(&key) || key.starts_with(PREFIX);
     let is_of_job =
@@ -96,7 +98,7 @@ fn not_ours(all: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> 
 }
 
 impl K8s {
-    /// Looks at our own pod and Job.
+    /// Reads our own pod and Job.
     pub async fn whoami(&self, env: &PodEnv) -> Result<Own, K8sError> {
         let pod = self.kind_in::<Pod>(&env.namespace).get(&env.name).await?;
         if pod.metadata.uid.as_ref() != Some(&env.uid) {
@@ -120,7 +122,8 @@ impl K8s {
     }
 }
 
-/// As its controller counts them: a pod that its `podFailurePolicy` ignores is none.
+/// Returns the failed pods as the Job's controller counts them: it does not count a pod that the
+/// `podFailurePolicy` ignores.
 fn failed_pods(job: &Job) -> u32 {
     let failed = job.status.as_ref().and_then(|status| status.failed).unwrap_or_default();
     u32::try_from(failed).unwrap_or_default()

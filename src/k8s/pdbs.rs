@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets of the OSDs: Rook's, and one of our own for where Rook's is of no use.
+//! PodDisruptionBudgets of the OSDs: Rook's, and one of our own for the case that Rook's is of no use.
 
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
@@ -16,22 +16,25 @@ use super::{K8s, K8sError};
 /// Rook's PodDisruptionBudget while no domain is drained (`pkg/operator/ceph/disruption/clusterdisruption`).
 const BUDGET: &str = "rook-ceph-osd";
 
-/// Ours: while it is there, no OSD's pod may be evicted. Two over one pod allow no eviction either (`pods/eviction`, HTTP 500).
+/// Our own PodDisruptionBudget: while it exists, no OSD's pod may be evicted. Two PodDisruptionBudgets over
+/// one pod allow no eviction either (`pods/eviction`, HTTP 500).
 const OWN: &str = "osd-migrate-drains";
 
 impl K8s {
-    /// The OSDs' budget, where it is there and says how many may be unavailable.
+    /// Returns the OSDs' PodDisruptionBudget, if it exists and says how many pods may be unavailable.
     pub(super) async fn osd_pdb(&self) -> Result<Option<OsdPdb>, K8sError> {
         Ok(self.kind::<PodDisruptionBudget>().get_opt(BUDGET).await?.and_then(pdb))
     }
 
-    /// uid of our own budget, where it is there.
+    /// Returns the uid of our own PodDisruptionBudget, if it exists.
     pub async fn own_pdb(&self) -> Result<Option<String>, K8sError> {
         Ok(self.kind::<PodDisruptionBudget>().get_opt(OWN).await?.and_then(|found| found.metadata.uid))
     }
 
-    /// How many OSD pods may be evicted at a time, if the budget has that uid and generation. It is read again, and written on the
-    /// version read: its status changes with each pod that becomes ready.
+    /// Sets how many OSD pods may be evicted at a time, if the object has that uid and generation.
+    ///
+    /// The object is read again, and the write requires the version read here, because its status changes
+    /// with each pod that becomes ready.
     pub async fn limit_drains(&self, expected: (&str, i64), max_unavailable: u32) -> Result<(), K8sError> {
         let pdbs = self.untyped(&ApiResource::erase::<PodDisruptionBudget>(&()));
         let found = pdbs.get(BUDGET).await?;
@@ -40,7 +43,7 @@ impl K8s {
         pdbs.json_patch(BUDGET, &tested(&version, "/spec/maxUnavailable", max_unavailable)).await
     }
 
-    /// Makes our own; one that is there already is success.
+    /// Creates our own PodDisruptionBudget; an existing one is success.
     pub async fn create_pdb(&self) -> Result<(), K8sError> {
         match self.kind::<PodDisruptionBudget>().create(OWN, &own()).await {
             Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
@@ -48,13 +51,14 @@ impl K8s {
         }
     }
 
-    /// Deletes our own, if it has this uid; gone already is success.
+    /// Deletes our own PodDisruptionBudget, if it has this uid; one that is already deleted is success.
     pub async fn delete_pdb(&self, uid: &str) -> Result<(), K8sError> {
         self.kind::<PodDisruptionBudget>().delete(OWN, uid, PropagationPolicy::Background).await
     }
 }
 
-/// Over the pods that Rook's is over, and that we take for OSDs.
+/// Builds our own PodDisruptionBudget. Its selector `app=rook-ceph-osd` is Rook's, and the one by which
+/// osd-migrate lists OSD pods.
 fn own() -> PodDisruptionBudget {
     let osds = [("app".to_owned(), "rook-ceph-osd".to_owned())].into();
     let spec = PodDisruptionBudgetSpec {
@@ -112,7 +116,7 @@ mod tests {
             assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
             assert_eq!(body[1], json!({"op": "replace", "path": "/spec/maxUnavailable", "value": 0}));
         };
-        // Its status was written since it was looked at: another resourceVersion, the same generation.
+        // The status was written since the observation: another resourceVersion, the same generation.
         let object = || {
             let mut found = found(json!(1));
             (found["apiVersion"], found["kind"]) = (json!("policy/v1"), json!("PodDisruptionBudget"));

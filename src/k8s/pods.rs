@@ -1,17 +1,17 @@
-//! What a pod says of itself: whether it is over, whether its container began, what it waits for.
+//! State of a pod: whether it has ended, whether its container has started, what it waits for.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::domain::observation;
 use crate::domain::osd::NodeName;
 
-/// Phase Succeeded or Failed: no container of it runs or will run again.
+/// Returns whether the phase is Succeeded or Failed: no container of the pod runs or will run again.
 pub(super) fn is_terminal(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether its main container has begun, or may have: whatever can't be told counts as begun.
+/// Returns whether the main container has started, or may have: an unknown state counts as started.
 pub(super) fn has_begun(pod: &Pod) -> bool {
     let Some(status) = &pod.status else { return false };
     let containers = status.container_statuses.iter().flatten();
@@ -23,7 +23,7 @@ pub(super) fn has_begun(pod: &Pod) -> bool {
     is_terminal(pod) || containers.into_iter().any(began)
 }
 
-/// What it waits for or died of, for people; none while all is well.
+/// Returns the reason why the pod waits or failed, for people; none if there is no trouble.
 pub(super) fn trouble(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let mut containers =
@@ -52,7 +52,7 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
             e.reason.as_deref().filter(|r| *r != "Error").map(|r| format!(" ({r})")).unwrap_or_default();
         said(&format!("exit {}{reason}", e.exit_code), e.message.as_deref())
     });
-    // These two are the way every container begins.
+    // Every container has these two reasons while it starts.
     let waits = state
         .waiting
         .as_ref()
@@ -64,7 +64,7 @@ fn container_trouble(container: &ContainerStatus) -> Option<String> {
     waits.or(exit).map(|text| format!("container {}: {text}", container.name))
 }
 
-/// The reason, and the last line of what was said: a kubelet's message can be a whole log.
+/// Returns the reason, and the last line of the message: a kubelet's message can be a whole log.
 fn said(reason: &str, message: Option<&str>) -> String {
     match message.and_then(|m| m.trim().lines().last()) {
         Some(line) => format!("{reason}: {line}"),
@@ -72,7 +72,7 @@ fn said(reason: &str, message: Option<&str>) -> String {
     }
 }
 
-/// The pod as an observation holds it.
+/// Returns the pod in the form of an observation.
 pub(super) fn observed(pod: &Pod) -> observation::Pod {
     observation::Pod {
         name: pod.metadata.name.clone().unwrap_or_default(),
@@ -83,8 +83,10 @@ pub(super) fn observed(pod: &Pod) -> observation::Pod {
     }
 }
 
-/// Returns the restarts of the container that restarted most often, an init container or not. No sum: if the sandbox of a pod
-/// is made again (a reboot of the node), the kubelet runs every init container once more and counts it.
+/// Returns the restarts of the container that restarted most often, an init container or not.
+///
+/// It is no sum: if the sandbox of a pod is created again (a reboot of the node), the kubelet runs every init
+/// container once more and counts it.
 fn restarts(pod: &Pod) -> u32 {
     let status = pod.status.as_ref();
     let init = status.into_iter().flat_map(|s| s.init_container_statuses.iter().flatten());
@@ -143,7 +145,7 @@ mod tests {
         let seen = observed(&failing);
         assert_eq!(seen.restarts, 3);
         assert_eq!(seen.trouble.unwrap(), "container osd: CrashLoopBackOff, exit 1");
-        // After a reboot of its node: each container of it ran once more.
+        // After a reboot of the node, each container of the pod has run once more.
         let running = json!({"running": {}});
         let done = json!({"terminated": {"exitCode": 0}});
         let once = |state: &Value| container(state, &json!({}), 1);

@@ -1,4 +1,4 @@
-//! The Deployments of new OSDs, by how they lie on their devices.
+//! The Deployments of new OSDs, by their layout on their devices.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn script(container: &Value) -> &str {
     container["command"][2].as_str().unwrap()
 }
 
-/// Value of a variable of the init container `activate`.
+/// Returns the value of a variable of the init container `activate`.
 fn of_activation<'a>(object: &'a Value, name: &str) -> &'a str {
     let vars = pod(object)["initContainers"][0]["env"].as_array().unwrap();
     vars.iter().find(|v| v["name"] == name).unwrap()["value"].as_str().unwrap()
@@ -89,7 +89,7 @@ fn an_encrypted_osd_is_locked_when_its_pod_ends_and_opened_when_its_container_be
     assert!(script(osd).contains("ceph-volume lvm activate") && script(osd).ends_with("exec \"$@\"\n"));
     assert_eq!((&osd["command"][3], &osd["command"][4]), (&json!("--"), &json!("ceph-osd")));
     assert_eq!(osd["args"][0], "--foreground");
-    // What the script of the daemon's container reads.
+    // The script of the daemon's container reads this variable.
     assert_eq!(env(&new, "ROOK_ENCRYPTED_DEVICE"), Some("true"));
     for name in ["ROOK_OSD_STORE_FLAG", "ROOK_OSD_ID", "ROOK_OSD_UUID"] {
         let has = |v: &Value| v["name"] == name && v["value"].is_string();

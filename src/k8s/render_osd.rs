@@ -1,7 +1,8 @@
-//! The Deployment of a BlueStore OSD on a node, in the shape that Rook gives it today, so that Rook adopts it: every
-//! value that Rook reads back from a Deployment stands where Rook looks for it. Pure.
+//! The Deployment of a BlueStore OSD on a node, in the shape that Rook gives it today, so that Rook adopts
+//! it. Every value that Rook reads back from a Deployment is in the place from which Rook reads it. Pure.
 //!
-//! What its owner or an older Rook put on the old Deployment for scheduling, resources and labels is carried over.
+//! Settings for scheduling, resources and labels that the owner or an older Rook put on the old Deployment
+//! are carried over.
 
 use serde_json::{Map, Value, json};
 
@@ -12,10 +13,10 @@ use crate::domain::policy::Declaration;
 use super::daemon::{env, osd_container};
 use super::names::{STOPPED, TEST_ONLY};
 
-/// What a Deployment is rendered into.
+/// Context in which a Deployment is rendered.
 pub(super) struct Frame<'a> {
     pub(super) namespace: &'a str,
-    /// Where Rook's operator is, for a Deployment that does not say so yet.
+    /// Namespace of Rook's operator, for a Deployment that does not name it yet.
     pub(super) operator_namespace: &'a str,
     pub(super) cluster: ClusterFsid,
     pub(super) declaration: &'a Declaration,
@@ -23,7 +24,8 @@ pub(super) struct Frame<'a> {
     pub(super) hostname: &'a str,
 }
 
-/// Written by tools that compare with it what they would write: wrong on an object they did not write.
+/// Annotations that are not carried over. Tools compare them with what they would write, so on an object that
+/// those tools did not write they are wrong.
 const NOT_CARRIED: [&str; 4] = [
     "banzaicloud.com/last-applied",
     "deployment.kubernetes.io/revision",
@@ -31,15 +33,18 @@ const NOT_CARRIED: [&str; 4] = [
     STOPPED,
 ];
 
-/// What Rook (1.18 and later) has noted of the OSD's cephx key, and its word for a key that is new: then it notes the generation
-/// and the release itself. Without it, it takes the key for one from before it took notes, and says so of all OSDs in the status of
-/// the CephCluster; where its owner asks for a rotation it would change the key once more (pkg/operator/ceph/config/keyring/cephx.go,
+/// Annotation in which Rook (1.18 and later) records the state of the OSD's cephx key. `KEY_IS_NEW` is Rook's
+/// value for a new key.
+///
+/// With that value, Rook itself records the generation and the release. Without it, Rook treats the key as
+/// older than these records, and reports that of all OSDs in the status of the CephCluster. If the owner asks
+/// for a rotation, Rook would then rotate the key once more (pkg/operator/ceph/config/keyring/cephx.go,
 /// `UninitializedCephxStatus`; pkg/operator/ceph/cluster/osd/create.go; v1.20.6). An OSD that is only started
-/// anew has an older key; Rook says the same of every Deployment that it makes.
+/// again has an older key; Rook writes the same value on every Deployment that it creates.
 const CEPHX_STATUS: &str = "cephx-status";
 const KEY_IS_NEW: &str = r#"{"keyCephVersion":"Uninitialized"}"#;
 
-/// Fields of the old pod that say where and how it may run.
+/// Fields of the old pod that determine on which node and how it may run.
 const CARRIED: [&str; 8] = [
     "affinity",
     "imagePullSecrets",
@@ -51,8 +56,10 @@ const CARRIED: [&str; 8] = [
     "topologySpreadConstraints",
 ];
 
-/// Renders the Deployment. `old` is the one that is there, or the kept copy of it; for a new OSD what the CephCluster says of
-/// all OSDs, in the same form.
+/// Renders the Deployment.
+///
+/// `old` is the existing Deployment, or its backup. For a new OSD it is the CephCluster's settings for all
+/// OSDs, in the same form.
 pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
     let osd = Osd { deploy, old, frame };
     json!({
@@ -82,7 +89,7 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
     })
 }
 
-/// Whether a Deployment can start it, else why not.
+/// Checks whether a Deployment can start the OSD; the error says why not.
 pub(super) fn can_activate(deploy: &Deploy) -> Result<(), String> {
     match deploy.layout {
         Layout { mode: Mode::Raw, encrypted: true, .. } => {
@@ -103,7 +110,7 @@ fn carried_annotations(old: &Value, path: &str) -> Map<String, Value> {
     annotations
 }
 
-/// What was noted of the old key is not true of the new one.
+/// Returns the annotations of the pod: the recorded state of the old key is not true of the new one.
 fn pod_annotations(old: &Value) -> Map<String, Value> {
     let mut annotations = carried_annotations(old, "/spec/template/metadata/annotations");
     annotations.insert(CEPHX_STATUS.to_owned(), json!(KEY_IS_NEW));
@@ -133,12 +140,12 @@ impl Osd<'_> {
         self.old.pointer("/spec/template/spec")?.get(field).filter(|value| !value.is_null())
     }
 
-    /// Rook calls it the CRUSH hostname: the node's name, dots and all.
+    /// Returns the CRUSH hostname, as Rook calls it: the node's name, including dots.
     pub(super) fn hostname(&self) -> &str {
         env(self.old, "ROOK_NODE_NAME").unwrap_or(self.frame.hostname)
     }
 
-    /// The image that the OSD was prepared with: an older one might not be able to start it.
+    /// Returns the image that the OSD was prepared with: an older one might not be able to start it.
     pub(super) fn image(&self) -> &str {
         let old = || {
             osd_container(self.old).and_then(|c| c.get("image")).and_then(Value::as_str).unwrap_or_default()
@@ -147,7 +154,7 @@ impl Osd<'_> {
         if declared.is_empty() { old() } else { declared }
     }
 
-    /// `root` and `host` first, as Rook writes it.
+    /// Returns the CRUSH location, `root` and `host` first, as Rook writes it.
     pub(super) fn crush_location(&self) -> String {
         let mut places: Vec<_> = self.deploy.crush.location.iter().collect();
         places.sort_by_key(|(kind, _)| match kind.as_str() {
@@ -196,7 +203,7 @@ impl Osd<'_> {
         labels
     }
 
-    /// As they were; a Deployment that had none becomes the CephCluster's.
+    /// Returns the old owner references; a Deployment without any becomes owned by the CephCluster.
     fn owners(&self) -> Value {
         let declaration = self.frame.declaration;
         self.old.pointer("/metadata/ownerReferences").filter(|o| o.as_array().is_some_and(|o| !o.is_empty())).cloned().unwrap_or_else(|| {
@@ -216,13 +223,13 @@ impl Osd<'_> {
                 pod.insert(field.to_owned(), value.clone());
             }
         }
-        // Rook reads the node from here, also where an affinity says it too.
+        // Rook reads the node from here, even if an affinity names it, too.
         let mut nodes = self.of_pod("nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default();
         nodes.insert("kubernetes.io/hostname".to_owned(), json!(self.frame.hostname));
         pod.insert("nodeSelector".to_owned(), Value::Object(nodes));
         let account = self.of_pod("serviceAccountName").cloned().unwrap_or_else(|| json!("rook-ceph-osd"));
         if self.deploy.layout.encrypted {
-            // As Rook has it: cryptsetup and the host's udev wait for each other by semaphores.
+            // Rook sets this, too: cryptsetup and the host's udev wait for each other by semaphores.
             pod.insert("hostIPC".to_owned(), json!(true));
         }
         let rest = [

@@ -48,7 +48,7 @@ pub(crate) fn declaration() -> Declaration {
     }
 }
 
-/// As an older Rook left it, with what its owner added.
+/// Returns a Deployment as an older Rook left it, with additions of its owner.
 fn old() -> Value {
     json!({
         "metadata": {
@@ -230,7 +230,7 @@ fn the_directory_of_an_osd_that_is_made_anew_elsewhere_is_not_mounted_any_more()
     assert_eq!(parsed.fsid, Some(deploy().fsid));
 }
 
-/// Rook labels an OSD's Deployment and its pods with the type of its disk (`getOSDLabels`), and reads it back.
+/// Checks the disk's type: Rook labels Deployment and pods with it (`getOSDLabels`) and reads it back.
 #[test]
 fn device_type_is_labelled_or_carried() {
     let labelled = |device_type: Option<&str>, old: &Value| {

@@ -13,19 +13,19 @@ use crate::domain::inventory::InventoryReport;
 use super::node_job::{HEARTBEAT, REPORT};
 use super::{K8s, K8sError, inventory_report};
 
-/// How long an agent tries to get its report through. An API server may be restarted in the middle of an upgrade; a report
-/// that never arrives costs one more attempt, so there is no need for longer.
+/// Time for which an agent tries to write its report. An API server may be restarted in the middle of an
+/// upgrade. A report that never arrives costs one more attempt, so a longer time is not necessary.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 impl K8s {
-    /// Writes the report: the last thing an agent does. Tries for some minutes.
+    /// Writes the report: the last step of an agent, retried for some minutes.
     pub async fn patch_report(&self, name: &str, report: &NodeReport) -> Result<(), K8sError> {
         let text = serde_json::to_string(report)
             .map_err(|e| K8sError::Malformed { what: format!("report {name}"), why: e.to_string() })?;
         self.patch_patiently(name, &json!({"data": {REPORT: text}})).await
     }
 
-    /// Writes what was seen of a node's disks: the last thing such an agent does. Tries for some minutes.
+    /// Writes the inventory of a node's disks: the last step of such an agent, retried for some minutes.
     pub async fn patch_inventory(&self, name: &str, report: &InventoryReport) -> Result<(), K8sError> {
         let stored = inventory_report::fit(report)
             .map_err(|why| K8sError::Malformed { what: format!("inventory {name}"), why })?;
@@ -42,14 +42,15 @@ impl K8s {
                     .without_max_times()
                     .with_total_delay(Some(PATIENCE)),
             )
-            // Gone or forbidden does not get better: somebody swept the record, or the Role lacks a verb.
+            // A missing object or right does not recover: the record was cleaned up, or the Role is
+            // incomplete.
             .when(K8sError::is_transient)
             .notify(|error, delay| tracing::warn!(%error, ?delay, "the report could not be written; trying again"))
             .await
             .map(drop)
     }
 
-    /// Writes that the agent lives. One try: the next one follows soon.
+    /// Writes that the agent is alive. It is tried once: the next heartbeat follows soon.
     pub async fn patch_heartbeat(&self, name: &str, at: DateTime<Utc>) -> Result<(), K8sError> {
         let patch = json!({"data": {HEARTBEAT: at.to_rfc3339_opts(SecondsFormat::Secs, true)}});
         self.kind::<ConfigMap>().merge(name, &patch).await.map(drop)

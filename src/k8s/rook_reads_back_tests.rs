@@ -1,5 +1,6 @@
-//! What we leave is read back as Rook's operator does at its next reconcile (master of 2026-08, `getOSDInfo`, `getNodeOrPVCName`,
-//! and the disruption controller's labels): from these fields it regenerates the Deployment, and nothing else of it counts.
+//! Our Deployments are read back as Rook's operator does at its next reconcile (master of 2026-08,
+//! `getOSDInfo`, `getNodeOrPVCName`, and the disruption controller's labels). Rook regenerates the Deployment
+//! from these fields and uses no others.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::render_osd::tests::{declaration, deploy, frame};
 use crate::domain::act::Deploy;
 use crate::domain::osd::{Layout, Mode, ObjectStore};
 
-/// What Rook knows of an OSD after it has read its Deployment.
+/// Values of an OSD that Rook has after it has read the OSD's Deployment.
 #[derive(Debug, PartialEq, Eq)]
 struct ReadBack {
     id: u32,
@@ -28,14 +29,14 @@ struct ReadBack {
     key: String,
 }
 
-/// An error is one of Rook's, too: with it the reconcile of all OSDs fails.
+/// Reads a Deployment as Rook does. An error is one of Rook's, too: with it the reconcile of all OSDs fails.
 fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     let label = |key: &str| deployment["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned();
     let containers =
         deployment["spec"]["template"]["spec"]["containers"].as_array().ok_or("no containers")?;
     let osd = containers.iter().find(|c| c["name"] == "osd").ok_or("no container osd")?;
     let env = |keys: &[&str]| {
-        // The last one wins, and one that has no plain value reads as empty.
+        // The last one wins, and one without a plain value reads as empty.
         let mut vars = osd["env"].as_array().into_iter().flatten();
         let found = vars.rfind(|v| keys.iter().any(|key| v["name"] == *key));
         found.and_then(|v| v["value"].as_str()).unwrap_or_default().to_owned()
@@ -74,8 +75,8 @@ fn read_back(deployment: &Value) -> Result<ReadBack, String> {
     })
 }
 
-/// What Rook takes the OSD's key for: of nobody knows when, new, or of the generation that it noted (`getOSDInfo`,
-/// `UpdatedCephxStatus`, v1.20.6).
+/// Returns how Rook classifies the OSD's key: of unknown age, new, or of the recorded generation
+/// (`getOSDInfo`, `UpdatedCephxStatus`, v1.20.6).
 fn key(annotation: &Value) -> Result<String, String> {
     let status: Value = match annotation.as_str() {
         Some(text) => serde_json::from_str(text).map_err(|e| e.to_string())?,
@@ -115,7 +116,7 @@ fn expected(deploy: &Deploy) -> ReadBack {
     }
 }
 
-/// Every shape that this version leaves: raw, on LVM alone, with database and log, encrypted.
+/// Returns every shape that this version leaves: raw, on LVM alone, with database and log, encrypted.
 fn shapes() -> [Deploy; 5] {
     let lvm = || Deploy {
         block_path: "/dev/ceph-vg/osd-block".to_owned(),
@@ -133,7 +134,7 @@ fn shapes() -> [Deploy; 5] {
     ]
 }
 
-/// A Deployment as Rook 1.2 and before left it: none of the fields that are read today.
+/// Returns a Deployment as Rook 1.2 and before left it: with none of the fields that Rook reads today.
 fn legacy() -> Value {
     json!({
         "metadata": {"name": "rook-ceph-osd-3", "labels": {"app": "rook-ceph-osd", "ceph-osd-id": "3"}},
@@ -146,7 +147,7 @@ fn legacy() -> Value {
     })
 }
 
-/// As a Rook left it that had rotated the OSD's key: the one that was destroyed with the OSD.
+/// Returns a Deployment as a Rook left it that had rotated the OSD's key, which was destroyed with the OSD.
 fn rotated() -> Value {
     let mut old = legacy();
     old["spec"]["template"]["metadata"]["annotations"] =
@@ -167,7 +168,7 @@ fn rook_finds_every_field_in_every_shape_whatever_was_there_before() {
     }
 }
 
-/// Deployments before Rook 1.18, and those that were left here before, say nothing of the key.
+/// Covers Deployments of Rook before 1.18 and of earlier osd-migrate versions, without a record of the key.
 #[test]
 fn a_key_of_which_nothing_is_noted_is_not_taken_for_a_new_one() {
     let mut silent = rendered(&deploy(), &json!({}));
@@ -175,7 +176,7 @@ fn a_key_of_which_nothing_is_noted_is_not_taken_for_a_new_one() {
     assert_eq!(read_back(&silent).unwrap().key, "of nobody knows when");
 }
 
-/// The reader is no stub: what legacy Deployments do to a modern operator is what this version mends.
+/// Proves that the reader is no stub: a modern Rook fails on legacy Deployments, which this version fixes.
 #[test]
 fn of_a_legacy_deployment_rook_can_make_nothing() {
     assert!(read_back(&legacy()).unwrap_err().starts_with("required: uuid ``"));
@@ -186,7 +187,8 @@ fn of_a_legacy_deployment_rook_can_make_nothing() {
     assert!(read_back(&without_path).is_err());
 }
 
-/// Rook updates by a three-way diff with the state in this annotation: a stale one would bring old fields back.
+/// Guards against old fields: Rook updates by a three-way diff with the state in this annotation, so a stale
+/// state would bring them back.
 #[test]
 fn the_state_of_rooks_last_update_is_not_carried_over() {
     let mut old = legacy();

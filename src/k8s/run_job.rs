@@ -1,4 +1,5 @@
-//! A run's Job, made from the CronJob's template as `kubectl create job --from=cronjob/osd-migrate` makes it.
+//! The Job of a run, created from the CronJob's template as `kubectl create job --from=cronjob/osd-migrate`
+//! creates it.
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::api::DynamicObject;
@@ -12,20 +13,20 @@ use super::{K8s, K8sError};
 /// Name of the CronJob whose template every run has.
 pub const CRON_JOB: &str = "osd-migrate";
 
-/// On a Job that the schedule made (Kubernetes 1.28 and later): the time for which it was made.
+/// Annotation on a Job that the schedule created (Kubernetes 1.28 and later): the scheduled time.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// What became of a start.
+/// Result of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
-    /// The Job was made.
+    /// The Job was created.
     Made(String),
-    /// It was made before.
+    /// The Job existed already.
     Already(String),
 }
 
 impl K8s {
-    /// Makes the Job of a revision of the release; once, however often it is asked.
+    /// Creates the Job for a revision of the release; only once, even if it is called again.
     pub async fn start_run(&self, revision: u32) -> Result<Started, K8sError> {
         let cron_job = self.untyped(&ApiResource::erase::<CronJob>(&())).get(CRON_JOB).await?;
         let name = format!("{OURS}-r{revision}");
@@ -50,13 +51,13 @@ impl K8s {
         }
     }
 
-    /// The Job of a run, where it is there.
+    /// Returns the Job of a run, if it exists.
     pub(super) async fn run_job(&self, job: &str) -> Result<Option<Job>, K8sError> {
         self.kind::<Job>().get_opt(job).await
     }
 }
 
-/// Whether the schedule made a Job, and not a person.
+/// Returns whether the schedule created a Job, and not a person.
 pub(super) fn is_scheduled(job: &Job) -> bool {
     job.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SCHEDULED))
 }

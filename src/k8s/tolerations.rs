@@ -1,4 +1,4 @@
-//! Taints of nodes and tolerations of pods, as the API has them and as the domain has them. Pure.
+//! Taints of nodes and tolerations of pods: conversion between the API's types and the domain's. Pure.
 
 use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::domain::observation::Node;
 use crate::domain::provision;
 use crate::domain::storage::{Taint, Toleration};
 
-/// A taint of a node.
+/// Converts a taint of a node.
 pub(super) fn taint(taint: &api::Taint) -> Taint {
     Taint {
         key: taint.key.clone(),
@@ -16,8 +16,9 @@ pub(super) fn taint(taint: &api::Taint) -> Taint {
     }
 }
 
-/// Tolerations of a pod spec or a placement, as they are on the wire. (The schema of `placement` lets bare YAML numbers and
-/// booleans through.)
+/// Parses the tolerations of a pod spec or a placement, as they are on the wire.
+///
+/// The schema of `placement` allows bare YAML numbers and booleans.
 pub(super) fn parse(list: Option<&Value>) -> Vec<Toleration> {
     let one = |toleration: &Value| {
         let text = |key: &str| match toleration.get(key) {
@@ -36,7 +37,7 @@ pub(super) fn parse(list: Option<&Value>) -> Vec<Toleration> {
     list.and_then(Value::as_array).into_iter().flatten().map(one).collect()
 }
 
-/// And back: what is empty is left out, as the API has it.
+/// Converts tolerations to the API's form, which leaves out empty fields.
 pub(super) fn render(tolerations: &[Toleration]) -> Value {
     tolerations.iter().map(one).collect()
 }
@@ -52,8 +53,9 @@ fn one(toleration: &Toleration) -> Value {
     Value::Object(object)
 }
 
-/// `list` with what of `add` says something that is not in it already; none where nothing is to be added. What is there stays
-/// as it is on the wire, also where this build does not know a field of it.
+/// Returns `list` with the tolerations of `add` that it does not have; none if there is nothing to add.
+///
+/// Existing entries stay as they are on the wire, also if this build does not know one of their fields.
 pub(super) fn with_added(list: Option<&Value>, add: &[Toleration]) -> Option<Value> {
     let mut all = list.and_then(Value::as_array).cloned().unwrap_or_default();
     let before = all.len();
@@ -65,7 +67,8 @@ pub(super) fn with_added(list: Option<&Value>, add: &[Toleration]) -> Option<Val
     (all.len() > before).then_some(Value::Array(all))
 }
 
-/// What lets an OSD run on a node for good: what is placed for OSDs, and what the node's taints need beside it.
+/// Returns the tolerations for an OSD to stay on a node: those of the placement of OSDs, and those that the
+/// node's taints require.
 pub(super) fn for_node(placement: &[Toleration], node: &Node) -> Vec<Toleration> {
     let mut all = placement.to_vec();
     all.extend(provision::missing_tolerations(placement, node));

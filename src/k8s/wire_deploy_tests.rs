@@ -1,4 +1,4 @@
-//! The exact requests that start an OSD, and those that let it stay where it is.
+//! The exact requests that start an OSD, and those that leave it on its node.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_k
         }),
     ];
     play(script, drop).await.unwrap();
-    // Not kept for this record; started by somebody since; written by somebody since.
+    // The cases are: no backup for this record; started since; written since.
     let mut changed = stopped_deployment();
     changed["metadata"]["generation"] = json!(6);
     for script in [
@@ -112,7 +112,7 @@ async fn start(k8s: &K8s, replaces: Option<(&str, i64)>) -> Result<Deployed, K8s
     k8s.deploy(&fresh(replaces), &declaration, &fsid).await
 }
 
-/// Node and CephCluster are asked for side by side, the Deployment last.
+/// Returns the reads before a write: node and CephCluster in parallel, the Deployment last.
 fn looked(found: &[Value]) -> Vec<Exchange> {
     let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}},
         "spec": {"taints": [{"key": "late", "effect": "NoSchedule"}, {"key": "storage", "effect": "NoSchedule"}]}});
@@ -211,7 +211,7 @@ async fn one_that_starts_the_osd_already_is_success() {
 #[tokio::test]
 async fn an_osd_is_adopted_only_where_it_has_no_deployment() {
     let (fsid, declaration) = declared();
-    // Whatever the act says of a Deployment to replace.
+    // An adoption ignores the Deployment that the act names for replacement.
     let adopt = async |k8s: &K8s| k8s.adopt(&fresh(Some(("d-uid", 5))), &declaration, &fsid).await;
     assert_eq!(play(with(looked(&[]), on(CREATE, 201, deployment())), adopt).await.unwrap(), Deployed::Done);
     let result = play(looked(&[deployment()]), adopt).await;
@@ -263,7 +263,7 @@ const PUT_DRY: &str =
 const POST_DRY: &str =
     "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&dryRun=All&fieldManager=osd-migrate";
 
-/// The dry run of the new Deployment in the place of `found`, and what the API server answers.
+/// Plays the dry run of the new Deployment in place of `found`; the API server gives this answer.
 async fn admits(
     found: Value,
     request: &str,
@@ -298,7 +298,7 @@ async fn dry_run_of_a_deployment_tells_what_admission_says() {
     assert_eq!(put((200, "", "")).await.unwrap(), Admission::Admitted);
     assert_eq!(put((422, "Invalid", policy)).await.unwrap(), refused());
     assert!(matches!(put((422, "Invalid", "spec: Invalid value")).await.unwrap(), Admission::Refused(_)));
-    // A webhook with side effects takes no dry run: what it would say is met when the OSD is deployed.
+    // A webhook with side effects supports no dry run: its refusal, if any, appears when the OSD is deployed.
     let no_dry_run = (400, "BadRequest", "admission webhook \"v\" does not support dry run");
     assert_eq!(put(no_dry_run).await.unwrap(), Admission::Admitted);
     let down = "Internal error occurred: failed calling webhook \"v\": connection refused";

@@ -1,11 +1,11 @@
-//! The exact requests that put up the fence and take it off, whatever was written since the look.
+//! The exact requests that set and remove the fence, also if the CephCluster was written meanwhile.
 
 use serde_json::{Value, json};
 
 use super::wire_tests::{CLUSTERS, PATCH_CLUSTER, cluster, list, on, play};
 use super::*;
 
-/// Asserts that the patch writes, on this version and no other, which version that is.
+/// Asserts that the patch requires this version and no other, and records it.
 fn put_on(version: &'static str) -> impl FnOnce(Value) + Send + 'static {
     move |body| {
         let at = "/metadata/annotations/osd-migrate.io~1fenced-at";
@@ -15,7 +15,7 @@ fn put_on(version: &'static str) -> impl FnOnce(Value) + Send + 'static {
     }
 }
 
-/// Rook writes the status of the CephCluster each minute, so a look is often older than the present version.
+/// Covers an observation older than the present version: Rook writes the CephCluster's status each minute.
 #[tokio::test]
 async fn fence_is_put_up_though_the_status_was_written_since_the_look() {
     let seen = cluster(&json!({"a": "b"}));
@@ -34,7 +34,7 @@ async fn fence_is_put_up_though_the_status_was_written_since_the_look() {
     play(script, look_and_fence).await.unwrap();
 }
 
-/// A person may have put the label back by hand, without the version.
+/// Covers a label that a person has set again by hand, without the version.
 #[tokio::test]
 async fn fence_of_ours_gets_the_version_that_it_is_on() {
     let script = vec![

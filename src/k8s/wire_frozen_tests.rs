@@ -1,4 +1,4 @@
-//! The exact requests of a runner that acts after somebody else has saved.
+//! The exact requests of a runner that acts after another runner has saved.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,12 @@ const FIND: &str = "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSel
 const MAKE_MAP: &str = "POST /api/v1/namespaces/rook-ceph/configmaps?&fieldManager=osd-migrate";
 const CLUSTERS: &str = "GET /apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters?&limit=500";
 
-/// The ledger, loaded at version 5.
+/// Returns the read of the ledger at version 5.
 fn loaded() -> Exchange {
     on(LEDGER_GET, 200, json!({"metadata": {"name": LEDGER, "resourceVersion": "5"}, "data": {}}))
 }
 
-/// Only its version is asked for.
+/// Returns the read of only the ledger's version.
 fn is_at(version: &str) -> Exchange {
     let metadata = json!({"name": LEDGER, "resourceVersion": version});
     on(
@@ -78,7 +78,7 @@ async fn a_kept_copy_and_a_report_made_too_late_are_taken_back() {
         k8s.create_agent(&Agent { request, image, data_dir, declaration, bootstrap_key, own }).await
     };
     let report = "osd-migrate-rebuild-12-r12-a7-2";
-    // Neither Secret nor Job.
+    // Neither the Secret nor the Job is created.
     is_refused(&play(vec![loaded(), deployments(), made(report), is_at("6"), deleted(report)], agent).await);
 }
 

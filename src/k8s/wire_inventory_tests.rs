@@ -1,4 +1,4 @@
-//! The exact requests of looks at the disks of nodes.
+//! The exact requests of inventories of the disks of nodes.
 
 use serde_json::{Value, json};
 

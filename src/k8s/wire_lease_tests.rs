@@ -1,4 +1,4 @@
-//! The exact requests around the Lease.
+//! The exact requests for the Lease.
 
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 
-/// One request that is expected, and its answer.
+/// One expected request, and its answer.
 pub(super) struct Exchange {
     request: String,
     body: Box<dyn FnOnce(Value) + Send>,
@@ -76,7 +76,7 @@ pub(super) fn stopped_deployment() -> Value {
     object
 }
 
-/// The copy that is kept of it while record `record` is open.
+/// Returns the read of the backup that exists while record `record` is open.
 fn backups(record: &str) -> Exchange {
     on(KEPT, 200, json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {names::RECORD: record}}}))
 }
@@ -118,7 +118,7 @@ async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
 }
 
-/// Its runner slept while another one gave the OSD up, or closed that record and began it anew.
+/// Covers a runner that was frozen while another one closed that record, with or without a new record.
 #[tokio::test]
 async fn nothing_is_stopped_for_a_record_that_is_closed() {
     for copy in [on(KEPT, 404, refusal(404, "NotFound")), backups("r2")] {
@@ -132,7 +132,7 @@ async fn nothing_is_stopped_for_a_record_that_is_closed() {
     }
 }
 
-/// The status of a Deployment is written whenever its pod becomes ready or not.
+/// Covers a write of the status, which occurs whenever the Deployment's pod becomes ready or not.
 #[tokio::test]
 async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
     let seen = daemon::parse(&deployment()).unwrap().daemon;
@@ -146,12 +146,12 @@ async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
     ];
     let stop = async |k8s: &K8s| k8s.stop(OsdId(3), &record(), &seen.uid, seen.generation).await;
     play(script, stop).await.unwrap();
-    // Its spec or its annotations: another generation.
+    // A change of spec or annotations gives another generation.
     let mut changed = deployment();
     changed["metadata"]["generation"] = json!(6);
     let result = play(vec![on(FIND, 200, list(&[changed]))], stop).await;
     assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
-    // A label by which another client holds it is no part of the generation.
+    // A label by which another client manages the OSD is not part of the generation.
     let mut held = deployment();
     held["metadata"]["labels"] = json!({FENCE: "true"});
     let result = play(vec![on(FIND, 200, list(&[held]))], stop).await;

@@ -1,4 +1,4 @@
-//! Each act by its target: what is asked again right before it, and the call or command that it is.
+//! Acts by their target: what is checked again right before each act, and its call or command.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl Live {
     }
 }
 
-/// Sends the command.
+/// Sends the command of an act.
 async fn command(ceph: &Ceph, act: &CephAct) -> Result<(), CephError> {
     match act {
         CephAct::SetOsdFlags { osd, fsid, up, noout, noin, .. } => {

@@ -1,4 +1,4 @@
-//! The Lease, held for this pod.
+//! Lease, acquired for this pod.
 
 use std::sync::Arc;
 
@@ -9,10 +9,12 @@ use crate::ports::{Failure, Tenure};
 
 use super::{kube_failure, now};
 
-/// A Lease is renewed so often, by a runner whose turns are short; others may take it after 60 s.
+/// Interval in which a runner with short iterations renews the Lease.
+///
+/// After 60 s without a renewal other runners may take it over.
 const RENEW_SECONDS: i64 = 5;
 
-/// The Lease, held for this pod.
+/// Lease, acquired for this pod.
 pub struct PodLease {
     k8s: Arc<K8s>,
     me: Option<Holder>,
@@ -20,7 +22,8 @@ pub struct PodLease {
 }
 
 impl PodLease {
-    /// For this pod; outside a Job nobody can take over and nobody is kept out.
+    /// Creates the Lease for this pod. Outside a Job it neither takes the Lease over nor keeps another runner
+    /// out.
     pub fn new(k8s: Arc<K8s>, own: Option<&Own>) -> Self {
         Self { k8s, me: own.map(Holder::of), held_at: DateTime::UNIX_EPOCH }
     }

@@ -1,4 +1,4 @@
-//! The ledger, kept in Kubernetes.
+//! Ledger, stored in Kubernetes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::ports::{Failure, LedgerStore, LoadError, Saved};
 
 use super::{kube_failure, passing};
 
-/// The ledger in its ConfigMap.
+/// Ledger in its ConfigMap.
 pub struct Ledgers(pub Arc<K8s>);
 
 impl LedgerStore for Ledgers {

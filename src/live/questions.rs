@@ -1,4 +1,4 @@
-//! What is asked about single OSDs, after everything was looked at.
+//! Questions about single OSDs, after everything was observed.
 
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
@@ -7,7 +7,7 @@ use crate::ports::Failure;
 use super::{Live, kube_failure};
 
 impl Live {
-    /// Asks about single OSDs.
+    /// Asks about single OSDs, and adds the answers to the observation.
     pub(super) async fn ask(&mut self, questions: &Questions, seen: &mut Observation) -> Result<(), Failure> {
         if let Some(deploy) = &questions.admission {
             let (fsid, declaration) = self.declared()?;

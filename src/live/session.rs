@@ -1,14 +1,15 @@
-//! With whose key Ceph is asked and told: `client.osd-migrate`'s, made by the first act (ADR 0019).
+//! Session with Ceph, and its key: that of `client.osd-migrate`, which the first act creates (ADR 0019).
 
 use super::{Live, ceph_failure, kube_failure, passing};
 use crate::ceph::{self, Ceph, CephError, Connection, Secret};
 use crate::k8s::MonAccess;
 use crate::ports::Failure;
 
-/// An open session.
+/// Open session.
 pub(super) struct Session {
     ceph: Ceph,
-    /// It has the key of Rook's Secret, as there is no user of our own: it asks, and never acts.
+    /// Whether it uses the key of Rook's Secret, because there is no usable user of osd-migrate. Such a
+    /// session sends queries, and never acts.
     borrowed: bool,
 }
 
@@ -19,9 +20,10 @@ impl Session {
 }
 
 impl Live {
-    /// The session with Ceph, opened where there is none: with the mons and the key that Kubernetes names now, since mons
-    /// move and keys are rotated. It may have Rook's key, and is for questions only, until
-    /// [`act_as_own_user`](Live::act_as_own_user) was called.
+    /// Returns the session with Ceph, and opens it if there is none.
+    ///
+    /// It uses the mons and the key that Kubernetes names now, since mons move and keys are rotated. It may
+    /// have Rook's key, and is for queries only, until [`act_as_own_user`](Live::act_as_own_user) was called.
     pub(super) async fn session(&mut self) -> Result<&Ceph, Failure> {
         if self.ceph.is_none() {
             let session = self.open(false).await?;
@@ -30,8 +32,10 @@ impl Live {
         self.ceph.as_ref().map(|session| &session.ceph).ok_or_else(closed)
     }
 
-    /// Before an act: the session is that of our own user, which is made where it is missing. No look makes it, so what only
-    /// looks changes nothing.
+    /// Prepares an act: the session becomes that of the user of osd-migrate, which is created if it is
+    /// missing.
+    ///
+    /// No observation creates the user, so a command that only observes changes nothing.
     pub(super) async fn act_as_own_user(&mut self) -> Result<(), Failure> {
         self.session().await?;
         if self.ceph.as_ref().is_some_and(|session| session.borrowed) {
@@ -73,7 +77,8 @@ impl Live {
         }
     }
 
-    /// After an error of Ceph the session is opened anew: cheap (20 ms), and right after a failover of the mons.
+    /// Closes the session after an error of Ceph, so that the next call opens another. This is cheap (20 ms),
+    /// and correct after a failover of the mons.
     pub(super) fn reopen<T>(&mut self, result: Result<T, CephError>) -> Result<T, Failure> {
         result.map_err(|error| {
             if !error.is_unexpected() {

@@ -1,6 +1,8 @@
-//! Agents of one record come in order: each writes its attempt down under the lock, and one that starts after a later one has
-//! been there does nothing. A pod may be slow to start, or be frozen before it has the lock, and its Job be given up meanwhile:
-//! what the runner does next rests on the look of the last attempt, so nobody may come after it.
+//! The sequence of the agents of one record. Each agent saves its attempt under the lock; an agent that
+//! starts after a later one has checked in does nothing.
+//!
+//! A pod may be slow to start, or be frozen before it has the lock, while its Job is given up. The runner's
+//! next action rests on the inspection of the last attempt, so no earlier agent may run after it.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -14,11 +16,11 @@ fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
     super::issued::path(state, osd, record).with_extension("attempt")
 }
 
-/// Writes the attempt down, unless a later one is there already. The lock must be held.
+/// Saves the attempt, unless a later one is saved already. The caller must have the lock.
 pub(crate) fn check_in(state: &Path, osd: OsdId, record: &RecordId, attempt: u32) -> Result<(), NodeError> {
     let path = path(state, osd, record);
     let last: u32 = match fs::read_to_string(&path) {
-        // What a crash has cut off is no number, and its agent had done nothing.
+        // Text that a crash has cut off is no number, and its agent had done nothing.
         Ok(text) => text.trim().parse().unwrap_or(0),
         Err(error) if error.kind() == ErrorKind::NotFound => 0,
         Err(error) => return Err(NodeError::io("read", &path)(error)),

@@ -1,4 +1,4 @@
-//! What the node's image can do, asked before anything is stopped and once more before anything is wiped.
+//! Capabilities of the node's image, asked before anything is stopped and once more before anything is wiped.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::redact::last_lines;
 use crate::domain::inspection::Capability;
 use crate::domain::osd::{Mode, ObjectStore};
 
-/// What a rebuild calls, itself or through ceph-volume.
+/// Tools that a rebuild calls, directly or through ceph-volume.
 const TOOLS: [&str; 9] = [
     "ceph",
     "ceph-volume",
@@ -24,7 +24,7 @@ const TOOLS: [&str; 9] = [
     "mount",
 ];
 
-/// What an OSD on logical volumes needs besides.
+/// Additional tools for an OSD on logical volumes.
 const LVM_TOOLS: [&str; 10] = [
     "pvs",
     "vgs",
@@ -38,15 +38,15 @@ const LVM_TOOLS: [&str; 10] = [
     "cryptsetup",
 ];
 
-/// What was asked, and the answer that only the moment can give.
+/// Capabilities of the image, and the current slots.
 #[derive(Debug)]
 pub(crate) struct CapabilityAnswer {
     pub(crate) capability: Capability,
-    /// The slots, or why the mons did not tell them.
+    /// The slots, or why the mons did not return them.
     pub(crate) slots: Result<Slots, NodeError>,
 }
 
-/// Asks image and mons, all at once.
+/// Asks image and mons in parallel.
 pub(crate) async fn ask(host: &Host) -> CapabilityAnswer {
     let (mut capability, slots) = tokio::join!(of_image(host), mons::slots(host));
     capability.key_accepted = slots.is_ok();
@@ -54,7 +54,7 @@ pub(crate) async fn ask(host: &Host) -> CapabilityAnswer {
     CapabilityAnswer { capability, slots }
 }
 
-/// Asks the image alone; that needs no key, so none is accepted.
+/// Asks the image alone. That needs no key, so `key_accepted` is false.
 pub(crate) async fn of_image(host: &Host) -> Capability {
     let (version, help) = tokio::join!(Query::OsdVersion.ask_well(), Query::RawPrepareHelp.ask_well());
     Capability {
@@ -69,7 +69,9 @@ pub(crate) async fn of_image(host: &Host) -> Capability {
 }
 
 impl CapabilityAnswer {
-    /// Whether a rebuild can be done here; why not, if not. `mapped`: what is there lies on device-mapper.
+    /// Checks that a rebuild can be done here; fails with the reason if not.
+    ///
+    /// `mapped`: the disk's content lies on device-mapper.
     pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode, mapped: bool) -> Result<(), NodeError> {
         let mut lacks = self.capability.missing_tools.clone();
         if mode == Mode::Lvm || mapped {
@@ -89,7 +91,7 @@ impl CapabilityAnswer {
     }
 }
 
-/// What the image lacks of the tools for logical volumes and encryption.
+/// Returns the tools for logical volumes and encryption that are missing in the image.
 pub(crate) fn missing_for_volumes(host: &Host) -> BTreeSet<String> {
     missing(&host.path, &LVM_TOOLS)
 }
@@ -98,7 +100,8 @@ fn knows_osd_id(help: &str) -> bool {
     help.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',')).any(|word| word == "--osd-id")
 }
 
-/// The stores by their flags (`--bluestore`, up to 18.2), or by the choices of `--objectstore` (20.2).
+/// Returns the stores by their flags (`--bluestore`, up to 18.2), or by the choices of `--objectstore`
+/// (20.2).
 fn stores(help: &str) -> BTreeSet<ObjectStore> {
     let is_split = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | '|' | '{' | '}');
     let words: Vec<&str> = help.split(is_split).filter(|word| !word.is_empty()).collect();

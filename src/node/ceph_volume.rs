@@ -1,4 +1,4 @@
-//! `ceph-volume raw|lvm prepare`, fenced by the stand-ins.
+//! `ceph-volume raw|lvm prepare`, fenced by the shims.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,21 +14,23 @@ use super::{Host, issued, shim};
 use crate::domain::inspection::NodeRequest;
 
 const CEPH_VOLUME: &str = "ceph-volume";
-/// Four seconds are usual; a mon election or a slow disk make it minutes. What takes longer hangs.
+/// Limit of one prepare.
+///
+/// Four seconds are usual; a mon election or a slow disk make it minutes. A longer run hangs.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// What ceph-volume said in the end. It does not say whether the OSD is there: that says the disk.
+/// Last output of ceph-volume. It does not say whether the OSD exists: only the disk says that.
 pub(crate) struct Prepared {
     pub(crate) status: ExitStatus,
     pub(crate) last: String,
 }
 
-/// What ceph-volume is given.
+/// Target of a prepare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given<'a> {
     /// A disk, for `raw prepare`.
     Disk(&'a Path),
-    /// Volumes that are there, for `lvm prepare`.
+    /// Existing volumes, for `lvm prepare`.
     Volumes(&'a Made),
 }
 
@@ -53,10 +55,11 @@ fn args(request: &NodeRequest, given: &Given<'_>) -> Vec<String> {
 
 /// Prepares the OSD.
 ///
-/// ceph-volume is not killed when this future is dropped: half-way it has the slot but no store, and another destroy would be
-/// needed; let alone it finishes, holding the lock. For the same reason its output goes to a file: writing to the
-/// pipe of a dead agent would end it. Only past `LIMIT` its group is killed; what it leaves is a claim, that a mkfs may
-/// still finish (see `lock`).
+/// ceph-volume is not killed when this future is dropped. In the middle of its work it has the slot but no
+/// store, and another destroy would be needed. If it is not killed, it finishes and keeps the lock until
+/// then. For the same reason its output goes to a file: a write to the pipe of a dead agent would end it.
+/// Only after `LIMIT` its process group is killed. Then an issued fsid is left, and a mkfs may still finish
+/// its store (see `lock`).
 pub(crate) async fn prepare(
     host: &Host,
     request: &NodeRequest,
@@ -84,7 +87,8 @@ pub(crate) async fn prepare(
         .env(shim::REAL_PATH_ENV, &host.path)
         .env(shim::OSD_ENV, request.osd.0.to_string())
         .env(shim::ISSUED_ENV, issued::path(&host.state, request.osd, &request.record))
-        // LVM in a pod would wait for ever for the host's udevd; SELinux labels of a pod's own folders are not ours to set.
+        // LVM in a pod would wait forever for the host's udevd. SELinux labels of a pod's own folders are not
+        // osd-migrate's to set.
         .env("DM_DISABLE_UDEV", "1")
         .env("CEPH_VOLUME_SKIP_RESTORECON", "1")
         .stdin(Stdio::null())
@@ -102,7 +106,8 @@ pub(crate) async fn prepare(
     Ok(Prepared { status, last: last_words(&said) })
 }
 
-/// What ceph-volume wrote last, without the commands that it announces: they are long and say nothing.
+/// Returns the last output of ceph-volume, without the commands that it prints: they are long and say
+/// nothing.
 fn last_words(said: &Path) -> String {
     let bytes = std::fs::read(said).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -110,7 +115,9 @@ fn last_words(said: &Path) -> String {
     last_lines(&lines.join("\n"))
 }
 
-/// A folder with the stand-ins and the output, removed when dropped; a ceph-volume that outlives the agent keeps it.
+/// A folder with the shims and the output, removed when dropped.
+///
+/// If ceph-volume outlives the agent, the folder stays.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,5 @@
-//! External commands: each with a limit, in a process group of its own that is killed when nobody waits for it any more.
+//! External commands: each has a time limit and a process group of its own, which is killed when nothing
+//! waits for it any more.
 
 use std::ffi::OsStr;
 use std::process::{ExitStatus, Stdio};
@@ -11,12 +12,14 @@ use tokio::process::Command;
 use super::error::NodeError;
 use super::redact::last_lines;
 
-/// Limit of commands that read a device or ask for a version: a disk that answers no read for a minute is no disk to work on.
+/// Limit of commands that read a device or ask for a version: a disk that answers no read for a minute is not
+/// fit for work.
 pub(crate) const QUICK: Duration = Duration::from_secs(60);
-/// Limit of commands that talk to the mons: above their own `--connect-timeout`, below the runner's patience.
+/// Limit of commands that talk to the mons: above their own `--connect-timeout`, below the time that the
+/// runner waits.
 pub(crate) const MONS: Duration = Duration::from_secs(45);
 
-/// What a command left behind.
+/// Output and exit status of a command.
 pub(crate) struct CommandOutput {
     pub(crate) command: String,
     pub(crate) status: ExitStatus,
@@ -25,26 +28,26 @@ pub(crate) struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// The answer, or an error with its last lines if it ended badly.
+    /// Returns the output, or an error with its last lines if the command failed.
     pub(crate) fn good(self) -> Result<Self, NodeError> {
         if self.status.success() { Ok(self) } else { Err(self.into_error()) }
     }
 
-    /// As an error.
+    /// Converts the output into an error.
     pub(crate) fn into_error(self) -> NodeError {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         NodeError::Ended { command: self.command, status: self.status, last: last_lines(said) }
     }
 }
 
-/// Kills the group it names, unless it is told that the leader has ended.
+/// Process group that is killed on drop. It is `None` once the group's leader has ended.
 pub(crate) struct Group(pub(crate) Option<u32>);
 
 impl Group {
     pub(crate) fn kill(&mut self) {
         let pid = self.0.take().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // An error means that the group is gone, which is what is wanted.
+            // An error here says that the group is gone, which is the intended state.
             kill_process_group(pid, Signal::KILL).ok();
         }
     }
@@ -56,7 +59,7 @@ impl Drop for Group {
     }
 }
 
-/// Runs a command that may be killed at any time; `stdin` is the only way in for a secret.
+/// Runs a command that may be killed at any time; `stdin` is the only way to pass a secret.
 pub(crate) async fn run<A: AsRef<OsStr>>(
     program: &str,
     args: &[A],
@@ -77,7 +80,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
     let pipe = child.stdin.take();
     let all = async move {
         if let (Some(mut pipe), Some(bytes)) = (pipe, stdin) {
-            // A command that does not want its input says so by its status.
+            // A command that does not accept its input reports that by its status.
             pipe.write_all(bytes).await.ok();
         }
         child.wait_with_output().await
@@ -97,13 +100,13 @@ pub(crate) async fn run<A: AsRef<OsStr>>(
     }
 }
 
-/// A program to start.
+/// Returns the command for a program to start.
 #[expect(clippy::disallowed_methods, reason = "the one place where the agent starts programs")]
 pub(crate) fn program_named(name: &str) -> Command {
     Command::new(name)
 }
 
-/// The words for messages.
+/// Returns the command line for messages.
 pub(crate) fn words<A: AsRef<OsStr>>(program: &str, args: &[A]) -> String {
     let mut words = program.to_owned();
     for arg in args {
@@ -113,8 +116,10 @@ pub(crate) fn words<A: AsRef<OsStr>>(program: &str, args: &[A]) -> String {
     words
 }
 
-/// Runs work that waits for disks on a thread that may wait. A thread that hangs in the kernel is given up after `limit`:
-/// the report gets out, and the pod shows what hangs.
+/// Runs work that waits for disks on a thread that may block.
+///
+/// A thread that hangs in the kernel is abandoned after `limit`: the report is still written, and the pod
+/// shows what hangs.
 pub(crate) async fn blocking<T: Send + 'static>(
     operation: &'static str,
     subject: String,

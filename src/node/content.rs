@@ -1,4 +1,4 @@
-//! What one disk carries. Reads only.
+//! Content of one disk. Reads only.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use super::volumes::{self, Layer};
 use crate::domain::inspection::{Content, Piece, Proof};
 use crate::domain::osd::{OsdFsid, Role};
 
-/// One look at a disk.
+/// Finding on one disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskFinding {
     pub(crate) content: Content,
-    /// What identifies the OSD in it, where it is complete and of a kind that we can wipe.
+    /// Proof of the OSD on the disk, if it is complete and of a kind that osd-migrate can wipe.
     pub(crate) proof: Option<Proof>,
-    /// The OSD that it belongs to in any way, also where `content` is `Other`.
+    /// OSD that the disk belongs to in any way, also if `content` is `Other`.
     pub(crate) about: Option<OsdFsid>,
     /// Parts of that OSD on other devices (`pieces`).
     pub(crate) auxiliary: Vec<Piece>,
-    /// Parts that it says are elsewhere: the unique guids of their partitions, where it names them.
+    /// Parts that the disk says are elsewhere: the unique guids of their partitions, if it names them.
     pub(crate) elsewhere: BTreeMap<Role, Option<String>>,
-    /// What hides the rest from a look at the disk alone (`volumes::within`).
+    /// Layer that hides the rest from an inspection of the disk alone (`volumes::within`).
     pub(crate) layer: Option<Layer>,
-    /// Bytes that the new OSD may use, where that is not the whole device.
+    /// Bytes that the new OSD may use, if that is not the whole device.
     pub(crate) usable_bytes: Option<u64>,
 }
 
 impl DiskFinding {
-    /// Without a proof.
+    /// Returns a finding without a proof.
     pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
         Self {
             content,
@@ -49,7 +49,7 @@ impl DiskFinding {
     }
 }
 
-/// Looks at a disk.
+/// Examines what a disk carries.
 pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFinding, NodeError> {
     match marks::of(disk).await? {
         Marks::Tombstone(tombstone) => {
@@ -61,7 +61,7 @@ pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFin
             format!("a copy of a BlueStore label at byte {place}, none at the start"),
             None,
         )),
-        // A table within a partition is somebody's data.
+        // A partition table within a partition is foreign data.
         Marks::Signed(signature)
             if signature.table.is_some() && !signature.ambivalent && disk.parent.is_none() =>
         {
@@ -88,7 +88,7 @@ pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<DiskFin
 async fn labelled(disk: &Disk) -> Result<DiskFinding, NodeError> {
     let label = label::read(&disk.node).await?;
     if label.role() != Some(Role::Block) {
-        // A part of it is never taken for the OSD.
+        // A part of an OSD is never taken for the OSD.
         let what = format!("`{}` of OSD {}, whose data is on another device", label.part, label.osd_fsid);
         return Ok(DiskFinding::other(what, None));
     }

@@ -1,4 +1,4 @@
-//! The node's disks as the kernel shows them: identity, size, partitions, who holds them. Reads no content.
+//! The node's disks as the kernel shows them: identity, size, partitions, holders. Reads no content.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,31 +10,31 @@ use super::kubelet;
 use super::links::Links;
 use crate::domain::osd::DeviceIdentity;
 
-/// The kernel counts sizes in these, whatever the disk's own sectors are.
+/// Unit of the kernel's sizes, whatever the disk's own sectors are.
 pub(crate) const SECTOR_BYTES: u64 = 512;
-/// What stands for the number of a file, which is no device.
+/// Number that marks a file, which is no device.
 pub(crate) const NO_DEVICE: (u32, u32) = (0, 0);
-/// Kernel names that are never an OSD's disk: memory, optical and floppy drives, volumes that others serve, and device-mapper, which lies
-/// on disks.
+/// Prefixes of kernel names that are never an OSD's disk: memory, optical and floppy drives, remote volumes,
+/// and device-mapper, which lies on disks.
 const NO_DISKS: [&str; 7] = ["ram", "zram", "sr", "fd", "dm-", "nbd", "rbd"];
 
-/// A whole disk; or a partition that is to carry an OSD of its own (`parts`), which then is a disk for itself.
+/// A whole disk, or a partition that is to carry an OSD of its own (`parts`), which then counts as a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// The kernel's name today: `sdb`. For messages and paths, never to recognise it.
+    /// Current name in the kernel: `sdb`. It is for messages and paths, never to recognise the disk.
     pub(crate) name: String,
-    /// Its node in /dev.
+    /// Device node in /dev.
     pub(crate) node: PathBuf,
     /// Major and minor number.
     pub(crate) number: (u32, u32),
     pub(crate) identity: DeviceIdentity,
-    /// All names under /dev/disk that lead to it, in full.
+    /// All names under /dev/disk that lead to the disk, as full paths.
     pub(crate) links: BTreeSet<String>,
-    /// The disk that it is a partition of.
+    /// Disk that this one is a partition of.
     pub(crate) parent: Option<String>,
     pub(crate) rotational: bool,
     pub(crate) read_only: bool,
-    /// Kernel devices that lie on it (dm, md), on its partitions too.
+    /// Kernel devices that lie on the disk or on its partitions (dm, md).
     pub(crate) holders: Vec<String>,
     /// The partitions that the kernel knows, by number.
     pub(crate) partitions: Vec<Partition>,
@@ -52,11 +52,11 @@ pub(crate) struct Partition {
     pub(crate) sectors: u64,
 }
 
-/// What was found.
+/// Result of a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     pub(crate) disks: Vec<Disk>,
-    /// Kernel names with the reason why they can't be looked at.
+    /// Kernel names, with the reasons why the devices can't be inspected.
     pub(crate) unseen: Vec<String>,
 }
 
@@ -108,12 +108,12 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
 }
 
 impl Disk {
-    /// It is the file for tests, no device.
+    /// Returns whether this is the file for tests, which is no device.
     pub(crate) fn is_file(&self) -> bool {
         self.number == NO_DEVICE
     }
 
-    /// How a message names it.
+    /// Returns the disk's text for a message.
     pub(crate) fn described(&self) -> String {
         match self.identity.by_id.first().filter(|_| !self.is_file()) {
             Some(id) => format!("/dev/{} ({id})", self.name),
@@ -121,7 +121,7 @@ impl Disk {
         }
     }
 
-    /// The disk as the kernel shows it now: what changes without its bytes changing.
+    /// Returns the disk as the kernel shows it now: everything that changes without a change of its bytes.
     pub(crate) fn again(&self, sys_block: &Path, dev: &Path) -> Result<Self, NodeError> {
         let sys = match &self.parent {
             Some(parent) => sys_block.join(parent).join(&self.name),
@@ -139,7 +139,7 @@ impl Disk {
     }
 }
 
-/// The partitions that the kernel knows of a disk now.
+/// Returns the partitions of a disk that the kernel knows now.
 pub(crate) fn partitions(sys: &Path, disk: &str, dev: &Path) -> Vec<Partition> {
     let mut all: Vec<Partition> = fs::read_dir(sys)
         .into_iter()
@@ -161,7 +161,8 @@ pub(crate) fn partitions(sys: &Path, disk: &str, dev: &Path) -> Vec<Partition> {
     all
 }
 
-/// Whether the node in /dev leads to the device that /sys describes; its number if so.
+/// Returns the device's number if the node in /dev leads to the device that /sys describes, or why it does
+/// not.
 pub(crate) fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
     let meta = fs::metadata(node).map_err(|error| format!("{}: {error}", node.display()))?;
     if !meta.file_type().is_block_device() {
@@ -180,7 +181,7 @@ pub(crate) fn is_read_only(sys: &Path) -> bool {
     text(&sys.join("ro")).is_some_and(|ro| ro == "1")
 }
 
-/// As ceph-volume has it: what does not say is taken for one that rotates.
+/// Returns whether a disk rotates. As in ceph-volume, a disk without an answer counts as rotating.
 pub(crate) fn is_rotational(sys: &Path) -> bool {
     text(&sys.join("queue/rotational")).is_none_or(|answer| answer != "0")
 }
@@ -198,7 +199,8 @@ pub(crate) fn holders(sys: &Path) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// virtio tells it beside the disk, NVMe in `device`, SCSI and SATA in vital product data page 0x80.
+/// Returns the serial number. virtio shows it in the disk's folder, NVMe in `device`, SCSI and SATA in vital
+/// product data page 0x80.
 fn serial(sys: &Path) -> Option<String> {
     text(&sys.join("serial")).or_else(|| text(&sys.join("device/serial"))).or_else(|| {
         let page = fs::read(sys.join("device/vpd_pg80")).ok()?;
@@ -215,7 +217,9 @@ fn text(path: &Path) -> Option<String> {
     filled(&fs::read_to_string(path).ok()?)
 }
 
-/// What drivers print for "none" (User-Mode Linux does) is the same on every disk, and names none.
+/// Text that drivers print for "none" (User-Mode Linux does).
+///
+/// It is the same on every disk, so it identifies none.
 const NONE: &str = "(null)";
 
 fn filled(text: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! What can go wrong on a node: every variant names the operation and its subject.
+//! Errors on a node: every variant names the operation and its subject.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -11,7 +11,7 @@ pub enum NodeError {
     /// A file, folder or device could not be read or written.
     #[error("{operation} {subject}: {source}")]
     Io {
-        /// what was tried, in the infinitive: `read`, `open exclusively`
+        /// the operation, in the infinitive: `read`, `open exclusively`
         operation: &'static str,
         /// the path
         subject: String,
@@ -21,7 +21,7 @@ pub enum NodeError {
     /// A command could not be started.
     #[error("start `{command}`: {source}")]
     Start {
-        /// the words
+        /// the command line
         command: String,
         /// the kernel's answer
         source: std::io::Error,
@@ -29,7 +29,7 @@ pub enum NodeError {
     /// A command gave no answer in time and was killed with its process group.
     #[error("`{command}` gave no answer within {secs} s")]
     TimedOut {
-        /// the words
+        /// the command line
         command: String,
         /// the limit
         secs: u64,
@@ -37,14 +37,14 @@ pub enum NodeError {
     /// A command ended with an error.
     #[error("`{command}` ended with {status}: {last}")]
     Ended {
-        /// the words
+        /// the command line
         command: String,
-        /// its status
+        /// the exit status
         status: ExitStatus,
-        /// last lines of its output, keys taken out
+        /// last lines of the output, keys redacted
         last: String,
     },
-    /// What a command printed, or a file holds, is not what we know.
+    /// The output of a command, or the content of a file, has an unknown form.
     #[error("{subject} is not understood: {why}")]
     Unreadable {
         /// the command or file
@@ -52,22 +52,22 @@ pub enum NodeError {
         /// what is wrong with it
         why: String,
     },
-    /// Another agent, or a ceph-volume that it left running, holds the OSD's lock.
+    /// Another agent, or a ceph-volume that it left running, has the OSD's lock.
     #[error("{path} is locked by another agent, or by the ceph-volume that one left running")]
     Busy {
         /// the lock file
         path: String,
     },
-    /// What is there is not what was recorded; nothing was touched.
+    /// The state of the node is not the recorded state; nothing was touched.
     #[error("{0}")]
     Refused(String),
-    /// The work was done and the device does not show it.
+    /// The work was done, but the device does not show it.
     #[error("{0}")]
     NotDone(String),
 }
 
 impl NodeError {
-    /// For `map_err`: an error of the kernel with the operation and the path.
+    /// Returns a closure for `map_err` that adds the operation and the path to an error of the kernel.
     pub(crate) fn io<E: Into<std::io::Error>>(
         operation: &'static str,
         subject: impl AsRef<Path>,
@@ -76,7 +76,7 @@ impl NodeError {
         move |source| Self::Io { operation, subject, source: source.into() }
     }
 
-    /// Its place in the report.
+    /// Converts the error into the problem that the report carries.
     pub(crate) fn into_problem(self) -> NodeProblem {
         let message = self.to_string();
         match self {

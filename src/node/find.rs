@@ -13,28 +13,29 @@ use super::volumes::{self, LvmCache, Moment};
 use crate::domain::inspection::{NodeRequest, Volume};
 use crate::domain::osd::DeviceIdentity;
 
-/// A disk and what it carries.
+/// A disk and its content.
 #[derive(Debug)]
 pub(crate) struct FoundDisk {
     pub(crate) disk: Disk,
     pub(crate) examine: DiskFinding,
-    /// The logical volumes that its OSD lies on, where it is finished.
+    /// Logical volumes of the disk's OSD, if the OSD is finished.
     pub(crate) volume: Option<Volume>,
 }
 
-/// The end of a search.
+/// Result of a search.
 #[derive(Debug)]
 pub(crate) enum Search {
     /// Exactly one disk.
     One(Box<FoundDisk>),
-    /// None; what was looked at instead.
+    /// No disk; the text names the inspected disks.
     None(String),
-    /// More than one, which is as bad.
+    /// More than one disk, which is also a failure.
     Several(String),
 }
 
-/// The disk or partition that was recorded, by its traits. Where they fit several (disks without serial number and of one size), the
-/// one that carries what `is_ours` accepts.
+/// Finds the recorded disk or partition by its traits.
+///
+/// If several fit (disks without serial number and of one size), `is_ours` decides by their content.
 pub(crate) async fn recorded(
     host: &Host,
     identity: &DeviceIdentity,
@@ -55,7 +56,7 @@ pub(crate) async fn recorded(
         match look_at(host, &disk, sharing, &known, request).await {
             Ok(examine) => seen.push(FoundDisk { disk, examine, volume: None }),
             Err(error) if is_only => return Err(error),
-            // Another disk that looks alike and can't be read: what proves ours is on ours.
+            // Another disk with the same traits can't be read. Skip it: the proof is on the recorded one.
             Err(_) => {}
         }
     }
@@ -67,7 +68,7 @@ pub(crate) async fn recorded(
     Ok(one_of(ours, inspected))
 }
 
-/// The file for tests, if it is the one that is meant.
+/// Returns the file for tests, if it is the requested one.
 pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&FoundDisk) -> bool) -> Result<Search, NodeError> {
     let disk = file_disk::as_disk(host)?;
     let inspected = disk.described();
@@ -77,7 +78,8 @@ pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&FoundDisk) -> bool) -> 
     Ok(one_of(found.into_iter().collect(), format!("looked at {inspected}")))
 }
 
-/// The disk that carries the request's old OSD, in any way; or the partition that does, of a disk that is not its own.
+/// Finds the disk that carries the request's old OSD in any way, or the partition that carries it on a disk
+/// that is not the OSD's own.
 pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search, NodeError> {
     let all = list(host).await?;
     let (mut unseen, known) = (all.unseen, LvmCache::default());
@@ -99,7 +101,7 @@ pub(crate) async fn carrier(host: &Host, request: &NodeRequest) -> Result<Search
     Ok(one_of(carriers, described(&seen, &unseen)))
 }
 
-/// The partitions of a disk that carry the OSD each for itself.
+/// Returns the partitions of a disk that each carry the OSD by themselves.
 async fn on_partitions(
     host: &Host,
     disk: &Disk,
@@ -127,7 +129,7 @@ async fn on_partitions(
     Ok(found)
 }
 
-/// What a disk carries, through what hides it.
+/// Examines what a disk carries, also through a layer that hides it.
 async fn look_at(
     host: &Host,
     disk: &Disk,
@@ -143,7 +145,7 @@ pub(crate) fn reading<'a>(host: &'a Host, request: &NodeRequest, sharing: Sharin
     Reading { scratch: &host.scratch, sharing, whom: Some(request.old) }
 }
 
-/// The partitions of that size on all disks, instead of the disks.
+/// Returns the partitions of that size on all disks, instead of the disks.
 async fn partitions(host: &Host, whole: Disks, size: u64) -> Result<Disks, NodeError> {
     let mut found = Disks { disks: Vec::new(), unseen: whole.unseen };
     let has_one =

@@ -1,5 +1,6 @@
-//! Claims: the fsids that were let through to `osd new` for one OSD and record. Written and fsynced *before* the command is
-//! passed on, so that no fsid of ours can be in the osdmap or on a disk without being known here.
+//! Issued fsids: the fsids that the shim let through to `osd new` for one OSD and record. Each is written and
+//! fsynced *before* the command is passed on. So no fsid of osd-migrate can be in the osdmap or on a disk
+//! without being known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -11,15 +12,16 @@ use super::error::NodeError;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{OsdFsid, OsdId};
 
-/// Where the claims of an OSD and record lie. A record's id is ours, but a path is made of it, so only plain characters
-/// count.
+/// Returns the path of the file with the issued fsids of an OSD and record.
+///
+/// A record's id is set by osd-migrate, but it becomes part of a path. So only plain characters are used.
 pub(crate) fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let record: String = record.0.chars().map(plain).collect();
     state.join(format!("osd-{}.{record}.issued", osd.0))
 }
 
-/// Adds a claim; when it returns, the claim is on the disk.
+/// Adds an issued fsid; when the function returns, the fsid is on the disk.
 pub(crate) fn add(path: &Path, fsid: OsdFsid) -> Result<(), NodeError> {
     let mut file = OpenOptions::new()
         .append(true)
@@ -34,7 +36,10 @@ pub(crate) fn add(path: &Path, fsid: OsdFsid) -> Result<(), NodeError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(NodeError::io("fsync", folder))
 }
 
-/// All claims. What is no fsid is a line that a crash cut off before its command was passed on: no claim.
+/// Returns all issued fsids.
+///
+/// A line that is no fsid was cut off by a crash before its command was passed on, so it counts as not
+/// issued.
 pub(crate) fn read(path: &Path) -> Result<BTreeSet<OsdFsid>, NodeError> {
     match std::fs::read(path) {
         Ok(bytes) => {
@@ -45,7 +50,7 @@ pub(crate) fn read(path: &Path) -> Result<BTreeSet<OsdFsid>, NodeError> {
     }
 }
 
-/// The claims of all agents of this node, with the OSD that each was for.
+/// Returns the issued fsids of all agents of this node, with the OSD that each was for.
 pub(crate) fn all(state: &Path) -> Result<BTreeMap<OsdFsid, OsdId>, NodeError> {
     let entries = match std::fs::read_dir(state) {
         Ok(entries) => entries,

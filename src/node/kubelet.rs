@@ -1,8 +1,10 @@
-//! Block volumes as a kubelet maps them for pods: while a pod has one, a loop device of the kubelet's own lies on it.
+//! Block volumes as a kubelet maps them for pods: while a pod uses one, a loop device of the kubelet lies on
+//! it.
 //!
-//! Such a loop device is another name for the disk below, and never looked at. (pkg/volume/util/volumepathhandler/
-//! volume_path_handler_linux.go, `AttachFileDevice`; its backing file is `plugins/kubernetes.io/PLUGIN/volumeDevices/VOLUME/...` in the
-//! kubelet's folder: pkg/volume/csi/csi_block.go, pkg/volume/local/local.go, `GetGlobalMapPath`; v1.34.)
+//! Such a loop device is another name for the disk below, and is never inspected. Source:
+//! pkg/volume/util/volumepathhandler/volume_path_handler_linux.go, `AttachFileDevice`. The backing file is
+//! `plugins/kubernetes.io/PLUGIN/volumeDevices/VOLUME/...` in the kubelet's folder:
+//! pkg/volume/csi/csi_block.go, pkg/volume/local/local.go, `GetGlobalMapPath`; v1.34.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,21 +18,23 @@ use super::query::Query;
 
 const FOLDER: &str = "/volumeDevices/";
 
-/// Returns the PersistentVolume that a loop device was made for by a kubelet.
+/// Returns the PersistentVolume that a kubelet created a loop device for.
 pub(crate) fn volume_of(sys: &Path) -> Option<String> {
     let file = fs::read_to_string(sys.join("loop/backing_file")).ok()?;
     let (_, rest) = file.split_once(FOLDER)?;
-    // CSI keeps more folders there, each with one for every volume.
+    // CSI has more folders there, each with one folder for every volume.
     let mut parts = rest.trim_end().split('/').skip_while(|part| matches!(*part, "staging" | "publish"));
     parts.next().map(str::to_owned)
 }
 
-/// PersistentVolumes that pods of this node have as devices, by the number of the file system and the inode of the device node below.
+/// PersistentVolumes that pods of this node use as devices.
+///
+/// The key is the number of the file system and the inode of the device node below.
 #[derive(Debug, Default)]
 pub(crate) struct Mapped(BTreeMap<(u32, u32, u64), String>);
 
 impl Mapped {
-    /// Asks for what lies below each loop device of a kubelet.
+    /// Reads the device below each loop device of a kubelet.
     pub(crate) async fn read(host: &Host) -> Result<Self, NodeError> {
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(&host.sys_block).into_iter().flatten().filter_map(Result::ok) {
@@ -54,7 +58,7 @@ impl Mapped {
     }
 }
 
-/// `148662 0:5`
+/// Parses `148662 0:5`.
 fn parsed(line: &str) -> Option<(u32, u32, u64)> {
     let mut words = line.split_whitespace();
     let inode = words.next()?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! BlueStore's label, read by `ceph-bluestore-tool show-label`. Labels of OSDs that ceph-volume made hold the OSD's key, so
-//! only the fields named here are taken from it.
+//! BlueStore's label, read by `ceph-bluestore-tool show-label`. Labels of OSDs that ceph-volume created
+//! contain the OSD's key, so only the fields named here are taken from a label.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,14 +14,14 @@ use super::query::Query;
 use crate::domain::inspection::Content;
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId, Role};
 
-/// Where labels may lie: at the start, and since Tentacle copies at these places (`bdev_label_multi`).
+/// Offsets of labels: the start, and the offsets of copies since Tentacle (`bdev_label_multi`).
 pub(crate) const PLACES: [u64; 5] = [0, 1 << 30, 10 << 30, 100 << 30, 1000 << 30];
-/// How a label begins.
+/// First bytes of a label.
 const MAGIC: &[u8; 23] = b"bluestore block device\n";
 /// Digits and dashes of a uuid.
 const UUID: usize = 36;
 
-/// What a label says, without its key.
+/// Content of a label, without the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) osd_fsid: OsdFsid,
@@ -34,13 +34,13 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    /// As a report names it.
+    /// Converts the label into its form in a report.
     pub(crate) fn into_content(self) -> Content {
         let Self { osd_fsid, whoami, cluster, finished, activatable, part: _ } = self;
         Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
     }
 
-    /// What the device is for.
+    /// Returns the role of the device.
     pub(crate) fn role(&self) -> Option<Role> {
         match self.part.as_str() {
             "main" => Some(Role::Block),
@@ -51,17 +51,19 @@ impl Label {
     }
 }
 
-/// An OSD's key. It has no `Debug`, and leaves this process only through a pipe.
+/// An OSD's key. The type has no `Debug`, and the key leaves this process only through a pipe.
 pub(crate) struct Key(String);
 
 impl Key {
-    /// What `osd new -i -` reads.
+    /// Returns the input of `osd new -i -`.
     pub(crate) fn to_secrets(&self) -> Vec<u8> {
         serde_json::json!({ "cephx_secret": self.0 }).to_string().into_bytes()
     }
 }
 
-/// The places at which something begins as a label does; read without Ceph's tool, so that it is cheap on every disk.
+/// Returns the offsets at which a label begins.
+///
+/// Reads without Ceph's tool, so that the check is cheap on every disk.
 pub(crate) fn places(node: &Path, from: u64, length: u64) -> Result<Vec<u64>, NodeError> {
     let file = File::open(node).map_err(NodeError::io("open", node))?;
     let mut found = Vec::new();
@@ -75,7 +77,7 @@ pub(crate) fn places(node: &Path, from: u64, length: u64) -> Result<Vec<u64>, No
     Ok(found)
 }
 
-/// The OSD that a device begins with the label of: the uuid stands in plain text behind the magic words.
+/// Returns the OSD of the label at the start of a device: the uuid follows the magic bytes in plain text.
 pub(crate) fn fsid_at_head(node: &Path) -> Result<Option<OsdFsid>, NodeError> {
     let file = File::open(node).map_err(NodeError::io("open", node))?;
     let mut head = [0; MAGIC.len() + UUID];
@@ -88,13 +90,13 @@ pub(crate) fn fsid_at_head(node: &Path) -> Result<Option<OsdFsid>, NodeError> {
     Ok(uuid.and_then(|uuid| uuid.parse().ok()))
 }
 
-/// The label of a device that has one.
+/// Reads the label of a device that has one.
 pub(crate) async fn read(node: &Path) -> Result<Label, NodeError> {
     let raw: Raw = show(node).await?;
     raw.into_label(&node.display().to_string())
 }
 
-/// The key in it.
+/// Reads the key in the label of a device.
 pub(crate) async fn read_key(node: &Path) -> Result<Key, NodeError> {
     let raw: WithKey = show(node).await?;
     raw.osd_key.map(Key).ok_or_else(|| NodeError::Unreadable {
@@ -105,14 +107,14 @@ pub(crate) async fn read_key(node: &Path) -> Result<Key, NodeError> {
 
 async fn show<T: DeserializeOwned>(node: &Path) -> Result<T, NodeError> {
     let answer = Query::Label(node).ask_well().await?;
-    // The text is not quoted in the error: it may hold a key.
+    // The error does not quote the text: the text may contain a key.
     parse(&answer.stdout).ok_or_else(|| NodeError::Unreadable {
         subject: format!("the label of {}", node.display()),
         why: "not the JSON of ceph-bluestore-tool show-label".to_owned(),
     })
 }
 
-/// The object of the one device that was asked for. Some releases print lines before the JSON.
+/// Parses the object of the one requested device. Some releases print lines before the JSON.
 fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     let json = text.get(text.find('{')?..)?;
     let by_device: BTreeMap<String, T> = serde_json::from_str(json).ok()?;
@@ -138,7 +140,7 @@ struct WithKey {
     osd_key: Option<String>,
 }
 
-/// Something that is there; what it is, is not kept.
+/// A value that exists; its content is not kept.
 struct Hidden;
 
 impl<'de> Deserialize<'de> for Hidden {
@@ -159,8 +161,9 @@ impl Raw {
             osd_fsid: self.osd_uuid,
             whoami,
             cluster: self.ceph_fsid,
-            // `ready` is the last key that the OSD's mkfs writes, after BlueStore's own has ended (OSD::write_meta, 16.2 to
-            // 20.2). BlueStore's `mkfs_done` is in the label of 16.2 and 18.2, and in that of 20.2.4 no more.
+            // `ready` is the last key that the OSD's mkfs writes, after BlueStore's own mkfs has ended
+            // (OSD::write_meta, 16.2 to 20.2). BlueStore's `mkfs_done` is in the label of 16.2 and 18.2, but
+            // no longer in that of 20.2.4.
             finished: self.ready.as_deref() == Some("ready")
                 && self.mkfs_done.as_deref().is_none_or(|done| done == "yes"),
             activatable: self.osd_key.is_some(),
@@ -174,7 +177,7 @@ mod tests {
     use super::super::samples::{self, RELEASES, said};
     use super::*;
 
-    /// 16.2.15, made by ceph-volume raw prepare; the key is none.
+    /// A label of 16.2.15, created by ceph-volume raw prepare. The key is not a real one.
     const BY_CEPH_VOLUME: &str = r#"{
         "/dev/loop15": {
             "osd_uuid": "500fff8e-39ff-4d5f-a72f-3cd43f874c6b",

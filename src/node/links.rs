@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names under by-id that are made of a disk's content: they change with a wipe, so they tell nothing about who it is.
+/// Prefixes of names under by-id that udev derives from a disk's content.
+///
+/// They change with a wipe, so they do not identify a disk.
 const MADE_OF_CONTENT: [&str; 3] = ["lvm-pv-uuid-", "md-uuid-", "md-name-"];
 
-/// All of them, with where they lead.
+/// All links, with their targets.
 #[derive(Debug, Default)]
 pub(crate) struct Links(Vec<Link>);
 
@@ -21,7 +23,7 @@ struct Link {
 }
 
 impl Links {
-    /// Reads those below `dev`. What leads nowhere is left out.
+    /// Reads the links below `dev`. Skips links whose target does not exist.
     pub(crate) fn read(dev: &Path) -> Self {
         let mut all = Vec::new();
         for (folder, path) in children(&dev.join("disk")) {
@@ -34,12 +36,12 @@ impl Links {
         Self(all)
     }
 
-    /// Every link that leads to a device, in full.
+    /// Returns every link that leads to a device, as full paths.
     pub(crate) fn of(&self, node: &Path) -> BTreeSet<String> {
         self.leading_to(node).map(|link| link.path.display().to_string()).collect()
     }
 
-    /// The names under by-id that tell who a device is, without the folder.
+    /// Returns the names under by-id that identify a device, without the folder.
     pub(crate) fn by_id(&self, node: &Path) -> BTreeSet<String> {
         let by_id = self.leading_to(node).filter(|link| link.folder == "by-id");
         by_id
@@ -48,7 +50,7 @@ impl Links {
             .collect()
     }
 
-    /// The names under by-path of a device that has none by id, without the folder.
+    /// Returns the names under by-path of a device that has none under by-id, without the folder.
     pub(crate) fn by_path(&self, node: &Path) -> BTreeSet<String> {
         if !self.by_id(node).is_empty() {
             return BTreeSet::new();

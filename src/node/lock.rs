@@ -1,4 +1,4 @@
-//! One agent an OSD: `flock` on a file of the node, held for the agent's whole life.
+//! One agent for each OSD: `flock` on a file of the node, kept for the agent's whole life.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,27 +10,31 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use super::error::NodeError;
 use crate::domain::osd::OsdId;
 
-/// The lock of one OSD on this node. Dropping it gives it back, unless a child still runs.
+/// Lock of one OSD on this node. Dropping it releases the lock, unless a child still runs.
 #[derive(Debug)]
 pub(crate) struct OsdLock {
     _file: File,
 }
 
 impl OsdLock {
-    /// The node's one lock for whoever changes volumes: LVM's own locks count within a pod only, and two OSDs may share a
-    /// volume group.
+    /// Takes the node's one lock for changes of volumes.
+    ///
+    /// LVM's own locks count within one pod only, and two OSDs may share a volume group.
     pub(crate) fn take_lvm(state: &Path) -> Result<Self, NodeError> {
         Self::take_named(state, "lvm.lock")
     }
 
-    /// Takes the lock or says who is in the way; never waits.
+    /// Takes the lock, or returns that another process has it; never waits.
     ///
-    /// The descriptor is *not* closed on exec. The kernel keeps a flock until the last descriptor of that open file is
-    /// closed, so a ceph-volume that survives its killed agent (possible where pods share the host's process ids, and
-    /// wherever the agent is no container's first process) keeps the next agent out until it has ended. Otherwise the
-    /// next agent would wipe a disk between its `osd new` and its mkfs. Commands of ours that inherit it are gone within
-    /// their limits. `ceph-osd --mkfs` itself does not inherit it (Python closes descriptors) and moves to a session of its
-    /// own, so it survives even the kill of ceph-volume's group; what keeps a wipe away from it is its own exclusive open.
+    /// The descriptor is *not* closed on exec. The kernel keeps a flock until the last descriptor of that
+    /// open file is closed. A ceph-volume that survives its killed agent therefore keeps the next agent out
+    /// until it has ended. (It can survive if pods share the host's process ids, or if the agent is not its
+    /// container's first process.) Otherwise the next agent would wipe a disk between ceph-volume's `osd new`
+    /// and its mkfs. Commands of osd-migrate that inherit the descriptor end within their limits.
+    ///
+    /// `ceph-osd --mkfs` itself does not inherit the descriptor (Python closes descriptors) and moves to a
+    /// session of its own. So it survives even the kill of ceph-volume's group. Its own exclusive open of the
+    /// disk protects it from a wipe.
     pub(crate) fn take(state: &Path, osd: OsdId) -> Result<Self, NodeError> {
         Self::take_named(state, &format!("osd-{}.lock", osd.0))
     }
@@ -65,7 +69,10 @@ mod tests {
     use super::super::command::{QUICK, program_named, run};
     use super::*;
 
-    /// Other tests start commands meanwhile, and a command that was started while a lock was held keeps it to its end.
+    /// Returns whether the lock can be taken within about ten seconds.
+    ///
+    /// Other tests start commands in parallel. A command that was started while a lock was taken keeps the
+    /// lock until it ends.
     async fn is_free_soon(state: &Path) -> bool {
         for _ in 0..100 {
             if OsdLock::take(state, OsdId(1)).is_ok() {

@@ -1,4 +1,5 @@
-//! What a device's own bytes say, as far as a free one is asked: nothing may be on it. Reads only, through no cache of udev's.
+//! Marks of a device's own bytes, as far as an available device is concerned: nothing may be on it. Reads
+//! only, without udev's cache.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,19 +12,22 @@ use super::label;
 use super::table::{self, Signature};
 use super::tombstone::{SECTOR, Tombstone};
 
-/// Start and end of a device that are zero where it is blank.
+/// Bytes at the start and at the end of a device that are zero if it is blank.
 const ENDS: u64 = 1 << 20;
 
-/// The first of these that is found, in this order.
+/// The first of these marks that is found, in this sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Marks {
-    /// Our tombstone. It counts before everything else: while we wipe, remains of the old OSD are still there.
+    /// osd-migrate's tombstone.
+    ///
+    /// It takes precedence over everything else: during a wipe, remains of the old OSD still exist.
     Tombstone(Tombstone),
     /// A BlueStore label at the start.
     Label,
-    /// None at the start, but a copy at this byte.
+    /// No label at the start, but a copy at this byte.
     LabelCopy(u64),
-    /// What libblkid knows: a file system, a partition table, signatures that contradict each other.
+    /// A signature that libblkid knows: a file system, a partition table, or signatures that contradict each
+    /// other.
     Signed(Signature),
     /// No signature, but bytes in the first MiB (true) or the last one.
     Data {
@@ -34,7 +38,7 @@ pub(crate) enum Marks {
     None,
 }
 
-/// Those of a disk. The file for tests has none before it is made.
+/// Returns the marks of a disk. The file for tests has none before it is created.
 pub(crate) async fn of(disk: &Disk) -> Result<Marks, NodeError> {
     if disk.is_file() && !disk.node.exists() {
         return Ok(Marks::None);
@@ -106,7 +110,7 @@ mod tests {
         assert_eq!(with(b"x", ENDS - 1).await, Marks::Data { first: true });
         assert_eq!(with(b"x", SIZE - 1).await, Marks::Data { first: false });
         assert_eq!(with(b"x", SIZE - ENDS).await, Marks::Data { first: false });
-        // In the middle lies what a former owner left; nothing leads to it any more.
+        // Data of a former owner lies in the middle; nothing leads to it any more.
         assert_eq!(with(b"x", SIZE / 2 + 4096).await, Marks::None);
     }
 

@@ -1,20 +1,20 @@
-//! The node agent: the only part that touches disks. It runs once, in a privileged pod of the cluster's own Ceph image, does
-//! one task for one OSD under that OSD's lock, and reports what the disk then carries; or it looks at all disks, and does no
-//! more than that.
+//! The node agent: the only part of osd-migrate that touches disks. The agent runs once, in a privileged pod
+//! with the cluster's own Ceph image. It does one task for one OSD under that OSD's lock, and reports what
+//! the disk then carries. For an inventory it only reads all disks.
 //!
-//! | module | what |
+//! | module | content |
 //! | --- | --- |
-//! | `look` | all disks of a node and the OSDs on them |
-//! | `rebuild`, `remake` | the tasks: inspect, rebuild, give back |
+//! | `inventory` | all disks of a node and the OSDs on them |
+//! | `rebuild`, `remake` | the tasks: inspect, rebuild, restore the slot, clear |
 //! | `proof` | what may be done with a disk, decided purely |
-//! | `find`, `devices`, `parts`, `links`, `usage`, `kubelet`, `file_disk` | which disk, who it is, who uses it |
-//! | `content`, `marks`, `label`, `table`, `tombstone` | what is on it, one reader each |
+//! | `find`, `devices`, `parts`, `links`, `usage`, `kubelet`, `file_disk` | the disk, identity and users |
+//! | `content`, `marks`, `label`, `table`, `tombstone` | what is on a disk, one reader each |
 //! | `legacy` | OSDs on partitions, with parts on other devices, in directories |
-//! | `wipe` | the only writes to a disk but those of LVM |
-//! | `volumes` | OSDs on logical volumes: made, found again, taken away |
-//! | `ceph_volume`, `shim`, `claims`, `mons` | how a new OSD comes to be, and what is written down first |
+//! | `wipe` | the only writes to a disk, except those of LVM |
+//! | `volumes` | OSDs on logical volumes: created, found again, removed |
+//! | `ceph_volume`, `shim`, `issued`, `mons` | how a new OSD is created, and what is saved before that |
 //! | `query`, `command` | programs: the list of those that read, and how any is run |
-//! | `lock`, `attempts` | one agent an OSD, and in which order |
+//! | `lock`, `attempts` | one agent for each OSD, and the sequence of agents |
 //! | `capability`, `redact`, `error` | the rest |
 
 mod attempts;
@@ -74,13 +74,13 @@ use crate::domain::osd::NodeName;
 use lock::OsdLock;
 use rebuild::Outcome;
 
-/// Where the agent's pod has the folder that holds an OSD's directory.
+/// Mount point in the agent's pod of the folder that contains an OSD's directory.
 pub const PARENT: &str = "/mnt/osd-migrate-directory";
 
-/// Where the agent's pod has Rook's `dataDirHostPath`, while it rebuilds.
+/// Mount point in the agent's pod of Rook's `dataDirHostPath` during a rebuild.
 pub const ROOK: &str = "/mnt/osd-migrate-rook";
 
-/// The place an agent runs in. Paths are settings so that tests can have others.
+/// Environment that an agent runs in. Paths are settings so that tests can use others.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// Name of the Kubernetes node, from the pod's `spec.nodeName`.
@@ -89,32 +89,32 @@ pub struct Host {
     pub sys_block: PathBuf,
     /// The host's device nodes.
     pub dev: PathBuf,
-    /// What the kernel tells of processes: their mounts.
+    /// The kernel's view of processes: their mounts.
     pub proc: PathBuf,
-    /// What the kernel tells of mounted file systems.
+    /// The kernel's view of mounted file systems.
     pub sys_fs: PathBuf,
-    /// Folder of the host that holds locks and claims; it must outlive pods.
+    /// Folder of the host for locks and issued fsids; it must outlive pods.
     pub state: PathBuf,
-    /// Written if it is not there.
+    /// Configuration file of Ceph; written if it does not exist.
     pub ceph_conf: PathBuf,
-    /// Keyring of client.bootstrap-osd, where ceph-volume looks for it.
+    /// Keyring of client.bootstrap-osd, at the path that ceph-volume reads.
     pub keyring: PathBuf,
-    /// What the host's folder is mounted on that holds the directory of the request, where there is one.
+    /// Mount point of the host's folder that contains the directory of the request, if there is one.
     pub parent: PathBuf,
-    /// What Rook's `dataDirHostPath` is mounted on.
+    /// Mount point of Rook's `dataDirHostPath`.
     pub rook: PathBuf,
-    /// Namespace of the cluster: the name of its folder there.
+    /// Namespace of the cluster: the name of the cluster's folder in `rook`.
     pub namespace: String,
-    /// For mount points and the stand-ins; may go with the pod.
+    /// Folder for mount points and the shims; it may be deleted with the pod.
     pub scratch: PathBuf,
-    /// This binary, for the stand-ins.
+    /// Path of this binary, for the shims.
     pub binary: PathBuf,
     /// PATH of the image.
     pub path: String,
 }
 
 impl Host {
-    /// As the node Job's pod is made. `path` is the image's PATH.
+    /// Returns the environment of the node Job's pod. `path` is the image's PATH.
     pub fn of_pod(node: NodeName, namespace: String, path: String) -> io::Result<Self> {
         Ok(Self {
             node,
@@ -135,11 +135,13 @@ impl Host {
     }
 }
 
-/// Does what is asked and reports. Never blocks the runtime; the caller may beat a heart beside it.
+/// Does the requested task and reports.
+///
+/// Never blocks the runtime; the caller may run a heartbeat in parallel.
 pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
     let began_at = now();
     let steps = Steps::default();
-    // The lock is held to the end of this function; see `lock` for what else may hold it.
+    // The lock stays locked to the end of this function; see `lock` for what else may keep it locked.
     let (_lock, outcome) = match ready(request, host) {
         Ok(lock) => {
             let outcome = match request.task {
@@ -182,7 +184,9 @@ fn ready(request: &NodeRequest, host: &Host) -> Result<OsdLock, NodeError> {
     Ok(lock)
 }
 
-/// Copies the running binary to `<folder>/osd-migrate`, so that a pod of another image can run it: whole or not at all.
+/// Copies the running binary to `<folder>/osd-migrate`, so that a pod of another image can run it.
+///
+/// The copy is complete or does not exist.
 pub fn install(folder: &Path) -> Result<PathBuf, NodeError> {
     let target = folder.join("osd-migrate");
     let young = folder.join(".osd-migrate.new");
@@ -201,7 +205,7 @@ fn now() -> DateTime<Utc> {
     Utc::now()
 }
 
-/// Wall time by step.
+/// Wall time of each step.
 #[derive(Default)]
 pub(crate) struct Steps(Mutex<Vec<(String, u32)>>);
 

@@ -1,5 +1,6 @@
-//! Partitions that are to carry an OSD of their own: a disk each, with an identity of its own. Nothing that is done with one
-//! reaches the disk's table or its neighbours: its node ends where it ends.
+//! Partitions that are to carry an OSD of their own: each counts as a disk with its own identity. Work on
+//! such a partition reaches neither the disk's partition table nor the neighbouring partitions: the
+//! partition's node ends together with the partition.
 
 use std::path::Path;
 
@@ -10,8 +11,10 @@ use super::table::{self, Entry};
 use crate::domain::osd::DeviceIdentity;
 pub(crate) use crate::domain::osd::PART_UUID;
 
-/// The partitions of a disk that the kernel knows. One that the table on the disk does not show just there has no unique id:
-/// its node may lead to other bytes.
+/// Returns the partitions of a disk that the kernel knows.
+///
+/// A partition that the table on the disk does not show at exactly that place has no unique id: its node may
+/// lead to other bytes.
 pub(crate) async fn of(disk: &Disk, sys_block: &Path, dev: &Path) -> Result<Parts, NodeError> {
     if disk.partitions.is_empty() {
         return Ok(Parts::default());
@@ -25,11 +28,11 @@ pub(crate) async fn of(disk: &Disk, sys_block: &Path, dev: &Path) -> Result<Part
     Ok(parts)
 }
 
-/// What was found.
+/// Partitions of a disk.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) disks: Vec<Disk>,
-    /// What can't be looked at, and why.
+    /// Partitions and tables that can't be inspected, with reasons.
     pub(crate) unseen: Vec<String>,
 }
 

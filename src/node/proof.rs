@@ -1,4 +1,4 @@
-//! Compares what was read with what was recorded, and decides what a rebuild may do with a disk. Pure.
+//! Compares the content of a disk with the record, and decides what a rebuild may do with the disk. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -9,24 +9,25 @@ use crate::domain::guard::{Guard, passes};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, PieceLocation, Proof, RecordId};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, OsdId, Role};
 
-/// What a rebuild may do with the disk it found.
+/// Permission of a rebuild for the disk that it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It carries the new OSD, finished: nothing to do.
+    /// The disk carries the new OSD, finished: nothing to do.
     Done,
-    /// It carries the recorded OSD, proven.
+    /// The disk carries the recorded OSD, proven.
     WipeOld,
-    /// Our tombstone, an unfinished store of a claim, or nothing where there was one: what was there is gone already.
+    /// A tombstone, an unfinished store with an issued fsid, or a blank disk after one: the old data is gone.
     WipeOurs,
-    /// A store of a claim under another id, which ceph-volume took by mistake: once that id is purged, it is ours to wipe.
+    /// The disk carries a store with an issued fsid under another id, which ceph-volume took by mistake.
+    /// Once that id is purged, the store may be wiped.
     WipeMisplaced(OsdId),
-    /// It was found free and is free: there is nothing to lose.
+    /// The disk was available when it was chosen and still is: there is nothing to lose.
     TakeAvailable,
-    /// Anything else, in a sentence.
+    /// Anything else; the text says what.
     Refuse(String),
 }
 
-/// Decides by the disk's content.
+/// Decides what may be done with a disk by its content.
 pub(crate) fn verdict(
     request: &NodeRequest,
     evidence: &Evidence,
@@ -80,13 +81,13 @@ pub(crate) fn verdict(
             },
             None => refuse(examine, request),
         },
-        // The record may be an earlier one of the same OSD, whose ledger was lost: the old fsid names the OSD for good.
+        // The record may be an earlier one with a lost ledger; the old fsid identifies the OSD permanently.
         Content::Tombstone { cluster, osd, old, record: _ }
             if *cluster == request.cluster && *osd == request.osd && *old == request.old =>
         {
             Verdict::WipeOurs
         }
-        // An agent of this record came as far as `osd new`, so the old data is gone. Then somebody else's was here, and was zapped.
+        // An agent of this record reached `osd new`, so the old data is gone; then the disk was zapped.
         Content::Blank if !issued.is_empty() => Verdict::WipeOurs,
         Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
             refuse(examine, request)
@@ -94,14 +95,19 @@ pub(crate) fn verdict(
     }
 }
 
-/// An encrypted OSD whose slot is destroyed: `osd destroy` and `osd purge` take its key out of the mons' store (16.2.15), so nobody
-/// can read it any more, and it is made anew. `status` as in `slot_may_be_taken`.
+/// Returns `WipeOurs` instead of `Done` for an encrypted OSD whose slot is destroyed, and any other verdict
+/// unchanged.
+///
+/// `osd destroy` and `osd purge` remove the OSD's key from the mons' store (16.2.15). The OSD can no longer
+/// be read, so it is recreated. `status` as in `slot_may_be_taken`.
 pub(crate) fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
     let is_unreadable = request.target.encrypted && status == Some("destroyed");
     if verdict == Verdict::Done && is_unreadable { Verdict::WipeOurs } else { verdict }
 }
 
-/// A disk that was free when it was chosen. Our own tombstone for this OSD is what a rebuild that was cut short leaves.
+/// Decides about a disk that was available when it was chosen.
+///
+/// osd-migrate's own tombstone for this OSD is what an interrupted rebuild leaves.
 fn available(
     request: &NodeRequest,
     tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
@@ -131,8 +137,9 @@ fn available(
     Verdict::Refuse(format!("expected a free disk, as it was when it was chosen; found {}", examine.content))
 }
 
-/// The slot must be destroyed, or, where a free disk becomes an OSD, its id may be nobody's. `status` as `osd tree` words
-/// it; none where there is no such id.
+/// Checks that the slot is destroyed. If an available disk becomes an OSD, the id may also be absent.
+///
+/// `status` is the word of `osd tree`; none if the id does not exist.
 pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {
     let is_new = matches!(&request.evidence, Some(Evidence { proof: Proof::Available { .. }, .. }));
     match status {
@@ -147,7 +154,7 @@ pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> 
     }
 }
 
-/// The id that a store was made under by mistake must be gone: purged, it can have no daemon and no data.
+/// Checks that an id under which a store was created by mistake is purged: it then has no daemon or data.
 pub(crate) fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
     match verdict {
         Verdict::WipeMisplaced(misplaced) if is_there(*misplaced) => Err(format!(
@@ -169,7 +176,7 @@ fn refuse(examine: &DiskFinding, request: &NodeRequest) -> Verdict {
     ))
 }
 
-/// The evidence must be of the OSD that the request names, and what was read must be the evidence.
+/// Checks that the evidence is of the OSD that the request names, and that the disk's content equals it.
 pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
     let Some((fsid, whoami, cluster)) = evidence.proof.names() else {
         return Err("expected a free disk, found an OSD".to_owned());
@@ -182,7 +189,7 @@ pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &P
     differences.into_result()
 }
 
-/// The disk's traits must be the recorded ones.
+/// Checks that the disk's traits are the recorded ones.
 pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> Result<(), String> {
     if recorded.is_same_as(seen) {
         return Ok(());
@@ -190,8 +197,10 @@ pub(crate) fn same_device(recorded: &DeviceIdentity, seen: &DeviceIdentity) -> R
     Err(format!("expected the disk {recorded:?}, found {seen:?}"))
 }
 
-/// The same of a disk whose content was read. One that nothing names (no serial number) is told by what it carries alone; a blank one
-/// carries nothing, so it must be in the recorded place: else it is any blank disk of that size.
+/// Checks the traits of a disk whose content was read, and the place of a blank disk that nothing names.
+///
+/// A disk that nothing names (no serial number) is identified by its content alone. A blank disk has no
+/// content, so it must be in the recorded place: otherwise it could be any blank disk of that size.
 pub(crate) fn same_disk(
     recorded: &DeviceIdentity,
     seen: &DeviceIdentity,
@@ -208,8 +217,10 @@ pub(crate) fn same_disk(
     Err(format!("a blank disk without serial number in {}, expected in {}", place(seen), place(recorded)))
 }
 
-/// Of the disks that fit a record by their traits (`same_disk`), the ones that it can mean: where several fit, what is on them decides,
-/// and what carries something of ours goes before what is blank.
+/// Selects the disks that a record can mean from those that fit it by their traits (`same_disk`).
+///
+/// If several fit, their content decides: a disk that carries something of osd-migrate's or the OSD's takes
+/// precedence over a blank disk.
 pub(crate) fn candidates<T>(
     mut fitting: Vec<T>,
     is_only: bool,
@@ -226,7 +237,7 @@ pub(crate) fn candidates<T>(
     fitting
 }
 
-/// The part of a proof by partitions that can be read while the disk is held exclusively.
+/// Compares the part of a proof by partitions that can be read while the disk is open exclusively.
 pub(crate) fn same_partitions(recorded: &Proof, seen: &Reread) -> Result<(), String> {
     let Proof::Partitions { parts, fs_uuid, osd_fsid, .. } = recorded else {
         return Err(format!("expected {}, found partitions", kind(recorded)));
@@ -247,14 +258,14 @@ pub(crate) fn same_partitions(recorded: &Proof, seen: &Reread) -> Result<(), Str
     differences.into_result()
 }
 
-/// What a device carries on which a piece of the old OSD was recorded.
+/// Finding on a device on which a piece of the old OSD was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PieceSeen {
-    /// The piece, by its own mark.
+    /// The device carries the piece, by the piece's own mark.
     Old,
-    /// Nothing: it was cleared.
+    /// The device is blank: the piece was cleared.
     Blank,
-    /// Anything else, in words.
+    /// The device carries anything else; the text says what.
     Other(String),
     /// No device of the node is the recorded one.
     Missing,
@@ -271,8 +282,10 @@ impl Display for PieceSeen {
     }
 }
 
-/// Whether a recorded piece is to be cleared. While the old OSD is whole, one that is not as recorded stops everything; once its
-/// data is gone, what others have put in its place since is theirs.
+/// Returns whether a recorded piece is to be cleared.
+///
+/// While the old OSD is whole, a piece that is not as recorded stops everything. Once the OSD's data is gone,
+/// whatever was put in the piece's place since then belongs to its new owner and stays.
 pub(crate) fn piece_is_to_be_cleared(
     piece: &Piece,
     verdict: &Verdict,
@@ -290,7 +303,7 @@ pub(crate) fn piece_is_to_be_cleared(
     }
 }
 
-/// Every piece that is there must be recorded: what is not would be left behind as nobody's.
+/// Checks that every existing piece is recorded: an unrecorded piece would be left behind without an owner.
 pub(crate) fn pieces_are_recorded(recorded: &[Piece], seen: &[Piece]) -> Result<(), String> {
     let same = |a: &Piece, b: &Piece| match (&a.place, &b.place) {
         (PieceLocation::Device(recorded), PieceLocation::Device(seen)) => {
@@ -354,7 +367,7 @@ impl Differences {
     }
 }
 
-/// What a proof of its kind has besides the names; the kinds have different numbers of them.
+/// Returns the marks of a proof in addition to the names; the kinds have different numbers of marks.
 fn marks(proof: &Proof) -> Vec<(String, String)> {
     let described = |what: &str, value: &str| (what.to_owned(), value.to_owned());
     match proof {

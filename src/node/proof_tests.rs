@@ -66,7 +66,7 @@ fn a_volume_is_the_recorded_one_by_uuids_and_header_and_stays_alone() {
     ] {
         assert!(seen(&other).unwrap_err().contains(what), "{what}");
     }
-    // Neighbours that went since take nothing away from the proof.
+    // Neighbours that were removed since then do not weaken the proof.
     let shared = evidence(volume("G", "V", None, false));
     assert_eq!(old_is_proven(&request(), &shared, &volume("G", "V", None, true)), Ok(()));
     let luks = |header: &str| {

@@ -1,5 +1,6 @@
-//! What an agent asks a node's tools: a fixed list of commands that read, each with its words and its limit. No shell, and
-//! nothing of a request becomes a word of one: only paths of devices that the kernel named.
+//! Queries of an agent to a node's tools: a fixed list of commands that read, each with its arguments and its
+//! limit. No shell is used, and no text of a request becomes an argument: only paths of devices that the
+//! kernel named.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,40 +9,43 @@ use std::time::Duration;
 use super::command::{CommandOutput, QUICK, run};
 use super::error::NodeError;
 
-/// Python starts slowly on a busy node, and ceph-volume asks lsblk, LVM and udev about each disk.
+/// Limit of one call of ceph-volume: Python starts slowly on a busy node, and ceph-volume asks lsblk, LVM and
+/// udev about each disk.
 const PATIENT: Duration = Duration::from_secs(120);
-/// The same on a node with hundreds of disks.
+/// Limit of one call of ceph-volume on a node with hundreds of disks.
 const ALL_DISKS: Duration = Duration::from_secs(300);
 
-/// One command.
+/// A command that reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Query<'a> {
-    /// Disks and why ceph-volume would not take them.
+    /// Disks, and the reasons why ceph-volume would reject them.
     Inventory,
-    /// OSDs on these devices, as `raw activate` will find them. Always by device: without, 20.2.0 and 20.2.1 may say nothing.
+    /// OSDs on these devices, as `raw activate` will find them.
+    ///
+    /// The devices are always named: without them, 20.2.0 and 20.2.1 may print nothing.
     RawList(&'a [PathBuf]),
     /// OSDs on logical volumes, by their tags.
     LvmList,
-    /// The options that `raw prepare` knows.
+    /// Options that `raw prepare` knows.
     RawPrepareHelp,
-    /// The release, by the program that matters and without starting Python: the same line as `ceph --version`.
+    /// Release of the program that matters, without a start of Python: the same line as `ceph --version`.
     OsdVersion,
     /// Signatures on a device, read from it and from no cache.
     Signatures(&'a Path),
-    /// The partition table that is written on a disk.
+    /// Partition table that is written on a disk.
     Table(&'a Path),
-    /// BlueStore's label. It may hold a key: the answer is not for a report.
+    /// BlueStore's label. The answer may contain a key, so it does not go into a report.
     Label(&'a Path),
-    /// The next loop device that nobody uses.
+    /// Next unused loop device.
     FreeLoop,
     /// Loop devices that lead to a file.
     Loops(&'a Path),
-    /// Inode and file system of what a loop device lies on.
+    /// Inode and file system of the backing file of a loop device.
     LoopBacking(&'a Path),
 }
 
 impl Query<'_> {
-    /// The program and its words.
+    /// Returns the program and its arguments.
     fn words(&self) -> (&'static str, Vec<&OsStr>) {
         let (program, fixed): (&str, &[&str]) = match self {
             Self::Inventory => ("ceph-volume", &["inventory", "--format", "json"]),
@@ -87,24 +91,25 @@ impl Query<'_> {
         }
     }
 
-    /// Asks; the answer however the command ended.
+    /// Runs the query and returns the answer, whatever the command's exit status is.
     pub(crate) async fn ask(&self) -> Result<CommandOutput, NodeError> {
         let (program, words) = self.words();
         run(program, &words, None, self.limit()).await
     }
 
-    /// Asks; an error where the command ended with one.
+    /// Runs the query and returns the answer, or an error if the command failed.
     pub(crate) async fn ask_well(&self) -> Result<CommandOutput, NodeError> {
         self.ask().await?.good()
     }
 }
 
-/// The first JSON value in what a command printed: some releases print lines before it, none after. The text itself never
-/// gets into an error: it may hold a key.
+/// Returns the first JSON value in the output of a command: some releases print lines before it, none after.
+///
+/// The text itself never gets into an error: it may contain a key.
 pub(crate) fn json<T: serde::de::DeserializeOwned>(answer: &CommandOutput) -> Result<T, NodeError> {
     let text = answer.stdout.as_str();
     let starts = text.match_indices(['{', '[']).map(|(at, _)| at);
-    // It begins a line; LVM indents it.
+    // The value begins a line; LVM indents it.
     let begins = |before: &str| {
         before.trim_end_matches(' ').is_empty() || before.trim_end_matches(' ').ends_with('\n')
     };

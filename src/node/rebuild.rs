@@ -1,4 +1,4 @@
-//! The tasks. Each looks first, under the lock, and does only what is left to do.
+//! The tasks. Each inspects first, under the lock, and does only what is left to do.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use crate::domain::inspection::{
 };
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid, device_type};
 
-/// What an agent saw last, and why it did not do its task.
+/// The agent's last observation, and why it did not do its task.
 pub(crate) struct Outcome {
     pub(crate) inspection: Option<Inspection>,
     pub(crate) error: Option<NodeError>,
-    /// What stays on the host though the task is done, with why.
+    /// Remains on the host after the task is done, with reasons.
     pub(crate) left: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Outcome {
     }
 }
 
-/// Read only: what carries the OSD, its proof, and what the image can do.
+/// Reads what carries the OSD, its proof, and what the image can do; changes nothing on the disk.
 pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let (search, asked) = tokio::join!(
         steps.time("find", search(request, host)),
@@ -61,15 +61,18 @@ pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -
     Outcome { inspection: Some(inspection), error, left: Vec::new() }
 }
 
-/// Before the OSD is stopped: a layer of the host on its disk, which is never closed nor wiped.
+/// Returns the error for a layer of the host on the OSD's disk; such a layer is never closed or wiped.
+///
+/// Asked before the OSD is stopped.
 fn foreign_layers(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
     let Search::One(found) = search else { return None };
     let proof = found.examine.proof.as_ref().filter(|_| found.examine.about == Some(request.old))?;
     volumes::foreign_layer(host, &found.disk, proof).map(NodeError::Refused)
 }
 
-/// Before the OSD is stopped: its new database can be made where it is to be. Afterwards it may be there already. (An image without
-/// LVM's tools is told of as such.)
+/// Checks, before the OSD is stopped, that its new database can be created on the configured device.
+///
+/// After the stop the database may exist already. An image without LVM's tools is reported separately.
 async fn database(request: &NodeRequest, host: &Host, steps: &Steps) -> Result<(), NodeError> {
     match &request.db {
         Some(db) if request.evidence.is_none() && capability::missing_for_volumes(host).is_empty() => {
@@ -79,8 +82,10 @@ async fn database(request: &NodeRequest, host: &Host, steps: &Steps) -> Result<(
     }
 }
 
-/// The OSD in a directory and the blank device for it are one proof. Once it is recorded, the device alone says how far the
-/// rebuild is: what has become of the directory is then no error.
+/// Combines the OSD in a directory and the blank device for it into one proof.
+///
+/// Once the OSD is recorded, the device alone shows the progress of the rebuild. The state of the directory
+/// is then no error.
 fn add_directory(
     inspection: &mut Inspection,
     directory: &Directory,
@@ -115,7 +120,7 @@ async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError>
     Ok(search)
 }
 
-/// The parts of the old OSD on other devices are part of what is found of it.
+/// Adds the parts of the old OSD on other devices to its finding.
 async fn add_pieces(request: &NodeRequest, host: &Host, search: &mut Search) -> Result<(), NodeError> {
     if let Search::One(found) = search
         && found.examine.about == Some(request.old)
@@ -125,7 +130,7 @@ async fn add_pieces(request: &NodeRequest, host: &Host, search: &mut Search) -> 
     Ok(())
 }
 
-/// Makes the recorded disk carry the new OSD.
+/// Creates the new OSD on the recorded disk.
 pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let evidence = match evidence_of(request) {
         Ok(evidence) => evidence,
@@ -146,12 +151,12 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
         Err(error) => return Outcome::failed(error),
     };
     let done = remake::make(&Order { request, evidence, host, steps }, &found, &asked).await;
-    // From the start: numbers, partitions and even the disk's name may be others now.
+    // Search again from the start: numbers, partitions and even the disk's name may have changed.
     let last = steps.time("read", recorded(request, evidence, host, Sharing::No)).await;
     let error = match (done, &last) {
         (Err(error), _) => Some(error),
         (Ok(said), Ok(search)) => not_done(request, evidence, host, search, said.as_deref()),
-        (Ok(_), Err(_)) => None, // told below
+        (Ok(_), Err(_)) => None, // reported below
     };
     match (last, error) {
         (Ok(search), error) => {
@@ -164,7 +169,7 @@ pub(crate) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
     }
 }
 
-/// The disk carries a finished OSD of ours whose slot was destroyed behind it: gives the slot back to it.
+/// Re-registers a finished OSD of osd-migrate's whose slot was destroyed externally.
 pub(crate) async fn restore_slot(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let mut outcome = inspect(request, host, steps).await;
     if outcome.error.is_none() {
@@ -210,7 +215,7 @@ async fn deployment_by(request: &NodeRequest, host: &Host) -> Result<(), NodeErr
     }
 }
 
-/// Why the disk does not show what ceph-volume should have made.
+/// Returns why the disk does not show what ceph-volume should have created.
 fn not_done(
     request: &NodeRequest,
     evidence: &Evidence,
@@ -287,7 +292,8 @@ async fn recorded(
     Ok(search)
 }
 
-/// The claim that a physical volume is called by, where OSDs of this kind are made on volumes.
+/// Returns the issued fsid that a physical volume is named after, if OSDs of this kind are created on
+/// volumes.
 fn volumes_of(request: &NodeRequest, issued: &BTreeSet<OsdFsid>, examine: &DiskFinding) -> Option<OsdFsid> {
     let is_volume = request.target.mode == Mode::Lvm && matches!(examine.content, Content::Other { .. });
     examine.about.filter(|fsid| is_volume && issued.contains(fsid))

@@ -1,16 +1,19 @@
-//! Keeps keys out of what leaves the node: commands of Ceph print them now and then.
+//! Removal of keys from what leaves the node: commands of Ceph sometimes print keys.
 
 /// Shortest run of base64 that is taken for a key: cephx keys have 40 characters, dm-crypt ones more.
 const KEY_CHARS: usize = 36;
-/// Lines of a command's output that go into an error: enough for Ceph's last complaint and ceph-volume's last steps.
+/// Lines of a command's output that go into an error: enough for Ceph's last complaint and ceph-volume's last
+/// steps.
 const LAST_LINES: usize = 8;
 
 fn is_base64(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=')
 }
 
-/// The text with everything that looks like a key replaced by `<key>`. Paths stay: they have slashes but also dots,
-/// dashes or spaces before they are that long, and a key ends in `=` or begins as all cephx keys do.
+/// Replaces everything in the form of a key by `<key>`.
+///
+/// Paths stay: they have slashes but also dots, dashes or spaces before they are that long. A key ends in `=`
+/// or begins as all cephx keys do.
 pub(crate) fn redact(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -27,7 +30,7 @@ pub(crate) fn redact(text: &str) -> String {
     clean
 }
 
-/// The last lines that say something, in one line, without keys.
+/// Returns the last lines with text, as one line, without keys.
 pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let from = lines.len().saturating_sub(LAST_LINES);

@@ -1,4 +1,5 @@
-//! From a disk that was found to the OSD on it: prove, wipe, prepare. Nothing here is done but what the disk still needs.
+//! The way from a disk that was found to the OSD on it: prove, wipe, prepare. Only what the disk still needs
+//! is done.
 
 use super::capability::CapabilityAnswer;
 use super::ceph_volume::{self, Given};
@@ -20,7 +21,7 @@ use super::{Host, Steps, volumes};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::{Mode, OsdFsid};
 
-/// What is to be done, and where.
+/// Task and environment of a rebuild.
 pub(crate) struct Order<'a> {
     pub(crate) request: &'a NodeRequest,
     pub(crate) evidence: &'a Evidence,
@@ -28,7 +29,7 @@ pub(crate) struct Order<'a> {
     pub(crate) steps: &'a Steps,
 }
 
-/// Does what the disk still needs; what ceph-volume said, if it ran.
+/// Does what the disk still needs. Returns the output of ceph-volume if it ran.
 pub(crate) async fn make(
     order: &Order<'_>,
     found: &FoundDisk,
@@ -53,7 +54,7 @@ pub(crate) async fn make(
     }
     asked.can_rebuild(host, request.target.mode, volumes::are_touched(evidence))?;
     if let Ok(slots) = &asked.slots {
-        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is ours alone
+        slot_may_be_taken(slots, request, &verdict)?; // asked again when the disk is open exclusively
     }
     let said = match request.target.mode {
         Mode::Raw if request.on_file => on_file(order, &verdict).await?,
@@ -83,7 +84,7 @@ async fn on_disk(order: &Order<'_>, found: &FoundDisk, verdict: &Verdict) -> Res
             request.target
         )));
     }
-    // To the end, where volumes are taken away: who changes them goes alone.
+    // Locked to the end, if volumes are removed: only one agent changes volumes at a time.
     let _lock = if volumes::are_touched(evidence) { Some(OsdLock::take_lvm(&host.state)?) } else { None };
     let disk = let_go(order, &found.disk, verdict).await?;
     wipe(order, &disk, verdict, None).await?;
@@ -97,16 +98,18 @@ async fn let_go(order: &Order<'_>, disk: &Disk, verdict: &Verdict) -> Result<Dis
     if !volumes::is_mapped(&evidence.proof) {
         return Ok(disk.clone());
     }
-    // Asked again when the disk is held; an OSD that was given back meanwhile is not to lose its nodes either.
+    // Asked again when the disk is open exclusively; an OSD that was re-registered meanwhile must not lose
+    // its nodes either.
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     steps.time("let-go", volumes::let_go(host, disk)).await
 }
 
 async fn on_volumes(order: &Order<'_>, found: &FoundDisk, verdict: &Verdict) -> Result<String, NodeError> {
     let &Order { request, evidence, host, steps } = order;
-    // To the end: two that change one volume group at a time would lose what the first has written.
+    // Locked to the end: if two agents changed one volume group at the same time, the first one's changes
+    // would be lost.
     let _lock = OsdLock::take_lvm(&host.state)?;
-    // A store of a claim that is to go: what is on the disk is called by it.
+    // A store with an issued fsid that is to be removed: objects on the disk are named after that fsid.
     let unfinished = match &found.examine.content {
         Content::Bluestore { osd_fsid, .. }
             if matches!(verdict, Verdict::WipeOurs | Verdict::WipeMisplaced(_)) =>
@@ -136,7 +139,7 @@ async fn on_volumes(order: &Order<'_>, found: &FoundDisk, verdict: &Verdict) -> 
     Ok(said)
 }
 
-/// Of a disk that others need: only the OSD's volume goes, and its parts on other devices.
+/// Removes only the OSD's volume, and its parts on other devices, from a disk that others need.
 async fn remove(
     order: &Order<'_>,
     disk: &Disk,
@@ -153,7 +156,7 @@ async fn remove(
     Ok(())
 }
 
-/// From the exclusive open to the last zero.
+/// Wipes a disk: from the exclusive open to the last zero.
 async fn wipe(
     order: &Order<'_>,
     disk: &Disk,
@@ -163,7 +166,7 @@ async fn wipe(
     let &Order { request, host, steps, .. } = order;
     #[cfg(feature = "failpoint")]
     crate::failpoint::pause_agent(&host.state, "open");
-    // Opened first: while it is open, no daemon can start on it, no path can lead elsewhere.
+    // The disk is opened first: while it is open, no daemon can start on it and no path can lead elsewhere.
     let exclusive = steps.time("open", ExclusiveDisk::open(disk)).await?;
     steps.time("prove", prove(order, disk, verdict, unfinished)).await?;
     prove_database(order).await?;
@@ -180,12 +183,12 @@ async fn wipe(
         exclusive.clear(disk, &host.sys_block, &host.dev).await
     };
     steps.time("wipe", wipe).await?;
-    drop(exclusive); // the last write of ours is done; mkfs opens it exclusively itself
+    drop(exclusive); // osd-migrate's last write is done; mkfs opens the disk exclusively itself
     steps.time("settle", settle()).await;
     Ok(())
 }
 
-/// The last moment in which an OSD without room for its database is still whole.
+/// Proves that there is room for the database. This is the last moment in which the OSD is still whole.
 async fn prove_database(order: &Order<'_>) -> Result<(), NodeError> {
     let &Order { request, host, steps, .. } = order;
     match &request.db {
@@ -200,14 +203,17 @@ async fn prepare(order: &Order<'_>, given: Given<'_>) -> Result<String, NodeErro
     Ok(format!("ceph-volume ended with {}: {}", prepared.status, prepared.last))
 }
 
-/// Lets the host's udevd see what is gone: ceph-volume asks lsblk, and lsblk asks udevd's memory. Where there is none, or it
-/// is slow, prepare goes on all the same and says what is in its way.
+/// Waits until the host's udevd has seen what was removed: ceph-volume asks lsblk, and lsblk asks udevd's
+/// database.
+///
+/// If there is no udevd or it is slow, prepare runs all the same and reports what blocks it.
 async fn settle() {
     run("udevadm", &["settle", "--timeout=10"], None, QUICK).await.ok();
 }
 
-/// Reads everything again that allows the wipe, the disk being ours alone. `unfinished`: the claim by which its physical volume
-/// was called, whose volumes are closed now.
+/// Reads again everything that allows the wipe, while the disk is open exclusively.
+///
+/// `unfinished`: the issued fsid that its physical volume was named after, whose volumes are closed now.
 async fn prove(
     order: &Order<'_>,
     disk: &Disk,
@@ -215,7 +221,7 @@ async fn prove(
     unfinished: Option<OsdFsid>,
 ) -> Result<(), NodeError> {
     let &Order { request, evidence, host, .. } = order;
-    // An agent that was frozen for an hour must not wipe an OSD that was given back meanwhile.
+    // An agent that was frozen for an hour must not wipe an OSD that was re-registered meanwhile.
     slot_may_be_taken(&mons::slots(host).await?, request, verdict)?;
     proof::same_device(&evidence.device, &disk.identity).map_err(NodeError::Refused)?;
     match (verdict, &evidence.proof) {
@@ -232,7 +238,7 @@ async fn prove(
             | Verdict::Refuse(_),
             _,
         ) => {
-            // Its bytes, and what the kernel has put on it or found in it since.
+            // Read the disk's bytes, and what the kernel has put on it or found in it since.
             let disk = disk.again(&host.sys_block, &host.dev)?;
             let now = content::examine(&disk, find::reading(host, request, Sharing::No)).await?;
             let now = volumes::within(host, &disk, now, &LvmCache::default(), request, Moment::Held).await?;
@@ -245,7 +251,7 @@ async fn prove(
             if is_same && disk.holders.is_empty() && !disk.read_only {
                 return Ok(());
             }
-            // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides anew.
+            // Most likely the mkfs of a killed ceph-volume has just ended; the next attempt decides again.
             Err(NodeError::NotDone(format!("the disk changed meanwhile: {}", now.content)))
         }
     }

@@ -1,14 +1,15 @@
-//! What the tools of nodes of three releases said, for the tests beside the parsers: `tests/suite/fixtures`.
+//! Output of the tools of nodes of three releases, for the tests alongside the parsers:
+//! `tests/suite/fixtures`.
 
-/// The releases that were asked, of the same disks.
+/// Releases whose tools were run on the same disks.
 pub(super) const RELEASES: [&str; 3] = ["16.2.15", "18.2.7", "20.2.4"];
 
-/// Of disks and their contents: `fixtures/inventory`.
+/// Returns captured output about disks and their contents: `fixtures/inventory`.
 pub(super) fn said(release: &str, name: &str) -> String {
     read(&format!("inventory/{release}/{name}"))
 }
 
-/// Of the parts of legacy OSDs, by kind: `fixtures/legacy`.
+/// Returns the captured label of a part of a legacy OSD, by kind: `fixtures/legacy`.
 pub(super) fn label(release: &str, kind: &str, part: &str) -> String {
     read(&format!("legacy/{release}/readers/label-{kind}-{part}.json"))
 }

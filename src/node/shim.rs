@@ -1,10 +1,16 @@
-//! What ceph-volume finds in PATH before the real `ceph`, and before the commands that remove and wipe volumes: this binary
-//! under their names.
+//! The shim: this binary under the names of tools. ceph-volume finds it in PATH before the real `ceph`, and
+//! before the commands that remove and wipe volumes.
 //!
-//! ceph-volume makes up the new OSD's fsid itself, and on failure purges the id and zaps volumes. So the stand-in writes down
-//! every fsid before `osd new` reaches the mons (a claim), refuses an `osd new` for any other id (a release that ignores
-//! `--osd-id` asks for a new one), and refuses to purge: a purge loses the id's CRUSH place. Refused, ceph-volume's rollback
-//! ends there; what would come next zaps every volume of the node whose tag has that id, of whatever cluster (16.2.15).
+//! ceph-volume generates the new OSD's fsid itself, and on failure it purges the id and zaps volumes. So the
+//! shim checks every call before the real command runs:
+//!
+//! - It saves every fsid as issued before `osd new` reaches the mons.
+//! - It refuses an `osd new` for any other id (a release that ignores `--osd-id` asks for a new one).
+//! - It refuses to purge: a purge loses the id's CRUSH place.
+//! - It refuses the commands that remove or wipe volumes.
+//!
+//! The refusal of a purge ends ceph-volume's rollback. The rollback's next step would zap every
+//! volume of the node whose tag has that id, of whatever cluster (16.2.15).
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -17,14 +23,16 @@ use super::error::NodeError;
 use super::issued;
 use crate::domain::osd::{OsdFsid, OsdId};
 
-/// The OSD id that may be asked for.
+/// Variable with the only OSD id that may be requested.
 pub(crate) const OSD_ENV: &str = "OSD_MIGRATE_SHIM_OSD";
-/// The claims file.
+/// Variable with the path of the file of issued fsids.
 pub(crate) const ISSUED_ENV: &str = "OSD_MIGRATE_SHIM_ISSUED";
-/// PATH without our folder.
+/// Variable with the PATH without the shim's folder.
 pub(crate) const REAL_PATH_ENV: &str = "OSD_MIGRATE_REAL_PATH";
 const CEPH: &str = "ceph";
-/// What ceph-volume's rollback destroys volumes with: before it removes one, it wipes it.
+/// Commands with which ceph-volume's rollback destroys volumes.
+///
+/// The rollback wipes a volume before it removes it.
 const REMOVERS: [&str; 5] = ["lvremove", "vgremove", "pvremove", "wipefs", "dd"];
 /// Words after `osd` that only read.
 const READS: [&str; 8] = ["tree", "dump", "find", "metadata", "ls", "stat", "df", "info"];
@@ -54,12 +62,14 @@ const VALUED: [&str; 22] = [
     "--watch-channel",
 ];
 
-/// Whether the binary was called by the name of something that it stands in for.
+/// Returns whether the binary was called by the name of a tool that the shim replaces.
 pub fn is_called_as(name: &OsStr) -> bool {
     called_as(name).is_some_and(|name| name == CEPH || REMOVERS.contains(&name.as_str()))
 }
 
-/// Acts as what it was called by. `args` begin with that name. Returns only if nothing was passed on.
+/// Acts as the tool that it was called as.
+///
+/// `args` begin with that name. Returns only if nothing was passed on.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args = args.into_iter();
     let name = args.next().and_then(|name| called_as(&name)).unwrap_or_default();
@@ -68,12 +78,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(mut real) => NodeError::Start { command: name, source: real.exec() },
         Err(error) => error,
     };
-    // Standard error is gone only if nobody listens.
+    // Writing fails only if nothing reads standard error.
     writeln!(std::io::stderr(), "osd-migrate: {error}").ok();
     ExitCode::FAILURE
 }
 
-/// Makes a folder with the stand-ins' names, all leading to this binary.
+/// Creates a folder with the shim's names, which all lead to this binary.
 pub(crate) fn make_folder(folder: &Path, binary: &Path) -> Result<(), NodeError> {
     std::fs::create_dir_all(folder).map_err(NodeError::io("create folder", folder))?;
     for name in REMOVERS.into_iter().chain([CEPH]) {
@@ -83,7 +93,7 @@ pub(crate) fn make_folder(folder: &Path, binary: &Path) -> Result<(), NodeError>
     Ok(())
 }
 
-/// The real command to become, with its claim written.
+/// Returns the real command to run, after its fsid was saved as issued.
 #[expect(
     clippy::disallowed_methods,
     reason = "a program of its own: this is its front door, and its way out"
@@ -120,7 +130,9 @@ enum Verdict {
     Refuse(String),
 }
 
-/// What to do with a call of `ceph`. What acts on OSDs and is not known is refused: the bootstrap key can do little else.
+/// Decides what to do with a call of `ceph`.
+///
+/// Refuses unknown commands on OSDs: the bootstrap key can do little else.
 fn judge(args: &[OsString], osd: OsdId) -> Verdict {
     let Some(words) = words(args) else {
         return Verdict::Refuse("ceph: refused, a word is not text".to_owned());
@@ -147,7 +159,7 @@ fn judge(args: &[OsString], osd: OsdId) -> Verdict {
     }
 }
 
-/// The words without options and their values; none if one is no text.
+/// Returns the words without options and their values, or none if one is no text.
 fn words(args: &[OsString]) -> Option<Vec<&str>> {
     let mut words = Vec::new();
     let mut args = args.iter();

@@ -1,5 +1,5 @@
-//! Partition tables and signatures as libblkid reads them from the device itself (`blkid -p`, `partx -g`): neither udevd nor
-//! a partition parser in the kernel is needed, and no cache is asked.
+//! Partition tables and signatures as libblkid reads them from the device itself (`blkid -p`, `partx -g`).
+//! Neither udevd nor a partition parser in the kernel is needed, and no cache is asked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,16 +10,16 @@ use super::query::Query;
 /// Partition type of ceph-disk's data partitions, Filestore's and BlueStore's alike.
 pub(crate) const CEPH_DATA: &str = "4fbd7e29-9d25-41b8-afd0-062c0ceff05d";
 
-/// What libblkid finds at a device's start and end.
+/// Signatures that libblkid finds at a device's start and end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Signature {
-    /// `xfs`, `LVM2_member`, `ceph_bluestore`, ...
+    /// type: `xfs`, `LVM2_member`, `ceph_bluestore`, ...
     pub(crate) kind: Option<String>,
-    /// uuid of the file system.
+    /// uuid of the file system
     pub(crate) uuid: Option<String>,
-    /// `gpt`, `dos`, ...
+    /// kind of partition table: `gpt`, `dos`, ...
     pub(crate) table: Option<String>,
-    /// More than one signature contradict each other.
+    /// whether several signatures contradict each other
     pub(crate) ambivalent: bool,
 }
 
@@ -27,36 +27,36 @@ pub(crate) struct Signature {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     pub(crate) index: u32,
-    /// In units of 512 bytes.
+    /// in units of 512 bytes
     pub(crate) start: u64,
-    /// In units of 512 bytes.
+    /// in units of 512 bytes
     pub(crate) sectors: u64,
     pub(crate) type_guid: String,
     pub(crate) part_uuid: String,
-    /// Its name in a GPT: for people, and for what Rook up to 1.2 made.
+    /// name in a GPT: for people, and for what Rook up to 1.2 created
     pub(crate) name: String,
 }
 
 impl Entry {
-    /// As a sentence names it.
+    /// Returns the partition's text for a message.
     pub(crate) fn described(&self) -> String {
         if self.name.is_empty() { self.index.to_string() } else { format!("{} ({})", self.index, self.name) }
     }
 }
 
 impl Signature {
-    /// The uuid of a physical volume of LVM, where it is one.
+    /// Returns the uuid of the physical volume of LVM, if the device is one.
     pub(crate) fn physical_volume(&self) -> Option<&str> {
         self.uuid.as_deref().filter(|_| self.kind.as_deref() == Some("LVM2_member"))
     }
 
-    /// Nothing is there.
+    /// Returns whether there is no signature.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The signatures on a device.
+/// Reads the signatures on a device.
 pub(crate) async fn signature(node: &Path) -> Result<Signature, NodeError> {
     let answer = Query::Signatures(node).ask().await?;
     match answer.status.code() {
@@ -67,7 +67,7 @@ pub(crate) async fn signature(node: &Path) -> Result<Signature, NodeError> {
     }
 }
 
-/// The partition table on a disk that has one.
+/// Reads the partition table on a disk that has one.
 pub(crate) async fn entries(node: &Path) -> Result<Vec<Entry>, NodeError> {
     let answer = Query::Table(node).ask_well().await?;
     parse_entries(&answer.stdout).ok_or_else(|| NodeError::Unreadable {
@@ -92,7 +92,7 @@ fn parse_entries(text: &str) -> Option<Vec<Entry>> {
                 index: words.next()?.parse().ok()?,
                 start: words.next()?.parse().ok()?,
                 sectors: words.next()?.parse().ok()?,
-                // The table of a DOS disk may lack either; such a partition is only counted.
+                // The table of a DOS disk may have neither; such a partition is only counted.
                 type_guid: words.next().unwrap_or_default().to_ascii_lowercase(),
                 part_uuid: words.next().unwrap_or_default().to_ascii_lowercase(),
                 name: words.next().map(unescaped).unwrap_or_default(),
@@ -103,7 +103,7 @@ fn parse_entries(text: &str) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// `ceph\x20data`: raw output has no blank within a word.
+/// Decodes `ceph\x20data`: raw output has no blank within a word.
 fn unescaped(word: &str) -> String {
     let mut parts = word.split("\\x");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -1,16 +1,16 @@
-//! The tombstone: what we write over the first sector before anything else is wiped, so that a disk whose OSD is half gone
-//! still says whose it is.
+//! The tombstone: the mark that osd-migrate writes over the first sector before anything else is wiped. A
+//! disk whose OSD is partly wiped still says whose it is.
 //!
-//! All of it fits into the first 512 bytes, the smallest unit that a disk writes whole: a power cut leaves either the old
-//! sector (and with it the old label or partition table) or the complete tombstone, never neither. The last two bytes stay
-//! zero, where a partition table would have its signature.
+//! The whole tombstone fits into the first 512 bytes, the smallest unit that a disk writes whole. A power cut
+//! leaves either the old sector (and with it the old label or partition table) or the complete tombstone,
+//! never neither. The last two bytes stay zero: they are the place of a partition table's signature.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::inspection::{Content, NodeRequest, RecordId};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 
-/// Bytes that a tombstone takes.
+/// Size of a tombstone in bytes.
 pub(crate) const SECTOR: usize = 512;
 const MAGIC: &[u8; 20] = b"osd-migrate tomb v1\n";
 const LENGTH_AT: usize = MAGIC.len();
@@ -18,7 +18,7 @@ const CHECK_AT: usize = LENGTH_AT + 4;
 const TEXT_AT: usize = CHECK_AT + 8;
 const TEXT_END: usize = SECTOR - 2;
 
-/// Whose disk it was, and for whom it is kept.
+/// OSD that was on the disk, and the record that the disk is reserved for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tombstone {
     pub(crate) cluster: ClusterFsid,
@@ -28,18 +28,18 @@ pub(crate) struct Tombstone {
 }
 
 impl Tombstone {
-    /// The one that a request's wipe leaves.
+    /// Returns the tombstone that the wipe of a request leaves.
     pub(crate) fn of(request: &NodeRequest) -> Self {
         Self { cluster: request.cluster, osd: request.osd, old: request.old, record: request.record.clone() }
     }
 
-    /// As a report names it.
+    /// Converts the tombstone into its form in a report.
     pub(crate) fn into_content(self) -> Content {
         let Self { cluster, osd, old, record } = self;
         Content::Tombstone { cluster, osd, old, record }
     }
 
-    /// The sector to write; nothing if the record's name is too long for it.
+    /// Returns the sector to write, or none if the record's name is too long for it.
     pub(crate) fn to_sector(&self) -> Option<[u8; SECTOR]> {
         let text = serde_json::to_vec(self).ok()?;
         let mut sector = [0; SECTOR];
@@ -50,7 +50,7 @@ impl Tombstone {
         Some(sector)
     }
 
-    /// The tombstone that a disk begins with, if it does.
+    /// Returns the tombstone at the beginning of a disk, if there is one.
     pub(crate) fn from_head(head: &[u8]) -> Option<Self> {
         if head.get(..LENGTH_AT)? != MAGIC {
             return None;
@@ -65,7 +65,7 @@ impl Tombstone {
     }
 }
 
-/// FNV-1a: tells a torn or foreign sector; nobody forges one.
+/// Returns the FNV-1a checksum. It detects a torn or foreign sector; a forged sector is not expected.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

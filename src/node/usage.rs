@@ -1,5 +1,5 @@
-//! Who uses a device, beside what lies on it: mounts and swap. What the kernel tells of it in /proc and /sys; no device is
-//! opened but by `is_held`.
+//! Users of a device, apart from what lies on it: mounts and swap. The source is the kernel's state in /proc
+//! and /sys; only `is_held` opens a device.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -14,13 +14,14 @@ use super::Host;
 use super::devices::Disk;
 use super::error::NodeError;
 
-/// File systems that name their devices in /sys/fs while they are mounted, in whatever mount namespace: a pod does not see the
-/// host's own mounts.
+/// File systems that name their devices in /sys/fs while they are mounted, in any mount namespace.
+///
+/// A pod does not see the host's own mounts.
 const NAMED_IN_SYS: [&str; 4] = ["ext4", "xfs", "f2fs", "bcachefs"];
-/// What is said of a mount that is only known by that.
+/// Place of a mount whose mount point this process does not see.
 const OUT_OF_SIGHT: &str = "a place that only the host sees";
 
-/// The mounts that can be seen, read once.
+/// The visible mounts, read once.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
     seen: Vec<Mount>,
@@ -29,7 +30,7 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// Reads those of the first process and of this one.
+    /// Reads the mounts of the first process and of this one.
     pub(crate) fn read(proc: &Path) -> Self {
         let text = |name: &str| fs::read_to_string(proc.join(name)).unwrap_or_default();
         let seen = ["1/mountinfo", "self/mountinfo"].iter().flat_map(|name| parse(&text(name))).collect();
@@ -41,7 +42,7 @@ impl Mounts {
         Self { seen, swaps }
     }
 
-    /// Where a device is mounted, if it is.
+    /// Returns the mount point of a device, if it is mounted.
     pub(crate) fn of(&self, disk: &Disk, sys_fs: &Path) -> Option<String> {
         let number = format!("{}:{}", disk.number.0, disk.number.1);
         let is_it = |mount: &&Mount| mount.number == number || Path::new(&mount.source) == disk.node;
@@ -57,33 +58,33 @@ impl Mounts {
 
 #[derive(Debug)]
 struct Mount {
-    /// Of the file system: of some (btrfs) it is no device's number.
+    /// Number of the file system; for some file systems (btrfs) it is not a device's number.
     number: String,
     place: String,
     source: String,
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+/// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse(mountinfo: &str) -> Vec<Mount> {
     let line = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
         let mut words = before.split_whitespace();
         let (number, root) = (words.nth(2)?.to_owned(), words.next()?);
-        // What is mounted of a folder (a pod's /etc/hosts) does not say where the file system is.
+        // The mount of a folder (a pod's /etc/hosts) does not show the mount point of the file system.
         let place = if root == "/" { words.next()?.replace("\\040", " ") } else { OUT_OF_SIGHT.to_owned() };
         Some(Mount { number, place, source: after.split_whitespace().nth(1)?.to_owned() })
     };
     mountinfo.lines().filter_map(line).collect()
 }
 
-/// Where something is mounted, as this process sees it.
+/// Returns the mount points that this process sees.
 pub(crate) fn mount_points(proc: &Path) -> Result<Vec<PathBuf>, NodeError> {
     let path = proc.join("self/mountinfo");
     let text = fs::read_to_string(&path).map_err(NodeError::io("read", &path))?;
     Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(unescaped).collect())
 }
 
-/// `\040`: the kernel writes blanks and its like in a path as three octal digits.
+/// Decodes `\040`: the kernel writes blanks and similar characters in a path as three octal digits.
 fn unescaped(path: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
@@ -96,9 +97,11 @@ fn unescaped(path: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether anybody has a device exclusively: a mount, device-mapper, an OSD, a mkfs. It is opened for reading, exclusively,
-/// for an instant, which writes nothing; but in that instant nobody else gets it. So only one on which nothing is may be
-/// asked: nobody will want to start or mount it just then.
+/// Returns whether a device is open exclusively: by a mount, device-mapper, an OSD, or a mkfs.
+///
+/// The device is opened for reading, exclusively, for an instant. That writes nothing, but in that instant
+/// nothing else can open it exclusively. So only a device with nothing on it may be asked: then no start or
+/// mount is to be expected in that instant.
 pub(crate) fn is_held(node: &Path) -> Result<bool, NodeError> {
     let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or(0);
     match OpenOptions::new().read(true).custom_flags(flags).open(node) {
@@ -108,13 +111,13 @@ pub(crate) fn is_held(node: &Path) -> Result<bool, NodeError> {
     }
 }
 
-/// The same on a thread that may wait, with a limit.
+/// Calls `is_held` on a thread that may block, with a limit.
 pub(crate) async fn is_in_use(disk: &Disk) -> Result<bool, NodeError> {
     let node = disk.node.clone();
     super::command::blocking("open", disk.described(), super::command::QUICK, move || is_held(&node)).await
 }
 
-/// Mounts as this host shows them.
+/// Returns the mounts as this host shows them.
 pub(crate) fn mounts(host: &Host) -> Mounts {
     Mounts::read(&host.proc)
 }

@@ -1,4 +1,5 @@
-//! The only writes to a disk that are ours: the tombstone, then zeros over everything by which a disk is recognised.
+//! The only writes to a disk by osd-migrate itself: the tombstone, then zeros over everything by which a disk
+//! is recognised.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -16,28 +17,36 @@ use super::error::NodeError;
 use super::label::PLACES;
 use super::tombstone::{SECTOR, Tombstone};
 
-/// Zeroed at the disk's start. libblkid looks no further than the first MiB for any signature, LVM's metadata takes the same,
-/// `ceph-volume zap` clears 10 MiB; this is generous and still takes no second. Zeroing more is of no use: a new mkfs never
-/// reads what it has not written.
+/// Bytes that are zeroed at the disk's start.
+///
+/// libblkid reads no further than the first MiB for any signature, LVM's metadata takes the same, and
+/// `ceph-volume zap` clears 10 MiB. This value is generous and still takes less than a second. Zeroing more
+/// is of no use: a new mkfs never reads what it has not written.
 const HEAD: u64 = 16 << 20;
-/// Zeroed at the disk's end and at both ends of each partition: backup GPT (33 sectors), md, ZFS and RAID labels.
+/// Bytes that are zeroed at the disk's end and at both ends of each partition: backup GPT (33 sectors), md,
+/// ZFS and RAID labels.
 const TAIL: u64 = 4 << 20;
 /// Bytes of a label copy.
 const LABEL: u64 = 4096;
-/// Zeros are written in pieces of this size.
+/// Size of one write of zeros.
 const PIECE: usize = 1 << 20;
-/// So often, this far apart, a disk that is in use is tried again: a mount goes some seconds after its pod, the mkfs of a
-/// ceph-volume that was killed comes to its end by itself, udevd probes for milliseconds.
+/// Number of tries to open a disk that is in use.
+///
+/// A mount goes some seconds after its pod. The mkfs of a killed ceph-volume ends by itself. udevd probes for
+/// milliseconds.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
-/// A disk that takes longer than this for some ten MiB is broken.
+/// Limit of one write task: a disk that takes longer than this for some ten MiB is broken.
 const WRITE_LIMIT: Duration = Duration::from_secs(300);
 
-/// A whole disk that nobody else has: neither a mount, nor device-mapper or md, nor a running OSD, nor a mkfs.
+/// A whole disk that this agent alone has open.
 ///
-/// BlueStore (16.2.15, measured) opens its device with `O_EXCL`, which the kernel keeps for the device and not for the path,
-/// so it counts across containers; so does a mount of the disk or of a partition. Its record lock (OFD) belongs to the inode
-/// of one /dev and counts only within one: it is tried as well, for releases that had nothing else.
+/// There is no mount, device-mapper, md, running OSD or mkfs on it.
+///
+/// BlueStore (16.2.15, measured) opens its device with `O_EXCL`. The kernel keeps that flag for the device
+/// and not for the path, so it counts across containers. So does a mount of the disk or of a partition.
+/// BlueStore's record lock (OFD) belongs to the inode of one /dev and counts only within that one. It is
+/// tried as well, for releases that had nothing else.
 #[derive(Debug, Clone)]
 pub(crate) struct ExclusiveDisk {
     file: Arc<File>,
@@ -46,7 +55,7 @@ pub(crate) struct ExclusiveDisk {
 }
 
 impl ExclusiveDisk {
-    /// Opens the disk for itself alone; `Refused` where somebody has it.
+    /// Opens the disk exclusively; returns `Refused` if it is in use.
     pub(crate) async fn open(disk: &Disk) -> Result<Self, NodeError> {
         let in_use = |by: &str| NodeError::Refused(format!("{} is in use: {by}", disk.described()));
         if disk.read_only {
@@ -68,7 +77,7 @@ impl ExclusiveDisk {
         Ok(Self { file: Arc::new(file), node, size: disk.identity.size_bytes })
     }
 
-    /// Writes the tombstone; when it returns, it is on the disk.
+    /// Writes the tombstone; when the function returns, the tombstone is on the disk.
     pub(crate) async fn write_tombstone(&self, stone: &Tombstone) -> Result<(), NodeError> {
         let sector = stone.to_sector().ok_or_else(|| {
             NodeError::Refused(format!("the name of record {} is too long for a tombstone", stone.record))
@@ -80,7 +89,7 @@ impl ExclusiveDisk {
         .await
     }
 
-    /// Zeroes what `plan` says, then takes the partitions out of the kernel.
+    /// Zeroes the ranges of `plan`, then removes the partitions from the kernel.
     pub(crate) async fn clear(&self, disk: &Disk, sys_block: &Path, dev: &Path) -> Result<(), NodeError> {
         let parts: Vec<Range<u64>> = disk
             .partitions
@@ -97,22 +106,26 @@ impl ExclusiveDisk {
         self.forget_partitions(disk, sys_block, dev).await
     }
 
-    /// Zeroes a piece of an OSD: both of its ends, and last the block with the mark by which it is recognised. Nothing outside of
-    /// it is touched, and no table is read again.
+    /// Zeroes a piece of an OSD: both of its ends, and last the block with the mark by which it is
+    /// recognised.
+    ///
+    /// Nothing outside of the piece is touched, and no table is read again.
     pub(crate) async fn clear_piece(&self) -> Result<(), NodeError> {
         let ranges = within(self.size);
         let (file, node) = (Arc::clone(&self.file), self.node.clone());
         blocking("wipe", node.display().to_string(), WRITE_LIMIT, move || {
             for range in ranges {
-                zero(&file, &node, &[range])?; // each on the disk before the next
+                zero(&file, &node, &[range])?; // each range is on the disk before the next one starts
             }
             Ok(())
         })
         .await
     }
 
-    /// `partx -d` reaches the kernel's partitions one by one; re-reading the table would need the disk to be closed, and does
-    /// nothing where the kernel has no parser for it.
+    /// Removes the partitions from the kernel with `partx -d`, one by one.
+    ///
+    /// Re-reading the table would need the disk to be closed, and does nothing if the kernel has no parser
+    /// for the table.
     async fn forget_partitions(&self, disk: &Disk, sys_block: &Path, dev: &Path) -> Result<(), NodeError> {
         let known = || devices::partitions(&sys_block.join(&disk.name), &disk.name, dev);
         if known().is_empty() {
@@ -123,7 +136,7 @@ impl ExclusiveDisk {
     }
 }
 
-/// None if somebody keeps it.
+/// Opens a device exclusively, with retries; returns none if it stays in use.
 #[expect(
     clippy::disallowed_methods,
     reason = "on a thread that may wait, for what can't be waited for with a limit"
@@ -138,7 +151,7 @@ fn open_patiently(node: &Path) -> Result<Option<File>, NodeError> {
     open_exclusively(node)
 }
 
-/// None if somebody has it now.
+/// Opens a device exclusively; returns none if it is in use now.
 fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
     let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or(0);
     let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(node) {
@@ -146,7 +159,7 @@ fn open_exclusively(node: &Path) -> Result<Option<File>, NodeError> {
         Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => return Ok(None),
         Err(error) => return Err(NodeError::io("open exclusively", node)(error)),
     };
-    // udevd takes this lock shared while it probes, and keeps away while we have it.
+    // udevd takes this lock shared while it probes, and keeps away while this agent has it.
     let locks = [
         flock(&file, FlockOperation::NonBlockingLockExclusive),
         fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive),
@@ -166,7 +179,8 @@ fn write_tombstone(file: &File, node: &Path, sector: &[u8; SECTOR]) -> Result<()
     file.sync_all().map_err(NodeError::io("fsync", node))
 }
 
-/// What is zeroed on a disk of `size` bytes with these partitions: in order, not overlapping, and never the tombstone.
+/// Returns the ranges to zero on a disk of `size` bytes with these partitions: sorted, not overlapping, and
+/// never the tombstone.
 fn plan(size: u64, partitions: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut ranges = vec![0..HEAD, size.saturating_sub(TAIL)..size];
     ranges.extend(PLACES.into_iter().map(|place| place..place.saturating_add(LABEL)));
@@ -187,7 +201,8 @@ fn plan(size: u64, partitions: &[Range<u64>]) -> Vec<Range<u64>> {
     plan
 }
 
-/// What is zeroed of a piece of `size` bytes, in this order: the mark, which is in the first block, last.
+/// Returns the ranges to zero on a piece of `size` bytes, in this sequence: the mark, which is in the first
+/// block, comes last.
 fn within(size: u64) -> Vec<Range<u64>> {
     let mark = LABEL.min(size);
     let mut ranges = vec![mark..HEAD.min(size), size.saturating_sub(TAIL).max(mark)..size, 0..mark];

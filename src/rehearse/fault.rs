@@ -11,22 +11,22 @@ use crate::domain::plan::Questions;
 use crate::sim::course::Fault;
 use crate::sim::{Happening, Stage, Stumble, World, example};
 
-/// A fault that was asked for.
+/// Fault that the user requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedFault {
-    /// Which.
+    /// Kind of the fault.
     pub kind: Kind,
-    /// While this OSD is migrated.
+    /// OSD during whose migration the fault strikes.
     pub osd: OsdId,
 }
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $help:literal,)+) => {
-        /// What can go wrong.
+        /// Kind of fault.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind { $(#[doc = $help] $kind,)+ }
 
-        /// Name, kind, and what it is.
+        /// Name, kind and help text of each fault.
         const KINDS: &[(&str, Kind, &str)] = &[$(($name, Kind::$kind, $help),)+];
     };
 }
@@ -47,7 +47,7 @@ kinds! {
     Norecover "norecover" "norecover is set for 5 minutes, the OSD stopped",
 }
 
-/// The names for `--help`, one a line.
+/// Returns the names for `--help`, one a line.
 pub fn help() -> String {
     let lines = KINDS.iter().map(|(name, _, help)| format!("  {name:<26}{help}"));
     let head = "What goes wrong, at the moment at which it does most harm, while osd.N is migrated (the first legacy OSD, where \
@@ -55,12 +55,12 @@ pub fn help() -> String {
     std::iter::once(head.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// All names.
+/// Returns all names.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _, _)| *name)
 }
 
-/// `NAME` or `NAME@OSD`.
+/// Parses `NAME` or `NAME@OSD`.
 pub fn parse(words: &str) -> Result<RequestedFault, String> {
     let (name, osd) = words.split_once('@').map_or((words, None), |(name, osd)| (name, Some(osd)));
     let Some((_, kind, _)) = KINDS.iter().find(|(known, _, _)| *known == name) else {
@@ -76,20 +76,21 @@ pub fn parse(words: &str) -> Result<RequestedFault, String> {
     Err(format!("{osd} is not migrated in the rehearsal; there are {}", legacy.join(", ")))
 }
 
-/// OSDs that are to be migrated.
+/// Returns the OSDs that are to be migrated.
 pub fn legacy(world: &World) -> Vec<OsdId> {
     let classes = classify::classify(&world.observe(|_| Questions::default()));
     classes.into_iter().filter(|(_, class)| class.migrates().is_some()).map(|(osd, _)| osd).collect()
 }
 
 impl RequestedFault {
-    /// As it is typed.
+    /// Returns the fault as it is typed.
     pub fn name(&self) -> String {
         let name = KINDS.iter().find(|(_, kind, _)| *kind == self.kind).map_or("", |(name, _, _)| *name);
         format!("{name}@{}", self.osd)
     }
 
-    /// When it strikes, and what happens then. A run is not killed by the cluster: none for that one.
+    /// Returns the fault of the cluster: when it strikes, and what happens. Returns none for a killed run,
+    /// which the cluster does not cause.
     pub fn in_the_cluster(&self) -> Option<Fault> {
         let (kind, osd) = (self.kind, self.osd);
         let script: fn(&World, OsdId) -> Vec<(i64, Happening)> = match kind {
@@ -131,7 +132,8 @@ fn is_destroyed(world: &World, osd: OsdId) -> bool {
     world.ceph.slots.get(&osd).is_some_and(|slot| slot.state == SlotState::Destroyed)
 }
 
-/// The agent that is as far with the OSD: 2 has the disk open, 3 has wiped it, 4 has claimed the id.
+/// Returns the Job whose agent has reached this stage with the OSD: 2 has opened the disk, 3 has wiped it, 4
+/// has registered the id.
 fn agent_at(world: &World, osd: OsdId, stage: u8) -> Option<String> {
     let far = |stage: &Stage| match stage {
         Stage::Waiting => 0,
@@ -154,7 +156,7 @@ fn stumbles(world: &World, osd: OsdId, stage: u8, how: Stumble) -> Vec<(i64, Hap
     agent_at(world, osd, stage).map(|job| (0, Happening::AgentStumbles(job, how))).into_iter().collect()
 }
 
-/// An OSD elsewhere that holds copies of what this one held.
+/// Lets another OSD die that has replicas of this OSD's data.
 fn osd_dies(world: &World, osd: OsdId) -> Vec<(i64, Happening)> {
     if !is_down(world, osd) {
         return Vec::new();

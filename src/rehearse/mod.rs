@@ -1,4 +1,5 @@
-//! `rehearse`: the real loop on a simulated cluster in virtual time. Nothing is read but its arguments, nothing is changed.
+//! `rehearse`: the real loop on a simulated cluster in virtual time. It reads only its arguments and changes
+//! nothing.
 
 pub mod fault;
 mod page;
@@ -25,18 +26,19 @@ pub use page::{json, text};
 pub use story::Line;
 use story::{Listener, Story};
 
-/// Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to start.
+/// Delay of a new runner. Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to
+/// start.
 const RESTART: TimeDelta = TimeDelta::seconds(12);
 
-/// What came of a rehearsal.
+/// Result of a rehearsal.
 pub struct Rehearsal {
-    /// The cluster before.
+    /// Cluster before the rehearsal.
     pub before: World,
-    /// And after.
+    /// Cluster after the rehearsal.
     pub after: World,
-    /// What was told.
+    /// Lines of the story.
     pub lines: Vec<Line>,
-    /// How long it took, in virtual time.
+    /// Duration in virtual time.
     pub took: TimeDelta,
     /// Bytes copied by backfill and recovery.
     pub copied: u64,
@@ -44,11 +46,11 @@ pub struct Rehearsal {
     pub struck: Vec<String>,
     /// Faults that found no occasion.
     pub not_struck: Vec<String>,
-    /// How the run ended; none where it waits for what only a person can mend.
+    /// End of the run; none if it waits for a problem that only a person can fix.
     pub end: Option<Result<End, RunError>>,
 }
 
-/// Rehearses with this seed and these faults, each OSD taking so many bytes a second of backfill.
+/// Rehearses with this seed and these faults. Each OSD takes `rate` bytes a second of backfill.
 pub fn rehearse(seed: u64, asked: &[RequestedFault], rate: u64) -> Rehearsal {
     let before = example::twelve();
     let sim = Rc::new(RefCell::new(Sim::new(before.clone(), seed)));
@@ -105,7 +107,7 @@ enum Ended {
     Stuck,
 }
 
-/// One process from its start to its end, or until it is killed.
+/// Runs one process from its start to its end, or until it is killed.
 fn one_run(
     sim: &Rc<RefCell<Sim>>,
     story: &Rc<RefCell<Story>>,

@@ -1,4 +1,4 @@
-//! A rehearsal as text and as JSON.
+//! Result of a rehearsal as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::sim::World;
 /// Columns that the table may take.
 const WIDTH: u16 = 100;
 
-/// The page; the story only where it is wanted.
+/// Returns the page, without the story if `quiet`.
 pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     if !quiet {
@@ -31,7 +31,7 @@ pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
     parts.join("\n")
 }
 
-/// The page for programs.
+/// Returns the page for programs.
 pub fn json(rehearsal: &Rehearsal) -> Value {
     let lines = |lines: &super::Line| json!({ "seconds": lines.at.num_seconds(), "says": lines.says });
     let row = |row: Row| {
@@ -55,7 +55,7 @@ pub fn json(rehearsal: &Rehearsal) -> Value {
     })
 }
 
-/// One OSD, before and after.
+/// State of one OSD before and after.
 struct Row {
     osd: OsdId,
     host: String,
@@ -129,7 +129,7 @@ fn table(rehearsal: &Rehearsal) -> Table {
     table
 }
 
-/// OSDs that were legacy and are as wanted now.
+/// Returns how many legacy OSDs conform now.
 fn migrated(rehearsal: &Rehearsal) -> usize {
     let after = classes(&rehearsal.after);
     let is_now = |osd: &OsdId| after.get(osd) == Some(&Class::Conforming);

@@ -1,4 +1,4 @@
-//! What a rehearsal tells, line by line, in a storage person's words.
+//! Story of a rehearsal, line by line, in the words of storage administrators.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,41 +22,41 @@ const INDENT: usize = 10;
 
 const GIB: u64 = 1 << 30;
 
-/// One thing that was told.
+/// Line of the story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When, since the beginning.
+    /// Time since the start.
     pub at: TimeDelta,
-    /// In words.
+    /// Text.
     pub says: String,
 }
 
-/// What is told, and the wait that goes on.
+/// Lines so far, and the current wait.
 pub(super) struct Story {
     sim: Rc<RefCell<Sim>>,
     began: DateTime<Utc>,
     wait: Option<(DateTime<Utc>, Waited)>,
-    /// All of it.
+    /// All lines.
     pub(super) lines: Vec<Line>,
 }
 
-/// A wait as it is told afterwards.
+/// Wait as the story describes it afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Waited {
-    /// The same wait, whatever its figures.
+    /// Text that identifies the wait, whatever its figures.
     same: String,
     says: String,
-    /// The most that was to be copied while it went on.
+    /// Largest number of bytes to be copied during the wait.
     bytes: u64,
 }
 
 impl Story {
-    /// From now on.
+    /// Creates a story that starts now.
     pub(super) fn new(sim: &Rc<RefCell<Sim>>) -> Self {
         Self { sim: Rc::clone(sim), began: sim.borrow().world.at, wait: None, lines: Vec::new() }
     }
 
-    /// Says something.
+    /// Adds a line at the current time.
     pub(super) fn say(&mut self, says: impl Into<String>) {
         let at = self.sim.borrow().world.at;
         self.say_at(at, says.into());
@@ -66,7 +66,7 @@ impl Story {
         self.lines.push(Line { at: at - self.began, says });
     }
 
-    /// Says for how long it waited, if it did, and what happened meanwhile.
+    /// Adds the wait that ended, if there was one, and what happened meanwhile.
     pub(super) fn catch_up(&mut self) {
         let heard: Vec<Acknowledged> = std::mem::take(&mut self.sim.borrow_mut().heard);
         for Acknowledged { at, what, effects, is_fault } in heard {
@@ -103,7 +103,7 @@ impl Story {
         }
     }
 
-    /// Tells something that a run did.
+    /// Adds what a run reported.
     pub(super) fn hear(&mut self, event: Event<'_>) {
         let says = match event {
             Event::Waiting { wait, .. } => return self.waits(wait),
@@ -122,20 +122,20 @@ impl Story {
         }
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the current wait.
     pub(super) fn end(&mut self) {
         self.catch_up();
         let now = self.sim.borrow().world.at;
         self.end_wait(now);
     }
 
-    /// The last wait, where the run never came out of it.
+    /// Returns the last wait, if the run never left it.
     pub(super) fn waits_for(&self) -> Option<&str> {
         self.wait.as_ref().map(|(_, waited)| waited.says.as_str())
     }
 }
 
-/// The story as the loop's audience.
+/// Reporter that writes the loop's events into the story.
 pub(super) struct Listener(pub(super) Rc<RefCell<Story>>);
 
 impl Reporter for Listener {
@@ -291,7 +291,7 @@ fn effect(effect: &Effect) -> Option<String> {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are told in their own words")]
-/// What went wrong, with the OSD in the place of its Job's long name.
+/// Returns what went wrong, with the OSD in place of its Job's long name.
 fn happening(what: &Happening) -> String {
     let task = |job: &str| {
         let mut parts = job.trim_start_matches("osd-migrate-").rsplitn(4, '-');
@@ -341,7 +341,7 @@ fn waited(wait: &Wait) -> Waited {
     Waited { same, says, bytes }
 }
 
-/// `1:02:03`
+/// Formats a time: `1:02:03`
 pub(super) fn time(at: TimeDelta) -> String {
     let seconds = at.num_seconds();
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
@@ -355,12 +355,12 @@ fn how_long(time: TimeDelta) -> String {
     }
 }
 
-/// `384 GiB`
+/// Formats a size: `384 GiB`
 pub(super) fn size(bytes: u64) -> String {
     if bytes >= GIB { format!("{} GiB", (bytes + GIB / 2) / GIB) } else { format!("{} MiB", bytes >> 20) }
 }
 
-/// One thing that was told, its lines no longer than the page.
+/// Formats a line of the story, wrapped to the width of the page.
 pub(super) fn line(lines: &Line) -> String {
     let mut text = format!("{:>8} ", time(lines.at));
     let mut column = text.len();

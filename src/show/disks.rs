@@ -1,4 +1,4 @@
-//! The nodes' disks in `plan`, and how far the nodes are in `status`.
+//! Disks of the nodes in `plan`, and progress of the nodes in `status`.
 
 use comfy_table::Table;
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use super::{table, time};
 use crate::domain::ledger::Ledger;
 use crate::domain::plan::{DiskLine, Disks};
 
-/// One row a disk; below it, what stands in the way. Empty where nothing is known and nothing is asked for.
+/// Returns one row a disk, followed by what blocks their use. Returns nothing if nothing is known and nothing
+/// is requested.
 pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
     let mut parts = Vec::new();
     if !disks.lines.is_empty() {
@@ -47,7 +48,7 @@ pub(super) fn size(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
-/// The disks for programs.
+/// Returns the disks for programs.
 pub(super) fn disks_json(disks: &Disks) -> (Value, Value, Value) {
     let row = |line: &DiskLine| {
         json!({
@@ -68,7 +69,7 @@ pub(super) fn disks_json(disks: &Disks) -> (Value, Value, Value) {
     )
 }
 
-/// How far each node is with its new OSDs, where a run has looked.
+/// Returns the progress of each node with its new OSDs, if a run has inspected the node.
 pub(super) fn nodes_text(ledger: &Ledger) -> Option<String> {
     if ledger.nodes.is_empty() {
         return None;

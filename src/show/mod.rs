@@ -1,4 +1,5 @@
-//! Tables and JSON of `plan` and `status`, and what the hooks say: text made of domain values, printed by `main`.
+//! Tables and JSON of `plan` and `status`, and the texts of the hooks. This module creates text from domain
+//! values; `main` prints it.
 
 mod disks;
 mod drift;
@@ -24,10 +25,12 @@ use crate::domain::plan::Disks;
 use crate::domain::preview::{self, Line, Now};
 use crate::report::Said;
 
-/// Columns that a table may take: fits a terminal of 120 (kubectl's tables do).
+/// Columns that a table may take: fits a terminal of 120 columns (kubectl's tables do).
 const WIDTH: u16 = 120;
 
-/// The plan, one row an OSD. The reasons stand below it in full, each once and unbroken: they hold commands to be copied.
+/// Returns the plan, one row an OSD.
+///
+/// The reasons follow below it in full, each once and unbroken: they contain commands to be copied.
 pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disks) -> String {
     let mut table = table(&["OSD", "HOST", "CLASS", "WHY", "BECOMES", "DEVICE", "STRATEGY", "NOW"]);
     for line in lines {
@@ -51,7 +54,7 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Dis
     parts.join("\n")
 }
 
-/// In a word or two.
+/// Returns the state of an OSD in one or two words.
 fn now(now: &Now) -> String {
     match now {
         Now::Nothing => "-".to_owned(),
@@ -64,7 +67,7 @@ fn now(now: &Now) -> String {
     }
 }
 
-/// Where an OSD in a directory goes.
+/// Returns the target of an OSD in a directory.
 fn goes_to(line: &Line) -> Option<String> {
     let (directory, onto) = (line.directory.as_ref()?, line.onto.as_ref()?);
     let weight =
@@ -78,7 +81,7 @@ fn goes_to(line: &Line) -> Option<String> {
     ))
 }
 
-/// Where its database goes.
+/// Returns the target of an OSD's database.
 fn database_on(line: &Line) -> Option<String> {
     let db = line.db.as_ref()?;
     let size = db.size_mib.map_or_else(|| "all of it".to_owned(), |mib| format!("{mib} MiB of it"));
@@ -96,7 +99,7 @@ fn quarantined_text(osd: OsdId, why: &str) -> String {
     format!("{osd} was left alone: {why}. When that is mended: osd-migrate retry {osd}")
 }
 
-/// The plan for programs: a list of objects with the columns of the table.
+/// Returns the plan for programs: a list of objects with the columns of the table.
 pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disks) -> Value {
     let row = |line: &Line| {
         json!({
@@ -137,10 +140,11 @@ fn now_json(now: &Now) -> Value {
     json!({ "state": state, "reason": reason, "message": message })
 }
 
-/// The stable name where one is known; else the kernel's, marked as such, because it may name another disk tomorrow.
+/// Returns the stable name if one is known; otherwise the kernel's name, marked as such, because it may name
+/// another disk tomorrow.
 fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
     match (devices.get(&line.osd), &line.directory) {
-        // What Ceph names is the disk of the host's system.
+        // The disk that Ceph reports is that of the host's system.
         (_, Some(directory)) => directory.clone(),
         (Some(name), None) => name.clone(),
         (None, None) if !line.stable_devices.is_empty() => line.stable_devices.join(", "),
@@ -149,27 +153,27 @@ fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
     }
 }
 
-/// What `status` has to tell.
+/// Content of `status`.
 pub struct Status<'a> {
-    /// The ledger.
+    /// Ledger.
     pub ledger: &'a Ledger,
-    /// What a person ordered.
+    /// Control that a person set: pause or cancel.
     pub control: Option<&'a Control>,
-    /// Our own PodDisruptionBudget is there.
+    /// Whether the PodDisruptionBudget of osd-migrate exists.
     pub own_pdb: bool,
-    /// The last thing that a run said.
+    /// Last event of a run.
     pub said: Option<&'a Said>,
 }
 
 impl Status<'_> {
-    /// PodDisruptionBudgets by which no OSD may be evicted, because of us.
+    /// Returns the PodDisruptionBudgets that prevent every eviction of an OSD because of osd-migrate.
     fn drains_limited_by(&self) -> Vec<&'static str> {
         let rooks = self.ledger.run.pdb.is_some().then_some("rook-ceph-osd");
         rooks.into_iter().chain(self.own_pdb.then_some("osd-migrate-drains")).collect()
     }
 }
 
-/// The status in words.
+/// Returns the status in words.
 pub fn status_text(status: &Status<'_>) -> String {
     let ledger = status.ledger;
     let mut parts = Vec::new();
@@ -219,7 +223,7 @@ fn said(said: &Said) -> String {
     }
 }
 
-/// What `pause`, `cancel` and `resume` answer: what stood, and what was asked for.
+/// Returns the answer of `pause`, `cancel` and `resume` to the previous control and the requested one.
 pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>) -> &'static str {
     match (standing, asked) {
         (Some(ControlKind::Cancel), Some(ControlKind::Pause)) => {
@@ -257,7 +261,7 @@ fn open_records(ledger: &Ledger) -> Table {
     table
 }
 
-/// The status for programs.
+/// Returns the status for programs.
 pub fn status_json(status: &Status<'_>) -> Value {
     let row = |record: &Record| {
         let (word, since) = stands_at(record);
@@ -298,7 +302,7 @@ fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
-/// The last thing saved of it, in words, and when.
+/// Returns the last saved milestone of a record in words, and its time.
 fn stands_at(record: &Record) -> (String, String) {
     let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), "-".to_owned()) };
     let words = match word.as_str() {

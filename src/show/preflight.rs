@@ -1,4 +1,4 @@
-//! What the hooks of an upgrade and of an uninstall say: which OSDs stand in the way, and the way out.
+//! Texts of the hooks of an upgrade and of an uninstall: which OSDs prevent it, and how to proceed.
 
 use crate::ceph::USER;
 use crate::domain::gate::{names, scale_operator};
@@ -6,10 +6,10 @@ use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
 
-/// The way past the hook of an uninstall.
+/// Command that uninstalls without the hook.
 pub const UNINSTALL_ALL_THE_SAME: &str = "To uninstall all the same: helm uninstall --no-hooks";
 
-/// What `preflight` found, and what to do. Plain lines: it is read in the log of a Job.
+/// Returns what `preflight` found, and what to do. The lines are plain: people read them in the log of a Job.
 pub fn preflight(found: &Preflight, namespace: &str) -> String {
     let mut lines = Vec::new();
     if found.passes() {
@@ -40,7 +40,7 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
     lines.join("\n")
 }
 
-/// What to do about OSDs with an open record.
+/// Returns what to do about OSDs with an open record.
 fn unfinished(in_flight: &[OsdId], quarantined: &[OsdId], namespace: &str) -> Vec<String> {
     let mut lines = Vec::new();
     if !in_flight.is_empty() {
@@ -63,7 +63,8 @@ fn unfinished(in_flight: &[OsdId], quarantined: &[OsdId], namespace: &str) -> Ve
 const UPGRADE_ALL_THE_SAME: &str = "To upgrade all the same: helm upgrade ... --set preflight.enabled=false
 (in an umbrella chart: --set osd-migrate.preflight.enabled=false)";
 
-/// Where there are no OSDs at all, or they are where nobody looked.
+/// Returns the text for a namespace without a CephCluster: there are no OSDs, or they are in a namespace that
+/// was not observed.
 pub fn no_cluster(namespace: &str) -> String {
     format!(
         "no CephCluster is in namespace {namespace}, so nothing stands in the way of an upgrade. (Where one is in another \
@@ -71,12 +72,12 @@ pub fn no_cluster(namespace: &str) -> String {
     )
 }
 
-/// What an upgrade is told where the OSDs could not be looked at; why stands below.
+/// Returns the text for an upgrade whose OSDs could not be observed; the reason follows below it.
 pub fn not_inspected() -> String {
     format!("whether legacy OSDs are there could not be seen, for the reason below. {UPGRADE_ALL_THE_SAME}")
 }
 
-/// Why an uninstall is refused: open records; none where there are none.
+/// Returns why an uninstall is refused: open records. Returns none if there are none.
 pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
     let in_flight: Vec<_> = ledger.in_flight().map(|record| record.osd).collect();
     let quarantined: Vec<_> = ledger.quarantined().map(|record| record.osd).collect();
@@ -90,7 +91,7 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// What an uninstall says at its end: what stays, for a person to delete.
+/// Returns the last text of an uninstall: what stays, for a person to delete.
 pub fn left_behind(namespace: &str) -> String {
     format!(
         "nothing is open, and what was changed for the duration is restored. The history stays, and the user in Ceph; to delete \
@@ -99,7 +100,8 @@ pub fn left_behind(namespace: &str) -> String {
     )
 }
 
-/// The same where the CephCluster is gone, and with it its fence and its flags: what stays of ours, and is restored by nobody.
+/// Returns the same text if the CephCluster is gone together with its fence and its flags: what osd-migrate
+/// leaves behind, and nothing restores.
 pub fn left_without_cluster(ledger: &Ledger, namespace: &str) -> String {
     let operator = ledger.run.operator.as_ref();
     let operator =

@@ -1,4 +1,5 @@
-//! The runner's acts on the simulated world: the preconditions are those of `domain::expect`, which the adapters ask too.
+//! Acts of the runner on the simulated world. The preconditions are those of `domain::expect`, which the
+//! adapters check too.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +11,21 @@ use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
 
-/// What an act reads before it looks at the ledger: it writes on that version, or not at all.
+/// State that an act reads before it reads the ledger. It writes on that version, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Read {
     cluster: String,
 }
 
 impl Read {
-    /// Forgets which version it was: only whether it is the present one counts.
+    /// Drops the exact version: only whether it is the current one matters.
     pub fn flatten(&mut self, present: &str) {
         let flat = if self.cluster == present { "" } else { "former" };
         flat.clone_into(&mut self.cluster);
     }
 }
 
-/// What an act came to, or the sentence with which it was refused.
+/// Effects of an act, or the sentence with which it was refused.
 pub(super) type Done = Result<Vec<Effect>, String>;
 
 pub(super) fn refuse<T>(why: &str) -> Result<T, String> {
@@ -32,23 +33,24 @@ pub(super) fn refuse<T>(why: &str) -> Result<T, String> {
 }
 
 impl World {
-    /// Does one act, whole.
+    /// Does one act completely.
     pub fn act(&mut self, act: &Act) -> Done {
         self.act_until(act, usize::MAX)
     }
 
-    /// Does one act and dies after so many of its writes: acts that are several writes can be cut short between them.
+    /// Does one act and dies after so many of its writes: an act of several writes can be interrupted between
+    /// them.
     pub fn act_until(&mut self, act: &Act, writes: usize) -> Done {
         let read = self.read();
         self.act_as_read(act, writes, &read)
     }
 
-    /// Reads what an act reads before it looks at the ledger (ADR 0024).
+    /// Reads the state that an act reads before it reads the ledger (ADR 0024).
     pub fn read(&self) -> Read {
         Read { cluster: self.kube.cluster_version.clone() }
     }
 
-    /// Does one act that read the world before: it may have been frozen in between.
+    /// Does one act that read the world earlier: the runner may have been suspended in between.
     #[expect(clippy::too_many_lines, reason = "one arm for each act")]
     pub fn act_as_read(&mut self, act: &Act, writes: usize, read: &Read) -> Done {
         match act {
@@ -265,7 +267,7 @@ impl World {
         Ok(vec![Effect::Small(osd)])
     }
 
-    /// Two writes: the reweight that takes the mark `new` off, then the flags.
+    /// Unsets flags with two writes: the reweight that clears the mark `new`, then the flags.
     fn unset_osd_flags(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
         let Some(slot) = self.ceph.slots.get(&osd) else { return };
         let (noout, noin) = (noout && slot.noout, noin && slot.noin);
@@ -329,7 +331,7 @@ impl World {
         Ok(vec![Effect::Small(osd)])
     }
 
-    /// What the kept Deployment started: the old OSD, on the node of its disk.
+    /// Returns what the backed-up Deployment started: the old OSD, on the node of its disk.
     fn backed_up_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, crate::domain::osd::NodeName)> {
         let location = &self.ceph.slots.get(&osd)?.crush.as_ref()?.location;
         let node = crate::domain::osd::NodeName(location.get("host")?.clone());
@@ -363,12 +365,12 @@ impl World {
         if !expect::to_purge_misplaced(slot, fsid) {
             return refuse("the id is in use");
         }
-        // `osd purge-new` refuses by itself what is up or not new.
+        // `osd purge-new` itself refuses an OSD that is up or not new.
         self.osd_purge(misplaced).map_err(|error| error.to_string())?;
         Ok(vec![Effect::Purged(misplaced)])
     }
 
-    /// Up to four writes, the item last but for its class.
+    /// Restores CRUSH with up to four writes: the item last, followed only by its class.
     fn restore_crush(
         &mut self,
         osd: OsdId,
@@ -399,7 +401,7 @@ impl World {
         Ok(vec![Effect::Small(osd)])
     }
 
-    /// One write for each upmap.
+    /// Restores upmaps with one write for each.
     fn restore_upmaps(&mut self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap], writes: usize) -> Done {
         if !expect::to_restore_upmaps(self.ceph.slots.get(&osd), fsid) {
             return refuse("it is not up with that fsid any more");

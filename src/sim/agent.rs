@@ -1,5 +1,6 @@
-//! The node agent, step by step, as `node::rebuild` goes: between any two steps it may be frozen, killed, or lost by Kubernetes
-//! while its process lives on. What it decides, the real `node::proof` decides. Inside it, ceph-volume and its ways to fail.
+//! Node agent, step by step, like `node::rebuild`. Between any two steps it may be suspended, killed, or lost
+//! by Kubernetes while its process is still alive. The real `node::proof` makes its decisions. It includes
+//! ceph-volume and the ways in which ceph-volume fails.
 
 use std::collections::BTreeSet;
 
@@ -10,58 +11,58 @@ use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::node::{Verdict, misplaced_is_purged, old_is_proven, same_device, same_disk};
 
-/// An agent's process.
+/// Process of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Agent {
-    /// What it was told.
+    /// Request of the runner.
     pub request: NodeRequest,
-    /// How far it is.
+    /// Progress.
     pub stage: Stage,
 }
 
-/// How far an agent is: what it has done.
+/// Progress of an agent: what it has done.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Its pod is not started.
+    /// The pod is not started.
     Waiting,
-    /// It has the lock, and has read the disk: it may be made anew.
+    /// The agent has the lock and has read the disk, which may be rebuilt.
     Inspected {
-        /// The disk found.
+        /// Disk that was found.
         disk: String,
-        /// What it carried.
+        /// Content of the disk.
         content: Content,
     },
-    /// It has the disk open exclusively, and has proven it again under that.
+    /// The agent has opened the disk exclusively, and has proven it again afterwards.
     Proven {
-        /// The disk.
+        /// Disk.
         disk: String,
     },
-    /// The tombstone is written, the rest is wiped, the disk closed; ceph-volume begins.
+    /// The tombstone is written, the rest is wiped, the disk closed; ceph-volume starts.
     Buried {
-        /// The disk.
+        /// Disk.
         disk: String,
     },
-    /// `osd new` went through.
+    /// `osd new` succeeded.
     Registered {
-        /// The disk.
+        /// Disk.
         disk: String,
-        /// The new fsid.
+        /// New fsid.
         fsid: OsdFsid,
-        /// The id it was given.
+        /// Id that Ceph returned.
         id: OsdId,
     },
     /// mkfs has written the label, and is not done.
     Labelled {
-        /// The disk.
+        /// Disk.
         disk: String,
-        /// The new fsid.
+        /// New fsid.
         fsid: OsdFsid,
-        /// The id in the label.
+        /// Id in the label.
         id: OsdId,
     },
-    /// It does nothing more but read and report.
+    /// The agent only reads and reports from now on.
     Reporting {
-        /// Why it was not done.
+        /// Reason why the task was not done.
         problem: Option<NodeProblem>,
     },
 }
@@ -76,7 +77,7 @@ impl Agent {
     }
 }
 
-/// What the images of 16.2.15 can do.
+/// Returns the capabilities of the images of 16.2.15.
 pub(super) fn able() -> Capability {
     Capability {
         ceph_version: "ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)"
@@ -90,7 +91,7 @@ pub(super) fn able() -> Capability {
 }
 
 impl World {
-    /// The next step of an agent. Nothing where there is no such process.
+    /// Does the next step of an agent. Does nothing if there is no such process.
     pub(super) fn agent_step(&mut self, job: &str) -> Vec<Effect> {
         let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
         let request = &agent.request;
@@ -186,7 +187,7 @@ impl World {
         Vec::new()
     }
 
-    /// Proves the directory once more, and removes it. One that is not there was removed already.
+    /// Proves the directory once more, and removes it. A missing directory was removed already.
     fn agent_clears(&mut self, job: &str, request: &NodeRequest) -> Vec<Effect> {
         let Some((name, disk)) = self.directory_of(request) else {
             self.advance(job, Stage::Reporting { problem: None });
@@ -214,7 +215,8 @@ impl World {
         vec![Effect::Cleared { disk: name, was, osd: request.osd, record: request.record.clone() }]
     }
 
-    /// Opens the disk exclusively (no daemon, no mount, no other agent has it), and proves again under that.
+    /// Opens the disk exclusively (no daemon, no mount, no other agent has it open), and proves it again
+    /// afterwards.
     fn agent_opens(
         &mut self,
         job: &str,
@@ -259,13 +261,13 @@ impl World {
         Vec::new()
     }
 
-    /// The first write, and the end of the old data.
+    /// Writes the tombstone, which is the first write and the end of the old data.
     fn agent_buries(&mut self, job: &str, request: &NodeRequest, name: String) -> Vec<Effect> {
         if let Some(problem) = self.database_trouble(request) {
             return self.fails(job, problem);
         }
         let Some(disk) = self.disks.get_mut(&name).filter(|disk| disk.held_by.as_deref() == Some(job)) else {
-            // What it has open is a disk that was pulled out.
+            // The agent has a disk open that was pulled out.
             return self.fails(job, NodeProblem::Failed("wipe: input/output error".to_owned()));
         };
         let was = std::mem::replace(
@@ -285,7 +287,7 @@ impl World {
         vec![Effect::Wiped { disk: name, was, osd: request.osd, record: request.record.clone() }]
     }
 
-    /// ceph-volume asks for the id; our stand-in writes the claim down first.
+    /// Lets ceph-volume ask for the id; the shim first records the issued fsid.
     pub(super) fn agent_issues_fsid(
         &mut self,
         job: &str,
@@ -305,7 +307,7 @@ impl World {
         } else {
             request.osd
         };
-        // `ceph-volume lvm prepare --dmcrypt` hands what opens it to `osd new`.
+        // `ceph-volume lvm prepare --dmcrypt` passes the dm-crypt key to `osd new`.
         if request.target.encrypted {
             self.dmcrypt.insert(fsid, true);
         }
@@ -323,7 +325,8 @@ impl World {
         (!passes(Guard::DatabaseFits, fits)).then(trouble)
     }
 
-    /// The disk that a database is to be made on, if it is there, blank or with volumes of ours.
+    /// Returns the disk on which a database is to be created, if the disk exists and is blank or has only
+    /// volumes of osd-migrate.
     pub fn database_disk(&self, node: &NodeName, db: &DbDevice) -> Option<&String> {
         let is_it =
             |disk: &super::Disk| disk.node == *node && same_device(&db.identity, &disk.identity).is_ok();
@@ -331,7 +334,7 @@ impl World {
         disks.next().map(|(name, _)| name)
     }
 
-    /// mkfs opens the disk exclusively itself.
+    /// Lets mkfs write the label; mkfs itself opens the disk exclusively.
     fn agent_labels(
         &mut self,
         job: &str,
@@ -361,7 +364,7 @@ impl World {
         }
     }
 
-    /// Its process is gone, its Job failed without a report; the lock and the disk are free.
+    /// Ends the agent's process: its Job failed without a report; the lock and the disk are released.
     pub(super) fn agent_dies(&mut self, job: &str) {
         self.agents.remove(job);
         for disk in self.disks.values_mut().filter(|disk| disk.held_by.as_deref() == Some(job)) {
@@ -376,7 +379,7 @@ impl World {
         }
     }
 
-    /// The last look and the report; then the process is gone.
+    /// Inspects the disk a last time and reports; then the process ends.
     fn agent_reports(&mut self, job: &str, request: &NodeRequest, problem: Option<NodeProblem>) {
         let busy = matches!(problem, Some(NodeProblem::Busy(_)));
         let report = NodeReport {
@@ -394,7 +397,7 @@ impl World {
         };
         self.agents.remove(job);
         self.end_job(job);
-        // Its ConfigMap is there as long as the record was not swept.
+        // The report's ConfigMap exists until the record is cleaned up.
         if self.kube.leftovers.contains_key(&request.record) {
             self.kube.reports.insert(job.to_owned(), report);
         }

@@ -1,4 +1,5 @@
-//! What an agent sees of disks and directories: its look, its inspection, and what the real `node::proof` says of it.
+//! Agent's view of disks and directories: its inventory, its inspection, and the verdict of the real
+//! `node::proof`.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +56,7 @@ impl World {
         }
     }
 
-    /// The disk that the request's directory lies on.
+    /// Returns the disk that contains the request's directory.
     pub(super) fn directory_of(&self, request: &NodeRequest) -> Option<(&String, &Disk)> {
         let path = request.directory.as_ref()?.path.as_str();
         self.disks.iter().find(|(_, disk)| disk.node == request.node && disk.directory() == Some(path))
@@ -85,7 +86,8 @@ impl World {
         unless_unreadable(verdict, request, is_destroyed.then_some("destroyed"))
     }
 
-    /// A daemon has it open: an OSD of 16.2 holds it exclusively for the whole kernel, a Filestore by its mount.
+    /// Returns whether a daemon has the disk open: an OSD of 16.2 opens it exclusively for the whole kernel,
+    /// a Filestore OSD by its mount.
     pub fn is_run(&self, disk: &Disk) -> bool {
         let fsid = fsid_on(&disk.content);
         fsid.is_some() && self.ceph.slots.values().any(|slot| slot.up && slot.fsid == fsid)

@@ -1,4 +1,4 @@
-//! How the world changes by what happens: what can happen by itself now, and what it comes to.
+//! Changes of the world: what can happen by itself now, and the effects of each happening.
 
 use chrono::TimeDelta;
 
@@ -9,7 +9,7 @@ use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Relea
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
 
 impl World {
-    /// What can happen by itself now.
+    /// Returns what can happen by itself now.
     pub fn progress(&self) -> Vec<Happening> {
         let mut found: Vec<Happening> = self.lagging().into_iter().map(Happening::Hear).collect();
         let unpeered = self.placements.iter().filter(|(_, placement)| !placement.peered);
@@ -22,7 +22,7 @@ impl World {
                 (0, _) if up => found.push(Happening::GoesDown(*osd)),
                 (0, false) if is_powered => found.push(Happening::PodGone(*osd)),
                 (0, _) => {}
-                // A changed pod template: the old pod is gone, its daemon goes.
+                // A changed pod template: the old pod is gone, so its daemon stops.
                 (_, true) if up && !daemon.rolled_out => found.push(Happening::GoesDown(*osd)),
                 (_, true) if is_powered && self.tolerates(daemon) => found.push(Happening::PodStarts(*osd)),
                 (_, false) if self.can_boot(*osd).is_some() => found.push(Happening::Boots(*osd)),
@@ -32,7 +32,7 @@ impl World {
         found.extend(self.rook_can().into_iter().map(Happening::Rook));
         found.extend(self.noise_passes().map(Happening::Noise));
         found.extend(self.broken.iter().map(|osd| Happening::Recovers(*osd)));
-        // A daemon whose Deployment is gone ends with it.
+        // A daemon whose Deployment is gone stops with it.
         let orphans =
             self.ceph.slots.iter().filter(|(osd, slot)| slot.up && !self.kube.daemons.contains_key(osd));
         found.extend(orphans.map(|(osd, _)| Happening::GoesDown(*osd)));
@@ -47,7 +47,8 @@ impl World {
         self.kube.nodes.get(node).is_none_or(|node| node.ready)
     }
 
-    /// The store with which a daemon would boot: Deployment, disk, slot and key name the same OSD, nobody holds the disk.
+    /// Returns the store with which a daemon would boot: Deployment, disk, slot and key name the same OSD,
+    /// and nothing has the disk open.
     fn can_boot(&self, osd: OsdId) -> Option<OsdFsid> {
         let (daemon, slot) = (self.kube.daemons.get(&osd)?, self.ceph.slots.get(&osd)?);
         let fsid = slot.fsid.filter(|_| !slot.up && slot.state != SlotState::Destroyed)?;
@@ -60,7 +61,7 @@ impl World {
                 false
             }
         };
-        // One in a directory is started from there, and from nowhere else.
+        // An OSD in a directory can only be started from there.
         let starts_it = daemon.data_dir.is_none() || daemon.data_dir.as_deref() == disk.directory();
         let at_home = daemon.node.as_ref() == Some(&disk.node) && starts_it;
         let may = starts
@@ -158,7 +159,7 @@ impl World {
             on_partition: is_filestore,
             dedicated_db,
             dedicated_wal: false,
-            // Such a database is on a volume, and its data then too.
+            // Such a database is on a volume, and the data is then on one too.
             device_mapper: encrypted || dedicated_db || disk.mapped_by_host,
             on_file: false,
         };
@@ -183,7 +184,7 @@ impl World {
         }
     }
 
-    /// `osd new OLD ID` with the key that the disk has.
+    /// Does `osd new OLD ID` with the key on the disk.
     fn restore_slot(&mut self, osd: OsdId) {
         let whose = |disk: &super::Disk| match &disk.content {
             Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(osd),
@@ -195,7 +196,7 @@ impl World {
             | Content::NotFound { .. } => false,
         };
         let fsid = self.disks.values().find(|disk| whose(disk)).and_then(|disk| fsid_on(&disk.content));
-        // Of an encrypted one nobody can read the key that is in it.
+        // The key on an encrypted disk cannot be read.
         if let Some(fsid) = fsid.filter(|fsid| !self.dmcrypt.contains_key(fsid)) {
             self.osd_new(fsid, osd, true).ok();
         }
@@ -295,7 +296,7 @@ impl World {
         self.scale(osd, replicas, mark);
     }
 
-    /// Jobs whose agent could be lost: Kubernetes thinks that it runs.
+    /// Returns the Jobs whose agent could be lost: Kubernetes regards them as running.
     pub fn running_jobs(&self) -> Vec<String> {
         let runs = |job: &&crate::domain::observation::NodeJob| job.state != JobState::Ended;
         self.kube.node_jobs.iter().filter(runs).map(|job| job.name.clone()).collect()

@@ -1,4 +1,4 @@
-//! A world in virtual time, and what else outlives every runner: the stored ledger, the history, the Lease.
+//! World in virtual time, and what else outlives every runner: the stored ledger, the history, the Lease.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -11,60 +11,60 @@ use crate::domain::act::Act;
 use crate::domain::ledger::{Ledger, Unreadable};
 use crate::ports::Tenure;
 
-/// With nothing on its way and no fault to come, a wait that long has no end.
+/// Time after which a wait counts as endless, if nothing is pending and no fault is to come.
 const STUCK: TimeDelta = TimeDelta::hours(2);
 
-/// What goes wrong: asked again and again, with the world and how much has happened so far, until it says what happens, and
-/// after how long.
+/// Fault: a function that is called repeatedly with the world and the number of steps so far, until it
+/// returns what happens, and after which delay.
 pub type Fault = Rc<dyn Fn(&World, u64) -> Vec<(TimeDelta, Happening)>>;
 
-/// Shown each change of the world: what it was before, the effects, and what it is now.
+/// Observer of each change of the world: it receives the world before, the effects, and the world afterwards.
 pub type Witness = Rc<dyn Fn(&World, &[Effect], &Sim)>;
 
-/// A fault at that time.
+/// Creates a fault at that time.
 pub fn at(time: DateTime<Utc>, what: Happening) -> Fault {
     Rc::new(
         move |world, _| if world.at >= time { vec![(TimeDelta::zero(), what.clone())] } else { Vec::new() },
     )
 }
 
-/// A fault as soon as so much has happened.
+/// Creates a fault that strikes as soon as so many steps have happened.
 pub fn after(steps: u64, what: Happening) -> Fault {
     Rc::new(
         move |_, so_far| if so_far >= steps { vec![(TimeDelta::zero(), what.clone())] } else { Vec::new() },
     )
 }
 
-/// Something that happened.
+/// Happening that occurred.
 #[derive(Debug, Clone)]
 pub struct Acknowledged {
-    /// When.
+    /// Time.
     pub at: DateTime<Utc>,
-    /// What.
+    /// Happening.
     pub what: Happening,
-    /// What it did.
+    /// Effects.
     pub effects: Vec<Effect>,
-    /// It did not happen by itself.
+    /// Whether it is a fault, and did not happen by itself.
     pub is_fault: bool,
 }
 
-/// What outlives every runner.
+/// State that outlives every runner.
 #[derive(Clone)]
 pub struct Sim {
-    /// The cluster.
+    /// Cluster.
     pub world: World,
     /// Lines of the history.
     pub history: Vec<String>,
-    /// Acts that went through.
+    /// Acts that succeeded.
     pub done: Vec<Act>,
-    /// What happened, until somebody takes it.
+    /// Happenings that were not collected yet.
     pub heard: Vec<Acknowledged>,
-    /// What is due.
+    /// Pending happenings.
     pub schedule: Schedule,
     /// Bytes copied by backfill and recovery.
     pub copied: u64,
     stored: BTreeMap<String, String>,
-    /// What is stored, read once.
+    /// Stored ledger, parsed once.
     read: Result<Ledger, Unreadable>,
     pub(super) version: u64,
     holder: Option<u32>,
@@ -79,7 +79,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// A world at its beginning, nothing stored, with the times of this seed.
+    /// Creates a world at its start, with nothing stored, and with the times of this seed.
     pub fn new(world: World, seed: u64) -> Self {
         Self {
             moved_at: world.at,
@@ -103,27 +103,27 @@ impl Sim {
         }
     }
 
-    /// Somebody is shown each change.
+    /// Sets the witness that sees each change.
     pub fn set_witness(&mut self, witness: Witness) {
         self.witness = Some(witness);
     }
 
-    /// Something goes wrong in time.
+    /// Adds a fault.
     pub fn add_fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// Faults that found no occasion yet.
+    /// Returns the number of faults that found no occasion yet.
     pub fn faults_to_come(&self) -> usize {
         self.faults.len()
     }
 
-    /// The stored ledger.
+    /// Returns the stored ledger.
     pub fn ledger(&self) -> Result<Ledger, Unreadable> {
         self.read.clone()
     }
 
-    /// The texts of its ConfigMap.
+    /// Returns the texts of the ledger's ConfigMap.
     pub fn stored(&self) -> &BTreeMap<String, String> {
         &self.stored
     }
@@ -134,12 +134,12 @@ impl Sim {
         self.version += 1;
     }
 
-    /// How often the ledger was stored.
+    /// Returns how often the ledger was stored.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Time passes, and everything happens whose time has come.
+    /// Lets time pass, and everything happen that is due by then.
     pub fn advance(&mut self, time: TimeDelta) {
         let end = self.world.at + time;
         self.strike();
@@ -182,7 +182,7 @@ impl Sim {
         }
     }
 
-    /// What comes next, by itself or because it was asked for.
+    /// Returns the next happening, either by itself or requested.
     fn next(&mut self) -> Option<(DateTime<Utc>, Due)> {
         let by_itself = self.schedule.next(&self.world).map(|(due, what)| (due, Due::ByItself(what)));
         let asked_for = self.later.first_key_value().map(|(key, _)| (key.0, Due::AskedFor(*key)));

@@ -1,4 +1,5 @@
-//! PodDisruptionBudgets of the OSDs: Rook's, as its controller of drains and we write it, and our own.
+//! PodDisruptionBudgets of the OSDs: Rook's, as written by its drain controller and by osd-migrate, and that
+//! of osd-migrate.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,10 @@ use crate::domain::observation::OsdPdb;
 use crate::domain::osd::OsdId;
 
 impl World {
-    /// How many OSDs Rook lets a drain take; none where it has no such budget (1.20.6, `reconcilePDBsForOSDs`): it goes while an OSD is
-    /// down, by its Deployment, and PGs are not clean, and does not come back before they are.
+    /// Returns how many OSDs Rook lets a drain evict; none if Rook has no such PodDisruptionBudget.
+    ///
+    /// Rook deletes it while an OSD is down, by its Deployment, and PGs are not clean. Rook recreates it when
+    /// the PGs are clean again (1.20.6, `reconcilePDBsForOSDs`).
     pub(super) fn pdb_of_rook(&self) -> Option<u32> {
         let is_up = |osd: &OsdId| self.ceph.slots.get(osd).is_some_and(|slot| slot.up);
         let down = !self.kube.daemons.keys().all(is_up);
@@ -22,7 +25,7 @@ impl World {
         }
     }
 
-    /// Where the budget is not there, it looks again soon.
+    /// Reconciles Rook's PodDisruptionBudget. If it is absent, Rook reconciles again soon.
     pub(super) fn rook_reconciles_pdb(&mut self) {
         let generation = self.kube.osd_pdb.as_ref().map_or(0, |pdb| pdb.generation);
         match self.pdb_of_rook() {
@@ -32,7 +35,7 @@ impl World {
         self.drains_due = self.kube.osd_pdb.is_none();
     }
 
-    /// The OSDs' PodDisruptionBudget is written, or made: with a uid that none had before.
+    /// Writes the OSDs' PodDisruptionBudget, or creates it with a uid that none had before.
     pub(super) fn write_pdb(&mut self, max_unavailable: u32, generation: i64) {
         let left_out = BTreeSet::new();
         let found = self.kube.osd_pdb.as_ref().map(|pdb| pdb.uid.clone());
@@ -48,7 +51,8 @@ impl World {
         }
         let generation = pdb.generation + i64::from(pdb.max_unavailable != max_unavailable);
         self.write_pdb(max_unavailable, generation);
-        // One that lets an OSD be evicted, and by its old status none: Rook's controller waits for that.
+        // The PodDisruptionBudget allows an eviction, and its old status allows none: Rook's controller waits
+        // for that.
         self.drains_due |= max_unavailable == 1 && self.kube.running_operator().is_some();
         Ok(vec![Effect::Pdb(max_unavailable)])
     }

@@ -1,4 +1,4 @@
-//! Worlds to start from: three small ones for the exploration, and the cluster that `rehearse` shows.
+//! Example worlds: small ones for the exploration, and the cluster that `rehearse` shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,101 +33,101 @@ pub use noise::{
 };
 pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
 
-/// The reweight of every OSD at first: not 1.0, so that a first boot that resets it shows.
+/// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
 pub const REWEIGHT: Weight = Weight(0xe666);
 
-/// The CRUSH weight that a person gives an OSD.
+/// CRUSH weight that a person gives an OSD.
 pub const THEIR_WEIGHT: Weight = Weight(0x4000);
 
 const GIB: u64 = 1 << 30;
 
-/// How an OSD of an example lies on its disk.
+/// Layout of an example's OSD on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// As Rook makes it today.
+    /// BlueStore as Rook creates it today.
     Raw,
-    /// BlueStore on a whole disk, made without ceph-volume.
+    /// BlueStore on a whole disk, created without ceph-volume.
     ByHand,
     /// Filestore on ceph-disk's partitions.
     Filestore,
     /// Filestore in a directory of the host.
     Directory,
-    /// As `ceph-volume lvm` makes it, encrypted.
+    /// BlueStore as `ceph-volume lvm` creates it, encrypted.
     Encrypted,
 }
 
-/// A pool of an example; each of its PGs has one OSD on each of `size` hosts.
+/// Pool of an example; each of its PGs has one OSD on each of `size` hosts.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolShape {
     /// Number of PGs.
     pub pgs: u32,
-    /// Copies, or k+m.
+    /// Replicas, or k+m.
     pub size: u32,
-    /// Copies needed to serve.
+    /// Replicas needed to serve.
     pub min_size: u32,
-    /// k, where it is erasure coded.
+    /// k, if the pool is erasure coded.
     pub data_chunks: Option<u32>,
-    /// GiB in one copy of one PG.
+    /// GiB in one replica of one PG.
     pub gib: u64,
 }
 
-/// An example: OSDs host by host, and its pools.
+/// Example: OSDs of each host, and its pools.
 #[derive(Debug, Clone)]
 pub struct Shape {
-    /// For each host its OSDs; ids are counted through.
+    /// OSDs of each host; ids are numbered across the hosts.
     pub hosts: Vec<Vec<Kind>>,
-    /// The pools.
+    /// Pools.
     pub pools: Vec<PoolShape>,
     /// GiB of each disk.
     pub disk_gib: u64,
 }
 
-/// Three copies on three hosts with one OSD each, one of them made by hand.
+/// Returns three replicas on three hosts with one OSD each, one of them created by hand.
 pub fn replicated() -> World {
     on_three_hosts([Kind::ByHand, Kind::Raw, Kind::Raw])
 }
 
-/// Three copies of one PG on three hosts with one OSD each.
+/// Returns three replicas of one PG on three hosts with one OSD each.
 fn on_three_hosts(kinds: [Kind; 3]) -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = kinds.map(|kind| vec![kind]).into();
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-/// Two OSDs to migrate on one host, one made by hand and one Filestore, each with a PG of its own.
+/// Returns two OSDs to migrate on one host, one created by hand and one Filestore, each with its own PG.
 pub fn two_on_a_host() -> World {
     let pool = PoolShape { pgs: 2, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand, Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw]];
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-/// Erasure coded, k=2 and m=2, on four hosts, one Filestore among them.
+/// Returns an erasure coded pool, k=2 and m=2, on four hosts, with one Filestore OSD.
 pub fn erasure_coded() -> World {
     let pool = PoolShape { pgs: 1, size: 4, min_size: 3, data_chunks: Some(2), gib: 1 };
     let hosts = vec![vec![Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-/// As `replicated`, with pools that ask for less or more: copies, and copies needed to serve.
+/// Returns `replicated` with other numbers of replicas, and of replicas needed to serve.
 pub fn replicated_as(size: u32, min_size: u32, gib: u64) -> World {
     let pool = PoolShape { pgs: 1, size, min_size, data_chunks: None, gib };
     let hosts = vec![vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
     Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
 }
 
-/// Three OSDs to migrate, each on a host of its own.
+/// Returns three OSDs to migrate, each on its own host.
 pub fn three_to_do() -> World {
     on_three_hosts([Kind::ByHand, Kind::ByHand, Kind::ByHand])
 }
 
-/// As `replicated`, one of the OSDs encrypted, which is to become plain.
+/// Returns `replicated` with one encrypted OSD, which is to become unencrypted.
 pub fn to_be_plain() -> World {
     let mut world = on_three_hosts([Kind::Encrypted, Kind::Raw, Kind::Raw]);
     world.kube.declaration.storage.all_nodes = true;
     world
 }
 
-/// As `replicated`, where all are to be encrypted, and one is not.
+/// Returns `replicated` with all OSDs declared encrypted, one of which is not.
 pub fn to_be_encrypted() -> World {
     let mut world = on_three_hosts([Kind::ByHand, Kind::Encrypted, Kind::Encrypted]);
     let storage = &mut world.kube.declaration.storage;
@@ -135,7 +135,8 @@ pub fn to_be_encrypted() -> World {
     world
 }
 
-/// As `replicated`, one of the other OSDs on a device-mapper device of its host (multipath, LUKS that crypttab opens): as wanted.
+/// Returns `replicated` with another OSD on a device-mapper device of its host (multipath, LUKS opened by
+/// crypttab). This OSD conforms.
 pub fn on_a_host_mapping() -> World {
     let mut world = replicated();
     world.kube.declaration.storage.all_nodes = true;
@@ -143,8 +144,8 @@ pub fn on_a_host_mapping() -> World {
     world
 }
 
-/// As `replicated`, with disks that have no serial number (virtual disks), and one more OSD and a blank disk on the first host: all of
-/// one size.
+/// Returns `replicated` with disks that have no serial number (virtual disks), and with one more OSD and a
+/// blank disk on the first host. All disks have one size.
 pub fn without_serial_numbers() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
@@ -157,7 +158,7 @@ pub fn without_serial_numbers() -> World {
     world
 }
 
-/// Twelve OSDs on four hosts, five of them legacy: what `rehearse` shows where nothing else is given.
+/// Returns twelve OSDs on four hosts, five of them legacy: the cluster that `rehearse` shows by default.
 pub fn twelve() -> World {
     use Kind::{ByHand, Filestore, Raw};
     let pool = PoolShape { pgs: 32, size: 3, min_size: 2, data_chunks: None, gib: 24 };
@@ -170,13 +171,13 @@ pub fn twelve() -> World {
     Shape { hosts, pools: vec![pool], disk_gib: 400 }.world()
 }
 
-/// The cluster's fsid in every example.
+/// Returns the cluster's fsid in every example.
 pub fn cluster() -> ClusterFsid {
     ClusterFsid::new(Uuid::from_u128(0xc105_7e40_0000_4000_8000_0000_0000_0001))
         .unwrap_or_else(|| unreachable!("a constant that is not nil"))
 }
 
-/// The fsid that an OSD of an example has at first, and those that ceph-volume makes up.
+/// Returns the first fsid of an example's OSD (n = 0), and those that ceph-volume generates.
 pub fn fsid(osd: OsdId, n: u32) -> OsdFsid {
     let head = (0x05d0_0000_u128 + u128::from(osd.0)) << 96;
     OsdFsid::new(Uuid::from_u128(head | 0x4000_8000_0000_0000_0000 | u128::from(n)))
@@ -184,12 +185,12 @@ pub fn fsid(osd: OsdId, n: u32) -> OsdFsid {
 }
 
 impl World {
-    /// The next fsid that ceph-volume makes up.
+    /// Returns the next fsid that ceph-volume generates.
     pub(super) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
         let made = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
         let issued: usize = self.issued.iter().filter(made).map(|(_, issued)| issued.len()).sum();
         let mut number = u32::try_from(issued).unwrap_or(u32::MAX);
-        // One that was made without being written down counts too.
+        // An fsid that was generated without being recorded counts too.
         loop {
             number += 1;
             let fsid = fsid(osd, number);
@@ -207,7 +208,7 @@ fn host(n: usize) -> String {
 }
 
 impl Shape {
-    /// The world of this shape: everything up and clean, Rook's operator at 0, confirmed.
+    /// Returns the world of this shape: everything up and clean, Rook's operator at 0 replicas, confirmed.
     pub fn world(&self) -> World {
         let mut world = World {
             at: DateTime::<Utc>::from_timestamp(1_790_000_000, 0).unwrap_or_default(),
@@ -298,7 +299,7 @@ impl Shape {
         }
     }
 
-    /// The OSD of one PG's copy: hosts in turn, OSDs of a host in turn.
+    /// Returns the OSD of one PG's replica: hosts in rotation, OSDs of a host in rotation.
     fn member(&self, pg: usize, copy: usize) -> Option<OsdId> {
         let hosts = self.hosts.len();
         let at = (pg + copy) % hosts;
@@ -312,7 +313,7 @@ impl Shape {
 }
 
 impl World {
-    /// Lets the disk of an OSD be a mapping of its host.
+    /// Puts the disk of an OSD behind a mapping of its host.
     fn map_by_host(&mut self, osd: OsdId) {
         if let Some(disk) = self.disks.get_mut(&format!("disk-{}", osd.0)) {
             disk.mapped_by_host = true;

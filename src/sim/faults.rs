@@ -1,11 +1,11 @@
-//! What breaks, and comes back: daemons, nodes, and disks that others write to.
+//! Faults and recoveries of daemons, nodes, and disks that are overwritten externally.
 
 use super::{Happening, World, fsid_on};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{Kind, NodeName, OsdFsid, OsdId};
 
-/// Fsid and cluster of somebody else's OSD.
+/// Fsid and cluster of a foreign OSD.
 const FOREIGN: u128 = 0xf0_4e16_0000_4000_8000_0000_0000_0001;
 
 pub(super) fn foreign_fsid(n: u128) -> Option<OsdFsid> {
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Who has a disk open loses it.
+    /// Removes a disk: the process that has it open loses it.
     fn unplug(&mut self, name: &str) {
         let Some(disk) = self.disks.get_mut(name) else { return };
         disk.held_by = None;
@@ -125,7 +125,7 @@ impl World {
         self.forget_store(fsid);
     }
 
-    /// The same path holds another cluster's OSD now.
+    /// Replaces the directory at the same path by that of another cluster's OSD.
     fn replace_directory(&mut self, name: &str) {
         let path = self.disks.get(name).and_then(super::Disk::directory).map(str::to_owned);
         self.put_foreign(name);

@@ -1,17 +1,18 @@
-//! What happens by itself, goes wrong, or is done by others: each a small change of the world, each told in words.
+//! Happenings: what happens by itself, fails, or is done externally. Each is a small change of the world and
+//! has a text.
 
 use std::fmt;
 
 use super::{Disturbance, Rook, Stumble};
 use crate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 
-/// One thing that happens.
+/// Happening.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Happening {
     // ---- by itself
-    /// The mgr hears of a PG (statistics come every 5 s, up to 7 s late).
+    /// The mgr receives a PG's statistics (every 5 s, up to 7 s late).
     Hear(PgId),
-    /// A PG's OSDs agree on who holds what.
+    /// A PG's OSDs agree on who has which objects.
     Peer(PgId),
     /// An OSD has all of a PG's objects again.
     Fill(PgId, OsdId),
@@ -19,120 +20,121 @@ pub enum Happening {
     PodStarts(OsdId),
     /// A daemon boots.
     Boots(OsdId),
-    /// A daemon that is to stop is marked down.
+    /// A stopping daemon is marked down.
     GoesDown(OsdId),
-    /// Its pod is gone.
+    /// A daemon's pod is gone.
     PodGone(OsdId),
     /// A node agent does its next step.
     AgentSteps(String),
-    /// A look at a node's disks has read them, and reports.
+    /// An inventory Job has read a node's disks, and reports.
     InventoryJobEnds(String),
     /// Minutes pass.
     Minutes(u32),
-    // ---- goes wrong
-    /// A look ends without a report.
+    // ---- failures
+    /// An inventory Job ends without a report.
     InventoryJobDies(String),
-    /// Somebody writes a file system onto a disk.
+    /// Another process writes a file system onto a disk.
     DiskFormatted(String),
     /// A daemon dies and does not come back.
     Dies(OsdId),
-    /// It can run again.
+    /// A daemon can run again.
     Recovers(OsdId),
     /// A node loses its power: its daemons and agents end, it is not Ready.
     PowerLost(NodeName),
-    /// It is back.
+    /// A node has power again.
     PowerBack(NodeName),
     /// A node agent is killed.
     AgentDies(String),
-    /// Kubernetes takes an agent's Job for failed while its process lives on, frozen.
+    /// Kubernetes regards an agent's Job as failed while its process still exists, suspended.
     AgentLost(String),
     /// ceph-volume fails in an agent.
     AgentStumbles(String, Stumble),
-    /// Another disk is in a disk's place: same size, same position, foreign data.
+    /// Another disk replaces a disk: same size, same position, foreign data.
     DiskSwapped(String),
-    /// A disk changes places with another one, which is then found where it was; or it is pulled out.
+    /// A disk is swapped with another one, which is then found in its place; or the disk is pulled out.
     DiskMoved(String, Option<String>),
-    /// Somebody wrote another OSD's store onto a disk.
+    /// Another process wrote another OSD's store onto a disk.
     DiskOverwritten(String),
-    // ---- others
+    // ---- external
     /// A person scales a Deployment to 0.
     PersonStops(OsdId),
-    /// A person scales it to 1 again.
+    /// A person scales a Deployment to 1 again.
     PersonStarts(OsdId),
     /// A person edits a Deployment.
     PersonEdits(OsdId),
     /// A person deletes a Deployment.
     PersonDeletes(OsdId),
-    /// A person deletes a Deployment and makes it anew, as it was.
+    /// A person deletes a Deployment and recreates it unchanged.
     PersonRecreates(OsdId),
-    /// The owner takes the confirmation back.
+    /// The owner withdraws the confirmation.
     Unconfirmed,
     /// The owner confirms.
     Confirmed,
-    /// A person takes our fence off.
+    /// A person removes the fence of osd-migrate.
     PersonUnfences,
-    /// Somebody else puts a fence of their own on.
+    /// Another client sets its own fence.
     OthersFence,
-    /// They take it off.
+    /// The other client removes its fence.
     OthersUnfence,
     /// A person marks an OSD out.
     PersonOuts(OsdId),
-    /// A person marks it in again, with its reweight.
+    /// A person marks an OSD in again, with its reweight.
     PersonIns(OsdId),
     /// A person gives an OSD another CRUSH weight.
     PersonReweighs(OsdId),
-    /// Somebody puts another OSD's directory in the place of the one on this disk.
+    /// Another OSD's directory replaces the one on this disk.
     DirectoryReplaced(String),
     /// The balancer gives a PG an upmap.
     Balanced(Upmap),
     /// A person purges an OSD that is down.
     PersonPurges(OsdId),
-    /// A person gives a destroyed slot back to the OSD on its disk: `osd new OLD ID` with the disk's own key.
+    /// A person re-registers a destroyed slot for the OSD on its disk: `osd new OLD ID` with the disk's own
+    /// key.
     PersonGivesBack(OsdId),
-    /// Somebody's `osd new` without an id: it takes the lowest that is absent.
+    /// Another client sends `osd new` without an id, which uses the lowest absent id.
     OthersTakeId,
     /// The owner selects other disks.
     Unselected,
-    /// The owner selects them again.
+    /// The owner selects the disks again.
     Selected,
-    /// A person puts a taint on a node.
+    /// A person sets a taint on a node.
     Tainted(NodeName),
     /// A flag of the whole osdmap is set (`norecover`).
     FlagSet,
-    /// It is unset.
+    /// The flag is unset.
     FlagUnset,
     /// The operator is scaled up.
     OperatorUp,
-    /// And down.
+    /// The operator is scaled down.
     OperatorDown,
     /// From now on the API server refuses PodDisruptionBudgets: a policy, a quota.
     PdbsRejected,
-    /// Something around the OSDs changes.
+    /// A condition around the OSDs changes.
     Around(Around, bool),
-    /// A daemon boots, and is not what was wanted.
+    /// A daemon boots, and does not match the declaration.
     BootsUnexpectedly(OsdId),
     /// The mgr loses a PG's statistics (it failed over).
     MgrForgets(PgId),
-    /// Rook, running, does something.
+    /// The running Rook operator does something.
     Rook(Rook),
-    /// Something begins that nobody fixes, or a passing trouble ends.
+    /// A persistent problem starts, or a temporary one ends.
     Noise(Disturbance),
 }
 
-/// What may stand in the way around the OSDs; each makes a gate shut.
+/// Condition around the OSDs; each shuts a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Around {
     /// Rook prepares OSDs.
     RookPrepares,
     /// Rook lets a domain be drained.
     Draining,
-    /// Daemons of two releases run.
+    /// Daemons of two releases are running.
     Upgrade,
     /// An OSD is nearly full.
     Nearfull,
     /// A mon is down.
     MonDown,
-    /// The CephCluster is made external.
+    /// The CephCluster becomes external.
     External,
     /// Rook may remove OSDs that are out.
     RookRemovesOutOsds,
@@ -149,7 +151,7 @@ pub enum Around {
 }
 
 impl Around {
-    /// All of them.
+    /// All conditions.
     pub const ALL: [Self; 12] = [
         Self::RookPrepares,
         Self::Draining,

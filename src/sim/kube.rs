@@ -1,4 +1,5 @@
-//! Deployments, pods and what belongs to a record, as the API server and a kubelet treat them (Kubernetes 1.34).
+//! Deployments, pods and the objects of a record, as the API server and a kubelet treat them (Kubernetes
+//! 1.34).
 
 use std::collections::BTreeSet;
 
@@ -8,12 +9,12 @@ use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
 use crate::domain::observation::{Daemon, JobState, KeyOwner, NodeJob, Pod};
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
 
-/// Name of a node Job, as `k8s::names` makes it.
+/// Returns the name of a node Job, as `k8s::names` creates it.
 pub(super) fn job_name(record: &RecordId, osd: OsdId, task: NodeTask, attempt: u32) -> String {
     format!("osd-migrate-{task}-{}-{record}-{attempt}", osd.0)
 }
 
-/// The next of a line of numbers: `7` after `6`, `uid-0-2` after `uid-0-1`.
+/// Returns the next text in a numbered sequence: `7` after `6`, `uid-0-2` after `uid-0-1`.
 pub(super) fn after(text: &str) -> String {
     let (head, number) = text.rsplit_once('-').map_or(("", text), |(head, number)| (head, number));
     let next = number.parse::<u32>().unwrap_or(0) + 1;
@@ -21,21 +22,21 @@ pub(super) fn after(text: &str) -> String {
 }
 
 impl World {
-    /// A Deployment was written: a new generation.
+    /// Gives a written Deployment a new generation.
     pub(super) fn touch(&mut self, osd: OsdId) {
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
             daemon.generation += 1;
         }
     }
 
-    /// The label `do-not-reconcile` of the CephCluster.
+    /// Sets the label `do-not-reconcile` of the CephCluster.
     pub(super) fn label(&mut self, value: Option<String>) {
         self.kube.fence = value;
         self.rook_wakes();
         self.kube.cluster_version = after(&self.kube.cluster_version);
     }
 
-    /// Replicas and our annotation in one PUT.
+    /// Writes replicas and the annotation of osd-migrate in one PUT.
     pub(super) fn scale(&mut self, osd: OsdId, replicas: u32, stopped_by: Option<RecordId>) {
         if let Some(daemon) = self.kube.daemons.get_mut(&osd) {
             (daemon.replicas, daemon.stopped_by) = (replicas, stopped_by);
@@ -43,7 +44,7 @@ impl World {
         self.touch(osd);
     }
 
-    /// A Deployment that is made; one that was there is replaced in place, its uid the same.
+    /// Creates a Deployment. An existing one is replaced in place and keeps its uid.
     pub(super) fn write_deployment(
         &mut self,
         osd: OsdId,
@@ -97,7 +98,7 @@ impl World {
         }
     }
 
-    /// Creates a node Job, its Secret and its empty report; one of that name that is there is left as it is.
+    /// Creates a node Job, its Secret and its empty report. An existing Job of that name stays unchanged.
     pub(super) fn make_job(&mut self, request: &NodeRequest) {
         let name = job_name(&request.record, request.osd, request.task, request.attempt);
         if self.kube.node_jobs.iter().any(|job| job.name == name) {
@@ -131,7 +132,7 @@ impl World {
         }
     }
 
-    /// Deletes the Secret with the key of a node Job, by its owner.
+    /// Deletes the Secret with the key of a node Job, if its owner is the expected one.
     pub(super) fn delete_key(&mut self, osd: OsdId, job: &str, uid: &str) -> Done {
         if self.kube.keys.get(job).is_some_and(|owner| owner.uid != uid) {
             return refuse("the owner of the key was created again");
@@ -140,7 +141,7 @@ impl World {
         Ok(vec![Effect::Small(osd)])
     }
 
-    /// Everything that was made for a record.
+    /// Deletes everything that was created for a record.
     pub(super) fn clean_up(&mut self, osd: OsdId, record: &RecordId) {
         let jobs: BTreeSet<String> = self
             .kube

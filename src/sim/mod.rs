@@ -1,25 +1,28 @@
-//! SimCluster: Ceph, Kubernetes and the disks below them, simulated with the semantics that were seen, not with convenient ones.
+//! SimCluster: Ceph, Kubernetes and the disks below them, simulated with observed semantics instead of
+//! convenient ones.
 //!
-//! It serves `rehearse` and the tests alike. A `World` is plain data: everything that is true at one instant. It changes in
-//! two ways only: by an act of the runner (`acts`), and by what happens by itself or by others (`happening`). Both are
-//! functions of the world alone, so that a search can follow every order in which they may come (`tests/suite/explore`),
-//! and a seeded schedule can play one of them in virtual time (`ports`).
+//! It serves both `rehearse` and the tests. A `World` is plain data: everything that is true at one instant.
+//! It changes in two ways only: by an act of the runner (`acts`), and by what happens by itself or externally
+//! (`happening`). Both are functions of the world alone. So a search can follow every order in which they may
+//! come (`tests/suite/explore`), and a seeded schedule can play one order in virtual time (`ports`).
 //!
-//! | module | what | seen on |
+//! | module | content | observed on |
 //! | --- | --- | --- |
-//! | `mon` | slots of the osdmap, keys, flags, CRUSH items, upmaps: the commands we send | 16.2.15, by the scripts of `tests/suite/fixtures/fidelity` |
-//! | `pgs` | where data lies, what the mgr knows of it, ok-to-stop, safe-to-destroy | 16.2.15 |
-//! | `kube` | Deployments, pods, node Jobs and what belongs to a record | Kubernetes 1.34 |
-//! | `rook` | what a reconcile of Rook's does to OSDs | 1.20.6, and its sources |
-//! | `agent` | the node agent step by step, with the real proofs of `node::proof` | 16.2.15 |
-//! | `stumble` | ceph-volume's ways to fail inside it | 16.2.15 |
-//! | `carried` | what an agent sees of disks and directories | |
-//! | `acts` | each act with the preconditions of `domain::expect`, as the adapters have them | |
-//! | `noise` | what is wrong elsewhere and stays so: dead OSDs, cordoned or lost nodes, odd PGs | |
-//! | `happening`, `change`, `faults` | time, statistics, daemons, agents; faults, Rook and people: as data, and what they come to | |
-//! | `schedule`, `course`, `ports` | virtual time, and the ports of the loop in it | durations: lab, 16.2.15 on Kubernetes 1.34 |
-//! | `new_osds` | looks at a node's disks, tolerations, where data goes when one more OSD is there | 16.2.15 |
-//! | `example` | the worlds that tests and `rehearse` start from | |
+//! | `mon` | slots, keys, flags, CRUSH, upmaps: commands | 16.2.15, by `tests/suite/fixtures/fidelity` |
+//! | `pgs` | location of data, statistics of the mgr, ok-to-stop, safe-to-destroy | 16.2.15 |
+//! | `kube` | Deployments, pods, node Jobs and the objects of a record | Kubernetes 1.34 |
+//! | `rook` | effects of a reconcile by Rook on OSDs | 1.20.6, and its sources |
+//! | `agent` | node agent step by step, with the real proofs of `node::proof` | 16.2.15 |
+//! | `stumble` | failures of ceph-volume inside the agent | 16.2.15 |
+//! | `carried` | an agent's view of disks and directories | |
+//! | `acts` | each act with the preconditions of `domain::expect`, like the adapters | |
+//! | `noise` | persistent problems elsewhere: dead OSDs, cordoned or lost nodes, unusual PGs | |
+//! | `happening` | happenings as data: time, statistics, daemons, agents; faults, Rook, people | |
+//! | `change`, `faults` | effects of happenings | |
+//! | `schedule`, `course` | virtual time | durations: lab, 16.2.15 on Kubernetes 1.34 |
+//! | `ports` | ports of the loop in virtual time | |
+//! | `new_osds` | inventories, tolerations, placement of data when an OSD is added | 16.2.15 |
+//! | `example` | worlds that tests and `rehearse` start from | |
 
 mod acts;
 mod agent;
@@ -58,64 +61,65 @@ pub use pgs::Placement;
 pub use rook::Rook;
 pub use stumble::Stumble;
 
-/// Everything that is true at one instant.
+/// State of everything at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct World {
-    /// Now.
+    /// Current time.
     pub at: DateTime<Utc>,
-    /// What mons and mgr would answer; `pgs` is what the mgr knows, which may be behind `placements`. `auth` holds every
-    /// entity `osd.N` there is, `ok_to_stop` nothing.
+    /// Answers of mons and mgr. `pgs` is what the mgr knows, which may be behind `placements`. `auth`
+    /// contains every existing entity `osd.N`, `ok_to_stop` nothing.
     pub ceph: Ceph,
-    /// Slots that the osdmap marks `new`: claimed and not yet booted without `noin`, reweighted or marked in.
+    /// Slots that the osdmap marks `new`: registered, and not yet booted without `noin`, reweighted or marked
+    /// in.
     pub marked_new: BTreeSet<OsdId>,
-    /// The reweight that an OSD had when it was marked out: `osd in` gives it back.
+    /// Reweight that an OSD had when it was marked out: `osd in` restores it.
     pub out_from: BTreeMap<OsdId, Weight>,
-    /// What the API server would answer.
+    /// Answers of the API server.
     pub kube: Kube,
-    /// Where the data really is.
+    /// True location of the data.
     pub placements: BTreeMap<PgId, Placement>,
-    /// Disks by a name that never changes here.
+    /// Disks by a name that never changes in the simulation.
     pub disks: BTreeMap<String, Disk>,
-    /// Node agents whose process lives, by the name of their Job.
+    /// Node agents with a living process, by the name of their Job.
     pub agents: BTreeMap<String, Agent>,
-    /// Claims as written in the lock folders of the nodes.
+    /// Issued fsids as recorded in the lock folders of the nodes.
     pub issued: BTreeMap<(OsdId, RecordId), BTreeSet<OsdFsid>>,
-    /// The last attempt whose agent had the lock, as written there.
+    /// Last attempt whose agent had the lock, as recorded in the lock folder.
     pub attempts: BTreeMap<(OsdId, RecordId), u32>,
-    /// Encrypted stores, and whether the mons have what opens them.
+    /// Encrypted stores, and whether the mons have their dm-crypt key.
     pub dmcrypt: BTreeMap<OsdFsid, bool>,
-    /// Stores whose database lies on another disk, and the name of that.
+    /// Stores with a database on another disk, and the name of that disk.
     pub databases: BTreeMap<OsdFsid, String>,
-    /// Daemons that can't run for now.
+    /// Daemons that temporarily cannot run.
     pub broken: BTreeSet<OsdId>,
-    /// Rook is in the middle of a reconcile that saw no fence, or may begin one at any time.
+    /// Whether a reconcile by Rook is in progress that saw no fence, or may start at any time.
     pub reconciling: bool,
-    /// We scaled Rook's operator last, and nobody else since.
+    /// Whether osd-migrate was the last to scale Rook's operator.
     pub scaled_by_osd_migrate: bool,
-    /// Rook's controller of drains is about to look once more.
+    /// Whether Rook's drain controller is about to reconcile again.
     pub drains_due: bool,
-    /// resourceVersions that Rook's PodDisruptionBudget has had, and uids that ours had.
+    /// Counter of resourceVersions of Rook's PodDisruptionBudget, and of uids of that of osd-migrate.
     pub pdbs: u32,
-    /// The API server refuses to make one: a policy, a quota.
+    /// Whether the API server refuses to create a PodDisruptionBudget: a policy, a quota.
     pub rejects_pdbs: bool,
-    /// What is wrong elsewhere, and stays so.
+    /// Persistent problems elsewhere in the cluster.
     pub noise: Noise,
 }
 
-/// A disk of a node.
+/// Disk of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Disk {
-    /// Where it is plugged in.
+    /// Node of the disk.
     pub node: NodeName,
-    /// Who it is.
+    /// Identity.
     pub identity: DeviceIdentity,
-    /// What it carries.
+    /// Content.
     pub content: Content,
-    /// What proves the OSD on it, where it carries a whole one.
+    /// Proof of the OSD on the disk, if it has a complete one.
     pub proof: Option<Proof>,
-    /// The agent's Job that has it open exclusively.
+    /// Job of the agent that has the disk open exclusively.
     pub held_by: Option<String>,
-    /// The host has a mapping of its own on it (multipath, LUKS), on which the OSD lies.
+    /// Whether the host has its own mapping on the disk (multipath, LUKS), which contains the OSD.
     pub mapped_by_host: bool,
 }
 
@@ -124,7 +128,7 @@ impl Disk {
         Self { node, identity, content, proof, held_by: None, mapped_by_host: false }
     }
 
-    /// The directory of the host that lies on it, where an OSD is in one.
+    /// Returns the host's directory on this disk that contains an OSD, if there is one.
     pub fn directory(&self) -> Option<&str> {
         match &self.proof {
             Some(Proof::Directory { path, .. }) => Some(path),
@@ -132,7 +136,7 @@ impl Disk {
         }
     }
 
-    /// It is a PersistentVolume, by its name under `/dev/disk/by-id`.
+    /// Returns whether the disk is a PersistentVolume, by its name under `/dev/disk/by-id`.
     pub fn is_volume(&self, kube: &Kube) -> bool {
         let is_it = |path: &str| {
             path.strip_prefix("/dev/disk/by-id/").is_some_and(|name| self.identity.by_id.contains(name))
@@ -140,65 +144,66 @@ impl Disk {
         kube.local_volumes.iter().any(|volume| is_it(&volume.path))
     }
 
-    /// Its OSD is on a file system that is mounted.
+    /// Returns whether the OSD of the disk is on a mounted file system.
     fn is_mounted(&self) -> bool {
         matches!(self.content, Content::Osd { .. })
     }
 }
 
-/// What an act or a happening did that somebody may have to answer for.
+/// Effect of an act or a happening that a promise may have to cover.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// A Deployment was taken to 0 by us.
+    /// osd-migrate scaled a Deployment to 0.
     Stopped(OsdId),
     /// A slot was destroyed.
     Destroyed(OsdId, OsdFsid),
-    /// An id was taken out of the osdmap, and with it its CRUSH item.
+    /// An id was removed from the osdmap, together with its CRUSH item.
     Purged(OsdId),
-    /// An agent wrote over what a disk carried.
+    /// An agent overwrote the content of a disk.
     Wiped {
-        /// The disk.
+        /// Disk.
         disk: String,
-        /// What it carried.
+        /// Content before.
         was: Content,
-        /// For which OSD.
+        /// OSD that the agent worked on.
         osd: OsdId,
-        /// For which record.
+        /// Record that the agent worked on.
         record: RecordId,
     },
     /// An agent removed an OSD's directory.
     Cleared {
-        /// The disk below it.
+        /// Disk that contained the directory.
         disk: String,
-        /// The OSD that was in it.
+        /// OSD that was in the directory.
         was: Content,
-        /// For which OSD.
+        /// OSD that the agent worked on.
         osd: OsdId,
-        /// For which record.
+        /// Record that the agent worked on.
         record: RecordId,
     },
-    /// A new fsid was taken to the mons.
+    /// A new fsid was registered with the mons.
     Registered(OsdId, OsdFsid),
     /// The Deployment of an OSD was written in its new shape.
     Deployed(OsdId, OsdFsid),
     /// The Deployment of an OSD was deleted.
     Undeployed(OsdId),
-    /// A node Job was made.
+    /// A node Job was created.
     AgentCreated(OsdId),
-    /// A Deployment was changed so that its pod is made anew.
+    /// A Deployment was changed so that its pod is recreated.
     Restarted(OsdId),
-    /// Anything else of ours: a flag, a label, a ConfigMap.
+    /// osd-migrate wrote anything else: a flag, a label, a ConfigMap.
     Small(OsdId),
-    /// The label on the CephCluster.
+    /// The label on the CephCluster was written.
     Fence,
-    /// Rook's operator has so many replicas.
+    /// Rook's operator was scaled to so many replicas.
     Operator(u32),
-    /// So many OSD pods may be evicted at a time.
+    /// The number of OSD pods that may be evicted at a time was written.
     Pdb(u32),
 }
 
 impl World {
-    /// What the runner sees: the same as the adapters would put together, and the answers to its questions.
+    /// Returns the runner's observation: the same as the adapters would join, with the answers to its
+    /// questions.
     pub fn observe(&self, ask: impl FnOnce(&Observation) -> Questions) -> Observation {
         let mut ceph = self.ceph.clone();
         ceph.auth.clear();
@@ -219,13 +224,13 @@ impl World {
         seen
     }
 
-    /// The disk that an OSD of this fsid lies on, and its name.
+    /// Returns the disk with the OSD of this fsid, and its name.
     pub fn disk_of(&self, fsid: OsdFsid) -> Option<(&String, &Disk)> {
         self.disks.iter().find(|(_, disk)| fsid_on(&disk.content) == Some(fsid))
     }
 }
 
-/// The OSD whose store a content is.
+/// Returns the fsid of the OSD whose store the content is.
 pub fn fsid_on(content: &Content) -> Option<OsdFsid> {
     match content {
         Content::Bluestore { osd_fsid, .. } | Content::Osd { osd_fsid, .. } => Some(*osd_fsid),

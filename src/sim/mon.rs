@@ -1,18 +1,19 @@
-//! The mon's side of an OSD: what each command that we send, or that ceph-volume sends, does to the osdmap, CRUSH and keys.
+//! Mon's view of an OSD: what each command of osd-migrate or ceph-volume does to the osdmap, CRUSH and keys.
 //!
-//! All of it was seen on 16.2.15, and is again at each run of the lab: `tests/suite/fixtures/fidelity`.
+//! All of it was observed on 16.2.15, and is checked again at each run of the lab:
+//! `tests/suite/fixtures/fidelity`.
 
 use super::World;
 use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
 
-/// A command that the mon refuses: its errno's name and words.
+/// Refusal of a command by the mon: the errno's name and a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MonError {
     /// `EBUSY`
     #[error("EBUSY: {0} is up")]
     Up(OsdId),
-    /// `EINVAL`: the id holds another uuid.
+    /// `EINVAL`: the id has another uuid.
     #[error("EINVAL: {0} is in use")]
     OtherUuid(OsdId),
     /// `EEXIST`: another id has the uuid, or the id and the uuid agree and the key does not.
@@ -33,9 +34,11 @@ impl World {
         self.ceph.auth.get(&osd).copied().unwrap_or(false)
     }
 
-    /// `osd destroy-actual`: refuses an OSD that is up (`EBUSY`) and checks nothing else, degraded PGs included. The id, the
-    /// CRUSH item, `in`, reweight, affinity, per-OSD flags, upmaps and the mark `new` stay; uuid and
-    /// key go. Again, and of an absent id: success.
+    /// Does `osd destroy-actual`, which refuses an OSD that is up (`EBUSY`) and checks nothing else, not even
+    /// degraded PGs.
+    ///
+    /// The id, the CRUSH item, `in`, reweight, affinity, per-OSD flags, upmaps and the mark `new` stay; uuid
+    /// and key are deleted. Repeating it, or an absent id, succeeds.
     pub fn osd_destroy(&mut self, osd: OsdId) -> Result<(), MonError> {
         let Some(slot) = self.ceph.slots.get_mut(&osd) else { return Ok(()) };
         if slot.up {
@@ -49,7 +52,8 @@ impl World {
         Ok(())
     }
 
-    /// What opens an encrypted store goes with its slot, and nobody can read it any more (`config-key` of the mons, 16.2.15).
+    /// Deletes the dm-crypt key of an encrypted store together with its slot; nothing can read the store any
+    /// more (`config-key` of the mons, 16.2.15).
     fn forget_key(&mut self, held: Option<OsdFsid>) {
         let Some(fsid) = held else { return };
         if let Some(key) = self.dmcrypt.get_mut(&fsid) {
@@ -58,9 +62,11 @@ impl World {
         }
     }
 
-    /// `osd new UUID ID`: takes a destroyed id (everything but the uuid is kept) or an absent one (from nothing: no CRUSH item,
-    /// reweight and affinity 1.0, no flags). The same uuid and id again is success, even while it is up, unless it brings a
-    /// key where there is none; anything else is refused. With a key.
+    /// Does `osd new UUID ID`, with or without a key.
+    ///
+    /// It uses a destroyed id (everything except the uuid is kept) or an absent one (created from nothing: no
+    /// CRUSH item, reweight and affinity 1.0, no flags). The same uuid and id again succeed, even while the
+    /// OSD is up, unless the command brings a key and the slot has none. Anything else is refused.
     pub fn osd_new(&mut self, fsid: OsdFsid, osd: OsdId, with_key: bool) -> Result<(), MonError> {
         if self.ceph.slots.iter().any(|(id, slot)| *id != osd && slot.fsid == Some(fsid)) {
             return Err(MonError::InUse(osd));
@@ -85,7 +91,8 @@ impl World {
         Ok(())
     }
 
-    /// `osd new UUID` without an id: the lowest id that is absent; a destroyed one is not taken. Again: the same id.
+    /// Does `osd new UUID` without an id: it uses the lowest absent id, never a destroyed one. Repeating it
+    /// returns the same id.
     pub fn osd_new_anywhere(&mut self, fsid: OsdFsid) -> OsdId {
         if let Some((osd, _)) = self.ceph.slots.iter().find(|(_, slot)| slot.fsid == Some(fsid)) {
             return *osd;
@@ -99,8 +106,8 @@ impl World {
         osd
     }
 
-    /// `osd purge-new`: of an id that is marked `new` and down, be it destroyed, and even if it was up before (under `noin`).
-    /// Slot, CRUSH item, key, flags and upmaps go.
+    /// Does `osd purge-new` for an id that is marked `new` and down, even if it is destroyed or was up before
+    /// (under `noin`). Slot, CRUSH item, key, flags and upmaps are deleted.
     pub fn osd_purge_new(&mut self, osd: OsdId) -> Result<(), MonError> {
         let Some(slot) = self.ceph.slots.get(&osd) else { return Ok(()) };
         if slot.up {
@@ -112,7 +119,7 @@ impl World {
         self.osd_purge(osd)
     }
 
-    /// `osd purge`: the same for any OSD that is down.
+    /// Does `osd purge`: the same as `osd purge-new`, for any OSD that is down.
     pub fn osd_purge(&mut self, osd: OsdId) -> Result<(), MonError> {
         match self.ceph.slots.get(&osd) {
             None => return Ok(()),
@@ -130,7 +137,8 @@ impl World {
         Ok(())
     }
 
-    /// `osd set-group` and `osd unset-group` of one OSD. An id that does not exist is answered with success.
+    /// Does `osd set-group` and `osd unset-group` for one OSD. An id that does not exist is answered with
+    /// success.
     pub fn osd_flags(&mut self, osd: OsdId, noout: Option<bool>, noin: Option<bool>) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.noout = noout.unwrap_or(slot.noout);
@@ -139,7 +147,7 @@ impl World {
         }
     }
 
-    /// `osd reweight`: also takes the mark `new` off, be the OSD up or down.
+    /// Does `osd reweight`, which also clears the mark `new`, whether the OSD is up or down.
     pub fn osd_reweight(&mut self, osd: OsdId, reweight: Weight) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.reweight = reweight;
@@ -149,7 +157,7 @@ impl World {
         }
     }
 
-    /// The mark `new` goes. What was up before is a slot like any other then.
+    /// Clears the mark `new`. A slot that was up before is then like any other.
     fn unmark(&mut self, osd: OsdId) {
         self.marked_new.remove(&osd);
         if let Some(slot) = self.ceph.slots.get_mut(&osd)
@@ -160,8 +168,8 @@ impl World {
         }
     }
 
-    /// `osd out`, by a person or by the mons after `mon_osd_down_out_interval`: upmaps onto it are dropped, and `osd in` does
-    /// not bring them back.
+    /// Does `osd out`, by a person or by the mons after `mon_osd_down_out_interval`. Upmaps onto the OSD are
+    /// dropped, and `osd in` does not restore them.
     pub fn osd_out(&mut self, osd: OsdId) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             if slot.is_in {
@@ -174,7 +182,7 @@ impl World {
         }
     }
 
-    /// `osd in`: with the reweight that it was out from. Takes the mark `new` off.
+    /// Does `osd in` with the reweight before `osd out`. Clears the mark `new`.
     pub fn osd_in(&mut self, osd: OsdId) {
         let reweight = self.out_from.remove(&osd).unwrap_or(Weight::ONE);
         if let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| !slot.is_in) {
@@ -185,7 +193,7 @@ impl World {
         }
     }
 
-    /// `osd crush add` and `osd crush set-device-class`.
+    /// Does `osd crush add` and `osd crush set-device-class`.
     pub fn crush_add(&mut self, osd: OsdId, item: &CrushItem) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.crush = Some(item.clone());
@@ -194,7 +202,7 @@ impl World {
         }
     }
 
-    /// `osd crush reweight`
+    /// Does `osd crush reweight`.
     pub fn crush_reweight(&mut self, osd: OsdId, weight: Weight) {
         if let Some(item) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.crush.as_mut()) {
             item.weight = weight;
@@ -203,8 +211,10 @@ impl World {
         }
     }
 
-    /// `osd pg-upmap-items`: takes the place of the PG's upmap before. The mons drop at once what maps from an OSD that CRUSH
-    /// does not give the PG, or to one that is gone or out.
+    /// Does `osd pg-upmap-items`, which replaces the PG's former upmap.
+    ///
+    /// The mons immediately drop an upmap from an OSD that CRUSH does not give the PG, or to an OSD that is
+    /// gone or out.
     pub fn pg_upmap_items(&mut self, upmap: &Upmap) {
         let Some(placement) = self.placements.get(&upmap.pg) else { return };
         let is_in =
@@ -220,7 +230,7 @@ impl World {
         }
     }
 
-    /// `osd primary-affinity`
+    /// Does `osd primary-affinity`.
     pub fn primary_affinity(&mut self, osd: OsdId, affinity: Weight) {
         if let Some(slot) = self.ceph.slots.get_mut(&osd) {
             slot.primary_affinity = affinity;
@@ -228,7 +238,7 @@ impl World {
         }
     }
 
-    /// The mons mark it down: its daemon ended, or nobody hears of it.
+    /// Marks an OSD down: its daemon ended, or the mons receive nothing from it.
     pub fn osd_down(&mut self, osd: OsdId) {
         let epoch = self.next_epoch();
         let is_new = self.marked_new.contains(&osd);
@@ -241,9 +251,12 @@ impl World {
         }
     }
 
-    /// A daemon of this fsid asks to be marked up. Refused where the slot holds another uuid, is destroyed, or it has no key.
-    /// The first boot of a slot marked `new` marks it in at 1.0 (or what it was out from), its reweight lost; with `noin` set
-    /// it stays as it is, and stays marked, so that its next boot without `noin` does it. A reweight takes the mark off before.
+    /// Marks an OSD up for a daemon of this fsid. The mons refuse if the slot has another uuid, is destroyed,
+    /// or has no key.
+    ///
+    /// The first boot of a slot marked `new` marks it in at 1.0 (or at the reweight before it was marked
+    /// out), and loses its reweight. With `noin` set the slot stays as it is, and stays marked, so that its
+    /// next boot without `noin` does this. A reweight before the boot clears the mark.
     pub fn osd_boot(&mut self, osd: OsdId, fsid: OsdFsid) -> bool {
         let has_key = self.has_key(osd);
         let is_new = self.marked_new.contains(&osd);
@@ -265,7 +278,7 @@ impl World {
     }
 }
 
-/// What `osd new` makes of an absent id.
+/// Returns the slot that `osd new` creates for an absent id.
 fn fresh_slot(fsid: OsdFsid) -> Slot {
     Slot {
         state: SlotState::New,

@@ -1,4 +1,5 @@
-//! What new OSDs need of the world: looks at a node's disks, and where CRUSH puts data once one more OSD is there.
+//! New OSDs in the simulation: inventories of a node's disks, and where CRUSH places data when an OSD is
+//! added.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::domain::provision;
 use crate::domain::storage::Toleration;
 
 impl World {
-    /// Makes the ConfigMap and the Job of a look; those that are there stay.
+    /// Creates the ConfigMap and the Job of an inventory; existing ones stay.
     pub(super) fn create_inventory(&mut self, request: &InventoryRequest) {
         let name = format!("osd-migrate-disks-{}-{}-{}", request.node, request.run, request.number);
         let job = Inventory {
@@ -40,7 +41,7 @@ impl World {
         Ok(Vec::new())
     }
 
-    /// What happens to looks and to what new OSDs hang on.
+    /// Applies a happening that concerns inventories or new OSDs.
     #[expect(clippy::wildcard_enum_match_arm, reason = "`happen` names what comes here")]
     pub(super) fn happen_to_new(&mut self, what: &Happening) {
         match what {
@@ -57,14 +58,14 @@ impl World {
         }
     }
 
-    /// Looks at a node whose agent has not ended.
+    /// Returns the inventory Jobs of a node whose agent has not ended.
     pub fn inventory_jobs_at_work(&self, node: &NodeName) -> Vec<String> {
         let at_work =
             |job: &Inventory| job.node == *node && job.report.is_none() && job.state != Some(JobState::Ended);
         self.kube.inventories.iter().filter(|(_, job)| at_work(job)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// The agent has read the disks of its node, and reports: it only reads, so it is one step.
+    /// Reports the disks of the node. The agent only reads, so it is one step.
     fn inventory_job_ends(&mut self, name: &str) {
         let Some(job) = self.kube.inventories.get(name).cloned() else { return };
         let report = InventoryReport {
@@ -82,7 +83,7 @@ impl World {
             .insert(name.to_owned(), Inventory { state: Some(JobState::Ended), report: Some(report), ..job });
     }
 
-    /// It dies without a word.
+    /// Ends an inventory Job without a report.
     pub(super) fn inventory_job_dies(&mut self, name: &str) {
         if let Some(job) = self.kube.inventories.get_mut(name) {
             job.state = Some(JobState::Ended);
@@ -140,7 +141,7 @@ impl World {
         }
     }
 
-    /// An OSD's Deployment that is made where there is none, or in the place of the very one that was looked at.
+    /// Creates an OSD's Deployment if there is none, or replaces exactly the observed one.
     pub(super) fn deploy_fresh(&mut self, deploy: &Deploy, replaces: Option<&(String, i64)>) -> Done {
         let osd = deploy.osd;
         let there = self.kube.daemons.get(&osd);
@@ -159,7 +160,7 @@ impl World {
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])
     }
 
-    /// The pod template changes: the old pod ends, the new one starts (strategy Recreate).
+    /// Changes the pod template: the old pod ends, the new one starts (strategy Recreate).
     pub(super) fn tolerate(
         &mut self,
         osd: OsdId,
@@ -188,14 +189,14 @@ impl World {
             return Err("the Deployment changed since it was looked at".to_owned());
         }
         daemon.tolerations.extend(add.iter().cloned());
-        // Where none is wanted there is nothing to come.
+        // With 0 replicas no new pod is expected.
         daemon.rolled_out = daemon.replicas == 0;
         daemon.pods.clear();
         self.touch(osd);
         Ok(vec![Effect::Restarted(osd)])
     }
 
-    /// Whether the scheduler would put its pod onto its node.
+    /// Returns whether the scheduler would place the daemon's pod on its node.
     pub(super) fn tolerates(&self, daemon: &Daemon) -> bool {
         let node_object = daemon.node.as_ref().and_then(|node| self.kube.nodes.get(node));
         node_object.is_none_or(|node_object| {
@@ -203,9 +204,11 @@ impl World {
         })
     }
 
-    /// The first boot of an OSD that has no place puts it into CRUSH where its daemon says (`--crush-location`,
-    /// `osd_crush_update_on_start`), and CRUSH gives it data: what lacks a copy that its host may hold, and a part of what
-    /// lies on its host already.
+    /// Adds an OSD without a CRUSH item to CRUSH at its first boot, where its daemon says
+    /// (`--crush-location`, `osd_crush_update_on_start`).
+    ///
+    /// CRUSH then places data on the OSD: PGs that miss a replica that its host may have, and a part of the
+    /// PGs already on its host.
     pub(super) fn place_new(&mut self, osd: OsdId, node: &NodeName) {
         let Some(slot) = self.ceph.slots.get_mut(&osd).filter(|slot| slot.crush.is_none()) else { return };
         let location = [("root", "default"), ("host", node.0.as_str())];
@@ -239,14 +242,14 @@ impl World {
         }
     }
 
-    /// Whether the mons would let it be adopted: for promises.
+    /// Returns whether the mons would let the OSD be adopted: for checks of promises.
     pub fn is_adopted_rightly(&self, osd: OsdId) -> bool {
         let slot = self.ceph.slots.get(&osd);
         let starts = self.kube.daemons.get(&osd).and_then(|daemon| daemon.fsid);
         slot.is_some_and(|slot| slot.state != SlotState::Destroyed && slot.fsid == starts)
     }
 
-    /// What ceph-volume would list.
+    /// Returns the OSD that ceph-volume would list.
     fn osd_seen(&self, disk: &Disk) -> Option<OsdSeen> {
         let Content::Bluestore {
             osd_fsid,

@@ -1,4 +1,5 @@
-//! What is wrong somewhere in the cluster and stays wrong: nobody fixes it, and the rest must go on beside it.
+//! Persistent problems somewhere in the cluster: nothing fixes them, and the rest must proceed in spite of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,18 +8,19 @@ use super::World;
 use crate::domain::observation::{Admission, JobState};
 use crate::domain::osd::{NodeName, OsdId, PgId};
 
-/// What is wrong, and stays so.
+/// Persistent problems.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Noise {
     /// OSDs whose disks died: they never boot again.
     pub dead: BTreeSet<OsdId>,
-    /// OSDs whose pods fail in an init container, again and again.
+    /// OSDs whose pods repeatedly fail in an init container.
     pub init_fails: BTreeSet<OsdId>,
-    /// OSDs whose Deployment is refused in its new shape, by a policy.
+    /// OSDs whose new Deployment a policy refuses.
     pub refused: BTreeSet<OsdId>,
-    /// Nodes that are cordoned.
+    /// Cordoned nodes.
     pub cordoned: BTreeSet<NodeName>,
-    /// Nodes that are not Ready: lost, or cut off from the API server while their daemons run.
+    /// Nodes that are not Ready: lost, or without connection to the API server while their daemons are
+    /// running.
     pub not_ready: BTreeSet<NodeName>,
     /// Nodes on which each agent fails.
     pub agents_fail: BTreeSet<NodeName>,
@@ -26,27 +28,29 @@ pub struct Noise {
     pub health: BTreeSet<String>,
     /// PGs in an unusual state.
     pub unusual: BTreeMap<PgId, UnusualPg>,
-    /// The mgr failed over, and its successor knows no statistics yet.
+    /// Whether the mgr failed over, and its successor has no statistics yet.
     pub mgr_away: bool,
 }
 
-/// Unusual states of a PG that lacks no copy.
+/// Unusual state of a PG without a missing replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnusualPg {
-    /// It lies on other OSDs than CRUSH says, for months: `active+clean+remapped`.
+    /// The PG is on other OSDs than CRUSH says, for months: `active+clean+remapped`.
     Remapped,
-    /// A scrub found a copy that differs.
+    /// A scrub found a replica that differs.
     Inconsistent,
-    /// `ceph pg repair` runs: a deep scrub with the word `repair`.
+    /// `ceph pg repair` is running: a deep scrub with the word `repair`.
     Repair,
-    /// It waits to be merged, and serves nothing for a moment: `clean+premerge+peered` (measured, 20.2.4).
+    /// The PG waits to be merged, and serves nothing for a moment: `clean+premerge+peered` (measured,
+    /// 20.2.4).
     Premerge,
-    /// Writes from before a stop are replayed from its log: `active+recovering` (seen for 1 s, 16.2.15).
+    /// Writes from before a stop are replayed from the PG's log: `active+recovering` (observed for 1 s,
+    /// 16.2.15).
     Recovering,
 }
 
 impl UnusualPg {
-    /// It passes by itself, within seconds or minutes.
+    /// Returns whether the state passes by itself, within seconds or minutes.
     pub fn passes(self) -> bool {
         match self {
             Self::Remapped | Self::Inconsistent => false,
@@ -54,7 +58,7 @@ impl UnusualPg {
         }
     }
 
-    /// What it makes of the words of a state.
+    /// Applies the unusual state to the words of a PG's state.
     fn words(self, mut state: BTreeSet<String>) -> BTreeSet<String> {
         let (without, with): (&[&str], &[&str]) = match self {
             Self::Remapped => (&[], &["remapped"]),
@@ -63,7 +67,7 @@ impl UnusualPg {
             Self::Premerge => (&["active"], &["premerge", "peered"]),
             Self::Recovering => (&["clean"], &["recovering"]),
         };
-        // While it peers, nothing else is said of it.
+        // A peering PG reports no other word.
         if state.contains("peering") {
             return state;
         }
@@ -73,7 +77,7 @@ impl UnusualPg {
     }
 }
 
-/// Something of this begins, or a passing trouble ends.
+/// Start of a persistent problem, or end of a temporary one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disturbance {
     /// A node is lost permanently: its daemons end, its agents and their Jobs never do.
@@ -82,7 +86,7 @@ pub enum Disturbance {
     Cordons(NodeName),
     /// The pods of this OSD fail in an init container from now on.
     InitFails(OsdId),
-    /// The Deployment of this OSD is refused in its new shape from now on.
+    /// The new Deployment of this OSD is refused from now on.
     Refuses(OsdId),
     /// Each agent on this node fails from now on.
     AgentsFail(NodeName),
@@ -90,11 +94,11 @@ pub enum Disturbance {
     Raised(&'static str),
     /// A PG takes an unusual state.
     PgChanges(PgId, UnusualPg),
-    /// It has passed.
+    /// A PG leaves its unusual state.
     PgSettles(PgId),
     /// The mgr fails over.
     MgrAway,
-    /// Its successor hears of the PGs.
+    /// The mgr's successor receives the statistics of the PGs.
     MgrBack,
 }
 
@@ -116,24 +120,24 @@ impl fmt::Display for Disturbance {
 }
 
 impl Noise {
-    /// The OSD can't boot, whatever is done.
+    /// Returns whether the OSD cannot boot, whatever is done.
     pub(super) fn keeps_down(&self, osd: OsdId) -> bool {
         self.dead.contains(&osd) || self.init_fails.contains(&osd)
     }
 
-    /// What the API server says of the OSD's Deployment in its new shape.
+    /// Returns the API server's answer to the OSD's new Deployment.
     pub(super) fn admission(&self, osd: OsdId) -> Admission {
         let is_refused = self.refused.contains(&osd);
         if is_refused { Admission::Refused("no such container here".to_owned()) } else { Admission::Admitted }
     }
 
-    /// Why a pod of the OSD does not run.
+    /// Returns why a pod of the OSD does not run.
     pub(super) fn pod_trouble(&self, osd: OsdId) -> Option<String> {
         let fails = self.init_fails.contains(&osd);
         fails.then(|| "Init:CrashLoopBackOff: init container activate".to_owned())
     }
 
-    /// A PG's state as its primary reports it.
+    /// Returns a PG's state as its primary reports it.
     pub(super) fn state_of(&self, pg: &PgId, state: BTreeSet<String>) -> BTreeSet<String> {
         match self.unusual.get(pg) {
             Some(unusual) => unusual.words(state),
@@ -143,14 +147,14 @@ impl Noise {
 }
 
 impl World {
-    /// Passing troubles that may end now.
+    /// Returns the temporary problems that may end now.
     pub(super) fn noise_passes(&self) -> impl Iterator<Item = Disturbance> {
         let passing = self.noise.unusual.iter().filter(|(_, unusual)| unusual.passes());
         let settles = passing.map(|(pg, _)| Disturbance::PgSettles(pg.clone()));
         settles.chain(self.noise.mgr_away.then_some(Disturbance::MgrBack))
     }
 
-    /// Something of it begins, or passes.
+    /// Applies a disturbance.
     pub(super) fn disturb(&mut self, what: &Disturbance) {
         let noise = &mut self.noise;
         match what {
@@ -174,7 +178,7 @@ impl World {
         self.noise_stays();
     }
 
-    /// Agents whose processes and nodes live write heartbeats, each 15 s.
+    /// Writes the heartbeats of agents whose processes and nodes are alive, every 15 s.
     pub fn agents_say_that_they_live(&mut self) {
         let World { at, kube, agents, .. } = self;
         for job in kube.node_jobs.iter_mut().filter(|job| job.state == JobState::Running) {
@@ -185,7 +189,7 @@ impl World {
         }
     }
 
-    /// What is wrong shows; also after everything else was fixed.
+    /// Applies the persistent problems to the world again, also after everything else was fixed.
     pub fn noise_stays(&mut self) {
         let World { noise, kube, ceph, .. } = self;
         for (name, node) in &mut kube.nodes {
@@ -195,7 +199,7 @@ impl World {
         ceph.health.extend(noise.health.iter().cloned());
         for (osd, daemon) in kube.daemons.iter_mut().filter(|(osd, _)| noise.init_fails.contains(*osd)) {
             let trouble = noise.pod_trouble(*osd);
-            // A daemon that runs is past its init containers.
+            // A running daemon has left its init containers behind.
             let is_up = ceph.slots.get(osd).is_some_and(|slot| slot.up);
             daemon.pods.iter_mut().filter(|_| !is_up).for_each(|pod| pod.trouble.clone_from(&trouble));
         }

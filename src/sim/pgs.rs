@@ -1,4 +1,4 @@
-//! Where data lies, and what the mgr knows of it.
+//! Location of data, and what the mgr knows of it.
 
 use std::collections::BTreeSet;
 
@@ -6,28 +6,30 @@ use super::World;
 use crate::domain::observation::{OkToStop, Pg, Pool, Slot};
 use crate::domain::osd::{Epoch, OsdFsid, OsdId, PgId};
 
-/// The truth about one PG.
+/// True state of one PG.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Placement {
-    /// Its pool.
+    /// Pool of the PG.
     pub pool: u64,
-    /// Where CRUSH puts it, one OSD in each failure domain; the position is the shard of an EC pool.
+    /// OSDs where CRUSH places the PG, one in each failure domain; the position is the shard of an EC pool.
     pub home: Vec<OsdId>,
-    /// Stores that hold all of its objects at their newest version.
+    /// Stores that have all of its objects at their newest version.
     pub complete: BTreeSet<OsdFsid>,
-    /// Its OSDs have agreed on who holds what since they last came or went.
+    /// Whether its OSDs have peered since one of them last came or went.
     pub peered: bool,
     /// Epoch in which its state last changed: its primary reports then.
     pub changed: Epoch,
-    /// Objects in it.
+    /// Number of objects.
     pub objects: u64,
-    /// Bytes in one copy.
+    /// Bytes in one replica.
     pub bytes: u64,
 }
 
 impl World {
-    /// The OSDs that should hold a PG now: up, in, with a place in CRUSH. `pg-upmap-items` replaces one by another and is
-    /// kept by destroy and `osd new` (seen on 16.2.15).
+    /// Returns the OSDs that should have a PG now: up, in, with a place in CRUSH.
+    ///
+    /// `pg-upmap-items` replaces one OSD by another. Destroy and `osd new` keep the upmap (observed on
+    /// 16.2.15).
     pub fn up_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
         let serves = |osd: &OsdId| {
@@ -38,10 +40,10 @@ impl World {
         placement.home.iter().map(mapped).filter(serves).collect()
     }
 
-    /// Those of them whose store is complete.
+    /// Returns the OSDs of the up set whose store is complete.
     pub fn complete_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let Some(placement) = self.placements.get(pg) else { return BTreeSet::new() };
-        // What is empty is complete everywhere.
+        // An empty PG is complete everywhere.
         let complete = |osd: &OsdId| {
             placement.objects == 0
                 || self.serving_fsid(*osd).is_some_and(|fsid| placement.complete.contains(&fsid))
@@ -49,8 +51,10 @@ impl World {
         self.up_set(pg).into_iter().filter(complete).collect()
     }
 
-    /// The OSDs that serve it: of those that should, the complete ones; where CRUSH has just moved a copy elsewhere, the
-    /// complete store that it moves away from serves on until the other one has all (`pg_temp`).
+    /// Returns the OSDs that serve a PG: the complete ones of its up set.
+    ///
+    /// If CRUSH has just moved a replica, the complete store that it moves away from still serves until the
+    /// new one has all objects (`pg_temp`).
     fn acting_set(&self, pg: &PgId) -> BTreeSet<OsdId> {
         let mut acting = self.complete_set(pg);
         let up = self.up_set(pg);
@@ -81,7 +85,8 @@ impl World {
         self.ceph.pools.get(&placement.pool)
     }
 
-    /// What the PG's primary would report now. States as seen on 16.2.15 from stop to clean.
+    /// Returns what the PG's primary would report now. The states are those observed on 16.2.15 from stop to
+    /// clean.
     pub fn true_pg(&self, pg: &PgId) -> Option<Pg> {
         let placement = self.placements.get(pg)?;
         let pool = self.pool_of(placement)?;
@@ -111,21 +116,22 @@ impl World {
         })
     }
 
-    /// PGs of which the mgr knows less than is true: by default it hears once in 5 s (`mgr_stats_period`; up to 7 s seen).
+    /// Returns the PGs of which the mgr has old statistics: by default it receives them once in 5 s
+    /// (`mgr_stats_period`; up to 7 s observed).
     pub fn lagging(&self) -> Vec<PgId> {
         let is_old = |pg: &&PgId| self.true_pg(pg).as_ref() != self.ceph.pgs.get(*pg);
         let is_heard = !self.noise.mgr_away;
         self.placements.keys().filter(|pg| is_heard && is_old(pg)).cloned().collect()
     }
 
-    /// The mgr hears of a PG.
+    /// Lets the mgr receive the statistics of a PG.
     pub(super) fn report_pg(&mut self, pg: &PgId) {
         if let Some(now) = self.true_pg(pg) {
             self.ceph.pgs.insert(pg.clone(), now);
         }
     }
 
-    /// An OSD came or went: the PGs that have it in their sets must peer again.
+    /// Makes PGs peer again after an OSD in their sets came or went.
     pub(super) fn repeer(&mut self, osd: OsdId) {
         let epoch = self.ceph.epoch;
         let upmaps = self.ceph.upmaps.clone();
@@ -138,7 +144,8 @@ impl World {
         }
     }
 
-    /// A PG's OSDs agree. From then on clients write, if enough copies are complete: a store that is away falls behind.
+    /// Lets a PG's OSDs agree. From then on clients write, if enough replicas are complete: an absent store
+    /// falls behind.
     pub(super) fn peer(&mut self, pg: &PgId) {
         let complete = self.acting_set(pg);
         let min_size = self.placements.get(pg).and_then(|p| self.pool_of(p)).map_or(u32::MAX, |p| p.min_size);
@@ -151,7 +158,8 @@ impl World {
         }
     }
 
-    /// PGs that an OSD serves without having all of their objects yet, and that can be filled.
+    /// Returns the PGs that an OSD should serve without having all of their objects yet, and that can be
+    /// backfilled.
     pub fn to_fill(&self) -> Vec<(PgId, OsdId)> {
         let mut found = Vec::new();
         for (id, placement) in self.placements.iter().filter(|(_, placement)| placement.peered) {
@@ -164,7 +172,7 @@ impl World {
         found
     }
 
-    /// Backfill or recovery of one PG onto one OSD has come to its end.
+    /// Completes backfill or recovery of one PG onto one OSD.
     pub(super) fn fill(&mut self, pg: &PgId, osd: OsdId) {
         let epoch = self.ceph.epoch;
         if let (Some(fsid), Some(placement)) = (self.serving_fsid(osd), self.placements.get_mut(pg)) {
@@ -173,16 +181,17 @@ impl World {
         }
     }
 
-    /// A store is gone.
+    /// Removes a store.
     pub(super) fn forget_store(&mut self, fsid: OsdFsid) {
         for placement in self.placements.values_mut() {
             placement.complete.remove(&fsid);
         }
     }
 
-    /// `osd ok-to-stop`, as the mgr computes it from its statistics (16.2.15, DaemonServer): of each PG that has one of the
-    /// OSDs, the others that act (where it is degraded: that lack nothing) must be `min_size`, and it must be active.
-    /// An unknown id is fine with it.
+    /// Answers `osd ok-to-stop` as the mgr computes it from its statistics (16.2.15, DaemonServer).
+    ///
+    /// Each PG that acts on one of the OSDs must be active, and its other acting OSDs (if it is degraded:
+    /// those that miss nothing) must be at least `min_size`. An unknown id is ok to stop.
     pub fn ok_to_stop(&self, osds: &BTreeSet<OsdId>) -> OkToStop {
         let bad = |pg: &Pg| {
             if pg.acting.is_disjoint(osds) {
@@ -196,8 +205,8 @@ impl World {
         OkToStop { ok: bad_pgs == 0, bad_pgs }
     }
 
-    /// `osd safe-to-destroy` (16.2.15): never while PGs map to the OSD, so it is no gate for a rebuild in place; an unknown
-    /// id is fine with it.
+    /// Answers `osd safe-to-destroy` (16.2.15): never true while PGs map to the OSD, so it is no gate for a
+    /// rebuild in place. An unknown id is safe to destroy.
     pub fn safe_to_destroy(&self, osd: OsdId) -> bool {
         let maps = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
         let passes = |slot: &Slot| slot.fsid.is_some_and(|fsid| self.disk_of(fsid).is_some());

@@ -1,7 +1,8 @@
-//! The ports of the loop over a `World` in virtual time.
+//! Ports of the loop over a `World` in virtual time.
 //!
-//! A [`Sim`] is what outlives every runner. A [`Runner`] is one process over it: time passes while it sleeps. A runner can be stopped around each of its calls that change something, for ever (it was killed) or until it is
-//! thawed.
+//! A [`Sim`] outlives every runner. A [`Runner`] is one process over it: time passes while it sleeps. A
+//! runner can be stopped around each of its calls that change something. It then stays stopped forever (it
+//! was killed) or until it is resumed.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -31,34 +32,34 @@ fn passing(message: String) -> Failure {
     Failure { severity: Severity::Passing, message }
 }
 
-/// A call of a runner that changes something.
+/// Call of a runner that changes something.
 #[derive(Debug, Clone, Copy)]
 pub enum Call<'a> {
-    /// An act.
+    /// Act.
     Act(&'a Act),
-    /// A save.
+    /// Save.
     Save(&'a Ledger),
-    /// A record that goes into the history.
+    /// Record that is appended to the history.
     Close(&'a Record),
-    /// The Lease.
+    /// Acquisition of the Lease.
     Hold,
 }
 
-/// Where a runner is in a call.
+/// Position of a runner in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// It has decided.
+    /// The runner has decided.
     Before,
-    /// It has looked at the ledger for the last time, and has not acted yet.
+    /// The runner has read the ledger for the last time, and has not acted yet.
     Late,
-    /// It has done it.
+    /// The call is done.
     Queued,
 }
 
-/// Asked around each call that changes something: whether the runner stops here.
+/// Function called around each call that changes something. It returns whether the runner stops here.
 pub type Watch = Box<dyn FnMut(Call<'_>, Side, &mut World) -> bool>;
 
-/// One process: all the ports of a run over a shared world.
+/// Process with all the ports of a run over a shared world.
 #[derive(Clone)]
 pub struct Runner {
     sim: Rc<RefCell<Sim>>,
@@ -68,7 +69,7 @@ pub struct Runner {
 struct Me {
     number: u32,
     sim: Rc<RefCell<Sim>>,
-    /// The version of the ledger that was read last: what acts were decided by.
+    /// Version of the ledger that was read last, on which acts were decided.
     read: Cell<u64>,
     watch: RefCell<Option<Watch>>,
     stopped: Cell<bool>,
@@ -83,7 +84,7 @@ impl Drop for Me {
 }
 
 impl Runner {
-    /// A new process.
+    /// Creates a process.
     pub fn new(sim: &Rc<RefCell<Sim>>, watch: Option<Watch>) -> Self {
         let number = {
             let mut sim = sim.borrow_mut();
@@ -100,17 +101,17 @@ impl Runner {
         Self { sim: Rc::clone(sim), me: Rc::new(me) }
     }
 
-    /// Whether it was stopped, and by its watch.
+    /// Returns whether its watch stopped the runner.
     pub fn is_stopped(&self) -> bool {
         self.me.stopped.get()
     }
 
-    /// Kubernetes takes its pod for gone: others may have the Lease.
+    /// Lets Kubernetes regard its pod as gone: other runners may acquire the Lease.
     pub fn is_taken_for_gone(&self) {
         self.sim.borrow_mut().gone.insert(self.me.number);
     }
 
-    /// It goes on, and is not stopped again.
+    /// Resumes the runner, which is not stopped again.
     pub fn thaw(&self) {
         self.me.watch.replace(None);
         self.me.stopped.set(false);
@@ -147,7 +148,8 @@ impl Cluster for Runner {
             act,
             Act::Kube(KubeAct::BackUp { .. }) | Act::Node(NodeAct::Agent { .. } | NodeAct::Inventory { .. })
         ) {
-            // What is made is taken back if somebody saved meanwhile (ADR 0011, 2): as if it had not been made.
+            // A created object is deleted again if the ledger was saved meanwhile (ADR 0011, 2): as if it had
+            // not been created.
             expect_version(&self.sim.borrow(), self.me.read.get())?;
         }
         let done = self.sim.borrow_mut().act(act, &read);
@@ -208,7 +210,7 @@ impl Clock for Runner {
         self.sim.borrow().world.at
     }
 
-    /// A sleep from which nothing could ever wake anybody does not end.
+    /// Sleeps. A sleep after which nothing can ever happen does not end.
     async fn sleep(&mut self, time: Duration) {
         let stuck = {
             let mut sim = self.sim.borrow_mut();

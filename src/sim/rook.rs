@@ -1,4 +1,4 @@
-//! Rook's operator, where one runs: what a reconcile of it does to OSDs (1.20), and when.
+//! Rook's operator, if one is running: what its reconcile does to OSDs (1.20), and when.
 
 use std::fmt;
 
@@ -8,18 +8,20 @@ use crate::domain::inspection::Content;
 use crate::domain::observation::{Operator, Slot, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId};
 
-/// What Rook does.
+/// Action of Rook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rook {
-    /// Not fenced, it brings an OSD's Deployment to 1.
+    /// Rook, without a fence, scales an OSD's Deployment to 1.
     Starts(OsdId),
-    /// Not fenced, it makes the Deployment of an OSD that its prepare Job finds on a disk, and that has none.
+    /// Rook, without a fence, creates the Deployment of an OSD that its prepare Job finds on a disk and that
+    /// has none.
     Hydrates(OsdId),
-    /// Not fenced, it migrates an OSD itself, where the CephCluster confirms it and all PGs are clean.
+    /// Rook, without a fence, migrates an OSD itself, if the CephCluster confirms it and all PGs are clean.
     Migrates(OsdId),
-    /// It reads a CephCluster with a fence, leaves it alone and says so.
+    /// Rook reads a CephCluster with a fence, skips it and reports that.
     Skips,
-    /// Its controller of drains, which knows no fence, looks at the OSDs and brings its budget into line.
+    /// Rook's drain controller, which knows no fence, reads the state of the OSDs and adjusts its
+    /// PodDisruptionBudget.
     Pdbs,
 }
 
@@ -36,7 +38,7 @@ impl fmt::Display for Rook {
 }
 
 impl World {
-    /// What Rook can do now.
+    /// Returns what Rook can do now.
     pub(super) fn rook_can(&self) -> Vec<Rook> {
         let mut found = Vec::new();
         if self.can_skip() {
@@ -65,7 +67,8 @@ impl World {
         }
     }
 
-    /// Rook's operator in that many replicas: what the one before was in the middle of ends with it.
+    /// Scales Rook's operator to that many replicas. A reconcile in progress of the former operator ends with
+    /// it.
     pub(super) fn run_operator(&mut self, replicas: u32) {
         if let Some(operator) = &mut self.kube.operator {
             (operator.replicas, operator.pods) = (replicas, replicas);
@@ -75,7 +78,7 @@ impl World {
         self.rook_wakes();
     }
 
-    /// Without a fence that it honours, Rook, where it runs, begins to reconcile.
+    /// Lets a running Rook start to reconcile, unless there is a fence that it honours.
     pub(super) fn rook_wakes(&mut self) {
         let ignores = |operator: &Operator| self.kube.fence.is_none() || !operator.honours_fence;
         if self.kube.running_operator().is_some_and(ignores) {
@@ -83,7 +86,8 @@ impl World {
         }
     }
 
-    /// Rook is done with what it was in the middle of, sees the fence, and says so: what `Rook::Skips` comes to.
+    /// Ends the reconcile in progress: Rook sees the fence and reports that. This is the effect of
+    /// `Rook::Skips`.
     fn rook_skips(&mut self) {
         self.reconciling = false;
         self.kube.skipped = self.kube.cluster_revision();
@@ -95,8 +99,8 @@ impl World {
         self.placements.keys().all(is_whole)
     }
 
-    /// OSDs of this cluster that are whole on a disk, whose slot is theirs and not destroyed, and that have no Deployment
-    /// (1.20.6: ids that `osd tree` shows as destroyed are left out).
+    /// Returns the OSDs of this cluster that are complete on a disk, whose slot belongs to them and is not
+    /// destroyed, and that have no Deployment (1.20.6: ids that `osd tree` shows as destroyed are omitted).
     fn undeployed(&self) -> impl Iterator<Item = OsdId> {
         let is_found = |slot: &Slot| {
             let disk = slot.fsid.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| &disk.content);
@@ -115,15 +119,16 @@ impl World {
         }
     }
 
-    /// Rook honours the fence that is up, and has not said so yet.
+    /// Returns whether Rook honours the present fence, and has not reported that yet.
     fn can_skip(&self) -> bool {
         self.kube.fenceable_operator().is_some()
             && self.kube.fence.is_some()
             && self.kube.skipped < self.kube.cluster_revision()
     }
 
-    /// Which OSD Rook's own migration takes next: any that is up and encrypted, while all data is in its place (1.20.6,
-    /// `startOSDMigration`: `waitForHealthyPGs`, then one of a Go map; `migrateForEncryption`).
+    /// Returns the OSD that Rook's own migration takes next: any that is up and encrypted, while all data is
+    /// in its place (1.20.6, `startOSDMigration`: `waitForHealthyPGs`, then one of a Go map;
+    /// `migrateForEncryption`).
     fn rook_would_migrate(&self) -> Option<OsdId> {
         let confirmed = self.kube.declaration.confirmed && self.kube.fenceable_operator().is_some();
         if !confirmed || !self.is_whole() {
@@ -134,8 +139,10 @@ impl World {
         up.find(|(_, slot)| slot.fsid.is_some_and(|fsid| differs(&fsid))).map(|(osd, _)| *osd)
     }
 
-    /// All of it at once: Deployment deleted, slot destroyed, disk zapped, prepared with the same id, Deployment made. In
-    /// between nobody else can do anything that counts: the OSD is down, and its PGs are not clean.
+    /// Migrates an OSD in one step: Deployment deleted, slot destroyed, disk zapped, prepared with the same
+    /// id, Deployment created.
+    ///
+    /// In between no other client can do anything relevant: the OSD is down, and its PGs are not clean.
     fn rook_migrates(&mut self, osd: OsdId) {
         let old = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
         let disk =

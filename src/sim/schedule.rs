@@ -1,4 +1,4 @@
-//! When things happen by themselves: each happening that has become possible gets a time at which it is due.
+//! Times at which things happen by themselves: each happening that has become possible gets a due time.
 //!
 //! The same seed gives the same times: everything here is ordered, and drawn in that order.
 
@@ -9,73 +9,77 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Happening, Stage, World};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 
-/// From and to, in milliseconds; what was seen in the lab lies in the middle.
+/// Shortest and longest time in milliseconds; the time observed in the lab is in the middle.
 type Range = (u64, u64);
 
-/// Statistics reach the mgr once in 5 s (`mgr_stats_period`); up to 7 s late was seen.
+/// Delay of statistics, which reach the mgr once in 5 s (`mgr_stats_period`); up to 7 s late was observed.
 const HEAR: Range = (1_000, 7_000);
-/// A PG peers in about a second.
+/// Time in which a PG peers: about a second.
 const PEER: Range = (500, 1_500);
-/// A pod of a Deployment: scheduled, its image there already.
+/// Start of a Deployment's pod: scheduled, with its image already on the node.
 const POD_STARTS: Range = (1_000, 3_000);
-/// From the container's start to `up`: 4 s.
+/// Time from the container's start to `up`: 4 s.
 const BOOTS: Range = (3_000, 5_000);
-/// From replicas 0 to `down`: SIGTERM, the kubelet, and the mons: 2 s.
+/// Time from replicas 0 to `down`: SIGTERM, the kubelet, and the mons: 2 s.
 const GOES_DOWN: Range = (1_500, 2_500);
-/// The pod's object goes soon after its last container.
+/// Time until the pod's object is deleted after its last container.
 const POD_GONE: Range = (200, 800);
-/// A reconcile of Rook that finds a Deployment at 0.
+/// Time until a reconcile of Rook finds a Deployment at 0.
 const ROOK: Range = (10_000, 60_000);
-/// A node Job's pod: its init container copies our program first.
+/// Start of a node Job's pod: its init container first copies the agent's program.
 const AGENT_POD: Range = (1_500, 2_500);
-/// A look at a node's disks, from its Job to its report: 5 s (`ceph-volume inventory` alone takes 1 to 2).
+/// Inventory of a node's disks, from its Job to its report: 5 s (`ceph-volume inventory` alone takes 1 to 2).
 const LOOK: Range = (4_000, 6_000);
-/// An agent takes 5 s in all (its pod's start apart); 3.6 s of it are ceph-volume's: claim, label, mkfs.
+/// Time in which an agent opens the disk.
+///
+/// An agent takes 5 s in all (its pod's start excluded). ceph-volume takes 3.6 s of it: issued fsid, label,
+/// mkfs.
 const AGENT_OPENS: Range = (150, 250);
-/// Tombstone, and the wipe of what labels and file systems are known by.
+/// Tombstone, and the wipe of the signatures of labels and file systems.
 const AGENT_BURIES: Range = (450, 750);
-/// ceph-volume starts and asks for the id.
+/// Start of ceph-volume until it asks for the id.
 const AGENT_ISSUES: Range = (1_000, 1_400);
-/// ceph-osd --mkfs until its label is there.
+/// `ceph-osd --mkfs` until its label is written.
 const AGENT_LABELS: Range = (1_300, 1_900);
-/// mkfs until its end.
+/// Rest of mkfs.
 const AGENT_FINISHES: Range = (650, 950);
-/// The last look, and the report.
+/// Last inspection, and the report.
 const AGENT_REPORTS: Range = (400, 800);
 
-/// What one OSD takes in a second of backfill, one PG after the other (`osd_max_backfills` 1 on a hard disk): declared, not
-/// measured.
+/// Bytes that one OSD takes in a second of backfill, one PG after the other (`osd_max_backfills` 1 on a hard
+/// disk): declared, not measured.
 pub const BACKFILL_RATE: u64 = 100 << 20;
 
-/// A store that was whole before it was away needs only what was written meanwhile: one part in so many, declared.
+/// Divisor for the data written meanwhile. A store that was complete before its absence needs only this part:
+/// declared.
 const WRITTEN_MEANWHILE: u64 = 100;
 
-/// What is due, and when.
+/// Pending happenings with their times.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     rng: fastrand::Rng,
     due: BTreeMap<Happening, DateTime<Utc>>,
-    /// Stores that held all of a PG once.
+    /// Stores that had all of a PG once.
     whole: BTreeSet<(PgId, OsdFsid)>,
     /// Bytes a second of backfill onto one OSD.
     pub rate: u64,
-    /// The world was changed since the times were drawn.
+    /// Whether the world was changed since the times were drawn.
     stale: bool,
 }
 
 impl Schedule {
-    /// The times of this seed.
+    /// Creates the schedule of this seed.
     pub fn new(seed: u64) -> Self {
         let (due, whole) = (BTreeMap::new(), BTreeSet::new());
         Self { rng: fastrand::Rng::with_seed(seed), due, whole, rate: BACKFILL_RATE, stale: true }
     }
 
-    /// The world was changed.
+    /// Marks the world as changed.
     pub fn changed(&mut self) {
         self.stale = true;
     }
 
-    /// What happens next by itself.
+    /// Returns what happens next by itself.
     pub fn next(&mut self, world: &World) -> Option<(DateTime<Utc>, Happening)> {
         if self.stale {
             self.draw(world);
@@ -84,14 +88,14 @@ impl Schedule {
         Some((*due, what.clone()))
     }
 
-    /// It has happened; how many bytes were copied for it.
+    /// Removes a happening that occurred, and returns how many bytes were copied for it.
     pub fn take(&mut self, what: &Happening, world: &World) -> u64 {
         self.due.remove(what);
         self.stale = true;
         if let Happening::Fill(pg, osd) = what { self.bytes_to_fill(pg, *osd, world) } else { 0 }
     }
 
-    /// What became possible gets its time; what is not possible any more is forgotten.
+    /// Draws times for what became possible, and drops what is no longer possible.
     fn draw(&mut self, world: &World) {
         self.stale = false;
         for (pg, placement) in &world.placements {
@@ -108,7 +112,8 @@ impl Schedule {
         }
     }
 
-    /// Backfills onto one OSD come one after the other; everything else begins now.
+    /// Returns the start of a happening: backfills onto one OSD come one after the other; everything else
+    /// starts now.
     fn begins(&self, what: &Happening, world: &World) -> DateTime<Utc> {
         let Happening::Fill(_, osd) = what else { return world.at };
         let onto = |(other, due): (&Happening, &DateTime<Utc>)| {

@@ -1,28 +1,31 @@
-//! ceph-volume on a bad day, inside a node agent.
+//! Failures of ceph-volume inside a node agent.
 
 use super::{Effect, Stage, World};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::NodeProblem;
 
-/// How ceph-volume fails. Each was seen on 16.2.15 (tests/lab/faults) or is in its sources (devices/lvm/common.py, `rollback_osd`).
+/// Failure of ceph-volume. Each was observed on 16.2.15 (tests/lab/faults) or is in its sources
+/// (devices/lvm/common.py, `rollback_osd`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stumble {
-    /// It fails before `osd new`, after it, or in mkfs, wherever it is.
+    /// ceph-volume fails before `osd new`, after it, or in mkfs, at its current step.
     Fails,
-    /// It ends with exit 0 and has done nothing (raw prepare on a device it takes for prepared).
+    /// ceph-volume ends with exit 0 and has done nothing (raw prepare on a device that it considers
+    /// prepared).
     DoesNothing,
-    /// Its rollback: `osd purge-new`. Through our stand-in, which refuses.
+    /// ceph-volume rolls back with `osd purge-new`, through the shim, which refuses it.
     RollsBack,
-    /// The same past our stand-in: the id, its CRUSH item and its upmaps are gone.
+    /// ceph-volume rolls back without the shim: the id, its CRUSH item and its upmaps are gone.
     RollsBackPastUs,
-    /// It ignores `--osd-id` and asks for a new id (a Squid regression). Through our stand-in, which refuses.
+    /// ceph-volume ignores `--osd-id` and asks for a new id (a Squid regression), through the shim, which
+    /// refuses it.
     IgnoresId,
-    /// The same past our stand-in.
+    /// ceph-volume ignores `--osd-id` without the shim.
     IgnoresIdPastUs,
 }
 
 impl World {
-    /// ceph-volume fails where it is now.
+    /// Lets ceph-volume fail at its current step.
     pub(super) fn agent_stumbles(&mut self, job: &str, how: Stumble) -> Vec<Effect> {
         let Some(agent) = self.agents.get(job).cloned() else { return Vec::new() };
         let request = &agent.request;

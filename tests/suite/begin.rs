@@ -1,5 +1,5 @@
-//! What keeps an OSD from being begun, whichever it is: pause, cancel, windows, the failure budget. And that none of it
-//! keeps one from being finished.
+//! Conditions that keep any OSD from being started: pause, cancel, windows, the failure limit. None of them
+//! keeps an OSD from being finished.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -15,7 +15,7 @@ use crate::support::check;
 
 const OSD: OsdId = BY_HAND;
 
-/// A third OSD, as wanted.
+/// A third OSD, which conforms.
 const RAW: OsdId = OsdId(5);
 
 fn control_changed(kind: ControlKind) -> impl FnOnce(&mut World) {
@@ -30,7 +30,7 @@ fn cancelled(world: World) -> World {
     world.with(control_changed(ControlKind::Cancel))
 }
 
-/// The window of an hour that ended when the small world begins.
+/// Sets the window of an hour that ended when the small world begins.
 fn outside(world: World) -> World {
     let at = world.seen.at;
     let text = format!("{}-{}", (at - TimeDelta::hours(1)).format("%H:%M"), at.format("%H:%M"));
@@ -39,14 +39,14 @@ fn outside(world: World) -> World {
 
 type Holding = (fn(World) -> World, fn(&Reason) -> bool);
 
-/// What holds an OSD back that is not past Stop, with the reason that is told.
+/// Conditions that suspend an OSD before its stop, with the reported reason.
 const HOLDING: [Holding; 3] = [
     (paused, |reason| matches!(reason, Reason::Paused { .. })),
     (cancelled, |reason| matches!(reason, Reason::Cancelled { .. })),
     (outside, |reason| matches!(reason, Reason::OutsideWindow { .. })),
 ];
 
-/// Everything from Stop to the closed record.
+/// Returns worlds for everything from Stop to the closed record.
 fn committed() -> Vec<World> {
     vec![
         World::stopping(OSD),
@@ -75,7 +75,7 @@ fn each_of_them_closes_the_gate_and_without_it_the_gate_is_open() {
     assert_eq!(begin(&unconfirmed.with(|w| w.policy.confirmed = true)), Gate::Open);
 }
 
-/// Rook runs, honours a fence, and took an OSD for its own migration that has no Deployment.
+/// Lets a running Rook that honours a fence migrate an OSD itself, which has no Deployment for now.
 fn rook_migrates(world: World) -> World {
     world.with(|w| {
         let operator = w.seen.kube.operator.as_mut().unwrap();
@@ -94,7 +94,7 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
     let begin = |world: &World| gate::begin(&world.policy, &world.ledger, &world.seen);
     let is_shut = |world: World| matches!(begin(&world), Gate::Shut(Reason::RookMigrates { .. }));
     assert!(is_shut(rook_migrates(World::new())), "new OSDs ask it, too");
-    // An older one is not scaled to 0 in the middle of it.
+    // An older Rook is not scaled to 0 during its migration.
     let older = rook_migrates(World::new()).with(|w| {
         w.seen.kube.operator.as_mut().unwrap().honours_fence = false;
         w.policy.scales_operator = true;
@@ -102,7 +102,8 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
     check!(older.clone().plan(), Next::Wait(Wait::Gate { reason: Reason::RookMigrates { .. }, .. }));
     let done = older.with(|w| drop(w.seen.kube.daemons.insert(RAW, World::new().daemon(RAW).clone())));
     check!(done.plan(), Next::Save { why: Saving::OperatorScaled, .. });
-    // At 0 nobody goes on with it; what was removed is nobody's; what we work on has no Deployment for a while.
+    // With the operator at 0 its migration does not continue. A removed OSD is ignored. An OSD that
+    // osd-migrate migrates has no Deployment for a while.
     let away = |w: &mut World| {
         let operator = w.seen.kube.operator.as_mut().unwrap();
         (operator.replicas, operator.pods) = (0, 0);
@@ -114,7 +115,7 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
         w.seen.kube.daemons.remove(&OSD);
     });
     assert!(!is_shut(ours));
-    // And what was begun is finished.
+    // OSDs in progress are finished.
     let migrated = |w: &mut World| w.seen.kube.rook_migrated = [RAW].into();
     for world in committed() {
         assert_eq!(world.clone().with(migrated).plan(), world.plan());
@@ -131,7 +132,7 @@ fn the_fence_is_not_put_up_in_the_middle_of_rooks_own_migration() {
     };
     let meant = rook_migrates(World::proven(OSD).keep(OSD));
     assert!(is_waited_for(&meant), "{:?}", meant.plan());
-    // Behind our fence it could not end.
+    // Behind osd-migrate's fence Rook's migration could not end.
     let fenced = meant.fenced(OSD);
     assert!(!is_waited_for(&fenced), "{:?}", fenced.plan());
 }
@@ -166,12 +167,12 @@ fn failure_limit_counts_only_osds_past_their_stop() {
         Gate::Shut(Reason::FailureLimit { quarantined }) if *quarantined == [OSD, FILESTORE].into()
     );
     check!(two.plan(), Next::Halt(Halt::FailureLimit { .. }));
-    // Nothing is stopped: the fence goes before the run does.
+    // Nothing is stopped: the fence is removed before the run ends.
     let fence = || "osd-migrate-x".to_owned();
     let fenced =
         two.clone().with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (Some(fence()), Some(fence())));
     check!(fenced.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
-    // Who cancelled is not told to mend anything first.
+    // A cancelled run does not ask for fixes first.
     check!(cancelled(two).plan(), Next::Finished(s) if s.cancelled && s.quarantined.len() == 2);
 }
 
@@ -199,14 +200,14 @@ fn held_a_recorded_osd_is_neither_looked_at_nor_stopped_and_keeps_its_record() {
             );
         }
     }
-    // An agent that looks already is waited for.
+    // An agent that is inspecting already is waited for.
     check!(paused(World::recorded(OSD).job(OSD, JobState::Running)).plan(), Next::Wait(Wait::Agent { .. }));
 }
 
 #[test]
 fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its_way() {
     for (hold, is_expected) in HOLDING {
-        // A Stop may have been sent just now, and its answer lost.
+        // A Stop may have been sent at this moment, and its answer lost.
         let mut world = hold(World::intended(OSD));
         check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason }) if is_expected(reason));
         world = world.minutes_later(1).saved("withdrawn").cleaned_up(OSD);
@@ -228,7 +229,7 @@ fn a_stop_that_arrives_while_it_is_held_is_finished() {
     }
 }
 
-// ---- past Stop
+// ---- after Stop
 
 #[test]
 fn past_stop_nothing_of_it_is_asked() {

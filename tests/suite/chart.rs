@@ -1,5 +1,6 @@
-//! What the chart renders (`tests/chart/rendered`, kept by `build/chart`) against the program: its arguments are ours, its pods
-//! have no more rights than they are said to have.
+//! The rendered chart (`tests/chart/rendered`, written by `build/chart`), compared with the program.
+//!
+//! The arguments in the chart are options of the program, and the pods have no more rights than documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,8 @@ use osd_migrate::k8s::CRON_JOB;
 
 use crate::runbook::{read, root};
 
-/// Each set of values, and what is kept of what is rendered with it: CronJob and Jobs, Roles and ClusterRoles.
+/// Returns each set of values, and the documents that are stored of it: CronJob and Jobs, Roles and
+/// ClusterRoles.
 fn documents() -> Vec<(String, Vec<Value>)> {
     let names = |folder: &str, ending: &str| -> BTreeSet<String> {
         let files = fs::read_dir(root().join("tests/chart").join(folder)).unwrap();
@@ -29,7 +31,7 @@ fn documents() -> Vec<(String, Vec<Value>)> {
     sets.iter().map(|name| (name.clone(), of(name))).collect()
 }
 
-/// Each set of values, and each CronJob and Job that is rendered with it.
+/// Returns each set of values, and each CronJob and Job that is rendered with it.
 fn rendered() -> Vec<(String, Vec<Value>)> {
     let workloads = |all: Vec<Value>| all.into_iter().filter(|it| it["spec"].is_object()).collect();
     documents().into_iter().map(|(set, all)| (set, workloads(all))).collect()
@@ -39,7 +41,7 @@ fn of_set(set: &str) -> Vec<Value> {
     rendered().into_iter().find(|(name, _)| name == set).unwrap().1
 }
 
-/// Of a CronJob or a Job.
+/// Returns the Job of a CronJob or a Job.
 fn job_of(workload: &Value) -> &Value {
     if workload["kind"] == "CronJob" { &workload["spec"]["jobTemplate"] } else { workload }
 }
@@ -52,7 +54,7 @@ fn part_of(workload: &Value) -> &str {
     job_of(workload)["metadata"]["labels"]["osd-migrate.io/part"].as_str().unwrap()
 }
 
-/// Its one container.
+/// Returns the only container of a workload.
 fn container_of(workload: &Value) -> &Value {
     let pod = &template_of(workload)["spec"];
     assert_eq!(pod.get("initContainers"), None);
@@ -60,7 +62,7 @@ fn container_of(workload: &Value) -> &Value {
     container
 }
 
-/// Its arguments, and those that it gets by the environment.
+/// Returns the arguments of a workload, including those from the environment.
 fn args_of(workload: &Value) -> Vec<String> {
     let container = container_of(workload);
     assert_eq!(container["command"], json!(["/usr/local/bin/osd-migrate"]));
@@ -129,7 +131,7 @@ fn each_value_arrives_as_what_it_is_named_for() {
     assert_eq!(args.policy(), Policy { at_once: 1, ..Policy::default() });
 }
 
-/// The namespace comes by the environment, with the help of the downward API.
+/// Checks the options of a run; the namespace comes from the environment, with the downward API.
 #[test]
 fn each_option_of_a_run_is_a_value() {
     let args = args_of(in_set(&of_set("all"), "run"));
@@ -167,7 +169,7 @@ fn a_pod_is_told_who_it_is_by_the_names_that_are_read() {
     assert_eq!(in_set(&run, "run")["metadata"]["name"], CRON_JOB);
 }
 
-/// Privileged are the agents on the nodes, and only they (`src/k8s/node_job_tests.rs`).
+/// Checks the restricted profile: only the agents on the nodes are privileged (`src/k8s/node_job_tests.rs`).
 #[test]
 fn runner_and_hooks_meet_the_restricted_profile() {
     for (set, workloads) in rendered() {
@@ -186,7 +188,7 @@ fn runner_and_hooks_meet_the_restricted_profile() {
             for of_the_host in ["hostPID", "hostIPC", "ports", "hostPath"] {
                 assert!(!workload.to_string().contains(of_the_host), "{what}: {of_the_host}");
             }
-            // Where it is asked for, and there the profile lets nothing in.
+            // Only if the values ask for it; the profile then admits no such pod.
             let on_host = ["all", "openshift-host-network"].contains(&set.as_str());
             assert_eq!(pod["hostNetwork"], json!(on_host), "{what}");
             let dns = on_host.then(|| json!("ClusterFirstWithHostNet"));
@@ -230,7 +232,7 @@ fn what_its_owner_says_of_pods_is_said_of_each() {
         for labels in [&workload["metadata"]["labels"], &job_of(workload)["metadata"]["labels"]] {
             assert_eq!((&labels["team"], labels.get("cost-centre")), (&json!("storage"), None));
         }
-        // What is said of pods goes before what is said of everything.
+        // Labels for pods take precedence over labels for everything.
         assert_eq!(
             (&metadata["labels"]["team"], &metadata["labels"]["cost-centre"]),
             (&json!("storage-nodes"), &json!("1234"))
@@ -257,7 +259,9 @@ fn what_its_owner_says_of_pods_is_said_of_each() {
     }
 }
 
-/// A wrong window is refused by the schema, or where the schema can't see it by the template, and not by the run that it was for.
+/// Checks that an invalid window is refused before a run.
+///
+/// The schema refuses it, or, if the schema cannot detect it, the template.
 #[test]
 fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
     let schema: Value = serde_json::from_str(&read("charts/osd-migrate/values.schema.json")).unwrap();
@@ -276,7 +280,7 @@ fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
         empty += usize::from(parsed == Err(BadWindow::Empty));
     }
     assert_eq!(empty, 24 * 3 + 1, "each time of the table, and 00:00-24:00");
-    // Those that only the template sees are refused by a real Helm, as the table for it says.
+    // A real Helm refuses those that only the template detects, as its table lists.
     let refused = read("tests/chart/refused.tsv");
     let window = |line: &str| Some(line.strip_prefix("run.windows={")?.split_once('}')?.0.to_owned());
     let refused: Vec<_> =
@@ -287,7 +291,7 @@ fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
     }
 }
 
-/// What is kept of the Roles shows each change of them; this, what none of them may come to.
+/// Checks what no Role may contain; the stored Roles show each change.
 #[test]
 fn no_role_has_a_wildcard_and_secrets_are_read_by_name() {
     let mut seen = BTreeSet::new();
@@ -320,7 +324,8 @@ fn no_role_has_a_wildcard_and_secrets_are_read_by_name() {
     assert_eq!(seen, all.map(str::to_owned).collect());
 }
 
-/// Returns which security context constraints each ServiceAccount may use, by the RoleBindings of a set of values.
+/// Returns which security context constraints each ServiceAccount may use, by the RoleBindings of a set of
+/// values.
 fn constraints_of(documents: &[Value]) -> BTreeSet<(String, String)> {
     let of_kind = |kind: &str| documents.iter().filter(move |it| it["kind"] == kind).collect::<Vec<_>>();
     let roles = of_kind("Role");
@@ -335,7 +340,7 @@ fn constraints_of(documents: &[Value]) -> BTreeSet<(String, String)> {
         for rule in role["rules"].as_array().unwrap().iter().filter(uses) {
             assert_eq!(rule["apiGroups"], json!(["security.openshift.io"]));
             assert_eq!(rule["verbs"], json!(["use"]));
-            // One that is made for a hook must be there before the hook runs, as its account is.
+            // A RoleBinding for a hook must exist before the hook runs, as its account does.
             assert_eq!(role["metadata"]["annotations"], binding["metadata"]["annotations"]);
             let subjects = binding["subjects"].as_array().unwrap().iter();
             found.extend(subjects.map(|subject| {
@@ -348,6 +353,8 @@ fn constraints_of(documents: &[Value]) -> BTreeSet<(String, String)> {
     found
 }
 
+/// Checks the security context constraints that the chart's accounts may use.
+///
 /// restricted-v2, which OpenShift gives to all, refuses user 167 (MustRunAsRange) and privileged pods.
 #[test]
 fn openshift_accounts_may_use_the_constraints_that_their_pods_need() {

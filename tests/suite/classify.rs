@@ -69,7 +69,8 @@ fn an_osd_in_a_directory_that_nobody_names_is_refused() {
     assert!(said.contains("--osd-data"), "{said}");
 }
 
-/// Ceph names the system's disk for it, which says nothing of where it goes.
+/// Checks a directory on the system's disk: Ceph names that disk, which does not determine where the OSD
+/// goes.
 #[test]
 fn what_is_declared_of_the_systems_disk_is_not_meant_for_an_osd_in_a_directory() {
     let named = |w: &mut World| {
@@ -87,7 +88,8 @@ fn each_way_in_which_an_osd_was_made_is_told_apart() {
     type Change = fn(&mut World);
     let cases: [(OsdId, Change, Kind); 8] = [
         (FILESTORE, |_| {}, Kind::FilestorePartition),
-        // The directory lies on a partition of the system's disk: what counts is that nothing is mounted for it.
+        // The directory is on a partition of the system's disk: what counts is that nothing is mounted for
+        // it.
         (FILESTORE, in_directory, Kind::FilestoreDirectory),
         (BY_HAND, |_| {}, Kind::BluestoreByHand),
         (
@@ -120,7 +122,7 @@ fn each_way_in_which_an_osd_was_made_is_told_apart() {
     }
 }
 
-/// Rook starts both, and nobody's data is moved for it.
+/// Checks that an lvm OSD is not migrated for its mode: Rook starts both modes.
 #[test]
 fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
     let on_lvm = |w: &mut World| {
@@ -148,7 +150,7 @@ fn what_is_not_as_wanted_is_named() {
     };
     let to_plain = mismatch(encrypted_one);
     assert_eq!(to_plain, Mismatch { made: Kind::LvmCrypt, differs: [Difference::ToBePlain].into() });
-    // Its node was taken off the list: nothing is declared of it.
+    // Its node was removed from the list: nothing is declared for it.
     let off_the_list = |w: &mut World| w.seen.kube.declaration.storage.all_nodes = false;
     assert_eq!(class_of(&World::new().with(encrypted_one).with(off_the_list), RAW), Class::Conforming);
     let both = mismatch(|w| {
@@ -180,18 +182,18 @@ fn what_lies_on_volumes_is_known_by_its_deployment_and_its_key() {
     assert!(not_built(RAW, |w| *w = world).contains("database or log"));
 }
 
-/// A raw OSD on a device-mapper device, with nothing that shows it to be encrypted by Ceph or Rook.
+/// Puts a raw OSD on a device-mapper device, without a sign of encryption by Ceph or Rook.
 fn on_host_mapping(w: &mut World) {
     w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
     w.daemon(RAW).mode = Some(Mode::Raw);
 }
 
-/// Multipath, or LUKS that the host opens (crypttab, clevis): conforming OSDs were destroyed for it.
+/// Checks multipath, and LUKS that the host opens (crypttab, clevis): conforming OSDs were destroyed for it.
 #[test]
 fn raw_osd_on_a_host_mapping_conforms() {
     let world = World::new().with(on_host_mapping);
     assert_eq!(class_of(&world, RAW), Class::Conforming);
-    // Rook labels a Deployment by the node's settings, not by what is on the device.
+    // Rook labels a Deployment by the node's settings, not by the content of the device.
     let world = world.with(|w| w.daemon(RAW).encrypted_to_rook = true);
     assert_eq!(class_of(&world, RAW), Class::Conforming);
 }
@@ -246,12 +248,13 @@ fn a_database_that_is_declared_elsewhere_is_asked_for_where_there_is_none() {
     assert_eq!((target.mode, target.encrypted), (Mode::Lvm, false));
     assert_eq!(wants(&declared, BY_HAND).as_deref(), Some("nvme0n1"));
     assert_eq!(wants(&World::new(), BY_HAND), None);
-    // Where it is, and how large, is not asked of one that has it elsewhere.
+    // The location and size of a database are not checked if the OSD has one elsewhere.
     let has_one = |w: &mut World| w.slot(RAW).metadata.as_mut().unwrap().dedicated_db = true;
     assert_eq!(class_of(&World::new().with(database("nvme0n1")).with(has_one), RAW), Class::Conforming);
-    // Nor is one taken away that nobody declares any more.
+    // Nor is a database removed that is no longer declared.
     assert_eq!(class_of(&World::new().with(has_one), RAW), Class::Conforming);
-    // One on a volume is had again there when the rest is to change; one on a raw device or a partition is made on the declared one.
+    // A database on a volume gets a volume there again when the OSD is recreated for another reason. A
+    // database on a raw device or a partition is recreated on the declared device.
     let encrypted = |w: &mut World| {
         w.seen.kube.declaration.storage = encrypted();
         database("nvme0n1")(w);
@@ -302,7 +305,8 @@ fn on_volume(alone: bool) -> Proof {
     }
 }
 
-/// What is wanted can't be had on a disk that others need; on a volume beside theirs it can.
+/// Checks a shared disk: the declared layout is impossible on a disk that other OSDs need, but not on a
+/// volume of it.
 #[test]
 fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
     let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };

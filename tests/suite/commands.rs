@@ -1,4 +1,4 @@
-//! Each command of ours that people are told to type, by the documents, by the chart or by the program itself, is one.
+//! Each osd-migrate command that the documents, the chart or the program tell people to type is valid.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,11 @@ use crate::pages::pages;
 use crate::purity::sources;
 use crate::runbook::{literals, read, remarks, root};
 
-/// What follows our name where it is the name of a release, of a container or of the program, and no command.
+/// Words after the name if it is the name of a release, of a container or of the program, and no command.
 const NO_COMMAND: [&str; 6] = ["in", "knows", "needs", "stands", "that", "tomb"];
 
-/// Options of kubectl, Helm, Ceph and others that stand in sentences and in the documents, beside ours.
+/// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
+/// osd-migrate's.
 const OF_OTHERS: [&str; 22] = [
     "--all",
     "--all-containers",
@@ -42,11 +43,11 @@ const OF_OTHERS: [&str; 22] = [
     "--yes-i-really-mean-it",
 ];
 
-/// What Helm prints after an install.
+/// Text that Helm prints after an install.
 const NOTES: &str = "charts/osd-migrate/templates/NOTES.txt";
 
 fn documents() -> Vec<(String, String)> {
-    // Decisions and changes are history; the command line is generated from the commands.
+    // ADRs and the changelog are history; the command line page is generated from the commands.
     let is_history = |path: &str| path.contains("/adr/") || path == "CHANGELOG.md";
     let is_generated = |path: &str| path == "docs/reference/command-line.md";
     let mut documents: Vec<_> =
@@ -55,7 +56,8 @@ fn documents() -> Vec<(String, String)> {
     documents
 }
 
-/// The code of a document: what stands between backticks, and what is set in by four columns (in the chart's notes: two).
+/// Returns the code of a document: the text between backticks, and lines indented by four columns (in the
+/// chart's notes: two).
 fn code(path: &str, document: &str) -> Vec<String> {
     let indent = if path == NOTES { "  " } else { "    " };
     let indented = document.lines().filter(|line| line.starts_with(indent)).map(str::to_owned);
@@ -67,7 +69,7 @@ fn code(path: &str, document: &str) -> Vec<String> {
     spans.chain(indented).collect()
 }
 
-/// The texts of the program, tests and what only the lab and the rehearsal say apart.
+/// Returns the texts of the program, without tests and the texts that only the lab and the rehearsal print.
 fn texts() -> Vec<(String, String)> {
     let is_said = |path: &&PathBuf| {
         let path = path.to_string_lossy();
@@ -80,7 +82,7 @@ fn texts() -> Vec<(String, String)> {
     sources(&root().join("src")).iter().filter(is_said).flat_map(of).collect()
 }
 
-/// Everywhere in a text where our name stands as a word and others follow: those, up to the end of the sentence or the span.
+/// Returns the words after each occurrence of the name as a word, up to the end of the sentence or the span.
 fn commands(text: &str) -> Vec<Vec<String>> {
     const NAME: &str = "osd-migrate ";
     let is_word = |at: usize| {
@@ -116,7 +118,7 @@ fn words(rest: &str) -> Vec<String> {
     found
 }
 
-/// Whether a command begins these words, whatever a sentence goes on with: no option of it is left over.
+/// Returns whether these words begin with a command, without an option left over, whatever words follow.
 fn begins_with_a_command(words: &[String]) -> bool {
     let parses = |upto: &usize| {
         let parsed = Cli::try_parse_from(
@@ -176,7 +178,7 @@ fn a_command_is_told_from_prose() {
     }
 }
 
-/// As the shell function `osd_migrate` of docs/guides/run.md takes them.
+/// Checks arguments as the shell function `osd_migrate` of docs/guides/run.md takes them.
 #[test]
 fn each_list_of_arguments_that_is_told_is_one() {
     let mut told = 0;
@@ -196,7 +198,7 @@ fn each_list_of_arguments_that_is_told_is_one() {
     assert!(told > 12, "{told}");
 }
 
-/// Two Jobs of one name can't be there: who types what is told one after the other must not be refused.
+/// Checks Job names: two Jobs of one name cannot exist, so typing all examples one after the other must work.
 #[test]
 fn no_two_examples_make_a_job_of_the_same_name() {
     let texts = [
@@ -238,7 +240,7 @@ fn each_option_that_is_told_is_one() {
         let spans: Vec<_> = text.split('`').skip(1).step_by(2).filter_map(option).collect();
         spans.into_iter().map(move |word| (path.clone(), word)).collect::<Vec<_>>()
     });
-    // Where sentences for people are made; elsewhere options are those of the tools that are called.
+    // Files with sentences for people; elsewhere, options are those of the called tools.
     let is_for_people = |path: &str| {
         ["/domain/", "/show/", "/gate/", "src/main.rs", "src/report.rs", "k8s/error.rs", "k8s/lease.rs"]
             .iter()
@@ -275,7 +277,7 @@ fn runs_are_made_from_the_cron_job_that_is_there() {
     assert!(of_chart.contains(&format!("\n  name: {CRON_JOB}\n")));
 }
 
-/// Commands of kubectl that need no namespace: of the whole cluster, of this machine, or with one in the manifest.
+/// Commands of kubectl that need no namespace: cluster-wide, local, or with a namespace in the manifest.
 const WITHOUT_NAMESPACE: [&str; 9] =
     ["apply", "auth", "config", "cordon", "drain", "get node", "get pv", "patch --local", "uncordon"];
 

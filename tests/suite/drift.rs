@@ -1,4 +1,5 @@
-//! What does not fit together is found, each in a small world with one thing changed; what a record is open for is not told.
+//! Each drift finding, in a small world with one thing changed; the subject of an open record is not
+//! reported.
 
 use osd_migrate::domain::drift::{Finding, Keys, find};
 use osd_migrate::domain::gate::Reason;
@@ -10,7 +11,7 @@ use crate::support::build::{BY_HAND, World, claim, foreign, old};
 
 const RAW: OsdId = OsdId(5);
 
-/// No id without an OSD has a key, and one OSD is encrypted.
+/// Returns keys without drift: no id without an OSD has a key, and one OSD is encrypted.
 fn keys() -> Keys {
     Keys { unused: [].into(), dmcrypt: [old(RAW)].into() }
 }
@@ -37,7 +38,7 @@ fn slots_osds_and_deployments_that_lack_each_other_are_told() {
     let destroyed = |up: bool| found(|w| (w.slot(RAW).state, w.slot(RAW).up) = (SlotState::Destroyed, up));
     assert_eq!(destroyed(false), [Finding::SlotWithoutOsd { osd: RAW }]);
     assert_eq!(destroyed(true), [Finding::UpInDestroyedSlot { osd: RAW }]);
-    // Rook is replacing it: to purge it would end that.
+    // Rook is replacing the OSD: a purge would end that.
     let replaced = found(|w| {
         w.slot(RAW).state = SlotState::Destroyed;
         w.slot(RAW).up = false;
@@ -91,7 +92,7 @@ fn a_fence_of_ours_is_told_where_no_ledger_knows_it_and_nobody_elses() {
 #[test]
 fn keys_of_osds_that_are_not_there_are_told_and_none_of_anybody_else() {
     let told = with_keys(|keys| {
-        // osd.5 came to be after Ceph was asked for keys.
+        // osd.5 was created after Ceph was asked for keys.
         keys.unused.extend([OsdId(8), RAW]);
         keys.dmcrypt.insert(foreign());
     });

@@ -1,4 +1,4 @@
-//! What test builds can do otherwise is behind the feature `failpoint`, which nothing but a test build asks for.
+//! The behaviour of test builds is behind the feature `failpoint`, which only test builds enable.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,7 @@
-//! Is the simulated cluster like a real one? Plays `fixtures/fidelity/*.txt` on it and compares each answer with the one written
-//! there. `tests/lab/scenarios/fidelity.py` plays the same lines on real Ceph: both equal one committed truth.
+//! The simulated cluster, compared with a real one.
+//!
+//! The test plays `fixtures/fidelity/*.txt` and compares each answer with the committed one.
+//! `tests/lab/scenarios/fidelity.py` plays the same lines on real Ceph, so both equal one committed truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,7 +11,7 @@ use osd_migrate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, PgId, Upmap, We
 use osd_migrate::sim::example::{self, Kind, PoolShape, Shape};
 use osd_migrate::sim::{Happening, MonError, World};
 
-/// Where the lab has its OSDs: on a host those that leave the same remainder by 3. An example counts host by host.
+/// Ids of the lab's OSDs: on a host those with the same remainder by 3. An example counts host by host.
 const IDS: [u32; 6] = [0, 2, 4, 1, 3, 5];
 
 #[test]
@@ -42,7 +44,7 @@ struct Player {
     /// Fsids by their letters.
     letters: BTreeMap<String, OsdFsid>,
     states: BTreeSet<String>,
-    /// PGs that still count on an OSD in a report made while it was down.
+    /// PGs that still count on an OSD in a report created while it was down.
     lied: Vec<PgId>,
 }
 
@@ -51,7 +53,7 @@ fn id(text: &str) -> OsdId {
     OsdId(IDS.get(number as usize).copied().unwrap_or(number))
 }
 
-/// The script's number of an OSD.
+/// Returns the script's number of an OSD.
 fn number(osd: OsdId) -> u32 {
     IDS.iter().position(|id| *id == osd.0).map_or(osd.0, |at| u32::try_from(at).unwrap())
 }
@@ -60,13 +62,13 @@ fn said(result: Result<(), MonError>) -> String {
     result.map_or_else(|error| error.to_string().split(':').next().unwrap().to_owned(), |()| "ok".to_owned())
 }
 
-/// Five digits tell any two weights apart: Ceph counts in parts of 65536.
+/// Formats a weight: five digits distinguish any two weights, since Ceph counts in parts of 65536.
 fn weight(weight: Weight) -> String {
     let text = format!("{:.5}", f64::from(weight.0) / 65_536.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Ceph cuts off what is less than a part.
+/// Parses a weight as Ceph does, which cuts off what is less than a part.
 fn parsed(text: &str) -> Weight {
     let whole = Weight::from_decimal(text.parse().unwrap());
     let is_more = f64::from(whole.0) / 65_536.0 > text.parse().unwrap();
@@ -173,12 +175,12 @@ impl Player {
         }
     }
 
-    /// What must hold after every step.
+    /// Asserts what must be true after every step.
     fn check(&mut self) {
         let World { ceph, marked_new, .. } = &self.world;
         for (id, pg) in &ceph.pgs {
             self.states.extend(pg.state.iter().cloned());
-            // The slot of an id that was purged and taken back tells no epoch.
+            // The slot of an id that was purged and re-registered has no epoch.
             let is_down =
                 |osd: &OsdId| ceph.slots.get(osd).filter(|slot| !slot.up && slot.down_at > Epoch(0));
             let mut down = pg.acting.iter().filter_map(is_down);
@@ -187,7 +189,7 @@ impl Player {
             }
         }
         for (osd, slot) in &ceph.slots {
-            // As `ceph::osd_dump` reads the same facts out of real answers.
+            // As `ceph::osd_dump` reads the same facts from real answers.
             let never_up = !slot.up && (marked_new.contains(osd) || slot.up_from == Epoch(0));
             let read = if never_up { SlotState::New } else { SlotState::Exists };
             assert!(slot.state == SlotState::Destroyed || slot.state == read, "{osd} is {:?}", slot.state);
@@ -255,7 +257,7 @@ impl Player {
     }
 }
 
-/// The host of an OSD in the example: two on each.
+/// Returns the host of an OSD in the example: two on each.
 fn host(osd: OsdId) -> String {
     format!("h{}", osd.0 / 2 + 1)
 }

@@ -1,4 +1,4 @@
-//! Every reason of a gate: shut or unknown with one thing changed, open without.
+//! Every reason of a gate: shut or unknown with one thing changed, open without the change.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::support::check;
 
 const OURS: &str = "osd-migrate-test";
 
-/// The gate before osd.0 is recorded and stopped.
+/// Returns the gate before osd.0 is recorded and stopped.
 fn before(world: &World) -> Gate {
     gate::before_stop(BY_HAND, &node_of(BY_HAND), Some(OURS), &Accepted::default(), &world.seen)
 }
 
-/// The gate before osd.0, stopped by us, is destroyed and wiped.
+/// Returns the gate before osd.0, stopped by osd-migrate, is destroyed and wiped.
 fn after(world: &World) -> Gate {
     let record: &Record = &world.ledger.records[&BY_HAND];
     gate::after_stop(record, world.ledger.run.fence.as_deref(), &world.seen)
@@ -30,7 +30,7 @@ fn changed(change: impl FnOnce(&mut World)) -> Gate {
     before(&World::new().with(change))
 }
 
-/// A PG that holds osd.0, and one that does not.
+/// A PG that maps to osd.0, and one that does not.
 const WITH: u32 = 0;
 const WITHOUT: u32 = 1;
 
@@ -191,7 +191,7 @@ fn full_osds_close_the_gate_and_pool_quotas_do_not() {
     for code in ["OSD_FULL", "OSD_NEARFULL", "OSD_BACKFILLFULL", "PG_BACKFILL_FULL", "PG_RECOVERY_FULL"] {
         check!(changed(|w| health(w, code)), Gate::Shut(Reason::Full { .. }));
     }
-    // A tenant at the quota of its pool fills no disk.
+    // A client at the quota of its pool fills no disk.
     let of_pools = ["POOL_FULL", "POOL_NEAR_FULL", "POOL_BACKFILLFULL"];
     for code in ["OSD_FLAGS", "OSD_FILESTORE", "PG_NOT_DEEP_SCRUBBED"].into_iter().chain(of_pools) {
         assert_eq!(changed(|w| health(w, code)), Gate::Open, "{code}");
@@ -242,7 +242,7 @@ fn no_osd_is_stopped_on_a_cordoned_node_where_it_could_not_start_again() {
 
 #[test]
 fn osds_that_are_down_out_and_in_no_pg_count_for_nothing() {
-    // osd.7 died long ago, was taken out, and its data lies elsewhere. Nobody removed it.
+    // osd.7 died long ago, was marked out, and its data is elsewhere. It was never removed.
     let dead = |w: &mut World| {
         let mut slot = w.seen.ceph.slots[&OsdId(1)].clone();
         (slot.up, slot.is_in, slot.down_at) = (false, false, Epoch(9000));
@@ -252,7 +252,7 @@ fn osds_that_are_down_out_and_in_no_pg_count_for_nothing() {
     };
     assert_eq!(changed(dead), Gate::Open);
     assert_eq!(after(&World::stopped(BY_HAND).with(dead)), Gate::Open);
-    // In the sets of a PG it counts.
+    // If it is in the sets of a PG, it counts.
     let in_a_set = changed(|w| {
         dead(w);
         w.pg(WITHOUT).up.insert(OsdId(7));
@@ -282,7 +282,7 @@ fn statistics_that_know_other_pgs_than_the_pools_have_say_nothing() {
         after(&World::stopped(BY_HAND).with(fewer)),
         Gate::Unknown(Reason::StatisticsIncomplete { known: 7, expected: 8 })
     );
-    // Right after `osd pool create` the mgr may know none at all, and all of none are clean.
+    // Right after `osd pool create` the mgr may know no PG at all, and all of none are clean.
     check!(
         changed(|w| w.seen.ceph.pgs.clear()),
         Gate::Unknown(Reason::StatisticsIncomplete { known: 0, .. })
@@ -291,7 +291,7 @@ fn statistics_that_know_other_pgs_than_the_pools_have_say_nothing() {
 
 #[test]
 fn clean_statistics_from_before_a_partner_went_down_open_nothing() {
-    // osd.2 shares PG 0 with osd.0: the map has it down, the mgr still says active+clean everywhere.
+    // osd.2 shares PG 0 with osd.0: the osdmap has it down, the mgr still says active+clean everywhere.
     let world = World::new().down(OsdId(2));
     check!(before(&world), Gate::Unknown(Reason::StatisticsOld { pg, .. }) if *pg == pg_id(0));
     check!(before(&world.reported()), Gate::Shut(Reason::NotClean { .. }));
@@ -306,7 +306,7 @@ fn clean_statistics_from_before_a_partner_came_up_open_nothing() {
 
 #[test]
 fn statistics_must_know_of_what_happened_to_any_pg_before_a_stop() {
-    // osd.1 shares no PG with osd.0. The map has it down, the mgr still says active+clean everywhere.
+    // osd.1 shares no PG with osd.0. The osdmap has it down, the mgr still says active+clean everywhere.
     let world = World::new().down(OsdId(1));
     assert!(world.seen.ceph.pgs.values().all(|pg| !(pg.up.contains(&OsdId(1)) && pg.up.contains(&BY_HAND))));
     check!(before(&world), Gate::Unknown(Reason::StatisticsOld { pg, .. }) if *pg == pg_id(WITHOUT));
@@ -431,23 +431,23 @@ fn a_thin_pool_that_the_osd_does_not_hold_is_no_matter() {
     assert_eq!(gate, Gate::Open);
 }
 
-// ---- after Stop: our copy lacks, and no other
+// ---- after Stop: only the stopped OSD's copy is missing
 
 #[test]
 fn after_stop_no_copy_but_ours_may_lack() {
     let shut = |change: fn(&mut World)| {
         check!(after(&World::stopped(BY_HAND).with(change)), Gate::Shut(Reason::OtherReplicaMissing { .. }));
     };
-    // Fewer others serve it than the pool has copies without ours.
+    // Fewer other OSDs serve the PG than the pool has copies without the stopped OSD's.
     shut(|w| w.pg(WITH).acting.retain(|osd| *osd != OsdId(2)));
-    // More copies of objects lack than there are objects: a second copy is incomplete.
+    // More copies of objects are missing than objects exist: a second copy is incomplete.
     shut(|w| w.pg(WITH).degraded = 101);
     shut(|w| w.pg(WITH).state = states("active+undersized+degraded+backfill_wait"));
     shut(|w| w.pg(WITH).state = states("active+undersized+degraded+inconsistent"));
     shut(|w| w.pg(WITH).state = states("active+recovery_unfound+undersized+degraded"));
     shut(|w| w.pg(WITH).state = states("down"));
     shut(|w| w.pg(WITH).state = states("incomplete"));
-    // A PG that we had nothing to do with is not clean.
+    // A PG that has nothing to do with the stopped OSD is not clean.
     shut(|w| w.pg(WITHOUT).state = states("active+undersized+degraded"));
     // A PG of a pool that is not known.
     shut(|w| w.pg(WITH).pool = 99);
@@ -456,11 +456,11 @@ fn after_stop_no_copy_but_ours_may_lack() {
 #[test]
 fn after_stop_copies_may_be_on_their_way_to_other_osds_as_long_as_those_that_act_have_all() {
     let with = |change: fn(&mut World)| after(&World::stopped(BY_HAND).with(change));
-    // An OSD was added: a PG that is none of ours has all its copies, they are to lie elsewhere.
+    // An OSD was added: a PG that does not involve the stopped OSD has all its copies, which move elsewhere.
     for state in ["active+clean+remapped", "active+remapped+backfilling", "active+remapped+backfill_wait"] {
         assert_eq!(after(&World::stopped(BY_HAND).pg_state(WITHOUT, state)), Gate::Open, "{state}");
     }
-    // And one of ours lacks our copy alone.
+    // And of a PG of the stopped OSD, only that OSD's copy is missing.
     assert_eq!(
         with(|w| w.pg(WITH).state = states("active+undersized+degraded+remapped+backfilling")),
         Gate::Open
@@ -494,7 +494,7 @@ fn after_stop_a_pg_on_its_way_is_waited_for() {
         let gate = after(&World::stopped(BY_HAND).pg_state(WITH, passing));
         check!(gate, Gate::Unknown(Reason::Peering { .. }));
     }
-    // But not where another one is known to lack a copy.
+    // The gate shuts if another PG is known to have a missing copy.
     let gate = after(&World::stopped(BY_HAND).pg_state(0, "peering").with(|w| w.pg(2).degraded = 300));
     check!(gate, Gate::Shut(Reason::OtherReplicaMissing { pg, .. }) if *pg == pg_id(2));
 }
@@ -507,20 +507,21 @@ fn after_stop_a_pg_that_others_hold_whole_in_its_place_lacks_nothing() {
             (pg.acting, pg.degraded) = (acting.map(OsdId).into(), degraded);
         }))
     };
-    // As it rests when the id was purged, another OSD of the host was filled, and the place in CRUSH was put back.
+    // The state after the id was purged, another OSD of the host was backfilled, and the place in CRUSH was
+    // restored.
     assert_eq!(remapped("active+clean+remapped", [1, 2, 4], 0), Gate::Open);
     assert_eq!(remapped("active+clean+remapped+scrubbing", [1, 2, 4], 0), Gate::Open);
-    // Our copy alone lacks; and whole on others, it may be on its way.
+    // Only the stopped OSD's copy is missing; and if it is complete on other OSDs, it may be moving.
     assert_eq!(remapped("active+clean+remapped", [0, 2, 4], 0), Gate::Open);
     assert_eq!(remapped("active+remapped+backfilling", [1, 2, 4], 0), Gate::Open);
-    // Others' copies are not whole, or fewer than that.
+    // The other copies are incomplete, or fewer than required.
     for (acting, degraded) in [([1, 2, 4], 1), ([0, 2, 4], 101), ([0, 2, 2], 0)] {
         let gate = remapped("active+clean+remapped", acting, degraded);
         check!(gate, Gate::Shut(Reason::OtherReplicaMissing { .. }));
     }
     let stale = remapped("stale+active+clean+remapped", [1, 2, 4], 0);
     check!(stale, Gate::Unknown(Reason::Peering { .. }));
-    // And what is known of it must be from after the last change.
+    // The statistics of the PG must be from after the last change.
     let old = World::stopped(BY_HAND).pg_state(WITH, "active+clean+remapped").with(|w| {
         let pg = w.pg(WITH);
         (pg.acting, pg.degraded) = ([1, 2, 4].map(OsdId).into(), 0);
@@ -587,7 +588,7 @@ fn an_erasure_coded_pg_may_lack_our_chunk_and_no_second_one() {
     check!(ec(&[1, 2, 4], 200), Gate::Shut(Reason::OtherReplicaMissing { .. }));
 }
 
-// ---- room
+// ---- capacity
 
 #[test]
 fn what_the_old_one_held_and_a_tenth_more_must_fit_below_nearfull() {
@@ -612,7 +613,7 @@ fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
         w.slot(BY_HAND).used_bytes = None;
     });
     assert_eq!(after(&unknown), Gate::Unknown(Reason::UsageUnknown));
-    // The mgr knows it of a stopped OSD too.
+    // The mgr also knows the usage of a stopped OSD.
     let known = unknown.with(|w| w.slot(BY_HAND).used_bytes = Some(GIB));
     assert_eq!(after(&known), Gate::Open);
     let unproven = World::stopped(BY_HAND).with(|w| w.record(BY_HAND).evidence = None);
@@ -628,11 +629,11 @@ fn an_operator_that_is_not_found_is_away_when_rook_has_been_silent_for_three_min
         }) == Gate::Open
     };
     assert!(!open(0) && !open(179) && open(180));
-    // One that is found tells itself whether it runs.
+    // An operator that is found shows whether it is running.
     assert!(changed(|w| w.seen.kube.rook_checked = Some(w.seen.at)) == Gate::Open);
 }
 
-// ---- words
+// ---- messages
 
 #[test]
 fn a_reason_that_asks_for_a_hand_says_what_to_type() {
@@ -652,7 +653,8 @@ fn a_reason_that_asks_for_a_hand_says_what_to_type() {
     assert!(text(changed(|w| w.seen.ceph.releases = Releases::Several)).contains("ceph versions"));
 }
 
-/// A half-upgraded cluster: Ceph 18 has no Filestore, so the upgrade stands until this is done.
+/// Checks a half-upgraded cluster: Ceph 18 has no Filestore, so the upgrade waits until the migration is
+/// done.
 #[test]
 fn an_upgrade_that_waits_for_filestore_is_no_upgrade_that_goes_on() {
     let behind = |w: &mut World| w.seen.ceph.releases = Releases::OthersBehind;

@@ -1,6 +1,6 @@
-//! The rule about PGs before a stop is stated twice: for one OSD (`gate::before_stop`), and for all OSDs in
-//! one pass (`gate::Own`). Both open for the same generated clusters. (Of two PGs, one unknown and one that
-//! shuts, `Own` names the first.)
+//! The rule about PGs before a stop is implemented twice: for one OSD (`gate::before_stop`), and for all OSDs
+//! in one pass (`gate::Own`). Both open for the same generated clusters. (Of two PGs, one unknown and one
+//! that shuts, `Own` names the first.)
 
 use osd_migrate::domain::gate::{self, Gate, Own};
 use osd_migrate::domain::observation::SlotState;
@@ -9,10 +9,10 @@ use osd_migrate::domain::policy::Accepted;
 
 use crate::support::build::{OSDS, POOL, World, node_of, states};
 
-/// Clusters that are generated, each asked about every OSD that is up: two seconds without optimization.
+/// Number of generated clusters, each asked about every OSD that is up: two seconds without optimization.
 const CLUSTERS: u64 = 3_000;
 
-/// States of PGs: clean, moving, accepted or not, on their way, and without a copy.
+/// States of PGs: clean, moving, accepted or not, in transition, and without a copy.
 const STATES: [&str; 14] = [
     "active+clean",
     "active+clean+scrubbing+deep",
@@ -30,7 +30,7 @@ const STATES: [&str; 14] = [
     "down",
 ];
 
-/// Most PGs are clean, as they are in a cluster in which a stop is thought of: else every gate is shut.
+/// Returns a cluster in which most PGs are clean; otherwise every gate would be shut.
 fn generated(seed: u64) -> (World, Accepted) {
     let mut random = fastrand::Rng::with_seed(seed);
     let world = World::new().with(|w| {
@@ -56,7 +56,7 @@ fn generated(seed: u64) -> (World, Accepted) {
         }
         if random.u8(..4) == 0 {
             let slot = ceph.slots.get_mut(&OsdId(random.u32(..OSDS))).unwrap();
-            // Up since a moment, or down: the statistics may be older.
+            // Up for a moment, or down: the statistics may be older.
             (slot.up, slot.up_from, slot.down_at) = (random.bool(), Epoch(9000), Epoch(9000));
         }
         for pg in ceph.pgs.values_mut() {
@@ -74,7 +74,7 @@ fn generated(seed: u64) -> (World, Accepted) {
     (world, accepted)
 }
 
-/// A gate without its reason.
+/// Returns the kind of a gate without its reason.
 fn kind(gate: &Gate) -> &'static str {
     match gate {
         Gate::Open => "open",
@@ -104,7 +104,7 @@ fn gates_of_all_osds_agree_with_the_gate_before_one_stop() {
             *kinds.entry((seed % 3, kind(&of_one))).or_default() += 1;
         }
     }
-    // Each way to accept, with each answer, many times.
+    // Each way to accept occurs with each answer, many times.
     assert_eq!(kinds.len(), 9, "{kinds:?}");
     assert!(kinds.values().all(|times| *times > 50), "{kinds:?}");
 }

@@ -1,4 +1,6 @@
-//! What Helm's hooks decide and say: an upgrade is refused while legacy OSDs are there, an uninstall while records are open.
+//! Decisions and messages of Helm's hooks.
+//!
+//! An upgrade is refused while legacy OSDs exist, an uninstall while records are open.
 
 use osd_migrate::domain::act::{Act, KubeAct};
 use osd_migrate::domain::classify::Refusal;
@@ -11,7 +13,7 @@ use osd_migrate::show;
 use crate::support::build::{BY_HAND, FILESTORE, OPERATOR, World, encrypted, noon};
 use crate::support::check;
 
-/// A third OSD, as wanted.
+/// A third OSD, which conforms.
 const RAW: OsdId = OsdId(5);
 
 fn of(world: &World) -> Preflight {
@@ -133,7 +135,7 @@ fn an_uninstall_begins_nothing_hands_back_what_is_not_stopped_and_takes_the_fenc
     check!(fenced.plan(), Next::Do(Act::Kube(KubeAct::Unfence { value })) if value == "osd-migrate-x");
     let down = fenced.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(down.plan(), Next::Finished(summary) if cancelled(summary));
-    // One that was recorded and not stopped is given up; one that is stopped is finished.
+    // An OSD that was recorded and not stopped is given up; an OSD that is stopped is finished.
     assert_eq!(World::proven(BY_HAND).with(leaves).plan(), World::proven(BY_HAND).with(withdrawn).plan());
     assert_eq!(World::stopped(BY_HAND).with(leaves).plan(), World::stopped(BY_HAND).plan());
 }

@@ -1,4 +1,4 @@
-//! What is stored is read back as it was, and what can't be is a refusal that names the key.
+//! A stored ledger reads back unchanged, and an unreadable one is refused with a message that names the key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use osd_migrate::domain::osd::{NodeName, OsdId, PgId, Upmap};
 use crate::support::build::{BY_HAND, FILESTORE, World, claim, noon};
 use crate::support::check;
 
-/// Two records, with everything in them that a record can hold.
+/// Returns a ledger with two records, with everything in them that a record can contain.
 fn full() -> Ledger {
     let mut ledger = World::deployed(BY_HAND).ledger;
     let mut other = World::deployed(FILESTORE).ledger.records.remove(&FILESTORE).unwrap();
@@ -110,14 +110,14 @@ fn a_record_that_was_lost_put_in_or_swapped_by_hand_is_noticed() {
     swapped.insert("osd-2".to_owned(), a);
     check!(read(&swapped), Err(Unreadable::Broken { .. }));
 
-    // The nil fsid is no fsid, also when it is typed in by hand.
+    // The nil fsid is no fsid, also if a person typed it.
     let mut nil = keys();
     let text = nil["osd-0"].replace(&claim(BY_HAND, 1).to_string(), "00000000-0000-0000-0000-000000000000");
     nil.insert("osd-0".to_owned(), text);
     check!(read(&nil), Err(Unreadable::Broken { key, .. }) if key == "osd-0");
 }
 
-/// An OSD holds 100 PGs by Ceph's own advice; 300 are a crowded one.
+/// Checks the size of a record: 100 PGs on an OSD are Ceph's own advice, 300 are a crowded OSD.
 #[test]
 fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
     let mut ledger = full();
@@ -138,11 +138,12 @@ fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
     assert!(keys["osd-0"].len() < 8 * 1024, "{} bytes", keys["osd-0"].len());
 }
 
-/// What a completed node leaves: 60 disks that became OSDs, and ten problems of the length that is kept.
+/// Returns the entry of a completed node: `disks` disks that became OSDs, and ten problems of the stored
+/// length.
 fn completed(run: &str, disks: usize) -> NodeWork {
     let disk = |disk| format!("/dev/disk/by-id/ata-ST18000NM000J-2TV103_ZR5{disk:05}");
     let problem = |number| format!("{number}: {}", "x".repeat(297));
-    // As it is read: fields that came later have their default.
+    // As it is read: fields that were added later have their default.
     let stored = serde_json::json!({
         "status": "completed", "since": noon(), "message": format!("{disks} disks were made OSDs"),
         "run": run, "inventory": 1, "failures": 0,
@@ -179,7 +180,7 @@ fn ledger_of_300_nodes_with_10_problems_each_can_be_saved() {
 fn shortened_ledger_keeps_each_node_and_says_what_was_left_out() {
     let ledger = with_nodes(300, &completed("run-1", 60));
     let mut stored = ledger.clone();
-    // Each save shortens what the one before has left, as a run does that walks from node to node.
+    // Each save shortens what the previous save has left, as in a run that goes from node to node.
     for _ in 0..3 {
         stored = read(&stored.to_keys().unwrap()).unwrap();
     }
@@ -187,7 +188,7 @@ fn shortened_ledger_keeps_each_node_and_says_what_was_left_out() {
     assert_eq!(stored.records, ledger.records);
     for work in stored.nodes.values() {
         assert_eq!((work.status, work.run.as_str()), (NodeStatus::Completed, "run-1"));
-        // Else a disk could be taken twice: the inventory of before is not the one of this number.
+        // Otherwise a disk could be taken twice: the earlier inventory is not the one of this number.
         assert!(work.done.is_empty() && work.left.is_empty() && work.inventory == 2, "{work:?}");
         assert_eq!(work.problems.len(), 4);
         assert_eq!(work.problems[3], "and 7 more: see the log of the run");

@@ -1,4 +1,4 @@
-//! The one binary of hermetic tests: no network, no disk but the sources, no sleeping.
+//! The one binary of hermetic tests: no network, no disk except the sources, no sleeping.
 #![recursion_limit = "256"] // whole answers of Ceph are one `json!` each
 #![allow(
     clippy::unwrap_used,
@@ -39,6 +39,6 @@ mod steps;
 mod story;
 mod support;
 
-/// Allocates for the searches, which clone whole worlds.
+/// Allocator for the searches, which clone whole worlds.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

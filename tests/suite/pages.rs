@@ -1,4 +1,4 @@
-//! All pages: where their links lead, what they name, how they are written.
+//! All pages: the targets of their links, the names in them, and their style.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,7 +43,8 @@ fn prose(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("` `")
 }
 
-/// Returns the anchors of a page, as GitHub makes them of its headings, and those that it sets itself.
+/// Returns the anchors of a page, as GitHub creates them from its headings, and those that the page sets
+/// itself.
 fn anchors(text: &str) -> BTreeSet<String> {
     let of_heading = |heading: &str| {
         let heading = heading.trim_start_matches('#').trim().to_lowercase();
@@ -114,7 +115,7 @@ fn each_page_is_reached_from_the_index() {
     assert!(lost.is_empty(), "no way from docs/README.md to {lost:?}");
 }
 
-/// What a reader of this repository does not have.
+/// Names that a reader of this repository cannot look up.
 const OUTSIDE: [&str; 10] = [
     "design.md",
     "design section",
@@ -141,10 +142,10 @@ fn pages_and_sources_name_nothing_outside_of_the_repository() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// Folders that pages name files of.
+/// Folders of which pages name files.
 const ROOTS: [&str; 8] = ["src/", "tests/", "build/", "charts/", "docs/", "job/", "image/", "domain/"];
 
-/// Returns whether a code span is a path: no command, no pattern, nothing left to fill in.
+/// Returns whether a code span is a path: no command, no pattern, nothing to fill in.
 fn is_path(span: &str) -> bool {
     let is_of_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     ROOTS.iter().any(|folder| span.starts_with(folder))
@@ -190,7 +191,7 @@ fn decisions_that_are_named_exist() {
     assert!(missing.is_empty(), "not in {FOLDER}/README.md: {missing:?}");
 }
 
-/// Returns the text with the words of its links, and without what they lead to.
+/// Returns the text with the words of its links, and without their targets.
 fn without_targets(text: &str) -> String {
     let mut parts = text.split("](");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -201,8 +202,9 @@ fn without_targets(text: &str) -> String {
 /// Words that STYLE.md forbids.
 const FORBIDDEN: [&str; 7] = ["anew", "for good", "by us", "somebody", "mend", "whoever", "but for"];
 
-/// Returns whether a page is written by STYLE.md. That page quotes the words, messages are the program's, and two
-/// pages are generated.
+/// Returns whether a page must follow STYLE.md.
+///
+/// STYLE.md itself quotes the words, messages are the program's, and two pages are generated.
 fn is_written_by_style(page: &str) -> bool {
     let others = ["STYLE.md", "CHANGELOG.md"];
     let of_program = ["messages.md", "command-line.md", "values.md"];

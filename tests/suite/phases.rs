@@ -1,6 +1,7 @@
-//! The phase table, over the whole product of its facts.
+//! The phase table, checked over the whole product of its facts.
 //!
-//! Rows exclude each other; each is reached; what no row claims is what the words of `is_foreign` say, and nothing else.
+//! Rows exclude each other, and each row is reached. A combination without a row is exactly what `is_foreign`
+//! describes.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ const DISKS: [DiskFact; 8] = [
 ];
 const DAEMONS: [DaemonFact; 4] = [DaemonFact::Gone, DaemonFact::Old, DaemonFact::New, DaemonFact::Other];
 
-/// Every combination of the facts but `busy`.
+/// Returns every combination of the facts except `busy`.
 fn all() -> impl Iterator<Item = Facts> {
     let enums =
         SLOTS.iter().flat_map(|slot| DISKS.iter().flat_map(|disk| DAEMONS.map(|d| (*slot, *disk, d))));
@@ -60,82 +61,91 @@ fn is_ours(f: &Facts) -> bool {
     matches!(f.slot, SlotFact::Ours { .. })
 }
 
-/// The device carries a label that one of our claims names.
+/// Returns whether the device has a label with an fsid that was issued to osd-migrate.
 fn carries_a_claim(f: &Facts) -> bool {
     matches!(f.disk, DiskFact::Unfinished | DiskFact::Finished | DiskFact::Misplaced)
 }
 
-/// Whether the facts can be true together. Each line is an impossibility of the world or of how facts are read from it.
+/// Returns whether the facts can be true together.
+///
+/// Each line rules out something that is impossible in a cluster, or in how facts are read from a cluster.
 fn is_possible(f: &Facts) -> bool {
     let implies = |a: bool, b: bool| !a || b;
-    // A daemon is up only in a slot that exists: Ceph lets no daemon boot into a destroyed or an absent one, and a slot that
-    // is up is read as booted, also where noin left the mark `new` on it.
+    // A daemon is up only in a slot that exists: Ceph lets no daemon boot into a destroyed or an absent slot.
+    // A slot that is up is read as booted, even if noin left the mark `new` on it.
     let never_up =
         matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true });
     implies(never_up, !f.up)
-        // An id that is not in the map has no place, and nothing about it is measured.
+        // An id that is not in the osdmap has no place in CRUSH, and nothing about it is measured.
         && implies(f.slot == SlotFact::Absent, (f.new || !f.placed) && !f.clean && !f.conforms)
-        // A free disk was never an OSD, and puts itself into CRUSH; only such a disk is blank to us.
+        // An available disk was never an OSD, and its OSD adds itself to CRUSH; only such a disk is read as
+        // blank.
         && implies(f.new, f.slot != SlotFact::Old && f.disk != DiskFact::Old && f.placed && !f.stopped)
         && implies(f.disk == DiskFact::Blank, f.new || f.directory)
-        // PGs settle on a daemon that is up.
+        // PGs become clean only on a daemon that is up.
         && implies(f.clean, f.up)
-        // Slot and device can name the same fsid only where both name one, and the same kind of one.
+        // Slot and device can name the same fsid only if both name one, and of the same kind.
         && implies(f.agrees, match f.slot {
-            // A directory's OSD is not on the device that is looked at.
+            // The OSD of a directory is not on the device that is inspected.
             SlotFact::Old => f.disk == DiskFact::Old && !f.directory,
             SlotFact::Ours { .. } => carries_a_claim(f),
             SlotFact::Other => f.disk == DiskFact::Other,
             SlotFact::Destroyed | SlotFact::Absent => false,
         })
-        // The old fsid is one fsid: where slot and device are both old, they agree.
+        // The old fsid is one fsid: if slot and device are both old, they agree.
         && implies(f.slot == SlotFact::Old && f.disk == DiskFact::Old, f.agrees || f.directory)
-        // A slot or a device is ours by a claim.
+        // A slot or a device is osd-migrate's only because of an issued fsid.
         && implies(is_ours(f) || carries_a_claim(f), f.issued)
         // Annotation and pods belong to a Deployment.
         && implies(f.daemon == DaemonFact::Gone, !f.stopped && !f.pod)
-        // Wanted means: classified as recorded, which takes a Deployment, a slot that exists and a place in CRUSH.
+        // `wanted` means classified as recorded, which takes a Deployment, a slot that exists and a place in
+        // CRUSH.
         && implies(f.wanted && !f.new, f.daemon != DaemonFact::Gone && f.placed)
         && implies(f.wanted && !f.new, !matches!(f.slot, SlotFact::Destroyed | SlotFact::Absent | SlotFact::Ours { never_booted: true }))
 }
 
-/// A free disk of which nothing comes: nothing was begun with it and it is not free after all, or its id was given to another
-/// before more than a tombstone was written.
+/// Returns whether an available disk is given up.
+///
+/// Either nothing was started with the disk and it is not available after all, or its id was assigned to
+/// another OSD before more than a tombstone was written.
 fn is_given_up(f: &Facts) -> bool {
     let not_begun = f.disk == DiskFact::Other && !f.issued;
     let lost_its_id = f.slot == SlotFact::Other && matches!(f.disk, DiskFact::Blank | DiskFact::Tombstone);
     f.new && (not_begun || lost_its_id)
 }
 
-/// A directory's OSD, as it was, and something on the disk that it was to go to.
+/// Returns whether a directory's OSD is unchanged while its destination disk already carries something.
 fn lost_its_disk(f: &Facts) -> bool {
     let is_taken = !matches!(f.disk, DiskFact::Unseen | DiskFact::Old | DiskFact::Blank);
     f.directory && f.slot == SlotFact::Old && !f.stopped && f.up && f.wanted && is_taken
 }
 
-/// What makes a thing foreign, in words and code, written without a look at the rows.
+/// Returns whether the facts describe something foreign, written independently of the rows.
 fn is_foreign(f: &Facts) -> bool {
     let looked = f.disk != DiskFact::Unseen;
     match f.slot {
-        // Somebody else's OSD has the id. (Not looked at yet: it is looked at first, for the report.)
-        // (Nothing was done with a free disk yet: it gets another id.)
+        // An OSD that osd-migrate did not create has the id. (Before an inspection, the inspection comes
+        // first, for the report.) (If nothing was done with an available disk yet, the disk gets another id.)
         SlotFact::Other => looked && !is_given_up(f),
-        // The old OSD serves, and is wanted: a device that is known not to carry it, or a Deployment that starts another
-        // one, is not what was recorded. (Not wanted, or down: nobody is going to touch it, so nothing is said.)
+        // The old OSD serves, and is wanted. A device that is known not to carry it, or a Deployment that
+        // starts another OSD, is not what was recorded. (If the OSD is not wanted or is down, nothing will
+        // touch it, so nothing is reported.)
         SlotFact::Old if !f.stopped => {
-            // Where a directory's OSD was to go and can't, it goes elsewhere, or nowhere: nothing was begun. (Blank: that disk is
-            // free, and the directory does not hold the OSD.)
+            // If a directory's OSD cannot go to its disk, it goes to another disk or to none: nothing was
+            // started. (Blank: that disk is available, and the directory does not contain the OSD.)
             let other_disk = looked && f.disk != DiskFact::Old && (!f.directory || f.disk == DiskFact::Blank);
             let other_daemon = f.disk == DiskFact::Old && f.proven && f.daemon != DaemonFact::Old;
             f.up && f.wanted && (other_disk || other_daemon)
         }
-        // We stopped it and it rests: it was not destroyed, so nobody may have put anything on its device.
-        // (Still going down: nothing is done yet, so nothing is said.)
+        // osd-migrate stopped the OSD, and the OSD is down. It was not destroyed, so nothing else may have
+        // written to its device. (While the OSD is still stopping, nothing is done yet, so nothing is
+        // reported.)
         SlotFact::Old => !f.up && !f.pod && looked && f.disk != DiskFact::Old,
-        // The slot waits for an OSD, and its device carries what we did not put there.
+        // The slot waits for an OSD, and its device carries content that osd-migrate did not write.
         SlotFact::Destroyed => f.disk == DiskFact::Other && !is_given_up(f),
-        // The id is gone. Then a finished OSD of another id on our device is nobody's to purge either.
-        // (A free disk's id never was anybody's: the id that was taken instead of it is.)
+        // The id is gone. Then osd-migrate may not purge a finished OSD of another id on the device either.
+        // (The id of an available disk never belonged to an OSD: only the id that was taken instead of it
+        // does.)
         SlotFact::Absent => match f.disk {
             DiskFact::Other => !is_given_up(f),
             disk => disk == DiskFact::Misplaced && !f.new,
@@ -143,13 +153,13 @@ fn is_foreign(f: &Facts) -> bool {
         SlotFact::Ours { never_booted } => match f.disk {
             DiskFact::Unseen => false,
             DiskFact::Other | DiskFact::Misplaced => true,
-            // Its place is put back first, whatever else there is.
+            // The place in CRUSH is restored first, whatever the other facts are.
             _ if !f.placed => false,
             DiskFact::Finished if f.agrees => {
-                // A Deployment starts neither the old nor the new OSD; without a key it is not looked at yet.
+                // A Deployment starts neither the old nor the new OSD; without a key it is not inspected yet.
                 f.daemon == DaemonFact::Other && (f.up || f.authed)
             }
-            // It booted, so a finished OSD was there, and its device does not carry it.
+            // The OSD booted, so a finished OSD existed, and its device does not carry it.
             DiskFact::Old
             | DiskFact::Blank
             | DiskFact::Tombstone
@@ -195,13 +205,14 @@ fn a_node_agent_at_work_goes_before_everything() {
     }
 }
 
-/// The acts that can't be taken back hang on few phases. What they need is asked of every combination, possible or not:
-/// a fact that is read wrongly must not open the way.
+/// Checks what the acts that cannot be undone need, for every combination, possible or not.
+///
+/// Few phases lead to such acts. A fact that is read wrongly must not lead to one.
 #[test]
 fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_other() {
     for f in all() {
         let needs = match phase(&f) {
-            // leads to Stop
+            // Leads to Stop.
             Phase::Serving => {
                 f.slot == SlotFact::Old
                     && f.up
@@ -210,11 +221,11 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
                     && f.disk == DiskFact::Old
                     && !f.stopped
             }
-            // leads to Destroy of the old OSD
+            // Leads to Destroy of the old OSD.
             Phase::Stopped => {
                 f.slot == SlotFact::Old && f.stopped && !f.up && !f.pod && f.proven && f.disk == DiskFact::Old
             }
-            // lead to a node agent that writes
+            // Leads to a node agent that writes.
             Phase::Undone => f.slot == SlotFact::Destroyed && f.placed,
             Phase::Destroyed => {
                 let id_is_free = f.slot == SlotFact::Destroyed
@@ -227,18 +238,18 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
                 let waits = f.slot == SlotFact::Destroyed || (f.new && f.slot == SlotFact::Absent);
                 waits && f.placed && f.disk == DiskFact::Misplaced
             }
-            // lead to Destroy of a claim
+            // Leads to Destroy of an OSD with an issued fsid.
             Phase::Registered => {
                 f.slot == (SlotFact::Ours { never_booted: true }) && !f.up && f.disk != DiskFact::Unseen
             }
             Phase::Unauthed => is_ours(&f) && !f.up && !f.authed && f.disk == DiskFact::Finished && f.agrees,
-            // leads to `osd new` on a free id
+            // Leads to `osd new` on an unused id.
             Phase::Purged => f.slot == SlotFact::Absent && f.issued,
-            // leads to a new Deployment
+            // Leads to a new Deployment.
             Phase::Prepared => {
                 is_ours(&f) && f.disk == DiskFact::Finished && f.agrees && f.daemon != DaemonFact::New
             }
-            // closes the record
+            // Closes the record.
             Phase::Settled => {
                 is_ours(&f) && f.up && f.clean && f.conforms && f.placed && f.daemon == DaemonFact::New
             }
@@ -252,7 +263,7 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
     }
 }
 
-/// It serves from its directory: another disk may be chosen for it, and nothing is left alone for that.
+/// Checks that another disk may be chosen for an OSD that serves from its directory, without quarantining it.
 #[test]
 fn an_osd_in_a_directory_is_given_up_where_its_disk_is_not_free_and_nothing_was_begun() {
     for f in all().filter(is_possible).filter(lost_its_disk) {
@@ -282,7 +293,7 @@ fn a_device_that_was_not_looked_at_decides_nothing_but_a_look() {
         Phase::Stopping,
         Phase::NotOurStop,
         Phase::Withdrawn,
-        // Its daemon holds the device: no look is needed, or possible.
+        // The daemon has the device open: no inspection is needed, or possible.
         Phase::Settling,
         Phase::Settled,
         Phase::Nonconforming,

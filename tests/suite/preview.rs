@@ -1,4 +1,4 @@
-//! What `plan` and `status` show: per OSD whether it can be begun now, and why not.
+//! The output of `plan` and `status`: whether each OSD can be started now, and why not.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn an_osd_that_can_not_be_begun_shows_why() {
             );
         }
     }
-    // Its own reason; the next one is begun instead.
+    // The OSD has a reason of its own; the next one is started instead.
     let not_ok = OkToStop { ok: false, bad_pgs: 3 };
     let one = World::new().with(|w| w.seen.ceph.ok_to_stop.extend([([BY_HAND].into(), not_ok)]));
     assert_eq!(now(&one, BY_HAND), Now::Waits(Reason::NotOkToStop { bad_pgs: 3 }));
@@ -95,7 +95,7 @@ fn an_osd_of_a_thin_pool_shows_that_it_must_be_drained_whatever_else_is_the_matt
         let table = table(&world);
         assert!(table.contains("drain first") && table.contains("\nno-redundancy: pool data"), "{table}");
     }
-    // One of a thin pool does not stand before the others.
+    // An OSD of a pool with insufficient redundancy does not block the others.
     let one = World::new().with(|w| {
         let mut pool = w.seen.ceph.pools[&POOL].clone();
         (pool.size, pool.pg_num) = (2, 1);
@@ -112,7 +112,7 @@ fn an_osd_of_a_thin_pool_shows_that_it_must_be_drained_whatever_else_is_the_matt
 fn open_records_show_that_they_are_in_flight_or_left_alone() {
     let in_flight = World::stopped(BY_HAND).with(|w| w.policy.select.clear());
     assert_eq!(now(&in_flight, BY_HAND), Now::InFlight);
-    // Not that PGs lack a copy: they do because of the one in flight.
+    // The reason is not that PGs have a missing copy: they do because of the OSD in progress.
     assert_eq!(now(&in_flight, FILESTORE), Now::Waits(Reason::Queued { osd: BY_HAND }));
     let failed = World::recorded(BY_HAND)
         .report_with(BY_HAND, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)

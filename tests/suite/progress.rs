@@ -1,4 +1,6 @@
-//! One sick part never holds up the healthy rest, and no OSD stays down without a way back (ADR 0025): one test for each finding.
+//! One sick part never holds up the healthy rest, and no OSD stays down without a way back (ADR 0025).
+//!
+//! There is one test for each finding.
 
 use chrono::TimeDelta;
 
@@ -22,7 +24,7 @@ const HEALTHY: OsdId = FILESTORE;
 
 type Change = fn(&mut World);
 
-/// It died long ago: down, out, and Ceph has healed without it.
+/// Changes the sick OSD to one that died long ago: down, out, and Ceph has recovered without it.
 fn dead(w: &mut World) {
     let slot = w.slot(SICK);
     (slot.up, slot.is_in) = (false, false);
@@ -51,7 +53,7 @@ fn ended(next: &Next) -> &Summary {
     }
 }
 
-// ---- rule 1: the rest goes on
+// ---- rule 1: the rest continues
 
 #[test]
 fn sick_osd_or_node_holds_up_no_other_osd() {
@@ -70,10 +72,10 @@ fn cordoned_node_is_waited_for_and_left_at_last() {
     check!(waits.clone().minutes_later(14).plan(), Next::Wait(Wait::Gate { osd: SICK, reason }) if is_told(reason));
     let end = waits.clone().minutes_later(15).plan();
     assert!(matches!(ended(&end).skipped.as_slice(), [(SICK, why)] if why.contains("cordoned")));
-    // Another Job waits again.
+    // A run of another Job waits again.
     let another = waits.clone().minutes_later(60).with(|w| w.policy.run = "another".to_owned());
     assert_eq!(word(&another.plan()), Some("skipping"));
-    // Its owner is done: it is begun, and nothing is remembered.
+    // The owner is done: the OSD is started, and no skip is remembered.
     let back = waits.with(|w| w.seen.kube.nodes.get_mut(&node_of(SICK)).unwrap().cordoned = false);
     assert_eq!(back.saved("record").ledger.run.skipping, None);
 }
@@ -88,7 +90,7 @@ fn osd_whose_deployment_is_refused_is_skipped_unstopped() {
     let closing = world.clone().with(refused).saved("not-admitted");
     let end = closing.cleaned_up(SICK).saved("closed");
     assert!(!end.ledger.records.contains_key(&SICK));
-    // The next OSD is begun, and this one is not begun again.
+    // The next OSD is started, and this one is not started again.
     check!(end.plan(), Next::Save { osd: Some(HEALTHY), why: Saving::Record, .. });
     let alone = end.with(|w| w.policy.skip = [HEALTHY].into());
     let last = alone.plan();
@@ -96,10 +98,10 @@ fn osd_whose_deployment_is_refused_is_skipped_unstopped() {
         matches!(ended(&last).skipped.as_slice(), [(SICK, why)] if why.contains("no privileged pods")),
         "{last:#?}"
     );
-    // Another Job asks again.
+    // A run of another Job asks again.
     let another = alone.with(|w| w.policy.run = "another".to_owned());
     check!(another.plan(), Next::Save { osd: Some(SICK), why: Saving::Record, .. });
-    // An intent is waited out first: a call may be on its way.
+    // An intent must expire before the OSD is given up: a call may still be in transit.
     let intended = World::intended(SICK).with(refused).with(|w| w.seen.at += TimeDelta::seconds(1));
     assert_eq!(word(&intended.plan()), Some("blocked"));
 }
@@ -115,7 +117,7 @@ fn stop_waits_for_the_answer_of_the_api_server() {
         silent.plan(),
         Next::Wait(Wait::Gate { reason: Reason::AdmissionUnknown { why: Some(_), .. }, .. })
     );
-    // The Deployment to be is asked about, once nothing else stands in the way.
+    // The program asks for admission of the future Deployment once nothing else blocks.
     let asked = |world: &World| plan::questions(&world.policy, &world.ledger, &world.seen).admission;
     let deploy = asked(&unasked).unwrap();
     assert_eq!((deploy.osd, &deploy.node), (SICK, &node_of(SICK)));
@@ -183,11 +185,11 @@ fn rook_is_given_back_while_a_run_waits() {
     let is_back = |world: World| {
         matches!(world.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 1, .. })))
     };
-    // A mon dies, which only Rook can replace.
+    // A mon is down, which only Rook can replace.
     let mon_down = World::new().with(at_0).with(|w| w.seen.ceph.health.extend(["MON_DOWN".to_owned()]));
     check!(mon_down.clone().minutes_later(2).plan(), Next::Wait(_));
     assert!(is_back(mon_down.minutes_later(3)));
-    // An OSD fills for hours.
+    // An OSD is backfilling for hours.
     assert!(is_back(
         World::booted(SICK)
             .with(at_0)
@@ -197,7 +199,7 @@ fn rook_is_given_back_while_a_run_waits() {
             })
             .minutes_later(3)
     ));
-    // From the stop to the boot Rook would start the old OSD.
+    // From the stop to the boot, Rook would start the old OSD.
     for world in [World::stopping(SICK), World::destroyed(SICK), World::prepared(SICK)] {
         assert!(!is_back(world.with(at_0).minutes_later(10)));
     }
@@ -222,7 +224,7 @@ fn owner_may_accept_pgs_elsewhere_that_lack_no_copy() {
         assert!(!begun(&world), "all PGs have to be clean by default: {state}");
         assert!(begun(&world.with(own)), "{state}");
     }
-    // Of a PG that shares the OSD another copy must be good for certain.
+    // For a PG that shares the OSD, another copy must be certain to be good.
     assert!(begun(&World::new().with(alone).with(own).pg_state(ours, "active+clean+remapped")));
     for state in ["active+clean+inconsistent", "active+recovering+degraded", "active+clean+premerge"] {
         assert!(!begun(&World::new().with(alone).with(own).pg_state(ours, state)), "{state}");
@@ -235,7 +237,7 @@ fn owner_may_accept_pgs_elsewhere_that_lack_no_copy() {
             .pg_state(elsewhere, "active+undersized+degraded")
             .with(move |w| w.pg(elsewhere).acting = [OsdId(5)].into())
     ));
-    // Rook's own setting says the same of the states that it names, in the order in which Ceph prints them.
+    // Rook's own setting accepts the same states, in the order in which Ceph prints them.
     let regex = |w: &mut World| {
         w.seen.kube.declaration.pg_healthy_regex =
             Some(r"^active\+clean(\+scrubbing\+deep)?(\+remapped)?$".to_owned());
@@ -305,7 +307,7 @@ fn noout_ends_after_fifteen_minutes_down() {
             lifted.plan(),
             Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: SICK, noout: true, noin: false }))
         );
-        // It is not set again.
+        // noout is not set again.
         let without = lifted.with(|w| w.slot(SICK).noout = false);
         assert!(
             !matches!(without.plan(), Next::Do(Act::Ceph(CephAct::SetOsdFlags { .. }))),
@@ -313,7 +315,7 @@ fn noout_ends_after_fifteen_minutes_down() {
             without.plan()
         );
     }
-    // A person's stays.
+    // A flag that a person set stays.
     let theirs =
         World::destroyed(SICK).saved("rebuild").with(|w| w.record(SICK).former_flags = (true, false));
     assert_ne!(word(&theirs.minutes_later(60).plan()), Some("noout-lifted"));
@@ -336,7 +338,7 @@ fn daemon_that_never_starts_is_quarantined_in_time() {
         "{:#?}",
         late.plan()
     );
-    // Tried again, its pod may rest from before: it has its time once more.
+    // After a retry, its pod may exist from before: the time limit starts again.
     let again = late.clone().saved("quarantine").with(|w| {
         w.daemon(SICK).pods[0].restarts = 9;
         w.ledger = w.ledger.retried(SICK).unwrap();
@@ -344,7 +346,7 @@ fn daemon_that_never_starts_is_quarantined_in_time() {
     });
     let looked = again.report(SICK, Some(label(claim(SICK, 1), SICK, true)), None);
     check!(looked.plan(), Next::Wait(Wait::Up { .. }));
-    // The time is the owner's to set, and Rook's own comes before it.
+    // The owner can set the time, and Rook's own comes before it.
     let soon = World::deployed(SICK)
         .with(|w| w.policy.limits = Limits { start: TimeDelta::minutes(2), ..w.policy.limits });
     assert!(quarantine(&soon.clone().minutes_later(2).plan()).is_some());
@@ -372,7 +374,7 @@ fn agent_retries_are_spaced_past_the_stop() {
     assert_eq!(until(&thrice), Some(480));
     let last = thrice.minutes_later(8).saved("rebuild").report(SICK, Some(old_content(SICK)), failed);
     assert!(quarantine(&last.plan()).is_some());
-    // Before the stop the OSD serves, and the others wait: there is no pause.
+    // Before the stop the OSD serves and the others wait: there is no pause.
     let before = World::recorded(SICK).with(paced).report(
         SICK,
         None,
@@ -381,7 +383,7 @@ fn agent_retries_are_spaced_past_the_stop() {
     assert_eq!(word(&before.plan()), Some("inspect"));
 }
 
-// ---- what a person reads
+// ---- messages for people
 
 #[test]
 fn flags_that_hold_up_a_backfill_are_named() {

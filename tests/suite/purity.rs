@@ -1,13 +1,13 @@
-//! Modules know what they must, and no more. The domain decides and does nothing else: its sources name no runtime, no clock, no
-//! output, no unordered map.
+//! Modules know only what they must. The domain decides and does nothing else: its sources name no runtime,
+//! no clock, no output, no unordered map.
 //!
-//! Of crates it imports serde, thiserror, chrono's types, uuid, and regex: the filters for disks are regular expressions of
-//! their owner's, and matching one depends on nothing but pattern and text.
+//! Of crates the domain imports serde, thiserror, chrono's types, uuid, and regex: the filters for disks are
+//! regular expressions of their owner's, and matching one depends on nothing but pattern and text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What must not be there, and why.
+/// Banned words, and the reasons.
 const BANNED: [(&str, &str); 17] = [
     ("async", "decisions do not wait"),
     (".await", "decisions do not wait"),
@@ -50,7 +50,9 @@ pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The line without its comment. (A `//` in a text is taken for one too: it hides too much of texts, never of code.)
+/// Returns the line without its comment.
+///
+/// (A `//` in a text also counts as a comment: that hides too much of texts, never of code.)
 fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
@@ -89,7 +91,8 @@ fn the_domain_is_pure() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// What the modules beside the domain must not know: the table in `docs/development/reading-guide.md`.
+/// Checks what the modules alongside the domain must not import: the table in
+/// `docs/development/reading-guide.md`.
 #[test]
 fn adapters_do_not_know_each_other_and_the_simulation_knows_none() {
     const K8S: [(&str, &str); 3] = [
@@ -116,8 +119,10 @@ fn adapters_do_not_know_each_other_and_the_simulation_knows_none() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// An act whose outcome is unknown is decided anew. Tried again in place are questions to Ceph (`Ceph::read`, not `Ceph::act`) and
-/// an agent's report, which says the same however often.
+/// Checks that an act whose outcome is unknown is decided again.
+///
+/// Only questions to Ceph (`Ceph::read`, not `Ceph::act`) and an agent's report are retried in place. A
+/// report says the same however often it is sent.
 #[test]
 fn nothing_is_tried_again_in_place_but_questions_and_reports() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,4 +1,4 @@
-//! What `rehearse` shows.
+//! The output of `rehearse`.
 
 use osd_migrate::rehearse::fault::{self, RequestedFault};
 use osd_migrate::rehearse::{self, Rehearsal};

@@ -1,9 +1,10 @@
-//! `docs/reference/messages.md` has an entry for everything that the program can say and a person has to act on, in the words in which
-//! it says it, and none for what it does not say. Exit codes, events and phases have pages of their own.
+//! `docs/reference/messages.md` has an entry for every message of the program that a person has to act on, in
+//! the program's own words, and no entry for anything else. Exit codes, events and phases have pages of their
+//! own.
 //!
-//! Entries are list items: the key (a machine word, a variant) in bold, then the sentence in italics. Where the sentence
-//! is long, `...` stands for a part of it. Values that the code can make are asked for their words; for the rest the
-//! sources are read.
+//! Entries are list items: the key (a code, or a variant) in bold, then the sentence in italics. If the
+//! sentence is long, `...` stands for a part of it. Values that the code can create are asked for their
+//! texts; for the rest the sources are read.
 
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
@@ -43,7 +44,7 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-// ---- what the code can say
+// ---- messages of the code
 
 fn pg() -> PgId {
     PgId("2.7".to_owned())
@@ -238,7 +239,7 @@ fn unreadable() -> Vec<Unreadable> {
     ]
 }
 
-/// Summaries that say something of their own, each by the field that says it.
+/// Returns summaries with a message of their own, each with the field that causes it.
 fn summaries() -> Vec<(&'static str, Summary)> {
     let osds = || BTreeSet::from([OsdId(3), OSD]);
     let nodes = || BTreeSet::from(["h1", "h2"].map(|name| NodeName(text(name))));
@@ -266,7 +267,7 @@ fn summaries() -> Vec<(&'static str, Summary)> {
     ]
 }
 
-/// Errors that end with a command which is put together elsewhere.
+/// Returns errors that end with a command which other code puts together.
 fn errors_with_a_command() -> Vec<(String, String)> {
     let call = Call {
         verb: "list",
@@ -286,7 +287,7 @@ fn errors_with_a_command() -> Vec<(String, String)> {
     of_ceph.into_iter().chain([(text("Forbidden"), forbidden.to_string())]).collect()
 }
 
-/// The variant of a value.
+/// Returns the name of a value's variant.
 fn name(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     text.chars().take_while(char::is_ascii_alphanumeric).collect()
@@ -296,9 +297,9 @@ fn named<T: Debug + Display>(values: &[T]) -> Vec<(String, String)> {
     values.iter().map(|value| (name(value), value.to_string())).collect()
 }
 
-// ---- what the sources say
+// ---- messages in the sources
 
-/// The variants of an enum, as rustfmt sets them.
+/// Returns the variants of an enum, as rustfmt formats them.
 fn variants(path: &str, of: &str) -> BTreeSet<String> {
     let source = read(path);
     let (_, body) = source.split_once(&format!("pub enum {of} {{\n")).unwrap();
@@ -311,7 +312,7 @@ fn variants(path: &str, of: &str) -> BTreeSet<String> {
     body.lines().filter_map(variant).collect()
 }
 
-/// From where something stands to the end of its block: a function, a `match`.
+/// Returns the text from `begins` to the end of its block, such as a function or a `match`.
 pub(crate) fn block<'a>(source: &'a str, begins: &str) -> &'a str {
     let (_, rest) = source.split_once(begins).unwrap_or_else(|| panic!("no `{begins}` any more"));
     let line = source[..source.find(begins).unwrap()].rsplit('\n').next().unwrap_or_default();
@@ -320,7 +321,7 @@ pub(crate) fn block<'a>(source: &'a str, begins: &str) -> &'a str {
     rest.split_once(&end).map_or(rest, |(block, _)| block)
 }
 
-/// The texts of a source, tests apart, with `...` in the place of what is filled in.
+/// Returns the texts of a source without its tests, with `...` for what is filled in.
 pub(crate) fn literals(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut found = Vec::new();
@@ -357,7 +358,7 @@ fn literal(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
     plain(&text)
 }
 
-/// Two parts that are left out beside each other are one.
+/// Joins two neighbouring parts that are left out into one.
 fn plain(text: &str) -> String {
     let mut text = text.to_owned();
     while text.contains("......") {
@@ -366,7 +367,7 @@ fn plain(text: &str) -> String {
     text
 }
 
-/// Three words at least, what is filled in apart.
+/// Returns whether a text has at least three words, not counting what is filled in.
 fn is_sentence(text: &str) -> bool {
     words(text) >= 3
 }
@@ -376,7 +377,9 @@ fn words(text: &str) -> usize {
     text.split_whitespace().filter(is_word).count()
 }
 
-/// Lines of four words at least that are said to people. What is set in, or begins with a command, is what they type.
+/// Returns the printed lines of at least four words.
+///
+/// Lines that are indented, or begin with a command, are for the user to type.
 fn said_lines(path: &str) -> BTreeSet<String> {
     let is_said =
         |line: &&str| !line.starts_with([' ', '/']) && !line.starts_with("kubectl ") && words(line) >= 4;
@@ -388,19 +391,19 @@ fn sentences(path: &str) -> BTreeSet<String> {
     literals(&read(path)).into_iter().filter(|text| is_sentence(text)).collect()
 }
 
-/// The longest text of a function: its sentence, where others are parts of it.
+/// Returns the longest text of a function: the function's sentence, if other texts are parts of it.
 fn longest(path: &str, function: &str) -> String {
     let source = read(path);
     literals(block(&source, &format!("fn {function}("))).into_iter().max_by_key(String::len).unwrap()
 }
 
-/// Every text in the sources.
+/// Returns every text in the sources.
 fn all_texts() -> BTreeSet<String> {
     let texts = |path: &std::path::PathBuf| literals(&fs::read_to_string(path).unwrap());
     sources(&root().join("src")).iter().flat_map(texts).collect()
 }
 
-// ---- what the runbook says
+// ---- entries of the pages
 
 #[derive(Debug)]
 struct Entry {
@@ -421,7 +424,7 @@ fn runbook() -> String {
     PAGES.map(read).join("\n")
 }
 
-/// The list items below a heading, those of its subheadings among them.
+/// Returns the list items below a heading, including those of its subheadings.
 fn entries(heading: &str) -> Vec<Entry> {
     let document = runbook();
     let level = heading.split(' ').next().unwrap().len();
@@ -460,7 +463,7 @@ fn entry(item: &str) -> Entry {
     Entry { key, said, rest: rest.to_owned() }
 }
 
-/// Up to the asterisk that ends them; one that is meant as such has a backslash.
+/// Splits a text at the asterisk that ends the italics; an escaped asterisk has a backslash.
 fn italics(rest: &str) -> Option<(&str, &str)> {
     let (end, _) = rest.match_indices('*').find(|(at, _)| !rest[..*at].ends_with('\\'))?;
     Some((&rest[..end], &rest[end + 1..]))
@@ -476,7 +479,7 @@ fn said(entries: &[Entry]) -> BTreeSet<String> {
     entries.iter().map(plain_of).collect()
 }
 
-/// Whether a text is what is quoted; `...` stands for any part.
+/// Returns whether a quote matches a text; `...` stands for any part.
 pub(crate) fn is_quoted(quote: &str, text: &str) -> bool {
     let mut parts = quote.split("...");
     let first = parts.next().unwrap_or_default();
@@ -497,7 +500,7 @@ fn assert_same(what: &str, there: &BTreeSet<String>, told: &BTreeSet<String>) {
     assert!(unknown.is_empty(), "{what}, in docs/reference/messages.md and not in the code: {unknown:#?}");
 }
 
-/// Each key has an entry, each entry quotes what is said under its key, and each thing that is said is quoted.
+/// Asserts that each key has an entry, each entry quotes a message of its key, and each message is quoted.
 fn assert_told(what: &str, there: &[(String, String)], told: &[Entry]) {
     assert_same(what, &there.iter().map(|(key, _)| key.clone()).collect(), &keys(told));
     let quotes = |entry: &Entry, (key, text): &(String, String)| {
@@ -516,7 +519,7 @@ fn assert_all_made(path: &str, of: &str, made: &[impl Debug]) {
     assert_same(&format!("{of} that is made here"), &variants(path, of), &made.iter().map(name).collect());
 }
 
-// ---- the tests
+// ---- tests
 
 #[test]
 fn a_quote_is_the_whole_sentence_but_for_what_it_leaves_out() {
@@ -563,7 +566,7 @@ fn each_event_has_its_entry() {
     let source = read("src/kube_events.rs");
     assert_eq!(source.lines().filter_map(named).collect::<BTreeSet<_>>(), there);
     assert_same("events", &there, &keys(&entries("# Events")));
-    // Nothing else publishes any.
+    // Nothing else publishes events.
     let publishes = |path: &&std::path::PathBuf| {
         let text = fs::read_to_string(path).unwrap();
         text.contains(".publish(") || text.contains(".warn_once(") && !path.ends_with("k8s/events.rs")
@@ -648,7 +651,7 @@ fn each_end_without_a_halt_is_quoted() {
 
 #[test]
 fn each_end_of_a_run_is_quoted() {
-    /// Told by the problem of the node.
+    /// Variant that the problem of the node reports.
     const OTHERWISE: &str = "unseen_nodes";
     let source = read("src/domain/next/mod.rs");
     let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
@@ -671,7 +674,7 @@ fn each_end_of_a_run_is_quoted() {
         "not in docs/reference/messages.md: {untold:#?}; not said: {unknown:#?}"
     );
 
-    // None of its sentences is one that no summary here brings about.
+    // Every sentence of these functions is produced by a summary above.
     let source = read("src/report.rs");
     for function in ["finished", "some_of", "half_way", "withheld_from_rook", "operator_at_0", "quarantined"]
     {
@@ -687,7 +690,7 @@ fn each_end_of_a_run_is_quoted() {
     }
 }
 
-/// The sentence of a variant of an error.
+/// Returns the sentence of an error's variant.
 fn error_text(path: &str, variant: &str) -> String {
     let source = read(path);
     let at = [" {", "(", ","].iter().find_map(|end| source.find(&format!("\n    {variant}{end}")));
@@ -698,7 +701,7 @@ fn error_text(path: &str, variant: &str) -> String {
 
 #[test]
 fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
-    /// What is passed on: the texts of these functions, or a reason.
+    /// Arguments that are passed on: the texts of these functions, or a reason.
     const PASSED_ON: [&str; 6] = [
         "self.agent_trouble()",
         "self.foreign()",
@@ -741,7 +744,7 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
     assert_same("causes", &there, &said(&told));
 }
 
-/// Up to the bracket that closes it.
+/// Returns the text up to the closing bracket.
 fn argument(rest: &str) -> &str {
     let mut depth = 1;
     let end = rest.find(|c: char| {
@@ -764,7 +767,9 @@ fn what_agents_say_and_what_is_told_in_passing_is_said() {
     }
 }
 
-/// Of one that failed again and again; what it says itself is among these, or in its log.
+/// Checks the reasons of an agent that failed repeatedly.
+///
+/// The agent's own message is among these, or in the agent's log.
 #[test]
 fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
     let agents = "src/domain/step/agents.rs";
@@ -797,12 +802,12 @@ fn all_entries() -> Vec<Entry> {
     headings.filter(has_entries).flat_map(entries).collect()
 }
 
-/// Returns what the entries say besides the words of the program.
+/// Returns what the entries say in addition to the program's messages.
 pub(crate) fn remarks() -> Vec<String> {
     all_entries().into_iter().map(|entry| entry.rest).collect()
 }
 
-/// A sentence that is only repeated helps nobody.
+/// Checks that no entry only repeats its sentence.
 #[test]
 fn each_entry_says_more_than_the_sentence() {
     let all = all_entries();
@@ -844,7 +849,8 @@ fn each_phase_can_be_finished_or_undone_by_hand() {
     assert!(unseen.is_empty(), "how are these seen: {unseen:?}");
 }
 
-/// A record that is taken out as the runbook says is one that was never there.
+/// Checks that the ledger without a record, removed as the runbook describes, reads as if the record never
+/// existed.
 #[test]
 fn a_record_that_was_taken_out_by_hand_leaves_a_ledger_that_can_be_read() {
     let document = runbook();
@@ -861,7 +867,7 @@ fn a_record_that_was_taken_out_by_hand_leaves_a_ledger_that_can_be_read() {
     assert_eq!(Ledger::from_keys(&keys).unwrap(), ledger.without(BY_HAND));
 }
 
-/// The old OSD serves again by hand: cancelled, a run puts its record away, one thing a turn.
+/// Checks that a cancelled run closes the record of an OSD that a person restored, one act an iteration.
 #[test]
 fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
     let world = World::destroyed(BY_HAND).with(|w| {

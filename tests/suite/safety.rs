@@ -1,4 +1,6 @@
-//! `docs/concepts/safety.md` is what the sources are: each guard stands in it once and is asked somewhere, each test that it names is there.
+//! `docs/concepts/safety.md` agrees with the sources.
+//!
+//! Each guard has one row and is checked somewhere in the code, and each test that the page names exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +19,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The rows of all tables whose first column is called that.
+/// Returns the rows of all tables whose first column has that name.
 fn rows(document: &str, called: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -42,7 +44,7 @@ fn rows(document: &str, called: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The words in backticks.
+/// Returns the words in backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -51,13 +53,14 @@ fn is_like_a_guard(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// At least three words: what else is quoted (flags, files, commands) is shorter or holds other characters.
+/// Returns whether a word has at least three parts: other quoted words (flags, files, commands) are shorter
+/// or have other characters.
 fn is_like_a_test(word: &str) -> bool {
     word.matches('_').count() >= 2
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// What else looks like a test: options of Ceph, fields of its answers and of the ledger.
+/// Words that look like tests: options of Ceph, fields of its answers and of the ledger.
 const NO_TESTS: [&str; 9] = [
     "left_to_rook_since",
     "wipe_blocked_since",
@@ -78,7 +81,7 @@ fn guards() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The sources, without the list of guards and without this file.
+/// Returns the sources, without the list of guards and without this file.
 fn code(folder: &str) -> String {
     let of_no_use = ["domain/guard.rs", "suite/safety.rs"];
     let paths = sources(&root().join(folder));
@@ -86,7 +89,7 @@ fn code(folder: &str) -> String {
     paths.map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// Functions that are tests: those below the attribute.
+/// Returns the functions that are tests: those below the attribute.
 fn tests() -> BTreeSet<String> {
     let text = code("src") + "\n" + &code("tests/suite");
     let mut found = BTreeSet::new();
@@ -133,7 +136,7 @@ fn each_guard_is_asked_somewhere() {
 
 #[test]
 fn each_test_that_is_named_is_there() {
-    // Decisions and changes speak of tests as they were.
+    // ADRs and the changelog name tests as they were.
     let is_history = |page: &str| page.contains("/adr/") || page == "CHANGELOG.md";
     let pages: Vec<_> = pages().into_iter().filter(|(page, _)| !is_history(page)).collect();
     let there = tests();
@@ -177,7 +180,7 @@ fn each_promise_has_a_test_and_each_guard_a_promise() {
     }
 }
 
-/// The accounts that the chart names: where they are made, and where pods are given one.
+/// Returns the accounts that the chart names: where they are created, and where pods use one.
 fn accounts() -> BTreeSet<String> {
     let folders =
         ["charts/osd-migrate/templates", "job", "tests/chart/rendered"].map(|folder| root().join(folder));

@@ -10,9 +10,10 @@ use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CephAct {
-    /// Creates client.bootstrap-osd with its usual capability, or removes it. Does nothing if it is so already.
+    /// Creates client.bootstrap-osd with its usual capability, or deletes it. Does nothing if the key is
+    /// already in the wanted state.
     Bootstrap {
-        /// Whether it is to be there.
+        /// Whether the key is to exist.
         there: bool,
     },
     /// Sets per-OSD flags, if the slot holds `fsid` and the record is still open.
@@ -21,9 +22,9 @@ pub enum CephAct {
         osd: OsdId,
         /// The fsid expected in the slot; none in a destroyed one.
         fsid: Option<OsdFsid>,
-        /// Whether it is expected to be up.
+        /// Whether the OSD is expected to be up.
         up: bool,
-        /// For which record.
+        /// The record that the flags are for.
         record: RecordId,
         /// flag `noout` of this OSD (`osd set-group`)
         noout: bool,
@@ -45,18 +46,20 @@ pub enum CephAct {
         osd: OsdId,
         /// The fsid that must be up in its slot.
         fsid: OsdFsid,
-        /// Its in-weight as recorded.
+        /// The in-weight as recorded.
         reweight: Weight,
     },
-    /// `osd destroy <id>` (`destroy-actual`, which the mgr would send) after the map was read again: the slot must be down and hold `fsid`. Never `osd down`.
+    /// `osd destroy <id>` (`destroy-actual`, which the mgr would send), after the map was read again. The
+    /// slot must be down and hold `fsid`. Never `osd down`.
     Destroy {
         /// The OSD.
         osd: OsdId,
         /// The fsid expected in the slot.
         fsid: OsdFsid,
-        /// For which record the Deployment must be stopped, its pods gone; where it is the old OSD that is given up.
+        /// The record for which the Deployment must be stopped and its pods gone. Set if the OSD to destroy
+        /// is the old one.
         stopped_for: Option<RecordId>,
-        /// What must hold of the data then.
+        /// The data precondition at that time.
         precondition: Option<DataPrecondition>,
     },
     /// Registers the id again after a purge: `osd new <fsid> <id>` on an absent id.
@@ -66,34 +69,36 @@ pub enum CephAct {
         /// An fsid that an agent of this record issued.
         claim: OsdFsid,
     },
-    /// Purges an id that ceph-volume created by mistake (`osd purge-new`): it must be `new`, never up, with this fsid.
+    /// Purges an id that ceph-volume created by mistake (`osd purge-new`). The id must be `new`, never up,
+    /// and hold this fsid.
     PurgeMisplaced {
         /// The misplaced id.
         misplaced: OsdId,
-        /// Its fsid: one that an agent of this record issued.
+        /// The fsid of the misplaced id: one that an agent of this record issued.
         fsid: OsdFsid,
     },
-    /// Puts the CRUSH item back as recorded, where it is gone: place, weight, class, reweight, primary affinity. Where it is there
-    /// with its former weight, give it the new one.
+    /// Restores the CRUSH item as recorded, if it is gone: place, weight, class, reweight and primary
+    /// affinity. Sets the recorded weight on an existing item if the item still has its former weight.
     RestoreCrush {
         /// The OSD.
         osd: OsdId,
-        /// As recorded.
+        /// The recorded item.
         item: CrushItem,
-        /// Its weight before, where another one is recorded.
+        /// The former weight, if the recorded one differs from it.
         former: Option<Weight>,
-        /// As recorded.
+        /// The recorded in-weight.
         reweight: Weight,
-        /// As recorded.
+        /// The recorded primary affinity.
         primary_affinity: Weight,
     },
-    /// `osd pg-upmap-items` for upmaps that a purge took, where the slot is up with `fsid`: those of PGs that have none by now.
+    /// `osd pg-upmap-items` for upmaps that a purge removed, if the slot is up with `fsid`. Restores only
+    /// those of PGs that have no upmap by now.
     RestoreUpmaps {
         /// The OSD.
         osd: OsdId,
         /// The fsid expected in the slot.
         fsid: OsdFsid,
-        /// As recorded.
+        /// The recorded upmaps.
         upmaps: Vec<Upmap>,
     },
 }

@@ -1,4 +1,4 @@
-//! Acts on objects of Kubernetes, Jobs of agents apart.
+//! Acts on Kubernetes objects, except the Jobs of node agents.
 
 use serde::Serialize;
 
@@ -8,122 +8,130 @@ use crate::domain::osd::{CrushItem, Layout, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::policy::Accepted;
 use crate::domain::storage::Toleration;
 
-/// One effect on an object of Kubernetes.
+/// One effect on a Kubernetes object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KubeAct {
-    /// Copies the Deployment as found to ConfigMap `osd-migrate-osd-<id>`, so that a deleted one can be made again.
+    /// Copies the Deployment as found to ConfigMap `osd-migrate-osd-<id>`, so that a deleted Deployment can
+    /// be recreated.
     BackUp {
         /// The OSD.
         osd: OsdId,
-        /// For which record.
+        /// The record that the backup is for.
         record: RecordId,
-        /// uid of the Deployment expected.
+        /// uid of the expected Deployment.
         deployment: String,
-        /// `metadata.generation` of it expected.
+        /// `metadata.generation` of the expected Deployment.
         generation: i64,
     },
-    /// Puts the label `ceph.rook.io/do-not-reconcile` on the CephCluster, and with it the annotation that names the version it was
-    /// put on; if there is no label, and the record is still open: its Deployment is kept, or stopped, for it.
+    /// Sets the label `ceph.rook.io/do-not-reconcile` on the CephCluster, and the annotation that names the
+    /// resourceVersion on which the label was set. Does so only if there is no label and the record is still
+    /// open: a backup of its Deployment exists, or its Deployment is stopped for the record.
     Fence {
         /// The OSD that needs it.
         osd: OsdId,
-        /// For which record.
+        /// The record that the fence is for.
         record: RecordId,
         /// Value of the label.
         value: String,
     },
-    /// Takes that label off, if it has our value.
+    /// Removes that label, if it has the value of osd-migrate.
     Unfence {
-        /// Value expected.
+        /// The expected value.
         value: String,
     },
-    /// Sets the replicas of Rook's operator (subresource `scale`), if nobody changed what its Deployment wants since it was looked at.
+    /// Sets the replicas of Rook's operator (subresource `scale`), if the spec of its Deployment is unchanged
+    /// since it was observed.
     ScaleOperator {
-        /// namespace/name of its Deployment
+        /// namespace/name of the operator's Deployment
         name: String,
-        /// uid expected
+        /// expected uid
         uid: String,
-        /// `metadata.generation` expected
+        /// expected `metadata.generation`
         generation: i64,
-        /// replicas wanted
+        /// wanted replicas
         replicas: u32,
     },
-    /// Sets `maxUnavailable` of the OSDs' PodDisruptionBudget, if nobody changed what it wants since it was looked at.
+    /// Sets `maxUnavailable` of the OSDs' PodDisruptionBudget, if its spec is unchanged since it was
+    /// observed.
     LimitDrains {
-        /// uid expected
+        /// expected uid
         uid: String,
-        /// `metadata.generation` expected
+        /// expected `metadata.generation`
         generation: i64,
         /// OSD pods that may be evicted at a time
         max_unavailable: u32,
     },
-    /// Creates osd-migrate's own PodDisruptionBudget, which lets no OSD pod be evicted. An existing one is success.
+    /// Creates osd-migrate's own PodDisruptionBudget, which allows no OSD pod to be evicted. An existing one
+    /// is success.
     CreatePdb {
         /// The OSD that is stopped, or about to be.
         osd: OsdId,
-        /// Its record, which must be open.
+        /// The record of that OSD, which must be open.
         record: RecordId,
     },
     /// Deletes that PodDisruptionBudget. An absent one is success.
     DeletePdb {
-        /// uid expected
+        /// expected uid
         uid: String,
     },
-    /// One PUT: replicas 0 and the annotation `osd-migrate.io/stopped=<record>`; just before it `ok-to-stop` is asked, and whether the
-    /// record is still open.
+    /// One PUT that sets replicas 0 and the annotation `osd-migrate.io/stopped=<record>`. Right before the
+    /// PUT, `ok-to-stop` is asked, and whether the record is still open.
     Stop {
         /// The OSD.
         osd: OsdId,
         /// The fsid that must be up in its slot.
         fsid: OsdFsid,
-        /// For which record.
+        /// The record that the OSD is stopped for.
         record: RecordId,
-        /// uid of the Deployment expected.
+        /// uid of the expected Deployment.
         deployment: String,
-        /// `metadata.generation` of it expected.
+        /// `metadata.generation` of the expected Deployment.
         generation: i64,
-        /// States of PGs besides active+clean that the owner accepts.
+        /// States of PGs, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
     },
-    /// One PUT that undoes Stop: replicas 1, annotation gone. Created from the kept copy where somebody deleted it.
+    /// One PUT that reverts Stop: replicas 1, annotation removed. If the Deployment was deleted externally,
+    /// it is recreated from the backup.
     Restart {
         /// The OSD.
         osd: OsdId,
-        /// Our record, whose annotation is expected.
+        /// The record whose annotation is expected.
         record: RecordId,
     },
-    /// Deletes the Deployment of the old OSD, which is gone, so that Rook makes one: only while it is stopped for the record, nobody
-    /// wrote it since it was looked at, and its copy is kept.
+    /// Deletes the Deployment of the old OSD, which is destroyed, so that Rook creates a new one. Does so
+    /// only while the Deployment is stopped for the record, is unchanged since it was observed, and has a
+    /// backup.
     DropDeployment {
         /// The OSD.
         osd: OsdId,
-        /// For which record.
+        /// The record that the Deployment must be stopped for.
         record: RecordId,
-        /// uid of the Deployment expected.
+        /// uid of the expected Deployment.
         deployment: String,
-        /// `metadata.generation` of it expected.
+        /// `metadata.generation` of the expected Deployment.
         generation: i64,
     },
-    /// Brings the Deployment back in Rook's present shape, starting `fsid`.
+    /// Restores the Deployment in Rook's present shape, starting `fsid`.
     Deploy(Deploy),
-    /// Creates the Deployment of a finished OSD of this cluster that nothing starts: only where there is none, its slot holds
-    /// `fsid` and is down.
+    /// Creates the Deployment of a finished OSD of this cluster that nothing starts. Does so only if there is
+    /// no Deployment, and the slot holds `fsid` and is down.
     Adopt(Deploy),
-    /// Adds tolerations to an OSD's Deployment, which restarts its pod: `ok-to-stop` is asked just before where it is up.
+    /// Adds tolerations to an OSD's Deployment, which restarts its pod. If the OSD is up, `ok-to-stop` is
+    /// asked right before.
     Tolerate {
         /// The OSD.
         osd: OsdId,
-        /// uid of the Deployment expected.
+        /// uid of the expected Deployment.
         deployment: String,
-        /// `metadata.generation` of it expected.
+        /// `metadata.generation` of the expected Deployment.
         generation: i64,
-        /// What to add.
+        /// The tolerations to add.
         add: Vec<Toleration>,
-        /// What must hold of the data, where it is up.
+        /// The data precondition, if the OSD is up.
         precondition: Option<DataPrecondition>,
     },
-    /// Deletes the node Jobs, reports, Secrets and the kept Deployment of a record.
+    /// Deletes the node Jobs, reports, Secrets and the Deployment backup of a record.
     CleanUp {
         /// The OSD.
         osd: OsdId,
@@ -132,43 +140,46 @@ pub enum KubeAct {
     },
 }
 
-/// What the new Deployment is rendered from.
+/// Values that the new Deployment is rendered from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Deploy {
     /// The OSD.
     pub osd: OsdId,
-    /// For which record; the annotation `osd-migrate.io/stopped` of it, or no Deployment, is expected.
+    /// The record. The Deployment must be absent or have the annotation `osd-migrate.io/stopped` of this
+    /// record.
     pub record: RecordId,
-    /// The fsid it is to start.
+    /// The fsid that the Deployment starts.
     pub fsid: OsdFsid,
-    /// Where.
+    /// The node of the OSD.
     pub node: NodeName,
-    /// Device path, a stable one if there is one: `/dev/disk/by-id/...`. Activation finds the device by its label if it leads elsewhere.
+    /// Device path, a stable one if available: `/dev/disk/by-id/...`. Activation finds the device by its
+    /// label if the path leads to another device.
     pub block_path: String,
     /// Object store, for label `osd-store`.
     pub store: String,
     /// CRUSH location, for `--crush-location` and the topology labels.
     pub crush: CrushItem,
-    /// How it lies on its device.
+    /// Layout of the OSD on its device.
     pub layout: Layout,
-    /// Its db device, where it is another: `/dev/VG/LV`.
+    /// Path of the db device, if it is separate: `/dev/VG/LV`.
     pub db_path: Option<String>,
-    /// Its wal device, where it is another.
+    /// Path of the wal device, if it is separate.
     pub wal_path: Option<String>,
-    /// CRUSH weight to begin with (`--osd-crush-initial-weight`), where the owner declares one.
+    /// Initial CRUSH weight (`--osd-crush-initial-weight`), if the owner declares one.
     pub initial_weight: Option<Weight>,
-    /// What Rook's label `device-type` says of its disk: `hdd`, `ssd` or `nvme`; none for an OSD on volumes.
+    /// Value of Rook's label `device-type` for the disk: `hdd`, `ssd` or `nvme`. None for an OSD on volumes.
     pub device_type: Option<String>,
-    /// Its store is a file of the node, for tests only: `block_path` names it.
+    /// The store is a file of the node, for tests only. `block_path` names the file.
     pub on_file: bool,
-    /// It has no Deployment before this one, or one that starts what is gone: uid and generation of that one, where it
-    /// is there. None where an OSD is redone: its own is expected to carry our annotation.
+    /// Set if the OSD has no Deployment yet, or one that starts an OSD that is gone: uid and generation of
+    /// that Deployment, if it exists. None if an existing OSD is recreated: its own Deployment is expected to
+    /// have the annotation.
     pub fresh: Option<Fresh>,
 }
 
-/// What is expected in the place of a new OSD's Deployment.
+/// The expected object in the place of a new OSD's Deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Fresh {
-    /// (uid, `metadata.generation`) of the Deployment that is replaced; none where there must be none.
+    /// (uid, `metadata.generation`) of the Deployment that is replaced. None if there must be no Deployment.
     pub replaces: Option<(String, i64)>,
 }

@@ -1,4 +1,5 @@
-//! The acts: each names what it expects to find. An adapter that finds something else does nothing and says so (P6).
+//! Acts. Each act names what it expects to find. An adapter that finds something else does nothing and
+//! reports it (P6).
 //!
 //! There is one enum per target, so that an act that goes to the wrong adapter does not compile.
 
@@ -14,14 +15,14 @@ pub use kubernetes::{Deploy, Fresh, KubeAct};
 pub use node::NodeAct;
 pub use precondition::DataPrecondition;
 
-/// One effect on the cluster, by who is asked for it.
+/// One effect on the cluster, by target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Act {
     /// A command to Ceph.
     Ceph(CephAct),
-    /// An object of Kubernetes is changed.
+    /// A change of a Kubernetes object.
     Kube(KubeAct),
-    /// The Job of an agent on a node is created or deleted.
+    /// Creation or deletion of a node agent's Job.
     Node(NodeAct),
 }

@@ -1,4 +1,4 @@
-//! Acts that create or delete the Job of an agent on a node.
+//! Acts that create or delete the Job of a node agent.
 
 use serde::Serialize;
 
@@ -11,47 +11,48 @@ use crate::domain::osd::OsdId;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeAct {
-    /// Creates the node Job of a saved attempt; an existing one is success.
+    /// Creates the node Job of a saved attempt. An existing one is success.
     Agent {
-        /// What the agent gets.
+        /// The request for the agent.
         request: NodeRequest,
-        /// Image the agent runs in.
+        /// Image that the agent runs in.
         image: String,
         /// The host folder `dataDirHostPath`.
         data_dir: String,
-        /// What must hold, where the agent is to wipe the old data.
+        /// The data precondition, if the agent is to wipe the old data.
         precondition: Option<DataPrecondition>,
     },
     /// Deletes a node Job whose container did not start.
     DropAgent {
         /// Name of the Job.
         job: String,
-        /// uid expected.
+        /// expected uid
         uid: String,
     },
-    /// Deletes the ConfigMap that owns the Secret with the key of a node Job; the Secret goes with it.
+    /// Deletes the ConfigMap that owns the Secret with the key of a node Job. Kubernetes deletes the Secret
+    /// with it.
     DeleteKey {
         /// The OSD.
         osd: OsdId,
         /// Name of the node Job.
         job: String,
-        /// uid of the ConfigMap expected.
+        /// expected uid of the ConfigMap
         uid: String,
     },
     /// Creates the ConfigMap and the Job of an inventory of a node's disks. Existing ones are success.
     Inventory {
-        /// What the agent gets.
+        /// The request for the agent.
         request: InventoryRequest,
-        /// Image the agent runs in.
+        /// Image that the agent runs in.
         image: String,
         /// The host folder `dataDirHostPath`.
         data_dir: String,
     },
-    /// Deletes the ConfigMap of an inventory that no node needs any more; Kubernetes deletes its Job with it.
+    /// Deletes the ConfigMap of an inventory that no node needs any more. Kubernetes deletes its Job with it.
     DeleteInventoryJob {
-        /// Name of its ConfigMap and Job.
+        /// Name of the ConfigMap and the Job.
         name: String,
-        /// uid of the ConfigMap expected.
+        /// expected uid of the ConfigMap
         uid: String,
     },
 }

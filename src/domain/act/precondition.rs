@@ -1,4 +1,4 @@
-//! What must hold of the data right before an act.
+//! Preconditions on the data, checked right before an act.
 
 use std::collections::BTreeSet;
 
@@ -7,34 +7,37 @@ use serde::Serialize;
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::domain::policy::Accepted;
 
-/// What must hold of the data right before an act, asked on a view that is younger than the decision: a runner may have been
-/// frozen in between (P2, P6).
+/// Precondition on the data, checked right before an act.
+///
+/// The check uses a view that is younger than the decision, because a runner may have been frozen in between
+/// (P2, P6).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataPrecondition {
-    /// Every PG allows that the OSD is stopped.
+    /// Every PG allows the OSD to be stopped.
     CleanFor {
         /// The OSD.
         osd: OsdId,
-        /// States besides active+clean that the owner accepts.
+        /// States, in addition to active+clean, that the owner accepts.
         accepted: Accepted,
     },
     /// Every PG is clean, and has reported since its OSDs last changed.
     AllClean,
-    /// Every PG that is not clean is one of these, which the stopped OSD served, and lacks its copy alone.
+    /// Every PG that is not clean is one of these PGs, which the stopped OSD served, and only the replica on
+    /// that OSD is missing.
     OnlyOursMissing {
         /// The stopped OSD.
         osd: OsdId,
-        /// PGs as saved at Stop.
+        /// PGs as saved before Stop.
         pgs: BTreeSet<PgId>,
     },
-    /// The new OSD is up and has its data; what the old one held is clean, wherever it is now.
+    /// The new OSD is up and has its data. The PGs of the old OSD are clean, wherever they are placed now.
     Backfilled {
         /// The new OSD.
         osd: OsdId,
-        /// Its fsid.
+        /// Fsid of the new OSD.
         fsid: OsdFsid,
-        /// PGs as saved at Stop.
+        /// PGs as saved before Stop.
         pgs: BTreeSet<PgId>,
     },
 }

@@ -1,11 +1,13 @@
-//! In which way an OSD was made, by what it said at its last boot and by how it is started. A hint that chooses what its node is
-//! asked for: what the device says decides (`contradicts`).
+//! Kind of an OSD, by the metadata of its last boot and by how it is started.
+//!
+//! The kind is a hint that chooses what the node is asked for. The contents of the device decide
+//! (`contradicts`).
 
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{Daemon, Metadata, Slot};
 use crate::domain::osd::{Kind, Mode};
 
-/// None where its object store is not one of those that are migrated.
+/// Returns the OSD's kind; `None` if its object store is not one of those that are migrated.
 pub(super) fn of(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> Option<Kind> {
     if metadata.store.is_filestore() {
         return Some(filestore(metadata, daemon));
@@ -14,7 +16,10 @@ pub(super) fn of(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> Option<Ki
         .then(|| bluestore(slot, metadata, daemon))
 }
 
-/// A directory may lie on a partition, that of the host's own system: what tells is whether its Deployment mounts a device.
+/// Returns the kind of a Filestore OSD.
+///
+/// A directory may be on a partition, that of the host's own system. So the Deployment decides: it mounts a
+/// device or does not.
 fn filestore(metadata: &Metadata, daemon: &Daemon) -> Kind {
     match (metadata.device_mapper && daemon.activates, daemon.mounts_device) {
         (true, _) => Kind::FilestoreLvm,
@@ -23,9 +28,11 @@ fn filestore(metadata: &Metadata, daemon: &Daemon) -> Kind {
     }
 }
 
-/// A raw OSD on a device-mapper device that nothing shows to be its own encryption: multipath, or LUKS that the host opens (crypttab,
-/// clevis). `ceph-volume raw prepare --dmcrypt` leaves a key with the mons for each OSD that it encrypts (16.2.15; main:
-/// devices/raw/prepare.py, `secrets['dmcrypt_key']`), though it is not the one that opens its device.
+/// Returns whether a raw OSD is on a device-mapper device that nothing shows to be its own encryption:
+/// multipath, or LUKS that the host opens (crypttab, clevis).
+///
+/// `ceph-volume raw prepare --dmcrypt` leaves a key with the mons for each OSD that it encrypts (16.2.15;
+/// main: devices/raw/prepare.py, `secrets['dmcrypt_key']`), although that key does not open its device.
 pub(super) fn is_host_device(slot: &Slot, metadata: &Metadata, daemon: &Daemon) -> bool {
     let is_own_encryption = slot.dmcrypt_key || daemon.opens_encryption;
     metadata.device_mapper

@@ -1,4 +1,4 @@
-//! What each OSD is, measured against what its owner declared.
+//! Classes of the OSDs, compared with what their owner declares.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,68 +15,68 @@ mod target;
 
 use target::{Target, target};
 
-/// What an OSD is.
+/// Class of an OSD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "class", content = "why", rename_all = "kebab-case")]
 pub enum Class {
-    /// As wanted.
+    /// As declared.
     Conforming,
-    /// Made in a way that is no longer made.
+    /// Created in a format that is no longer supported.
     Legacy(Kind),
-    /// Made as OSDs are made today, and not as its owner wants it.
+    /// Created in a supported format, but not as its owner declares.
     Mismatched(Mismatch),
-    /// No OSD yet: a free disk that is to become one.
+    /// No OSD yet: an available disk that is to become one.
     Available,
-    /// Left alone, with the reason.
+    /// Not migrated, with the reason.
     Refused(Refusal),
 }
 
-/// What an OSD is, and what of it is not as wanted.
+/// Kind of an OSD, and its differences from the declaration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// In which way it was made.
+    /// Kind in which the OSD was created.
     pub made: Kind,
-    /// What is to be otherwise; at least one.
+    /// Differences to resolve; at least one.
     pub differs: BTreeSet<Difference>,
 }
 
-/// What of an OSD is not as wanted.
+/// Difference between an OSD and its declaration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
-    /// Another object store is wanted: from, to.
+    /// Object store that differs: from, to.
     Store(ObjectStore, ObjectStore),
-    /// It is to be encrypted.
+    /// OSD that is to be encrypted.
     ToBeEncrypted,
-    /// It is encrypted, and is not to be.
+    /// Encrypted OSD that is to be unencrypted.
     ToBePlain,
-    /// Its database is to lie on another device, which its owner names so.
+    /// Database that is to be on another device, by the name that the owner writes.
     DatabaseElsewhere(String),
 }
 
-/// Why an OSD is left alone.
+/// Reason why an OSD is not migrated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
 pub enum Refusal {
-    /// A kind or target that this version does not migrate yet.
+    /// Kind or target that this version does not migrate yet.
     NotBuiltYet(String),
-    /// The OSD's own release is too old to take an id over (`raw prepare --osd-id`).
+    /// Release of the OSD that is too old to reuse an id (`raw prepare --osd-id`).
     TooOld(String),
-    /// The osdmap has the slot `destroyed` or `new`, and no record of ours speaks of it.
+    /// Slot that is `destroyed` or `new` in the osdmap, without a record of osd-migrate.
     Orphan,
-    /// It never booted, or the mons lost its metadata.
+    /// OSD that never booted, or whose metadata the mons lost.
     NoMetadata,
-    /// No Deployment runs it.
+    /// OSD that no Deployment runs.
     NoDeployment,
-    /// Its node is not in the cluster.
+    /// OSD whose node is not in the cluster.
     NoNode(String),
-    /// It has no place in CRUSH.
+    /// OSD without a place in CRUSH.
     NoCrushItem,
-    /// Somebody else works on it.
+    /// OSD that another client manages.
     ManagedExternally(String),
-    /// It lies on a device-mapper device of the host, and differs from what is declared: how.
+    /// OSD on a device-mapper device of the host that differs from the declaration: the differences.
     HostDevice(String),
-    /// bluestore-rdr does not go back to bluestore.
+    /// bluestore-rdr can't be converted back to bluestore.
     NoWayBack,
 }
 
@@ -142,7 +142,7 @@ impl fmt::Display for Class {
 }
 
 impl Class {
-    /// In which way an OSD was made that is to be migrated; none where it is not.
+    /// Returns the kind of an OSD that is to be migrated; `None` if it is not.
     pub fn migrates(&self) -> Option<Kind> {
         match self {
             Self::Legacy(made) | Self::Mismatched(Mismatch { made, .. }) => Some(*made),
@@ -150,7 +150,7 @@ impl Class {
         }
     }
 
-    /// One word for the table.
+    /// Returns one word for the table.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Conforming => "Conforming",
@@ -162,12 +162,12 @@ impl Class {
     }
 }
 
-/// The class of every OSD in the osdmap.
+/// Returns the class of every OSD in the osdmap.
 pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
     seen.ceph.slots.iter().map(|(osd, slot)| (*osd, class_of(*osd, slot, seen))).collect()
 }
 
-/// The class of one OSD.
+/// Returns the class of one OSD.
 pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
     match facts_of(osd, slot, seen) {
         Ok((metadata, daemon)) => class_of_running(slot, metadata, daemon, seen),
@@ -175,15 +175,16 @@ pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
     }
 }
 
-/// What an OSD is to become, where that can be told.
+/// Returns the layout that an OSD is to get, if it can be determined.
 pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
     target(slot, metadata, daemon, seen).ok().map(|target| target.layout)
 }
 
-/// The database that is to be made for an OSD on another device, when it is made anew. One that lies on a volume already is had
-/// again there, as large (`Evidence::has_again`).
+/// Returns the database that is to be created for an OSD on another device when it is recreated.
+///
+/// A database that is on a volume already is created there again in the same size (`Evidence::has_again`).
 pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
     let slot = seen.ceph.slots.get(&osd)?;
     let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
@@ -193,14 +194,14 @@ pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
     (!has_its_own).then_some(asked)
 }
 
-/// In which way an OSD was made, as far as it and its Deployment say, whether it is migrated or not; none where it is on a
-/// PersistentVolumeClaim, or its object store is none of those that are known.
+/// Returns the kind of an OSD by its metadata and its Deployment, whether it is migrated or not; `None` if it
+/// is on a PersistentVolumeClaim, or its object store is unknown.
 pub fn made(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {
     let (metadata, daemon) = facts_of(osd, slot, seen)?;
     Ok(if daemon.pvc_backed { None } else { kind::of(slot, metadata, daemon) })
 }
 
-/// What must be known before an OSD can be judged at all.
+/// Returns the facts without which an OSD can't be classified.
 fn facts_of<'a>(
     osd: OsdId,
     slot: &'a Slot,
@@ -246,7 +247,7 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
             Ok(_) | Err(_) => {}
         }
     }
-    // What stands in the way of migrating it; one that conforms already has nothing to refuse.
+    // From here on: obstacles to a migration. An OSD that conforms already has nothing to refuse.
     if let Some(what) = &daemon.managed_externally {
         return Class::Refused(Refusal::ManagedExternally(what.clone()));
     }
@@ -266,21 +267,23 @@ fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Ob
     }
 }
 
-/// What the agent does not take away yet, nor makes of an OSD that is there.
+/// Returns the combination that the agent can't remove yet, or can't create from an existing OSD.
 fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Option<&'static str> {
     if made == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
         return Some("an encrypted raw OSD with its database or log on another device");
     }
     let to_lvm = wanted.is_some_and(|target| target.layout.mode == Mode::Lvm);
-    // Of other kinds the whole disk may be made anew: its partition table tells (`bars`).
+    // An OSD of another kind may get the whole disk: its partition table decides (`excludes`).
     let on_partition = made == Kind::Raw && metadata.on_partition;
     (on_partition && to_lvm).then_some(
         "a raw OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
     )
 }
 
-/// What of an OSD that was made in one of today's ways is not as wanted. Whether it is raw or on LVM is not asked, nor where and how
-/// large the database is of one that has it elsewhere: Rook starts all of them, and nobody's data is moved for it.
+/// Returns the differences of an OSD in a supported format from its declaration.
+///
+/// Raw or LVM makes no difference, and neither do place and size of a database that is on another device
+/// already. Rook starts all of them, and no data is moved for that.
 fn differences(made: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Difference> {
     let layout = &wanted.layout;
     let store = (metadata.store != layout.store)
@@ -295,15 +298,16 @@ fn differences(made: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Dif
     store.into_iter().chain(encryption).chain(database).collect()
 }
 
-/// Whether what was read on the device contradicts the class that daemon and Deployment suggested: labels are hints, the
-/// device decides.
+/// Returns whether the contents of the device contradict the class that daemon and Deployment suggested.
+///
+/// Labels are hints, the device decides.
 pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
     let (Some(taken_for), Some(found)) = (class.migrates(), proof.made()) else {
         return Some("there is nothing to migrate".to_owned());
     };
     match (taken_for, found) {
         (taken_for, found) if taken_for == found => None,
-        // Whether a partition is one of ceph-disk's or of somebody's hand, only its table tells.
+        // Only the partition table shows whether ceph-disk or a person created a partition.
         (Kind::BluestorePartition, Kind::BluestoreByHand) | (Kind::BluestoreByHand, Kind::BluestorePartition) => None,
         (Kind::BluestoreByHand, Kind::Raw) => Some(
             "its Deployment looks as if made by hand, but ceph-volume made its device: it needs a new Deployment, not a new store"
@@ -313,7 +317,7 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
     }
 }
 
-/// Why what was found on the device can't become what is wanted, though its class can.
+/// Returns why the device can't get the wanted layout, although its class can.
 pub fn excludes(evidence: &Evidence, wanted: &Layout) -> Option<String> {
     match (&evidence.proof, wanted.mode) {
         (Proof::Volume { alone: false, name, .. }, Mode::Raw) => Some(format!(
@@ -329,7 +333,8 @@ pub fn excludes(evidence: &Evidence, wanted: &Layout) -> Option<String> {
     }
 }
 
-/// Whether `ceph-volume raw prepare --osd-id` is in that release: 16.2.15, 17.2.7, 18.2.1 (ceph/ceph PR 52422 and its backports).
+/// Returns whether a release has `ceph-volume raw prepare --osd-id`: 16.2.15, 17.2.7, 18.2.1 (ceph/ceph PR
+/// 52422 and its backports).
 fn keeps_ids(ceph_version: &str) -> bool {
     let Some(number) =
         ceph_version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! What an OSD that is there is to become: what its owner declares for its node and its device.
+//! Target of an existing OSD: what its owner declares for its node and its device.
 
 use super::{Refusal, kind};
 use crate::domain::observation::{Daemon, Metadata, Observation, Slot};
@@ -6,18 +6,18 @@ use crate::domain::osd::{Kind, Layout, Mode};
 use crate::domain::provision::{self, DatabaseAsked};
 use crate::domain::storage::DeviceConfig;
 
-/// What the owner wants of an OSD.
+/// Declared target of an OSD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) layout: Layout,
-    /// Its database lies on another device.
+    /// Database on another device.
     pub(super) database: Option<DatabaseAsked>,
 }
 
-/// What the owner wants of an OSD.
+/// Returns the declared target of an OSD.
 ///
-/// Raw is what Rook itself chooses from 1.4 on for a whole disk or partition without encryption, db, wal or several OSDs
-/// (ceph-volume raw); the rest needs lvm.
+/// Rook itself chooses raw from 1.4 on for a whole disk or partition without encryption, db, wal or several
+/// OSDs (ceph-volume raw). The rest needs lvm.
 pub(super) fn target(
     slot: &Slot,
     metadata: &Metadata,
@@ -35,7 +35,8 @@ pub(super) fn target(
         return not_yet(format!("a target with {count} OSDs on a device (osdsPerDevice)"));
     }
     let database = provision::database_asked(&config);
-    // Of a node that was taken off the list nothing is declared: what is encrypted there is not to become plain for it.
+    // A node that was removed from the list has no declarations: its encrypted OSDs are not to become
+    // unencrypted for that.
     let is_declared = daemon.node.as_ref().is_none_or(|node| provision::is_declared(node, seen));
     let encrypted =
         if is_declared { config.encrypted == Some(true) } else { kind.is_some_and(Kind::is_encrypted) };
@@ -50,7 +51,7 @@ pub(super) fn target(
 }
 
 fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> DeviceConfig {
-    // A directory's OSD names the disk of the host's system, and goes to another one.
+    // An OSD in a directory names the disk of the host's system, and goes to another disk.
     let stays = !kind.is_some_and(Kind::in_directory);
     let devices = if stays { metadata.devices.as_slice() } else { &[] };
     match &daemon.node {
@@ -59,7 +60,8 @@ fn config(kind: Option<Kind>, metadata: &Metadata, daemon: &Daemon, seen: &Obser
     }
 }
 
-/// What holds for its node, whatever its device says (see `provision`: Rook looks at the node only).
+/// Returns whether the node declares encryption, whatever its device declares (see `provision`: Rook reads
+/// the node's setting only).
 fn is_node_encrypted(daemon: &Daemon, seen: &Observation) -> bool {
     let of_node = |node| provision::config_of(node, &[], seen).encrypted == Some(true);
     daemon.node.as_ref().is_some_and(of_node)

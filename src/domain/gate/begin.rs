@@ -1,4 +1,4 @@
-//! Gates before an OSD is begun, whichever it is: what people said, the time of day, and what failed already.
+//! Gates before work on any OSD starts: a person's control, the time of day, and earlier failures.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::domain::observation::{Control, ControlKind, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
 
-/// Gate before an OSD is begun.
+/// Returns the gate before work on an OSD starts.
 pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
     first_not_open([
         held(policy, seen),
@@ -19,8 +19,9 @@ pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
     ])
 }
 
-/// What holds an OSD that was recorded and is not past Stop: a word of a person, or the time of day. Past Stop none of it is
-/// asked: its data lacks a copy until it is finished.
+/// Returns the gate that blocks a recorded OSD before its stop: a person's control, or the time of day.
+///
+/// After the stop this gate is not asked: a replica of the OSD's data is missing until the OSD is finished.
 pub fn held(policy: &Policy, seen: &Observation) -> Gate {
     first_not_open([not_cancelled(policy, seen), not_paused(seen), window(policy, seen)])
 }
@@ -29,7 +30,7 @@ fn control(kind: ControlKind, seen: &Observation) -> Option<&Control> {
     seen.kube.control.as_ref().filter(|control| control.kind == kind)
 }
 
-/// Whether a person cancelled, or this run is there only to put away.
+/// Returns whether a person cancelled, or this run only cleans up for an uninstall.
 pub fn is_cancelled(policy: &Policy, seen: &Observation) -> bool {
     not_cancelled(policy, seen) != Gate::Open
 }
@@ -52,13 +53,15 @@ fn window(policy: &Policy, seen: &Observation) -> Gate {
     })
 }
 
-/// OSDs that failed past their stop. One that failed before it serves as it did: it is reported, and the others go on.
+/// Returns the OSDs that failed after their stop.
+///
+/// An OSD that failed before its stop still serves. It is reported, and the run continues with the others.
 fn failed_past_stop(ledger: &Ledger) -> BTreeSet<OsdId> {
     let counts = |record: &&Record| record.is_committed() || is_out(Guard::LimitPastStopOnly);
     ledger.quarantined().filter(counts).map(|record| record.osd).collect()
 }
 
-/// Not more OSDs failed past their stop than the failure limit allows.
+/// Returns the gate that is shut if more OSDs failed after their stop than the failure limit allows.
 pub fn failure_limit(policy: &Policy, ledger: &Ledger) -> Gate {
     let quarantined = failed_past_stop(ledger);
     let allowed = usize::try_from(policy.limits.failures).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Which states of PGs allow a stop: active+clean, and what the owner accepts besides.
+//! PG states that allow a stop: active+clean, and the states that the owner accepts in addition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,18 @@ use crate::domain::observation::{Ceph, Observation, Pg};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::{Accepted, Policy, RequireClean};
 
-/// States of a PG that need no waiting: Ceph scrubs and trims on its own.
+/// PG states that need no waiting: Ceph scrubs and trims without help.
 pub(super) const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "snaptrim", "snaptrim_wait"];
 
-/// States of a PG that is to lie on other OSDs than those that act (`remapped`: an OSD was added, the balancer moved it). Those
-/// that act have all of its objects: one that is to be filled does not act, and backfill begins when the others have recovered
-/// (16.2.15, `PeeringState::calc_replicated_acting`). It may take hours, and takes nothing from any copy.
+/// States of a PG that is to be placed on OSDs other than the acting ones.
+///
+/// The PG is `remapped` because an OSD was added, or the balancer moved it. The acting OSDs have all objects
+/// of the PG: an OSD that has to be backfilled is not acting, and backfill begins when the others have
+/// recovered (16.2.15, `PeeringState::calc_replicated_acting`). The move may take hours, and removes nothing
+/// from any replica.
 pub(super) const MOVING: [&str; 4] = ["remapped", "backfilling", "backfill_wait", "forced_backfill"];
 
-/// States in which nobody knows what a PG holds, or in which objects of it are known to be lost for now.
+/// States of a PG with unknown content, or with objects that are known to be unavailable for now.
 const UNSOUND: [&str; 9] = [
     "down",
     "incomplete",
@@ -27,7 +30,7 @@ const UNSOUND: [&str; 9] = [
     "activating",
 ];
 
-/// The words of a PG's state, in the order in which Ceph prints them (`pg_state_string`, 16.2.15 to 20.2).
+/// State names of a PG, in the order in which Ceph prints them (`pg_state_string`, 16.2.15 to 20.2).
 const ORDER: [&str; 32] = [
     "stale",
     "creating",
@@ -77,17 +80,17 @@ pub fn state_text(pg: &Pg) -> String {
     known.chain(others).collect::<Vec<_>>().join("+")
 }
 
-/// Returns whether all copies of a PG are there and complete, wherever they lie.
+/// Returns whether all replicas of a PG exist and are complete, wherever they are placed.
 pub(super) fn has_all_replicas(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(u64::MAX, |pool| u64::from(pool.size));
     let is_sound = pg.state.iter().all(|word| !UNSOUND.contains(&word.as_str()));
     pg.acting.len() as u64 >= size && pg.degraded == 0 && is_sound
 }
 
-/// Returns what the owner accepts of the states that occur.
+/// Returns the PG states that occur and that the owner accepts.
 pub fn accepted(policy: &Policy, seen: &Observation) -> Accepted {
     let pattern = seen.kube.declaration.pg_healthy_regex.as_deref();
-    // One that does not compile accepts nothing, as in Rook, which refuses the CephCluster for it.
+    // An expression that does not compile accepts nothing, as in Rook, which refuses the CephCluster for it.
     let Some(regex) = pattern.and_then(|pattern| regex::Regex::new(pattern).ok()) else {
         return Accepted { any: policy.require_clean == RequireClean::Own, states: BTreeSet::new() };
     };
@@ -99,20 +102,23 @@ pub fn accepted(policy: &Policy, seen: &Observation) -> Accepted {
     Accepted { any: policy.require_clean == RequireClean::Own, states }
 }
 
-/// Returns whether the owner accepts a PG that is not clean as far as it lies elsewhere: it lacks no copy.
+/// Returns whether the owner accepts an unclean PG that is placed elsewhere.
+///
+/// No replica of it may be missing.
 pub(super) fn allows_elsewhere(accepted: &Accepted, pg: &Pg, ceph: &Ceph) -> bool {
     (accepted.any || accepted.states.contains(&state_text(pg))) && has_all_replicas(pg, ceph)
 }
 
-/// Returns whether a PG's state allows that this OSD is stopped.
+/// Returns whether a PG's state allows this OSD to be stopped.
 ///
-/// Of a PG that shares the OSD, another copy must certainly be good: it may be moving, and nothing else.
+/// If the PG shares the OSD, another replica must certainly be good: the PG may be moving, but in no other
+/// unclean state.
 pub(super) fn allows(accepted: &Accepted, osd: OsdId, pg: &Pg, ceph: &Ceph) -> bool {
     let shares = pg.up.contains(&osd) || pg.acting.contains(&osd);
     is_clean(pg) || (allows_elsewhere(accepted, pg, ceph) && (!shares || only_moves(pg)))
 }
 
-/// Returns whether a PG is active, and nothing but healthy or moving.
+/// Returns whether a PG is active and has only healthy or moving states.
 pub(super) fn only_moves(pg: &Pg) -> bool {
     pg.state.contains("active")
         && pg.state.iter().all(|word| HEALTHY.contains(&word.as_str()) || MOVING.contains(&word.as_str()))

@@ -1,4 +1,4 @@
-//! What must hold of the data: that the statistics are fresh, which PGs are clean, and who can do without a copy.
+//! Conditions on the data: fresh statistics, clean PGs, and pools that can lose one replica.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,15 @@ use crate::domain::observation::{Ceph, Observation, Pg, Pool, Slot, SlotState};
 use crate::domain::osd::{Epoch, OsdId, PgId};
 use crate::domain::policy::Accepted;
 
-/// PGs that the OSD is to hold or serves.
+/// Returns the PGs that are to be placed on the OSD, or that the OSD serves.
 pub fn pgs_of(osd: OsdId, seen: &Observation) -> BTreeSet<PgId> {
     let passes = |pg: &Pg| pg.up.contains(&osd) || pg.acting.contains(&osd);
     seen.ceph.pgs.iter().filter(|(_, pg)| passes(pg)).map(|(id, _)| id.clone()).collect()
 }
 
-/// Statistics that are complete and younger than the last change of the OSDs concerned.
+/// Returns the gate that is open if the statistics are complete and fresh.
+///
+/// Fresh statistics are younger than the last change of the OSDs concerned.
 ///
 /// An unchanged PG does not report again, so the epoch of the map itself says nothing (seen on 16.2.15: the
 /// statistics lag the map by up to 7 s).
@@ -36,13 +38,15 @@ pub(super) fn fresh(is_concerned: impl Fn(&PgId) -> bool, ceph: &Ceph) -> Gate {
     old.map_or(Gate::Open, Gate::Unknown)
 }
 
-/// Statistics that are complete, and with `of_all` fresh for every PG.
+/// Returns the gate that is open if the statistics are complete and, with `of_all`, fresh for every PG.
 pub(super) fn complete_and_fresh(of_all: bool, ceph: &Ceph) -> Gate {
     fresh(|_| of_all, ceph)
 }
 
-/// Why it is not known whether a PG allows a stop of one of its OSDs: its statistics are old (asked only if not all PGs have to be
-/// fresh), or its pool merges PGs.
+/// Returns why it is unknown whether a PG allows a stop of one of its OSDs, if it is unknown.
+///
+/// Either the statistics of the PG are old (asked only if not all PGs have to be fresh), or its pool merges
+/// PGs.
 pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> Option<Gate> {
     let needed = last_change(pg, ceph);
     if asks_fresh && pg.reported_epoch < needed {
@@ -53,18 +57,20 @@ pub(super) fn why_unknown(asks_fresh: bool, id: &PgId, pg: &Pg, ceph: &Ceph) -> 
     Some(Gate::Unknown(Reason::Merging { pool: pool.name.clone() }))
 }
 
-/// The last epoch in which an OSD of the PG's sets came up or went down.
+/// Returns the last epoch in which an OSD of the PG's sets came up or went down.
 fn last_change(pg: &Pg, ceph: &Ceph) -> Epoch {
     let change = |slot: &Slot| if slot.up { slot.up_from } else { slot.down_at };
     pg.up.union(&pg.acting).filter_map(|osd| ceph.slots.get(osd)).map(change).max().unwrap_or_default()
 }
 
-/// Shut while a PG forbids that this OSD is stopped.
+/// Returns the gate that is shut while a PG forbids a stop of this OSD.
 pub(super) fn clean_for(osd: OsdId, accepted: &Accepted, ceph: &Ceph) -> Gate {
     clean_but_for(|pg| allows(accepted, osd, pg, ceph), ceph)
 }
 
-/// Unknown while a pool of these PGs merges some of its own: a PG is not active meanwhile, and a stop in between keeps it so.
+/// Returns the gate that is unknown while a pool of these PGs merges PGs.
+///
+/// A merging PG is not active for a time, and a stop during that time keeps it inactive.
 pub(super) fn not_merging(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
     let pools =
         concerned.iter().filter_map(|pg| seen.ceph.pgs.get(pg)).map(|pg| pg.pool).collect::<BTreeSet<_>>();
@@ -80,12 +86,14 @@ pub(super) fn all_clean_or_short_of_osds(ceph: &Ceph) -> Gate {
     clean_but_for(|pg| is_short_of_osds(pg, ceph), ceph)
 }
 
-/// States in which a PG rests although it lacks copies.
+/// States in which a PG stays although replicas are missing.
 const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "creating", "unknown"];
 
-/// Whether a PG is not clean only because CRUSH finds fewer OSDs for it than it is to have copies: every OSD that is in is
-/// up, all that it has are in it already, nothing is on its way. Waiting does not cure that, one more OSD may. (A new cluster
-/// is like that until it has as many hosts as its pools have copies.)
+/// Returns whether a PG is not clean only because CRUSH finds fewer OSDs for it than its pool's size.
+///
+/// Every OSD that is in is up, the PG acts on all the OSDs that it has, and no data is moving. Waiting does
+/// not help, one more OSD may. (A new cluster is in this state until it has as many hosts as its pools have
+/// replicas.)
 pub fn is_short_of_osds(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
     let all_up = || ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
@@ -99,7 +107,7 @@ fn clean_but_for(excused: impl Fn(&Pg) -> bool, ceph: &Ceph) -> Gate {
     not_clean(&unclean, ceph)
 }
 
-/// Shut if there are such PGs.
+/// Returns the gate that is shut if there are such PGs.
 pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
     let Some((id, pg)) = unclean.first() else {
         return Gate::Open;
@@ -113,7 +121,9 @@ pub(super) fn not_clean(unclean: &[(&PgId, &Pg)], ceph: &Ceph) -> Gate {
     })
 }
 
-/// With this OSD gone, one loss more must be survivable: two complete copies left, or one chunk more than the data needs.
+/// Returns whether a pool without this OSD survives one more loss.
+///
+/// Two complete replicas must remain, or one chunk more than the data needs.
 fn leaves_redundancy(pool: &Pool) -> bool {
     let precondition = match pool.data_chunks {
         None => pool.size >= 3,
@@ -122,7 +132,7 @@ fn leaves_redundancy(pool: &Pool) -> bool {
     passes(Guard::Redundancy, precondition)
 }
 
-/// Whether every pool of these PGs can do without one OSD, and without one more.
+/// Returns the gate that is open if every pool of these PGs can lose one OSD, and one more.
 pub(super) fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate {
     let pools = concerned
         .iter()
@@ -132,7 +142,9 @@ pub(super) fn redundancy(concerned: &BTreeSet<PgId>, seen: &Observation) -> Gate
     without_redundancy.map_or(Gate::Open, |pool| Gate::Shut(Reason::NoRedundancy { pool: pool.name.clone() }))
 }
 
-/// OSDs that hold a PG of a pool that can't do without one, each with its reason: one pass for all of them.
+/// Returns the OSDs with PGs of a pool with insufficient redundancy, each with its reason.
+///
+/// An OSD has a PG if it serves the PG or is to hold it. Reads all PGs once, for all OSDs.
 pub(super) fn without_redundancy(seen: &Observation) -> BTreeMap<OsdId, Reason> {
     let mut found = BTreeMap::new();
     for pg in seen.ceph.pgs.values() {
@@ -146,8 +158,10 @@ pub(super) fn without_redundancy(seen: &Observation) -> BTreeMap<OsdId, Reason> 
     found
 }
 
-/// OSDs that can't be stopped now, as far as the statistics tell, with the number of PGs that would stop serving: what
-/// `osd ok-to-stop` computes (16.2.15, `DaemonServer`), in one pass for all of them.
+/// Returns the OSDs that can't be stopped now, with the number of PGs that would stop serving.
+///
+/// Computes from the statistics what `osd ok-to-stop` computes (16.2.15, `DaemonServer`), in one pass for all
+/// OSDs.
 pub(super) fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
     let mut found = BTreeMap::new();
     for pg in ceph.pgs.values() {
@@ -160,28 +174,34 @@ pub(super) fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
     found
 }
 
-/// PGs among these that are no more: their pool was deleted, or has fewer PGs now. Asked of the map, which is exact; the
-/// statistics may just not know them yet.
+/// Returns the PGs among these that no longer exist: their pool was deleted, or has fewer PGs now.
+///
+/// The answer comes from the map, which is exact. The statistics may just not have these PGs yet.
 pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
     let is_there = |pg: &PgId| {
         let (pool, number) = pg.0.split_once('.')?;
         let number = u32::from_str_radix(number, 16).ok()?;
         Some(seen.ceph.pools.get(&pool.parse().ok()?).is_some_and(|pool| number < pool.pg_num))
     };
-    // A name that can't be read stays.
+    // A PG whose name can't be parsed stays in the list.
     pgs.iter().filter(|pg| is_there(pg) == Some(false)).cloned().collect()
 }
 
-/// States through which a PG passes within seconds of a change of its OSDs; they neither allow nor forbid.
-/// `wait` and `laggy`: reads wait until a lease of the OSDs of before has run out, or was renewed.
+/// States through which a PG passes within seconds of a change of its OSDs.
+///
+/// They neither allow nor forbid. `wait` and `laggy`: reads wait until a lease of the former OSDs has expired
+/// or was renewed.
 const PASSING: [&str; 7] = ["peering", "activating", "stale", "unknown", "creating", "wait", "laggy"];
 
-/// Whether an OSD is up and holds all that it is to hold: every PG that is to be on it is clean with it acting, or only moves
-/// between other OSDs (a balancer never rests), or is excused; and has reported since it came up.
+/// Returns whether an OSD is up and has all data that it is to hold.
 ///
-/// Right after the boot the statistics still show the sets from when it was down: no PG names it then. So the PGs that it held
-/// `before` must have reported since as well, whatever sets they have now; but for those that CRUSH gave to others with its new
-/// weight (`moves`): its boot is nothing to them, and they are clean where they are now.
+/// Every PG that is to be on the OSD is clean with the OSD acting, or only moves between other OSDs (a
+/// balancer never rests), or is excused. Every such PG has also reported since the OSD came up.
+///
+/// Right after the boot the statistics still show the sets from the time when the OSD was down, and no PG
+/// names it. So the PGs that the OSD held `before` must have reported since as well, whatever sets they have
+/// now. With `moves`, PGs that CRUSH moved to other OSDs because of the new weight need no new report: the
+/// boot does not concern them. They must be clean where they are now.
 pub fn is_filled(
     (osd, slot): (OsdId, &Slot),
     before: &BTreeSet<PgId>,
@@ -207,38 +227,44 @@ pub fn is_filled(
         })
 }
 
-/// A PG that an OSD held before, that CRUSH gave to others since, and that is not clean there.
+/// Returns a PG that an OSD held before, that CRUSH moved to other OSDs since, and that is not clean there.
 pub fn moved_unclean<'a>(osd: OsdId, before: &BTreeSet<PgId>, ceph: &'a Ceph) -> Option<(&'a PgId, &'a Pg)> {
     let mut moved = ceph.pgs.iter().filter(|(id, pg)| before.contains(*id) && !pg.up.contains(&osd));
     moved.find(|(_, pg)| !is_clean(pg))
 }
 
-/// The mgr knows as many PGs as the pools have.
+/// Returns whether the mgr knows as many PGs as the pools have.
 fn is_complete(ceph: &Ceph) -> bool {
     let expected: u64 = ceph.pools.values().map(|pool| u64::from(pool.pg_num)).sum();
     ceph.pgs.len() as u64 == expected
 }
 
-/// States that end by themselves within seconds, or with a recovery of what was written meanwhile: merges, repairs, log recovery. A
-/// PG in them that has its copies lacks nothing, and does not allow a wipe either.
+/// States that end without help: merges, repairs, log recovery.
+///
+/// They end within seconds, or with a recovery of recent writes. A PG in these states that has its replicas
+/// is not missing any, but it does not allow a wipe either.
 const ENDING: [&str; 7] =
     ["premerge", "peered", "repair", "recovering", "recovery_wait", "forced_recovery", "degraded"];
 
-/// States of a PG elsewhere that lacks no copy, which say nothing of the OSD's own data.
+/// States of a PG on other OSDs that is not missing any replica.
+///
+/// They say nothing about the OSD's own data.
 const ELSEWHERE: [&str; 3] = ["inconsistent", "failed_repair", "snaptrim_error"];
 
-/// What a PG that is not clean says of a stop that was done.
+/// State of an unclean PG with respect to a stopped OSD.
 enum Verdict {
-    /// It has all its copies, except that of the stopped OSD.
+    /// All replicas are available, except the one on the stopped OSD.
     Complete,
-    /// It is on its way to another state.
+    /// The PG is on its way to another state.
     Passing,
-    /// Another copy of it is missing, or may be.
+    /// Another replica of the PG is missing, or may be.
     Missing,
 }
 
-/// Every PG has all its copies but for that of the stopped OSD, where that one served it. Where they are to lie is another
-/// matter: copies may be on their way.
+/// Returns the gate that is open if only replicas on the stopped OSD are missing.
+///
+/// Every PG has all its replicas, except the PGs that the stopped OSD served, which may be without that
+/// replica. Placement does not matter: replicas may be moving.
 pub(super) fn only_ours_missing(stopped: OsdId, pgs: &BTreeSet<PgId>, ceph: &Ceph) -> Gate {
     let mut unknown = Gate::Open;
     for (id, pg) in ceph.pgs.iter().filter(|(_, pg)| !is_clean(pg)) {

@@ -1,4 +1,5 @@
-//! What must hold before an act, asked on a fresh view. Reasons are data: they are what `status` shows.
+//! Gates: conditions that must be true before an act, checked on a fresh view. Reasons are data, which
+//! `status` shows.
 
 mod begin;
 mod clean;
@@ -28,19 +29,19 @@ use data::{
     all_clean, all_clean_or_short_of_osds, clean_for, fresh, not_merging, only_ours_missing, redundancy,
 };
 
-/// Whether an act may be done now.
+/// Answer to whether an act may be done now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Gate {
-    /// Yes.
+    /// The act may be done.
     Open,
-    /// No.
+    /// The act may not be done.
     Shut(Reason),
-    /// The view is not fresh enough to tell: wait, and turn nothing back.
+    /// The view is not fresh enough to decide: wait, and revert nothing.
     Unknown(Reason),
 }
 
 impl Gate {
-    /// In a test build a gate whose guard was taken out is open.
+    /// Returns the gate; in a test build, returns an open one if the guard of the gate was taken out.
     #[must_use]
     pub fn guarded(self) -> Self {
         match &self {
@@ -50,7 +51,9 @@ impl Gate {
     }
 }
 
-/// Gate before an OSD is recorded and before it is stopped: nothing lacks, Ceph agrees, one loss more is survivable.
+/// Returns the gate before an OSD is recorded and before it is stopped.
+///
+/// No replica is missing, Ceph agrees, and one more loss is survivable.
 pub fn before_stop(
     osd: OsdId,
     node: &NodeName,
@@ -60,7 +63,8 @@ pub fn before_stop(
 ) -> Gate {
     let concerned = pgs_of(osd, seen);
     first_not_open([
-        // What no waiting cures goes first: such an OSD is refused, whatever else is the matter.
+        // The reason that no waiting resolves comes first: such an OSD is refused, whatever the other reasons
+        // are.
         redundancy(&concerned, seen),
         around_any_stop(our_fence, seen),
         data_before_stop(osd, &concerned, accepted, seen),
@@ -68,7 +72,7 @@ pub fn before_stop(
     ])
 }
 
-/// What the PGs allow before a stop of this OSD.
+/// Returns the gate of the PGs before a stop of this OSD.
 pub fn data_before_stop(
     osd: OsdId,
     concerned: &BTreeSet<PgId>,
@@ -76,44 +80,48 @@ pub fn data_before_stop(
     seen: &Observation,
 ) -> Gate {
     first_not_open([
-        // If all PGs are to be clean, all of them must be known.
+        // If all PGs have to be clean, the statistics of all PGs must be fresh.
         fresh(|pg| !accepted.any || concerned.contains(pg), &seen.ceph),
         clean_for(osd, accepted, &seen.ceph),
         not_merging(concerned, seen),
     ])
 }
 
-/// Gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
+/// Returns the gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
 pub fn around_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([surroundings(our_fence, seen), not_ambiguous(seen), mon_quorum(seen)])
 }
 
-/// Gate before any OSD is stopped or restarted, all PGs being clean.
+/// Returns the gate before any OSD is stopped or restarted, if all PGs have to be clean.
 pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([around_any_stop(our_fence, seen), fresh(|_| true, &seen.ceph), all_clean(&seen.ceph)])
 }
 
-/// The part of it that is this OSD's own, redundancy apart.
+/// Returns the gate before a stop that concerns this OSD only, without redundancy.
 pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([node_ready(node, seen), not_cordoned(node, seen), ok_to_stop(osd, seen)])
 }
 
-/// Gate before Destroy and Rebuild of an OSD that we stopped: what lacks is its copy and no other.
+/// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.
+///
+/// Only its own replicas may be missing.
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
-    // What is known of the data goes first: it may need a person, who is not called for what passes by itself.
+    // The data comes first: it may need a person, who is not called for conditions that pass without help.
     first_not_open([
         only_ours_missing(record.osd, &record.pgs, &seen.ceph),
         enough_space(record, seen),
-        // PGs that are gone since (a pool was deleted, PGs merged) concern nobody any more.
+        // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked.
         fresh(|pg| record.pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
         node_ready(&record.node, seen),
     ])
 }
 
-/// Gate before a free disk is made an OSD, asked before it is recorded and again before its node agent is made: nothing of
-/// Rook's is at work, the cluster is clean but for PGs that lack OSDs to lie on, its node is there. Nothing is stopped and
-/// nothing given up, so neither redundancy nor fullness is asked: a new OSD is the cure for both.
+/// Returns the gate before an available disk becomes an OSD.
+///
+/// Asked before the OSD is recorded and again before its node agent is created. Rook is not at work, all PGs
+/// are clean except those short of OSDs, and the node is Ready. No OSD is stopped and no data is removed, so
+/// neither redundancy nor fullness is asked: a new OSD is the cure for both.
 pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
         before_adopt(node, our_fence, seen),
@@ -123,10 +131,12 @@ pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) 
     ])
 }
 
-/// Gate before an OSD is started that is finished, down, and started by nothing: the same, but for the data, which it brings.
+/// Returns the gate before an OSD is started that is finished, down, and started by nothing.
+///
+/// Like `before_new`, but without the checks of flags and PGs: the OSD brings its data.
 pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     first_not_open([
-        // No fence is up for it: Rook makes OSDs of free disks itself.
+        // No fence is set for such an OSD: Rook itself turns available disks into OSDs.
         rook::is_away(seen),
         rook_and_release(our_fence, seen),
         not_ambiguous(seen),
@@ -136,7 +146,7 @@ pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation
     ])
 }
 
-/// Gate before an OSD is stopped: the API server would admit the Deployment of the new one.
+/// Returns the gate before a stop that asks whether the API server would admit the Deployment of the new OSD.
 pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
     match seen.kube.admission.get(&osd) {
         Some(Admission::Admitted) => Gate::Open,
@@ -149,13 +159,15 @@ pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
     .guarded()
 }
 
-/// Gate of one node alone: it is Ready, and takes new pods.
+/// Returns the gate of one node: it is Ready and not cordoned.
 pub fn of_node(node: &NodeName, seen: &Observation) -> Gate {
     first_not_open([node_ready(node, seen), not_cordoned(node, seen)])
 }
 
-/// Gate before an OSD is restarted as it is: nothing is given up, so one loss more need not be survivable. Every other
-/// Deployment must have come to rest: right after its change an OSD is still up, and its PGs look clean.
+/// Returns the gate before an OSD is restarted as it is.
+///
+/// No data is removed, so one more loss need not be survivable. The rollout of every Deployment must be
+/// complete: right after a change of its Deployment an OSD is still up, and its PGs look clean.
 pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
     let rolling = seen.kube.daemons.iter().find(|(_, daemon)| !daemon.rolled_out);
     first_not_open([
@@ -166,7 +178,7 @@ pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen
     ])
 }
 
-/// Gate of an act right before it is done: what it needs of the data.
+/// Returns the gate of a data precondition, asked right before the act.
 pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
     match precondition {
         DataPrecondition::AllClean => first_not_open([fresh(|_| true, ceph), all_clean(ceph)]),
@@ -186,7 +198,9 @@ pub fn precondition(precondition: &DataPrecondition, ceph: &Ceph) -> Gate {
     }
 }
 
-/// The first gate that is not open. A shut one goes before an unknown one: what is known to be wrong decides.
+/// Returns the first gate that is not open.
+///
+/// A shut gate comes before an unknown one: a known fault decides.
 pub fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
     let mut first = Gate::Open;
     for gate in gates.map(Gate::guarded) {
@@ -198,7 +212,7 @@ pub fn first_not_open<const N: usize>(gates: [Gate; N]) -> Gate {
     first
 }
 
-/// The first gate that is not open, whether it is shut or unknown.
+/// Returns the first gate that is not open, whether it is shut or unknown.
 pub fn first_of<const N: usize>(gates: [Gate; N]) -> Gate {
     gates.into_iter().find(|gate| *gate != Gate::Open).unwrap_or(Gate::Open)
 }
@@ -207,24 +221,26 @@ fn shut_if(condition: bool, reason: impl FnOnce() -> Reason) -> Gate {
     if condition { Gate::Shut(reason()) } else { Gate::Open }
 }
 
-/// Health codes under which no copy is given up, however clean the PGs are.
+/// Health codes that forbid giving up a replica, however clean the PGs are.
 ///
-/// Those of OSDs and PGs only. A pool that reaches its quota raises `POOL_FULL` and `POOL_NEAR_FULL` on disks that are empty; a pool on
-/// OSDs that are full raises the codes of the OSDs too (`OSDMap::check_health`).
+/// Only codes of OSDs and PGs. A pool that reaches its quota raises `POOL_FULL` and `POOL_NEAR_FULL` on empty
+/// disks. A pool on full OSDs raises the codes of the OSDs too (`OSDMap::check_health`).
 const FULL: [&str; 5] =
     ["OSD_FULL", "OSD_NEARFULL", "OSD_BACKFILLFULL", "PG_BACKFILL_FULL", "PG_RECOVERY_FULL"];
 
-/// Flags of the whole osdmap under which no OSD can be migrated: a stopped one is not marked down, a new one not up; its
-/// data does not come back; nobody can read or write. Others are no hindrance: `noout` and `noin` are what we set on the
-/// OSD ourselves, scrubbing is Ceph's own, and `norebalance` holds up no PG that lacks a copy (`PrimaryLogPG`:
-/// `start_recovery_ops` asks `is_degraded`), and all that we move belongs to such.
+/// Flags of the whole osdmap that prevent any migration.
+///
+/// With them a stopped OSD is not marked down, a new OSD is not marked up, data does not recover, or clients
+/// can't read or write. Other flags do not prevent it. osd-migrate itself sets `noout` and `noin` on the OSD.
+/// Scrubbing is Ceph's own matter. `norebalance` blocks no PG with a missing replica (`PrimaryLogPG`:
+/// `start_recovery_ops` asks `is_degraded`), and all data that osd-migrate moves belongs to such PGs.
 const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
 
-/// Flags under which no OSD can be added: it would not come up or not in, or its data would not come.
+/// Flags that prevent a new OSD: it would not come up or not be marked in, or its data would not move to it.
 const FLAGS_FOR_NEW: [&str; 8] =
     ["noup", "noin", "norecover", "nobackfill", "norebalance", "pause", "pauserd", "pausewr"];
 
-/// Whether a flag of the whole osdmap stands in the way.
+/// Returns the gate that is shut if a flag of the whole osdmap prevents the migration.
 pub fn flags(seen: &Observation) -> Gate {
     flag_in_the_way(&FLAGS, seen)
 }
@@ -234,7 +250,7 @@ fn flag_in_the_way(flags: &[&str], seen: &Observation) -> Gate {
     flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
 }
 
-/// Everything around the PGs: Rook, space, flags, upgrades.
+/// Returns the gate of everything around the PGs: Rook, space, flags, upgrades.
 fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
     let of_a_quota = is_out(Guard::PoolQuotaIsNoFull) && seen.ceph.health.contains("POOL_FULL");
     let full = FULL.iter().find(|code| seen.ceph.health.contains(**code) || of_a_quota);
@@ -245,7 +261,7 @@ fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
     ])
 }
 
-/// Rook is out of the way, and no upgrade goes on.
+/// Returns the gate that is open if Rook can't interfere and no upgrade is in progress.
 fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
     let kube = &seen.kube;
     let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
@@ -266,8 +282,10 @@ fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
     ])
 }
 
-/// Daemons of several releases run. Where mons and mgrs are ahead, and an OSD with Filestore is there that can't follow them, the
-/// upgrade stands and waits for this: Rook, which would go on with it, is kept away all the while.
+/// Returns whether an upgrade is in progress: daemons of several releases are running.
+///
+/// If mons and mgrs are ahead, and a Filestore OSD exists that can't follow them, the upgrade is blocked and
+/// waits for this migration. Rook, which would continue it, is kept away during the migration.
 fn is_upgrading(seen: &Observation) -> bool {
     let metadata = |slot: &Slot| slot.metadata.as_ref().is_some_and(|metadata| metadata.store.is_filestore());
     match seen.ceph.releases {
@@ -277,8 +295,10 @@ fn is_upgrading(seen: &Observation) -> bool {
     }
 }
 
-/// New OSDs come out of the image that the CephCluster names, at once; the others only when Rook, which may be kept away for long, has
-/// upgraded them.
+/// Returns the gate that is shut if the CephCluster names an image that Rook has not picked up.
+///
+/// New OSDs use the declared image at once. The other OSDs use it only when Rook, which may be kept away for
+/// long, has upgraded them.
 fn image_as_known(seen: &Observation) -> Gate {
     let declared = &seen.kube.declaration.image;
     match &seen.kube.rook_image {
@@ -296,8 +316,10 @@ fn node_ready(node: &NodeName, seen: &Observation) -> Gate {
     }
 }
 
-/// Asked before Stop only: the pod that would start the OSD again, old or new, would find no node. After it there is nothing
-/// better to do than to go on.
+/// Returns the gate that is shut if the node is cordoned.
+///
+/// Asked before Stop only: the pod that would start the OSD again, old or new, would find no node. After Stop
+/// the best choice is to continue.
 fn not_cordoned(node: &NodeName, seen: &Observation) -> Gate {
     let cordoned = seen.kube.nodes.get(node).is_some_and(|found| found.cordoned);
     shut_if(cordoned, || Reason::NodeCordoned { node: node.clone() })
@@ -308,12 +330,13 @@ fn not_ambiguous(seen: &Observation) -> Gate {
     unusual.map_or(Gate::Open, |what| Gate::Shut(Reason::AmbiguousObjects { what: what.clone() }))
 }
 
-/// All mons of the monmap are in quorum. (The mons raise `MON_DOWN` when one is not; that they answer at all shows that a
-/// majority is.)
+/// Returns the gate that is open if all mons of the monmap are in quorum.
 ///
-/// Asked before Stop only: who has lost one mon may lose the quorum with the next, and then nobody can bring an OSD back
-/// that is down for the work. An OSD that is down already is finished all the same: that takes minutes, and a mon that
-/// restarts must not make an OSD go down and up.
+/// The mons raise `MON_DOWN` if one is not in quorum. Their answer shows that a majority is.
+///
+/// Asked before Stop only: a cluster that has lost one mon may lose the quorum with the next, and then an OSD
+/// that is down for the migration can't be started again. An OSD that is already down is finished anyway:
+/// that takes minutes, and the restart of a mon must not make an OSD go down and up.
 fn mon_quorum(seen: &Observation) -> Gate {
     shut_if(seen.ceph.health.contains("MON_DOWN"), || Reason::MonDown)
 }
@@ -326,8 +349,10 @@ fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
     }
 }
 
-/// What the old OSD holds, and a tenth more, must fit below the nearfull line of the new one. While it serves, what it holds
-/// now counts; then what it held at Stop.
+/// Returns the gate that is open if the old OSD's data fits into the new OSD.
+///
+/// The data and a tenth more must fit below the nearfull line of the new OSD. While the old OSD is up, its
+/// present usage counts; after that, its usage at Stop.
 pub fn enough_space(record: &Record, seen: &Observation) -> Gate {
     let old = seen.ceph.slots.get(&record.osd).filter(|slot| slot.fsid == Some(record.old));
     let now = old.filter(|slot| slot.up).and_then(|slot| slot.used_bytes);
@@ -338,14 +363,14 @@ pub fn enough_space(record: &Record, seen: &Observation) -> Gate {
     room(evidence.usable_bytes, used, seen)
 }
 
-/// Whether so many bytes are room enough for what an OSD holds.
+/// Returns the gate that is open if so many bytes are enough for the data of an OSD.
 pub fn room(bytes: u64, used: u64, seen: &Observation) -> Gate {
     let usable = bytes / 10_000 * u64::from(seen.ceph.nearfull_ratio);
     let needed = needed(used);
     shut_if(usable < needed, || Reason::TooSmall { usable, needed }).guarded()
 }
 
-/// The least bytes that are room enough.
+/// Returns the smallest number of bytes that is enough for this usage.
 pub fn least_space(used: u64, seen: &Observation) -> u64 {
     needed(used).div_ceil(u64::from(seen.ceph.nearfull_ratio).max(1)) * 10_000
 }

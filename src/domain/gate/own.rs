@@ -1,4 +1,5 @@
-//! What of the gates before a stop is each OSD's own, computed once for all of them: a gate that is one OSD's own never holds up another.
+//! Gates before a stop that concern one OSD only, computed once for all OSDs. A gate of one OSD never blocks
+//! another OSD.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +11,19 @@ use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::{NodeName, OsdId, PgId};
 use crate::domain::policy::Accepted;
 
-/// The gates before a stop that are each OSD's own.
+/// The gates before a stop that concern one OSD each.
 pub struct Own<'a> {
     seen: &'a Observation,
     without_redundancy: BTreeMap<OsdId, Reason>,
     unstoppable: BTreeMap<OsdId, u32>,
-    /// By OSD, why one of its PGs does not allow that it is stopped.
+    /// Why an OSD may not be stopped because of one of its PGs, by OSD.
     pgs: BTreeMap<OsdId, Gate>,
-    /// Why no OSD may be stopped, for what the PGs are.
+    /// Why no OSD may be stopped because of the states of the PGs.
     all: Gate,
 }
 
 impl<'a> Own<'a> {
-    /// Looks at all PGs once.
+    /// Evaluates all PGs once.
     pub fn of(accepted: &Accepted, seen: &'a Observation) -> Self {
         let mut pgs = BTreeMap::new();
         let mut all = data::complete_and_fresh(!accepted.any, &seen.ceph);
@@ -55,19 +56,19 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Returns why this OSD is never stopped, if it is not.
+    /// Returns why this OSD is never stopped, if that is the case.
     pub fn never(&self, osd: OsdId) -> Option<&Reason> {
         self.without_redundancy.get(&osd)
     }
 
-    /// Returns why no OSD may be stopped, for what the PGs are.
+    /// Returns why no OSD may be stopped because of the states of the PGs.
     pub fn all(&self) -> &Gate {
         &self.all
     }
 
-    /// Returns what holds up this OSD and no other.
+    /// Returns the gate that concerns this OSD and no other.
     pub fn gate(&self, osd: OsdId, node: &NodeName) -> Gate {
-        // An OSD whose node is away is down for that reason.
+        // An OSD whose node is not Ready is down for that reason.
         let is_away = node_ready(node, self.seen).guarded();
         if is_away != Gate::Open {
             return is_away;
@@ -80,15 +81,17 @@ impl<'a> Own<'a> {
         ])
     }
 
-    /// Returns the same with what `osd ok-to-stop` will answer, as the statistics tell. Asked only if all PGs allow a stop: else it
-    /// would name a consequence.
+    /// Returns the OSD's gate combined with the predicted answer of `osd ok-to-stop`.
+    ///
+    /// The prediction comes from the statistics. It is used only if all PGs allow a stop: otherwise it would
+    /// name a consequence.
     pub fn gate_predicted(&self, osd: OsdId, node: &NodeName) -> Gate {
         let bad_pgs = self.unstoppable.get(&osd).copied();
         let predicted = bad_pgs.map_or(Gate::Open, |bad_pgs| Gate::Shut(Reason::NotOkToStop { bad_pgs }));
         first_not_open([self.gate(osd, node), predicted])
     }
 
-    /// Returns the same with what `osd ok-to-stop` answered.
+    /// Returns the OSD's gate combined with the answer of `osd ok-to-stop`.
     pub fn gate_asked(&self, osd: OsdId, node: &NodeName) -> Gate {
         first_not_open([self.gate_predicted(osd, node), ok_to_stop(osd, self.seen)])
     }
@@ -110,8 +113,9 @@ fn one_unclean(pg: &PgId, state: String) -> Reason {
     Reason::NotClean { count: 1, pg: pg.clone(), state, down: [].into() }
 }
 
-/// Returns whether what holds up an OSD may end without anybody's help. A dead OSD does not come back once Ceph has
-/// healed without it, and a policy does not change.
+/// Returns whether the reason may disappear without help.
+///
+/// A dead OSD does not come back once Ceph has healed without it, and an admission policy does not change.
 pub fn passes_by_itself(reason: &Reason, seen: &Observation) -> bool {
     if matches!(reason, Reason::AdmissionRefused { .. }) {
         return false;

@@ -1,4 +1,4 @@
-//! Why a gate is not open: data, with the words for a person beside it.
+//! Reasons why a gate is not open, as data. The sentences for people are in `words.rs`.
 
 use std::collections::BTreeSet;
 
@@ -8,195 +8,197 @@ use crate::domain::guard::Guard;
 use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
 use crate::domain::policy::Window;
 
-/// Why a gate is not open.
+/// Reason why a gate is not open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The mgr knows fewer or more PGs than the pools have.
     StatisticsIncomplete {
-        /// PGs known
+        /// known PGs
         known: usize,
-        /// PGs that the pools have
+        /// PGs of all pools
         expected: u64,
     },
     /// A PG has not reported since one of its OSDs came up or went down.
     StatisticsOld {
-        /// the PG
+        /// PG with the old report
         pg: PgId,
-        /// epoch of its report
+        /// epoch of the last report
         reported: Epoch,
-        /// epoch it must have reached
+        /// epoch that the report must have reached
         needed: Epoch,
     },
     /// PGs that are not active+clean.
     NotClean {
-        /// how many
+        /// number of PGs
         count: usize,
-        /// the first of them
+        /// first of them
         pg: PgId,
-        /// its state
+        /// state of the first one
         state: String,
-        /// OSDs that are down though nobody destroyed them
+        /// OSDs that are down although they are not destroyed
         down: BTreeSet<OsdId>,
     },
     /// A PG is on its way to another state.
     Peering {
-        /// the PG
+        /// PG that is peering
         pg: PgId,
-        /// its state
+        /// state of the PG
         state: String,
     },
-    /// A pool merges PGs right now.
+    /// A pool is merging PGs.
     Merging {
-        /// its name
+        /// name of the pool
         pool: String,
     },
-    /// The OSD is down, and was not stopped by this run.
+    /// The OSD is down, and this run did not stop it.
     Down {
-        /// which
+        /// OSD that is down
         osd: OsdId,
     },
     /// A node agent of an earlier record of the OSD has not ended.
     AgentAtWork {
-        /// its Job
+        /// Job of the agent
         job: String,
     },
-    /// Its last stop was reverted a moment ago.
+    /// The last stop of the OSD was reverted a moment ago.
     StopReverted {
-        /// why
+        /// why it was reverted
         why: String,
         /// when the next stop may be tried
         until: DateTime<Utc>,
     },
-    /// Ceph says that stopping it would stop PGs.
+    /// Ceph reports that a stop of the OSD would stop PGs from serving.
     NotOkToStop {
-        /// how many
+        /// number of PGs
         bad_pgs: u32,
     },
-    /// Ceph was not asked for this set.
+    /// `ok-to-stop` was not asked for this set of OSDs.
     NotAsked,
-    /// Without the OSD the pool would have no copy to spare.
+    /// Without the OSD the pool would have insufficient redundancy.
     NoRedundancy {
         /// name of the pool
         pool: String,
     },
-    /// Besides this OSD's, another copy of the PG lacks.
+    /// In addition to this OSD's replica, another replica of the PG is missing.
     OtherReplicaMissing {
-        /// the PG
+        /// PG with the missing replica
         pg: PgId,
-        /// its state
+        /// state of the PG
         state: String,
     },
     /// A full or nearly full warning is raised.
     Full {
-        /// its health code
+        /// health code
         code: String,
     },
-    /// A flag of the whole osdmap stands in the way.
+    /// A flag of the whole osdmap prevents the act.
     Flag {
-        /// as `ceph osd dump` names it
+        /// flag as named by `ceph osd dump`
         flag: String,
     },
-    /// The new OSD would be too small for what the old one holds.
+    /// The new OSD would be too small for the data of the old one.
     TooSmall {
-        /// bytes that the new one may use
+        /// bytes that the new OSD may use
         usable: u64,
-        /// bytes needed
+        /// bytes that the data needs
         needed: u64,
     },
-    /// Nobody knows how much the old OSD holds, or how much the new one may.
+    /// The usage of the old OSD, or the capacity of the new one, is unknown.
     UsageUnknown,
-    /// Daemons of several releases run: an upgrade is going on.
+    /// Daemons of several releases are running: an upgrade is in progress.
     Upgrading,
-    /// The CephCluster names an image that Rook has not taken up: an upgrade that was asked for, and has not begun.
+    /// The CephCluster names an image that Rook has not picked up: an upgrade was requested and has not
+    /// started.
     ImageChanged {
-        /// as declared
+        /// declared image
         declared: String,
-        /// what Rook has looked at
+        /// image that Rook last inspected
         known: String,
     },
-    /// Rook prepares OSDs.
+    /// Rook is preparing OSDs.
     RookPrepares {
-        /// the Job
+        /// Job that prepares OSDs
         job: String,
     },
     /// Rook is in the middle of its own migration of an OSD.
     RookMigrates {
-        /// the OSD
+        /// OSD that Rook migrates
         osd: OsdId,
         /// namespace/name of the operator's Deployment
         name: String,
     },
-    /// Rook's operator runs and would start the OSD again in the middle of the work.
+    /// Rook's operator is running and would start the OSD again in the middle of the migration.
     OperatorRuns {
-        /// namespace/name of its Deployment
+        /// namespace/name of the operator's Deployment
         name: String,
-        /// at 0 already: its pod has not ended
+        /// the Deployment is already at 0 replicas, and its pod has not ended
         ends: bool,
     },
-    /// Rook's operator is not found where it was looked for, and works for this CephCluster all the same.
+    /// The Deployment of Rook's operator is not found where expected, but an operator works for this
+    /// CephCluster.
     OperatorNotFound {
-        /// when it last said how Ceph is
+        /// time of Rook's last status of Ceph
         checked: DateTime<Utc>,
     },
-    /// Rook's operator runs, and has not said yet that it leaves the fenced CephCluster alone.
+    /// Rook's operator is running, and has not acknowledged the fence yet.
     FenceNotAcknowledged {
-        /// namespace/name of its Deployment
+        /// namespace/name of the operator's Deployment
         name: String,
     },
-    /// Somebody else's label `do-not-reconcile` is on the CephCluster.
+    /// A label `do-not-reconcile` that osd-migrate did not set is on the CephCluster.
     FencedExternally {
-        /// its value
+        /// value of the label
         value: String,
     },
-    /// Rook lets a failure domain be drained.
+    /// Rook allows a failure domain to be drained.
     Draining {
-        /// its name
+        /// name of the failure domain
         domain: String,
     },
-    /// Rook's PodDisruptionBudget leaves an OSD out that is up.
+    /// Rook's PodDisruptionBudget excludes an OSD that is up.
     PdbExcludesOsd {
-        /// which
+        /// excluded OSD
         osd: OsdId,
     },
-    /// Rook's PodDisruptionBudget is of no use, and the API server refuses one of our own.
+    /// Rook's PodDisruptionBudget can't be used, and the API server rejects osd-migrate's own.
     PdbRejected {
-        /// what it said
+        /// message of the API server
         why: String,
     },
     /// The API server refuses the Deployment of the new OSD.
     AdmissionRefused {
-        /// the OSD
+        /// OSD whose Deployment is refused
         osd: OsdId,
-        /// what it said
+        /// message of the API server
         why: String,
     },
-    /// Whether the API server admits that Deployment is not known.
+    /// It is not known whether the API server admits that Deployment.
     AdmissionUnknown {
-        /// the OSD
+        /// OSD whose Deployment is concerned
         osd: OsdId,
-        /// why, if the API server was asked
+        /// why it is not known, if the API server was asked
         why: Option<String>,
     },
-    /// Deployments or pods of OSDs can't be told apart.
+    /// Deployments or pods of OSDs are ambiguous.
     AmbiguousObjects {
-        /// the sentence
+        /// sentence for people
         what: String,
     },
     /// The node is not Ready.
     NodeNotReady {
-        /// its name
+        /// name of the node
         node: NodeName,
     },
-    /// The node is cordoned: an OSD that is stopped there could not be started again.
+    /// The node is cordoned: an OSD stopped there could not be started again.
     NodeCordoned {
-        /// its name
+        /// name of the node
         node: NodeName,
     },
-    /// Somebody started the OSD that we had stopped.
+    /// The OSD that osd-migrate had stopped was started externally.
     StartedExternally,
-    /// A Deployment of an OSD was changed, and its pod is not the new one yet, or not available.
+    /// A Deployment of an OSD was changed, and its new pod does not exist or is not available yet.
     RolloutInProgress {
-        /// which
+        /// OSD whose rollout is in progress
         osd: OsdId,
     },
     /// Not all mons are in quorum.
@@ -205,75 +207,77 @@ pub enum Reason {
     External,
     /// `spec.removeOSDsIfOutAndSafeToRemove`
     RookRemovesOutOsds,
-    /// Neither the CephCluster nor a flag confirms.
+    /// Neither the CephCluster nor a flag confirms the migration.
     NotConfirmed,
-    /// A person paused.
+    /// A person paused the runs.
     Paused {
-        /// since when, where it is known
+        /// since when, if known
         since: Option<DateTime<Utc>>,
     },
-    /// A person cancelled.
+    /// A person cancelled the runs.
     Cancelled {
-        /// since when, where it is known
+        /// since when, if known
         since: Option<DateTime<Utc>>,
     },
-    /// It is not the time for it.
+    /// No window is open at this time of day.
     OutsideWindow {
-        /// the windows
+        /// declared windows
         windows: Vec<Window>,
-        /// when the next one opens
+        /// time when the next window opens
         opens_at: Option<DateTime<Utc>>,
     },
-    /// More OSDs failed than the budget allows.
+    /// More OSDs failed than the failure limit allows.
     FailureLimit {
-        /// which were left alone
+        /// quarantined OSDs
         quarantined: BTreeSet<OsdId>,
     },
-    /// An OSD in a directory goes to a free disk, and its node has none for it.
+    /// An OSD in a directory needs an available disk, and its node has none for it.
     NeedsDevice {
-        /// the node
+        /// node of the OSD
         node: NodeName,
-        /// bytes that the disk must have at least
+        /// minimum size of the disk in bytes
         bytes: u64,
-        /// what is declared of the node's disks, in words
+        /// declaration of the node's disks, in words
         selected: String,
     },
-    /// The disks of an OSD's node were not looked at, so that nobody knows of one for it, or for its database.
+    /// The disks of an OSD's node were not inspected, so no disk for the OSD or for its database is known.
     DisksNotInspected {
-        /// the node
+        /// node that was not inspected
         node: NodeName,
-        /// why, where it was tried
+        /// why, if an inspection was tried
         why: Option<String>,
     },
-    /// An OSD's database is to lie on another device, which can't take it.
+    /// An OSD's database is to be on another device, which can't take it.
     NoDatabaseDevice {
-        /// the node
+        /// node of the OSD
         node: NodeName,
-        /// why
+        /// why the device can't take it
         why: String,
     },
-    /// A PG that the old OSD held was given to others, and is not clean there.
+    /// A PG of the old OSD was remapped to other OSDs, and is not clean there.
     RemappedPgNotClean {
-        /// the PG
+        /// PG that was remapped
         pg: PgId,
-        /// its state
+        /// state of the PG
         state: String,
     },
-    /// A new OSD does not hold yet what it is to hold.
+    /// A new OSD does not have all its data yet.
     BackfillIncomplete {
-        /// which
+        /// OSD that is backfilling
         osd: OsdId,
     },
     /// Another OSD comes first.
     Queued {
-        /// which
+        /// OSD that comes first
         osd: OsdId,
     },
 }
 
 impl Reason {
-    /// Whether it tells of data: copies that lack, are not known of, or have no room. What is around them (Rook, a node, an
-    /// upgrade, a flag) passes when its owner is done, and endangers nothing while it is waited for.
+    /// Returns whether the reason is about data: replicas that are missing, unknown or without space.
+    ///
+    /// The other reasons (Rook, a node, an upgrade, a flag) disappear when their owner is done. Waiting for
+    /// them is safe.
     pub fn is_about_data(&self) -> bool {
         match self {
             Self::StatisticsOld { .. }
@@ -327,7 +331,9 @@ impl Reason {
         }
     }
 
-    /// Whether waiting does not help: this version never does such an OSD, or not before something is attached.
+    /// Returns whether waiting does not help.
+    ///
+    /// This version never migrates such an OSD, or only after a device is attached.
     pub fn is_for_good(&self) -> bool {
         matches!(
             self,
@@ -338,7 +344,7 @@ impl Reason {
         )
     }
 
-    /// The guard that this reason is the word of; none where something is just not known yet.
+    /// Returns the guard of this reason, or none if something is just not known yet.
     pub fn guard(&self) -> Option<Guard> {
         Some(match self {
             Self::StatisticsIncomplete { .. } => Guard::StatisticsComplete,

@@ -1,4 +1,4 @@
-//! Rook's operator: away, kept away by the fence, or in the way. See `docs/development/adr/0018-beside-a-running-rook.md`.
+//! Rook's operator: stopped, fenced, or in the way. See `docs/development/adr/0018-beside-a-running-rook.md`.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,15 @@ use crate::domain::ledger::{Ledger, Run};
 use crate::domain::observation::{Observation, Operator, Slot};
 use crate::domain::osd::{Kind, OsdId};
 
-/// Rook says how Ceph is once a minute: one that said nothing for three of them is away, or hangs.
+/// Time without a status from Rook after which its operator counts as stopped or hanging.
+///
+/// Rook writes the status of Ceph once a minute, so three are missing by then.
 const ROOK_IS_SILENT: TimeDelta = TimeDelta::minutes(3);
 
-/// Open where no operator runs: neither one that is found, nor one that is not and yet writes of the CephCluster.
+/// Returns the gate that is open if no operator is running.
+///
+/// An operator is running if its Deployment is found and runs, or if no Deployment is found and Rook still
+/// updates the CephCluster.
 pub(super) fn is_away(seen: &Observation) -> Gate {
     match (&seen.kube.operator, seen.kube.rook_checked) {
         (Some(operator), _) if operator.runs() => {
@@ -27,13 +32,16 @@ pub(super) fn is_away(seen: &Observation) -> Gate {
     }
 }
 
-/// Open where no operator runs, or one that the fence keeps off.
+/// Returns the gate that is open if no operator is running, or if the running one can be fenced.
 pub(super) fn can_be_fenced(seen: &Observation) -> Gate {
     if seen.kube.fenceable_operator().is_some() { Gate::Open } else { is_away(seen) }
 }
 
-/// Open where Rook is not in the middle of its own migration of an OSD. To Rook it is done when the OSD has a Deployment again; at
-/// 0 nobody goes on with it. An OSD in our work may have none for a while, and one that was removed is nobody's.
+/// Returns the gate that is open if Rook is not in the middle of its own migration of an OSD.
+///
+/// For Rook the migration is done when the OSD has a Deployment again. An operator with 0 replicas does not
+/// continue it. An OSD that osd-migrate works on may have no Deployment for a while, and an OSD that was
+/// removed concerns nobody.
 pub fn migrates_none(ledger: &Ledger, seen: &Observation) -> Gate {
     let (slots, daemons) = (&seen.ceph.slots, &seen.kube.daemons);
     let lacks = |osd: &&OsdId| {
@@ -45,16 +53,20 @@ pub fn migrates_none(ledger: &Ledger, seen: &Observation) -> Gate {
     })
 }
 
-/// The CephCluster lets Rook, which runs, migrate OSDs itself: between two of ours it would begin. So the fence stays until
-/// nothing is left that Rook would migrate.
+/// Returns whether the fence stays set between two OSDs.
+///
+/// If the CephCluster lets a running Rook migrate OSDs, Rook would start its own migration between two OSDs
+/// of osd-migrate. So the fence stays until no OSD is left that Rook would migrate.
 pub fn stays_fenced(seen: &Observation) -> bool {
     let would_begin = seen.kube.declaration.confirmed && seen.kube.fenceable_operator().is_some();
     would_begin && !is_out(Guard::FenceStays)
 }
 
-/// OSDs that Rook would migrate as soon as nothing keeps it off, as the CephCluster confirms it: those that differ in store or
-/// encryption, and every encrypted one, which to Rook is to be plain: it asks the device sets of PVCs alone what is to be
-/// encrypted, and the Deployment's label what is (1.20.6, `migrateForEncryption`).
+/// Returns the OSDs that Rook would migrate without the fence, if the CephCluster confirms migrations.
+///
+/// These are the OSDs that differ in store or encryption, and every encrypted OSD. Rook expects encrypted
+/// OSDs to be unencrypted: it reads the wanted encryption only from the device sets of PVCs, and the existing
+/// one from the Deployment's label (1.20.6, `migrateForEncryption`).
 pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     if !seen.kube.declaration.confirmed {
         return BTreeSet::new();
@@ -69,22 +81,25 @@ pub fn left_to_rooks_migration(seen: &Observation) -> BTreeSet<OsdId> {
     seen.ceph.slots.iter().filter(|(osd, slot)| differs(**osd, slot)).map(|(osd, _)| *osd).collect()
 }
 
-/// What the fence, which is up, comes to.
+/// State of the fence that is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fenced {
-    /// It is in force, or nobody is there to be kept off.
+    /// The fence is in force, or no operator has to be fenced.
     InForce,
-    /// It does not say on which version of the CephCluster it was put: others put the label back, or took the annotation off.
+    /// The annotation with the CephCluster's version is missing or too old: the label was set externally, or
+    /// the annotation was removed.
     Unmarked,
-    /// Rook was heard: this is to be remembered, for events are forgotten within the hour.
+    /// Rook acknowledged the fence. This must be saved, because events expire within the hour.
     Acknowledged,
-    /// Rook has not said yet that it honours it.
+    /// Rook has not acknowledged the fence yet.
     NotAcknowledged(Reason),
 }
 
-/// Whether a running operator is kept off by the fence that is up. Its reconciles of one CephCluster follow each other: one
-/// that had read a version with the fence, and skipped it, began after every other one had ended. On which version the fence was put
-/// stands beside it, written in the same patch.
+/// Returns whether a running operator honours the fence that is set.
+///
+/// Rook's reconciles of one CephCluster are sequential. One that read a version with the fence, and skipped
+/// it, began after all earlier ones had ended. The annotation of the fence names the version on which the
+/// fence was set, and is written in the same patch.
 pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
     let Some(operator) = seen.kube.fenceable_operator() else {
         return Fenced::InForce;
@@ -92,7 +107,7 @@ pub fn fenced(run: &Run, seen: &Observation) -> Fenced {
     if passes(Guard::FenceAcknowledged, run.fence_acknowledged) {
         return Fenced::InForce;
     }
-    // An annotation older than the look that saw no fence was written for an earlier one.
+    // An annotation older than the observation without a fence was written for an earlier fence.
     let is_of_this = |at: &u64| run.fence_after.is_none_or(|after| *at >= after);
     match (seen.kube.fenced_at.filter(is_of_this), seen.kube.skipped) {
         (None, _) => Fenced::Unmarked,

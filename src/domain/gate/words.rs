@@ -1,4 +1,4 @@
-//! Reasons in words: for tables and programs, and for people, with what to type.
+//! Reasons as codes for tables and programs, and as sentences for people, with the command to type.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use chrono::{DateTime, Utc};
 use super::Reason;
 use crate::domain::ledger::FENCE;
 
-/// What to type to confirm.
+/// Instructions for the confirmation.
 pub const HOW_TO_CONFIRM: &str = "kubectl patch cephcluster NAME --type merge -p \
     '{\"spec\":{\"storage\":{\"migration\":{\"confirmation\":\"yes-really-migrate-osds\"}}}}', \
     or --confirm yes-really-migrate-osds";
 
 impl Reason {
-    /// One word, for tables and programs.
+    /// Returns the code, for tables and programs.
     pub fn word(&self) -> &'static str {
         match self {
             Self::StatisticsIncomplete { .. } => "statistics-incomplete",
@@ -72,13 +72,13 @@ fn since(at: Option<DateTime<Utc>>) -> String {
     at.map(|at| format!(" since {}", at.format("%Y-%m-%d %H:%M:%SZ"))).unwrap_or_default()
 }
 
-/// Rounded up: what is asked for is enough.
+/// Formats bytes as GiB, rounded up: a disk of the printed size is large enough.
 fn gib(bytes: u64) -> String {
     let tenths = bytes.saturating_mul(10).div_ceil(1 << 30);
     format!("{}.{} GiB", tenths / 10, tenths % 10)
 }
 
-/// Things by name, with commas between them.
+/// Returns the things by name, separated by commas.
 pub fn names<'a>(things: impl IntoIterator<Item = &'a (impl fmt::Display + 'a)>) -> String {
     things.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -123,7 +123,7 @@ impl fmt::Display for Reason {
             Self::OtherReplicaMissing { pg, state } => write!(f, "PG {pg} lacks another copy too ({state}); see `ceph pg {pg} query`"),
             Self::Full { code } => write!(f, "{code} is raised; see `ceph health detail`"),
             Self::Flag { flag } => {
-                // What is set as `pause` is shown as two flags.
+                // `ceph osd dump` shows the flag `pause` as two flags.
                 let set_as = if flag.starts_with("pause") { "pause" } else { flag };
                 write!(f, "the flag {flag} is set on the whole cluster: `ceph osd unset {set_as}` when its owner is done")
             }
@@ -260,7 +260,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What to type to have so many replicas of this Deployment (namespace/name).
+/// Returns the command that scales this Deployment (namespace/name) to so many replicas.
 pub fn scale_operator(operator: &str, replicas: u32) -> String {
     let (namespace, name) = operator.split_once('/').unwrap_or_default();
     format!("kubectl -n {namespace} scale deployment {name} --replicas={replicas}")

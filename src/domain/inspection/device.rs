@@ -1,4 +1,4 @@
-//! What an agent saw of an OSD's device, and what of it proves whose it is.
+//! Results of an agent's inspection of an OSD's device, and the proof of whose device it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,24 +10,24 @@ use crate::domain::osd::{
     ClusterFsid, DeviceIdentity, Kind, Layout, Mode, ObjectStore, OsdFsid, OsdId, Role,
 };
 
-/// One look at an OSD's device.
+/// Result of one inspection of an OSD's device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Inspection {
-    /// What the device carries.
+    /// Contents of the device.
     pub content: Content,
-    /// Proof and identity, where `content` is the old OSD.
+    /// Proof and identity, if `content` is the old OSD.
     pub evidence: Option<Evidence>,
-    /// What the node's image can do.
+    /// Capabilities of the node's image.
     pub capability: Capability,
-    /// Where the new OSD lies, where it lies on logical volumes.
+    /// Logical volumes of the new OSD, if it is on logical volumes.
     #[serde(default)]
     pub volume: Option<Volume>,
-    /// The disk as its kernel shows it now.
+    /// Disk as its kernel shows it now.
     #[serde(default)]
     pub kernel: Option<KernelDisk>,
 }
 
-/// A disk as its kernel shows it: nothing by which it is recognised.
+/// Properties of a disk as its kernel shows it. The disk is not recognised by them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KernelDisk {
     /// `/dev/sdb`
@@ -41,62 +41,65 @@ pub struct KernelDisk {
 pub struct Volume {
     /// `/dev/VG/LV`
     pub block_path: String,
-    /// The same of its database, where it has one of its own.
+    /// `/dev/VG/LV` of its database, if the database has a volume of its own.
     pub db_path: Option<String>,
-    /// The same of its write-ahead log.
+    /// `/dev/VG/LV` of its write-ahead log, if the log has a volume of its own.
     #[serde(default)]
     pub wal_path: Option<String>,
 }
 
-/// What a device carries, as read from it.
+/// Contents of a device, as read from it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Content {
-    /// A BlueStore label at offset 0 (`ceph-bluestore-tool show-label`).
+    /// BlueStore label at offset 0 (`ceph-bluestore-tool show-label`).
     Bluestore {
         /// `osd_uuid`
         osd_fsid: OsdFsid,
-        /// `whoami`, where it is written already
+        /// `whoami`, if it is written already
         whoami: Option<OsdId>,
-        /// `ceph_fsid`, where it is written already
+        /// `ceph_fsid`, if it is written already
         cluster: Option<ClusterFsid>,
-        /// mkfs came to its end: `ready` is `ready`, and `mkfs_done`, where the release writes it, `yes`.
+        /// Whether mkfs finished: `ready` is `ready`, and `mkfs_done`, if the release writes it, is `yes`.
         finished: bool,
-        /// The label holds `osd_key`: ceph-volume can activate it. Not so for one made by hand with a keyring file.
+        /// Whether the label contains `osd_key`, so that ceph-volume can activate it.
+        ///
+        /// A label that was created by hand with a keyring file does not.
         activatable: bool,
     },
-    /// An OSD that does not begin with a BlueStore label: on partitions, on volumes, encrypted, or in a directory.
+    /// OSD that does not start with a BlueStore label: on partitions, on volumes, encrypted, or in a
+    /// directory.
     Osd {
-        /// in which way it was made
+        /// kind of the OSD
         made: Kind,
-        /// who it is, by what its kind has of it: files, tags, label
+        /// fsid of the OSD, by the sources of its kind: files, tags, label
         osd_fsid: OsdFsid,
-        /// its id
+        /// id of the OSD
         whoami: OsdId,
-        /// its cluster
+        /// cluster of the OSD
         cluster: ClusterFsid,
     },
-    /// Ours: written before the first wiping write.
+    /// Tombstone of osd-migrate, written before the first wiping write.
     Tombstone {
         /// cluster it belongs to
         cluster: ClusterFsid,
-        /// OSD it is kept for
+        /// OSD that it is reserved for
         osd: OsdId,
         /// fsid of the OSD that was wiped
         old: OsdFsid,
         /// record it was written for
         record: RecordId,
     },
-    /// No signature, no partition table, first and last MiB zero.
+    /// Blank device: no signature, no partition table, first and last MiB zero.
     Blank,
     /// Anything else, described for a person.
     Other {
-        /// what it looks like
+        /// description of the contents
         what: String,
     },
     /// No device of the node carries this OSD.
     NotFound {
-        /// what was looked at
+        /// devices that were inspected
         inspected: String,
     },
 }
@@ -122,23 +125,29 @@ impl fmt::Display for Content {
     }
 }
 
-/// What proves that a device holds the recorded OSD; read again right before the first destructive write.
+/// Evidence that a device carries the recorded OSD.
+///
+/// The agent reads it again right before the first destructive write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The disk that will carry the new OSD: the whole disk, also where the old OSD lies on partitions of it.
+    /// Disk that will carry the new OSD: the whole disk, even if the old OSD is on partitions of it.
     pub device: DeviceIdentity,
-    /// What is read on it.
+    /// Proof that is read on the disk.
     pub proof: Proof,
     /// Bytes that the new OSD may use.
     pub usable_bytes: u64,
-    /// Parts of the old OSD on other devices: cleared when its data is, their neighbours untouched.
+    /// Parts of the old OSD on auxiliary devices.
+    ///
+    /// They are cleared when its data is; other contents of these devices stay untouched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auxiliary: Vec<Piece>,
 }
 
 impl Evidence {
-    /// Whether the new OSD has such a volume again: one that is made on volumes keeps database and log where they were, in the
-    /// same volume group and as large. A raw one has all on its device.
+    /// Returns whether the new OSD gets such a volume again.
+    ///
+    /// An OSD that is created on volumes keeps database and log in the same volume group and in the same
+    /// size. A raw OSD has everything on its device.
     pub fn has_again(&self, wanted: Role, target: &Layout) -> bool {
         target.mode == Mode::Lvm
             && matches!(wanted, Role::Db | Role::Wal)
@@ -149,39 +158,39 @@ impl Evidence {
     }
 }
 
-/// A part of an OSD on a device that is not the one that is made anew.
+/// Part of an OSD on a device other than the one that is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Piece {
-    /// What it is for.
+    /// Role of the part.
     pub role: Role,
-    /// Where it is.
+    /// Location of the part.
     pub place: PieceLocation,
 }
 
-/// Where a part of an OSD lies.
+/// Location of a part of an OSD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PieceLocation {
-    /// A whole disk, or a partition (`DeviceIdentity::is_partition`).
+    /// Whole disk, or a partition (`DeviceIdentity::is_partition`).
     Device(DeviceIdentity),
-    /// A logical volume.
+    /// Logical volume.
     Volume {
         /// `VG/LV`, for people and commands
         name: String,
-        /// uuid of the volume, which counts
+        /// uuid of the volume, which identifies it
         uuid: String,
-        /// uuid of its volume group: a database that is wanted again is made there again
+        /// uuid of its volume group: a database that is wanted again is created there again
         group: String,
-        /// its size, which it gets again
+        /// size of the volume, which the new one gets again
         size_bytes: u64,
     },
 }
 
-/// The proof by kind of OSD.
+/// Proof, by the kind of the OSD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Proof {
-    /// The label names OSD, id and cluster.
+    /// BlueStore label that names OSD, id and cluster.
     BluestoreLabel {
         /// `osd_uuid`
         osd_fsid: OsdFsid,
@@ -189,17 +198,21 @@ pub enum Proof {
         whoami: OsdId,
         /// `ceph_fsid`
         cluster: ClusterFsid,
-        /// The label holds the OSD's key, so ceph-volume made it; made by hand where it does not.
+        /// Whether the label contains the OSD's key.
+        ///
+        /// If it does, ceph-volume created the OSD; otherwise the OSD was created by hand.
         activatable: bool,
     },
-    /// Partitions that are all there is on the disk; the file system on the one for `data`, and the files in it, or the label
-    /// on the one for `block`.
+    /// Partitions, which are everything on the disk.
+    ///
+    /// The proof is the file system on the partition for `data` with its files, or the label on the partition
+    /// for `block`.
     Partitions {
-        /// in which way it was made
+        /// kind of the OSD
         made: Kind,
-        /// unique partition guids on this disk, by what they are for
+        /// unique partition guids on this disk, by role
         parts: BTreeMap<Role, String>,
-        /// uuid of the file system on the data partition, where there is one
+        /// uuid of the file system on the data partition, if there is one
         fs_uuid: Option<String>,
         /// file `fsid`, label `osd_uuid`
         osd_fsid: OsdFsid,
@@ -208,9 +221,9 @@ pub enum Proof {
         /// file or label `ceph_fsid`
         cluster: ClusterFsid,
     },
-    /// A logical volume, by its tags (`ceph-volume lvm`).
+    /// Logical volume, by its tags (`ceph-volume lvm`).
     Volume {
-        /// in which way it was made
+        /// kind of the OSD
         made: Kind,
         /// uuid of the volume group
         group: String,
@@ -218,9 +231,11 @@ pub enum Proof {
         volume: String,
         /// `VG/LV`
         name: String,
-        /// Nothing else is in the group, and the group is on this disk alone: the disk can be made anew. Else only the volume.
+        /// Whether nothing else is in the group, and the group is on this disk alone.
+        ///
+        /// Then the disk can be rebuilt; otherwise only the volume.
         alone: bool,
-        /// uuid of the LUKS header in the volume, where it is encrypted; recorded while its label can be read
+        /// uuid of the LUKS header in the volume, if it is encrypted; recorded while its label can be read
         luks: Option<String>,
         /// tag `ceph.osd_fsid`
         osd_fsid: OsdFsid,
@@ -229,7 +244,8 @@ pub enum Proof {
         /// tag `ceph.cluster_fsid`
         cluster: ClusterFsid,
     },
-    /// `ceph-volume raw --dmcrypt`: the header, recorded while the mapping was open and the label could be read.
+    /// LUKS header of `ceph-volume raw --dmcrypt`, recorded while the mapping was open and the label could be
+    /// read.
     Luks {
         /// uuid of the header
         header: String,
@@ -240,10 +256,12 @@ pub enum Proof {
         /// label `ceph_fsid`
         cluster: ClusterFsid,
     },
-    /// A directory of the host: `device` is another one, free, that its id is made anew on. The directory is removed when the
+    /// Directory of the host.
+    ///
+    /// `device` is another, available device on which the id is recreated. The directory is removed when the
     /// new OSD is clean.
     Directory {
-        /// in which way it was made
+        /// kind of the OSD
         made: Kind,
         /// canonical path on the host
         path: String,
@@ -254,16 +272,17 @@ pub enum Proof {
         /// file `ceph_fsid`
         cluster: ClusterFsid,
     },
-    /// There is nothing to lose: the disk is free, by the whole proof that an inventory asks of one. A tombstone of ours
-    /// counts where the inventory saw that very one.
+    /// Available disk with nothing to lose, by the whole proof that an inventory requires.
+    ///
+    /// A tombstone of osd-migrate is accepted only if the inventory saw the same one.
     Available {
-        /// the tombstone that the inventory saw: (OSD, old fsid, record)
+        /// tombstone that the inventory saw: (OSD, old fsid, record)
         tombstone: Option<(OsdId, OsdFsid, RecordId)>,
     },
 }
 
 impl Proof {
-    /// The OSD that it proves to be there: its fsid, its id, its cluster; none where the disk was free.
+    /// Returns the OSD that the proof names: fsid, id and cluster; `None` if the disk was available.
     pub fn names(&self) -> Option<(OsdFsid, OsdId, ClusterFsid)> {
         match self {
             Self::BluestoreLabel { osd_fsid, whoami, cluster, .. }
@@ -275,7 +294,7 @@ impl Proof {
         }
     }
 
-    /// In which way the OSD was made that it proves to be there.
+    /// Returns the kind of the OSD that the proof names; `None` if the disk was available.
     pub fn made(&self) -> Option<Kind> {
         match self {
             Self::BluestoreLabel { activatable: true, .. } => Some(Kind::Raw),
@@ -289,22 +308,22 @@ impl Proof {
     }
 }
 
-/// What the node's image can do, asked before anything is stopped (`--help`, `--version`).
+/// Capabilities of the node's image, determined before anything is stopped (`--help`, `--version`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Capability {
     /// `ceph --version` of the image, as printed.
     pub ceph_version: String,
-    /// `ceph-volume raw prepare` knows `--osd-id` (16.2.15, 17.2.7, 18.2.1 and later).
+    /// Whether `ceph-volume raw prepare` knows `--osd-id` (16.2.15, 17.2.7, 18.2.1 and later).
     pub raw_osd_id: bool,
-    /// Object stores that `ceph-volume raw prepare` and `lvm prepare` can make: each a flag (`--bluestore`), or a choice of
-    /// `--objectstore`.
+    /// Object stores that `ceph-volume raw prepare` and `lvm prepare` can create: each a flag
+    /// (`--bluestore`), or a choice of `--objectstore`.
     #[serde(default)]
     pub stores: BTreeSet<ObjectStore>,
-    /// Tools that the rebuild needs and the image lacks.
+    /// Tools that the rebuild needs and that are missing in the image.
     pub missing_tools: BTreeSet<String>,
-    /// The bootstrap-osd key was accepted by the mons.
+    /// Whether the mons accepted the bootstrap-osd key.
     pub key_accepted: bool,
-    /// Why not, as `ceph osd tree` told it.
+    /// Error of `ceph osd tree`, if the key was not accepted.
     #[serde(default)]
     pub key_trouble: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! What the runner asks a node agent to do, and what the agent reports: plain data, the contract between the two processes.
+//! Contract between the runner and the node agent: requests and reports, as plain data.
 //!
-//! The request travels in the environment of the node Job, the report in a ConfigMap. Neither holds a secret: labels of
-//! devices hold keys, so only the fields named here leave the node.
+//! The request is passed in the environment of the node Job, the report in a ConfigMap. Neither contains a
+//! secret: labels of devices contain keys, so only the fields named here leave the node.
 
 mod device;
 
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::osd::{ClusterFsid, DbDevice, DeviceIdentity, Layout, NodeName, OsdFsid, OsdId};
 
-/// Names one migration of one OSD, in the ledger, on the Deployment and on everything made for it.
+/// Name of one migration of one OSD, in the ledger, on the Deployment and on everything created for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RecordId(pub String);
@@ -28,17 +28,22 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// What a node Job is for. Its name carries kind and attempt, so that a repeated create is `AlreadyExists`.
+/// Task of a node Job.
+///
+/// The Job's name contains kind and attempt, so that a repeated create is `AlreadyExists`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeTask {
-    /// Read only: find the OSD's device, prove it, say what the node's tools can do.
+    /// Read-only: finds the OSD's device, proves it, reports the capabilities of the node's tools.
     Inspect,
-    /// Make the proven device carry the new OSD. Convergent: on a device that does already, it changes nothing.
+    /// Creates the new OSD on the proven device.
+    ///
+    /// Convergent: a device that carries the new OSD already is not changed.
     Rebuild,
-    /// The disk carries a finished OSD whose slot was destroyed behind it: `osd new` with that fsid and the disk's own key.
+    /// Restores the slot of a finished OSD that was destroyed while the disk carried it: `osd new` with that
+    /// fsid and the disk's own key.
     RestoreSlot,
-    /// The OSD was made anew on another device and is clean: its old directory goes, proven once more.
+    /// Removes the old directory, after another proof. The OSD was recreated on another device and is clean.
     Clear,
 }
 
@@ -53,54 +58,56 @@ impl fmt::Display for NodeTask {
     }
 }
 
-/// What the agent is asked to do.
+/// Request to a node agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeRequest {
-    /// The record this is done for.
+    /// Record of the migration.
     pub record: RecordId,
-    /// The saved attempt; the report names it again.
+    /// Number of the saved attempt, which the report repeats.
     pub attempt: u32,
-    /// What to do.
+    /// Task of the agent.
     pub task: NodeTask,
-    /// The node it is meant for; an agent elsewhere refuses.
+    /// Node of the OSD. An agent on another node refuses.
     pub node: NodeName,
-    /// The cluster.
+    /// Cluster of the OSD.
     pub cluster: ClusterFsid,
-    /// The OSD.
+    /// OSD of the record.
     pub osd: OsdId,
-    /// The fsid recorded before Stop.
+    /// fsid recorded before Stop.
     pub old: OsdFsid,
     /// `mon_host` as Ceph takes it, for ceph-volume's own calls.
     pub mon_host: String,
-    /// What was proven before Stop; none at the first inspection.
+    /// Evidence from before Stop; none at the first inspection.
     pub evidence: Option<Evidence>,
-    /// What the device is to become.
+    /// Layout that the device is to get.
     pub target: Layout,
     /// CRUSH device class to keep.
     pub device_class: Option<String>,
-    /// The disk is the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`).
+    /// Whether the disk is the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`).
     #[serde(default)]
     pub on_file: bool,
-    /// The device that its database goes to, where it is another.
+    /// Device of the OSD's database, if it is another device.
     #[serde(default)]
     pub db: Option<DbDevice>,
-    /// The old OSD lies in a directory of the host, and is to be made anew elsewhere.
+    /// Directory of the old OSD on the host, if the OSD is in a directory and is to be recreated elsewhere.
     #[serde(default)]
     pub directory: Option<Directory>,
 }
 
-/// An OSD in a directory, and the free device that its id is made anew on.
+/// OSD in a directory, and the available device on which its id is recreated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Directory {
     /// Path on the host, as its Deployment mounts it.
     pub path: String,
-    /// The device.
+    /// Device for the recreated OSD.
     pub onto: DeviceIdentity,
 }
 
 impl Directory {
-    /// The directory that it lies in, and its name there; none where the path is no plain absolute one, or lies directly below
-    /// the root: what is mounted for the agent is the parent, and that is never the whole host.
+    /// Returns the parent of the OSD's directory, and the directory's name there; `None` if the path is not
+    /// plain and absolute, or is directly below the root.
+    ///
+    /// The agent gets the parent mounted, and that is never the whole host.
     pub fn parent_and_name(&self) -> Option<(&str, &str)> {
         let (parent, name) = self.path.rsplit_once('/')?;
         let is_plain = |part: &str| !matches!(part, "" | "." | "..");
@@ -109,48 +116,49 @@ impl Directory {
     }
 }
 
-/// What an agent found and did. The last thing it writes.
+/// Report of an agent: findings and results. The agent writes it last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// As in the request.
+    /// Record of the request.
     pub record: RecordId,
-    /// As in the request.
+    /// Attempt of the request.
     pub attempt: u32,
-    /// As in the request.
+    /// OSD of the request.
     pub osd: OsdId,
-    /// As in the request.
+    /// Task of the request.
     pub task: NodeTask,
-    /// When the agent began.
+    /// Start of the agent.
     pub began_at: DateTime<Utc>,
-    /// When it ended.
+    /// End of the agent.
     pub ended_at: DateTime<Utc>,
     /// Seconds of wall time by step (`prove`, `wipe`, `prepare`, ...), in tenths, in the order done.
     pub steps: Vec<(String, u32)>,
-    /// Every fsid that an agent let through to `osd new` for this OSD and record, read from the node's lock folder.
+    /// Every fsid that an agent let through to `osd new` for this OSD and record, read from the node's lock
+    /// folder.
     pub issued: BTreeSet<OsdFsid>,
-    /// What the device carried when the agent looked last, under the lock, with nothing more to do.
+    /// Contents of the device at the agent's last inspection, under the lock, with nothing more to do.
     pub inspection: Option<Inspection>,
-    /// Folders of the old OSD that stay on the host, with why: more is in them than Rook puts there.
+    /// Folders of the old OSD that stay on the host, with the reason: they contain more than Rook puts there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
-    /// Why the task was not done.
+    /// Reason why the task was not done.
     pub problem: Option<NodeProblem>,
 }
 
-/// Why an agent did not do its task.
+/// Reason why an agent did not do its task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "message", rename_all = "kebab-case")]
 pub enum NodeProblem {
-    /// Another agent holds this OSD's lock on the node. No attempt is counted.
+    /// Another agent has this OSD's lock on the node. No attempt is counted.
     Busy(String),
-    /// What is on the device, or the node itself, is not what was recorded. Nothing was touched.
+    /// Device or node are not as recorded. Nothing was touched.
     Refused(String),
-    /// Something failed; it may be tried again.
+    /// A failure that may be retried.
     Failed(String),
 }
 
 impl NodeProblem {
-    /// The sentence for people.
+    /// Returns the sentence for people.
     pub fn message(&self) -> &str {
         match self {
             Self::Busy(message) | Self::Refused(message) | Self::Failed(message) => message,

@@ -1,20 +1,25 @@
-//! Keeps what is stored about the nodes small: a cluster of any size has a ledger that can be saved.
+//! Limits the size of what is stored about the nodes, so that the ledger of a cluster of any size can be
+//! saved.
 
 use std::collections::BTreeMap;
 
 use super::{NodeStatus, NodeWork};
 use crate::domain::osd::NodeName;
 
-/// Bytes that the key `nodes` may have: 64 records of 8 KiB and the run leave 380 KiB of the 900 KiB that a
-/// save may have.
+/// Maximum size of the key `nodes` in bytes.
+///
+/// The size follows from the limits of a save: 64 records of 8 KiB and the run leave 380 KiB of the 900 KiB
+/// that a save may have.
 const NODES_BYTES: usize = 320 * 1024;
 
-/// Characters of a problem, where there are too many.
+/// Maximum characters of a problem, if there are too many problems.
 const SHORT: usize = 100;
 
-/// Writes the nodes as JSON. Where that is too long, completed nodes lose details first, then the problems of
-/// all are cut: what a run needs to go on (`done`, `left` and the inventory of a node at work) is never
-/// touched.
+/// Returns the nodes as JSON.
+///
+/// If the JSON is too long, completed nodes lose details first, then the problems of all nodes are cut. The
+/// values that a run needs to resume (`done`, `left` and the inventory of a node in progress) are never
+/// changed.
 pub(super) fn nodes_to_json(nodes: &BTreeMap<NodeName, NodeWork>) -> Result<String, serde_json::Error> {
     let mut text = serde_json::to_string(nodes)?;
     let mut nodes = nodes.clone();
@@ -36,14 +41,15 @@ fn one_problem(work: &mut NodeWork) {
     keep_problems(work, 1);
 }
 
-/// Keeps the first problems, and says how many more there were: those that were left out are in the log of
-/// the run.
+/// Keeps the first problems, and notes how many more there were.
+///
+/// The log of the run has the problems that were left out.
 fn keep_problems(work: &mut NodeWork, keep: usize) {
     let more = work.problems.len().saturating_sub(keep);
     if more == 0 {
         return;
     }
-    // The last line may say this already, of an earlier save.
+    // The last line may already be such a note, from an earlier save.
     let before =
         work.problems.last().and_then(|last| last.strip_prefix("and ")?.split(' ').next()?.parse().ok());
     let more = before.map_or(more, |before: usize| more - 1 + before);
@@ -54,8 +60,10 @@ fn keep_problems(work: &mut NodeWork, keep: usize) {
     work.problems.push(format!("and {more} more: see the log of the run"));
 }
 
-/// Forgets which disks of a completed node were dealt with, and with them the inventory that they are missing
-/// from: its number no longer fits, so that no disk of it is taken a second time.
+/// Removes the names of the processed disks of a completed node.
+///
+/// Also increases the number of the inventory, so that the inventory without these disks no longer matches
+/// and no disk of it is used a second time.
 fn forget_disks(work: &mut NodeWork) {
     if work.status != NodeStatus::Completed || (work.done.is_empty() && work.left.is_empty()) {
         return;
@@ -65,7 +73,7 @@ fn forget_disks(work: &mut NodeWork) {
     work.inventory += 1;
 }
 
-/// Leaves of a completed node that it is completed.
+/// Removes the details of a completed node, except its status.
 fn no_details(work: &mut NodeWork) {
     if work.status == NodeStatus::Completed {
         work.problems.clear();

@@ -1,4 +1,4 @@
-//! What is stored: only what cannot be seen again once an OSD is stopped and its disk is blank. See `docs/concepts/ledger.md`.
+//! Stored state that can't be observed once an OSD is stopped and its disk blank (`docs/concepts/ledger.md`).
 
 mod bounds;
 mod refusals;
@@ -18,215 +18,215 @@ use crate::domain::osd::{
 pub use refusals::Refusals;
 pub use stored::Unreadable;
 
-/// Format of what is stored. A newer one is a halt, never a best effort.
+/// Format of the stored ledger: a newer one is a halt, never a best effort.
 pub const FORMAT: u32 = 1;
 
-/// Records in flight at most: 64 records of 8 KiB stay below the 900 KiB that a save may have (a ConfigMap holds 1 MiB).
+/// Maximum number of OSDs in progress: 64 records of 8 KiB fit into a save of 900 KiB (ConfigMap: 1 MiB).
 pub const MAX_OPEN: usize = 64;
 
-/// Records at most, quarantined ones included. One that failed before its stop takes 1 to 2 KiB: it knows no PGs yet.
+/// Maximum number of records, quarantined too: one that failed before Stop (no PGs yet) takes 1 to 2 KiB.
 pub const MAX_RECORDS: usize = 256;
 
-/// What the value of our fence begins with; the record that it was put up for follows.
+/// Prefix of the value of osd-migrate's fence, followed by the record that the fence was set for.
 pub const FENCE: &str = "osd-migrate-";
 
 /// The whole ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Ledger {
-    /// What concerns the run as a whole.
+    /// State of the run as a whole.
     pub run: Run,
-    /// Open records: in flight or quarantined.
+    /// Open records: in progress or quarantined.
     pub records: BTreeMap<OsdId, Record>,
-    /// How far each node is with its new OSDs, in the run that looked last.
+    /// Progress of each node with its new OSDs, in the run that made the last inventory.
     pub nodes: BTreeMap<NodeName, NodeWork>,
 }
 
-/// How far a node is with its new OSDs (in Rook's words: `computingDiff`, `orchestrating`, `completed`).
+/// Progress of a node with its new OSDs (Rook's words: `computingDiff`, `orchestrating`, `completed`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeWork {
-    /// Where it stands.
+    /// Status of the node.
     pub status: NodeStatus,
-    /// Since when.
+    /// Since when the node has this status.
     pub since: DateTime<Utc>,
-    /// What there is to say, for people.
+    /// Message for people.
     pub message: String,
-    /// The run that works on it: another run looks anew.
+    /// The run that works on the node. Another run makes another inventory.
     pub run: String,
-    /// The run that asked for its look, if it is an earlier one.
+    /// The run that asked for the node's inventory, if it is an earlier one.
     pub inventoried_by: Option<String>,
-    /// Number of its look, saved before its Job is made.
+    /// Number of the inventory, saved before its Job is created.
     pub inventory: u32,
-    /// Looks that failed one after the other.
+    /// Inventories that failed one after the other.
     pub failures: u32,
-    /// Disks that became OSDs in this run, by their stable names: the look was before that.
+    /// Disks that became OSDs in this run after the inventory, by their stable names.
     pub done: BTreeSet<String>,
-    /// Disks that are left as they are in this run, by their stable names: they were not free after all. With what was found.
+    /// Disks that this run skips because they were not available after all, by stable name, with the finding.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left: BTreeMap<String, String>,
-    /// Directories of OSDs that were made anew elsewhere in this run, and could not be removed: by path, with why.
+    /// Directories of OSDs recreated elsewhere that could not be removed in this run: reason by path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub directories: BTreeMap<String, String>,
-    /// OSDs of the node whose database can't be made on the device that is declared for it: why.
+    /// OSDs of the node whose database can't be created on the device declared for it, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub databases: BTreeMap<OsdId, String>,
-    /// What stands in the way: named devices that are missing or in use, settings that can't be fulfilled.
+    /// Obstacles: named devices that are missing or in use, settings that can't be fulfilled.
     pub problems: Vec<String>,
 }
 
 impl NodeWork {
-    /// Returns the run that asked for its look.
+    /// Returns the run that asked for the node's inventory.
     pub fn inventory_run(&self) -> &str {
         self.inventoried_by.as_deref().unwrap_or(&self.run)
     }
 }
 
-/// See `NodeWork`.
+/// Status of a node's new OSDs, see `NodeWork`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeStatus {
-    /// Its disks are being looked at.
+    /// An inventory of the node's disks is in progress.
     ComputingDiff,
-    /// Its new OSDs are being made.
+    /// The new OSDs of the node are being created.
     Orchestrating,
     /// Nothing is left to do.
     Completed,
 }
 
-/// By which door an OSD comes into the phase table.
+/// Strategy by which an OSD gets onto its device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case")]
 pub enum Strategy {
-    /// It is there: destroyed and made anew on its own disk.
+    /// An existing OSD is destroyed and recreated on its own disk.
     #[default]
     InPlace,
-    /// It lies in a directory of the host: its id is made anew on a free device of its node, and the directory goes when the new
-    /// one is clean.
+    /// An OSD in a directory of the host is recreated, with the same id, on an available device of its node.
+    /// The directory is removed when the new OSD is clean.
     Directory {
         /// The directory, as its Deployment mounts it.
         path: String,
-        /// The free device.
+        /// The available device.
         onto: DeviceIdentity,
     },
-    /// A free disk becomes an OSD: its id is absent, or its slot was left destroyed.
+    /// An available disk becomes an OSD. Its id is absent, or its slot was left destroyed.
     New {
-        /// CRUSH weight to begin with, where the owner declares one; else by size.
+        /// Initial CRUSH weight, if the owner declares one. Otherwise the size decides.
         initial_weight: Option<Weight>,
-        /// Its store is a file of the node, for tests only.
+        /// The store is a file of the node, for tests only.
         on_file: bool,
     },
 }
 
-/// What concerns the run as a whole.
+/// State of the run as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Run {
-    /// Records made so far; makes the ids of records unique.
+    /// Number of records created so far. It makes the ids of records unique.
     pub serial: u32,
-    /// Our fence, from before it is put up until after it is taken down.
+    /// Fence of osd-migrate, saved before it is set and cleared after it is removed.
     pub fence: Option<String>,
-    /// The resourceVersion of the CephCluster as it was looked at without a fence, right before ours was put up.
+    /// resourceVersion of the CephCluster as observed without a fence, right before the fence was set.
     pub fence_after: Option<u64>,
-    /// Rook, which runs, said that it leaves such a later one alone: the fence is in force.
+    /// The running Rook operator acknowledged that fence on a later version: the fence is in force.
     pub fence_acknowledged: bool,
-    /// Rook's operator as it was, from before we scale it to 0 until after it is back.
+    /// Rook's operator as it was, saved before it is scaled to 0 and cleared after it is restored.
     pub operator: Option<ScaledOperator>,
-    /// The one that was put back, or forgotten, last: a runner that was frozen while it scaled it may do so after that.
+    /// Operator that was last restored or forgotten: a frozen runner may still scale it to 0 after that.
     pub last_operator: Option<ScaledOperator>,
-    /// The OSDs' PodDisruptionBudget as it was, from before we limit it to 0 until after it is back.
+    /// OSDs' PodDisruptionBudget as it was, saved before it is limited to 0 and cleared after it is restored.
     pub pdb: Option<FormerPdb>,
-    /// The one that was put back last: a runner that was frozen while it limited it may do so after that.
+    /// PodDisruptionBudget that was last restored: a frozen runner may still limit it after that.
     pub last_pdb: Option<FormerPdb>,
-    /// The one that was taken down last: a runner that was frozen while it put it up may put it up again.
+    /// Fence that was last removed: a frozen runner may set it again after that.
     pub last_fence: Option<String>,
-    /// client.bootstrap-osd was not there: ours, from before it is made until after it is removed.
+    /// client.bootstrap-osd was missing: saved before osd-migrate creates the key, cleared after its removal.
     pub bootstrap: bool,
-    /// How far the Job got whose pods failed. None where the last save was by a Job's first pod.
+    /// Progress of the Job whose pods failed. None if the last save was by a Job's first pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Since when a Job waits for nothing but OSDs that their own state holds up. Reset with each OSD that is begun.
+    /// Since when a Job waits only for OSDs blocked by their own state. Reset when work on an OSD starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipping: Option<Skipping>,
-    /// OSDs that a Job does not begin again, as their new Deployment is not admitted.
+    /// OSDs that a Job does not start again because their new Deployment is not admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<Refusals>,
 }
 
-/// Since when a Job waits for nothing but OSDs that their own state holds up: a node that is cordoned or not Ready.
+/// Since when a Job waits only for OSDs blocked by their own state: the node is cordoned or not Ready.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Skipping {
-    /// uid of the Job: another one waits again.
+    /// uid of the Job. Another Job waits again.
     pub job: String,
-    /// Since when.
+    /// Since when it waits.
     pub since: DateTime<Utc>,
 }
 
-/// When a run got anywhere last, counted in pods of its Job that had failed by then.
+/// Last progress of a run, counted in pods of its Job that had failed by then.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Progress {
     /// uid of the Job.
     pub job: String,
-    /// Its pods that had failed.
+    /// Pods of the Job that had failed by then.
     pub failed_pods: u32,
-    /// What was still to come back to an OSD that fills, where a pod waits for that and nothing was saved since.
+    /// Bytes left to backfill, if a pod waits for a backfill and nothing was saved since.
     pub left_bytes: Option<u64>,
 }
 
 impl Run {
-    /// Whether something in the cluster is not as it was, by us.
+    /// Returns whether osd-migrate changed something in the cluster that it has to restore.
     pub fn restores(&self) -> bool {
         self.fence.is_some() || self.operator.is_some() || self.pdb.is_some() || self.bootstrap
     }
 }
 
-/// Rook's operator as it was before we scaled it to 0.
+/// Rook's operator as it was before osd-migrate scaled it to 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScaledOperator {
     /// namespace/name of its Deployment.
     pub name: String,
-    /// Replicas that were wanted.
+    /// Replicas wanted before.
     pub replicas: u32,
-    /// uid of its Deployment: one that was made anew since is not the one that we scaled. None in what earlier versions left behind.
+    /// uid of its Deployment: a recreated one is another. None in data of earlier versions.
     pub uid: Option<String>,
-    /// Generation of its Deployment then: scaled by us, and touched by nobody since, it is one more.
+    /// Generation before: one more if osd-migrate scaled it and nothing changed it since.
     pub generation: i64,
-    /// When it was saved, or when the last OSD was finished since. None in what earlier versions left behind.
+    /// When it was saved, or when the last OSD was finished since. None in data of earlier versions.
     pub since: Option<DateTime<Utc>>,
 }
 
-/// The OSDs' PodDisruptionBudget before we limited it to 0.
+/// PodDisruptionBudget of the OSDs before osd-migrate limited it to 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FormerPdb {
-    /// Its `maxUnavailable`.
+    /// Former `maxUnavailable`.
     pub max_unavailable: u32,
-    /// Its uid: one that was made anew since is not ours. None in what earlier versions left behind.
+    /// uid: a recreated one is not osd-migrate's. None in data of earlier versions.
     pub uid: Option<String>,
-    /// Its generation then: limited by us, and written by nobody since, it is one more. None in what format 3 left behind.
+    /// Generation before: one more if osd-migrate limited it and nothing wrote it since. None in format 3.
     pub generation: Option<i64>,
 }
 
 /// One OSD's migration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Record {
-    /// Its name.
+    /// Name of the record.
     pub id: RecordId,
     /// The OSD.
     pub osd: OsdId,
-    /// Where it runs.
+    /// Node that the OSD runs on.
     pub node: NodeName,
-    /// Why it is migrated.
+    /// Reason for the migration.
     pub class: Class,
-    /// By which door it came.
+    /// Strategy of the migration.
     pub strategy: Strategy,
-    /// What it becomes.
+    /// Layout that the OSD gets.
     pub target: Layout,
-    /// The device that its database is made on, where it is another. (One that has its own volume for it has that again.)
+    /// Separate device that its database is created on. (An OSD with its own volume for it gets that again.)
     pub db: Option<DbDevice>,
     /// The fsid before Stop.
     pub old: OsdFsid,
     /// uid of the Deployment found.
     pub deployment: String,
-    /// Place in CRUSH, as it is to be in the end.
+    /// Place in CRUSH at the end of the migration.
     pub crush: CrushItem,
-    /// The CRUSH weight before, where another one follows the size of the device that its id is made anew on.
+    /// Former CRUSH weight, if the new weight follows the size of another device.
     pub former_weight: Option<Weight>,
     /// In-weight.
     pub reweight: Weight,
@@ -234,54 +234,54 @@ pub struct Record {
     pub primary_affinity: Weight,
     /// Upmaps that name the OSD.
     pub upmaps: Vec<Upmap>,
-    /// Bytes used on it.
+    /// Bytes used on the OSD.
     pub used_bytes: Option<u64>,
-    /// Per-OSD flags as they were before ours, taken again with the intent to stop: (`noout`, `noin`).
+    /// Per-OSD flags before osd-migrate set them, updated with the intent to stop: (`noout`, `noin`).
     pub former_flags: (bool, bool),
-    /// What proves that the device holds the OSD; from the first inspection.
+    /// Proof that the device holds the OSD, from the first inspection.
     pub evidence: Option<Evidence>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
-    /// When Stop was intended first since the record was made or its PGs changed. How long before the stop does not matter.
+    /// Time of the first intent to stop since the record was created or its PGs changed, however long ago.
     pub stop_intended_at: Option<DateTime<Utc>>,
-    /// Since when the OSD is seen stopped or down past its stop. None while it is up.
+    /// Since when the OSD is observed as stopped, or as down after its stop. None while it is up.
     pub down_since: Option<DateTime<Utc>>,
-    /// Its `noout` was lifted while it was down: Ceph may heal without it. It is not set again.
+    /// Its `noout` was lifted while it was down: Ceph may heal without it. The flag is not set again.
     pub noout_lifted: bool,
-    /// Since when a gate holds it up between the intent and the stop.
+    /// Since when a gate blocks the OSD between the intent and the stop.
     pub blocked_since: Option<DateTime<Utc>>,
-    /// When something was saved of it last. None in what earlier versions left behind.
+    /// Time of the last save of the record. None in data of earlier versions.
     pub saved_at: Option<DateTime<Utc>>,
-    /// Stops that were turned back, since the record was made or its OSD tried again.
+    /// Number of reverted stops since the record was created or its OSD was retried.
     pub restarts: u32,
-    /// Why the last stop was turned back; none from the moment that another is intended.
+    /// Why the last stop was reverted. None as soon as another stop is intended.
     pub stop_reverted: Option<String>,
-    /// Since when the old data, its slot destroyed, may not be wiped for what is known of its PGs.
+    /// Since when the state of the PGs blocks the wipe of the old data, while the slot is destroyed.
     pub wipe_blocked_since: Option<DateTime<Utc>>,
-    /// The last attempt of a node agent, saved before its Job is made.
+    /// The last attempt of a node agent, saved before its Job is created.
     pub attempt: Attempt,
-    /// Claims reported by agents so far.
+    /// Issued fsids reported by agents so far.
     pub issued: BTreeSet<OsdFsid>,
     /// The fsid of the new OSD, saved before it is deployed.
     pub new: Option<OsdFsid>,
-    /// Since when its Deployment is left to Rook to make.
+    /// Since when Rook is expected to create the Deployment.
     pub left_to_rook_since: Option<DateTime<Utc>>,
-    /// Of one that goes to a free disk: the epoch in which it came up, and when that was seen first.
+    /// For an OSD on an available disk: epoch in which it came up, and time of the first observation of it.
     pub up_seen: Option<(Epoch, DateTime<Utc>)>,
-    /// What was saved when, for the history: (`record`, time), (`proof`, time) ...
+    /// History of saves: (`record`, time), (`proof`, time) ...
     pub milestones: Vec<(String, DateTime<Utc>)>,
-    /// Upmaps that went with its CRUSH item, in a purge: they are to be put back once it is up. None where none were lost.
+    /// Upmaps lost by a purge with the CRUSH item, to restore when the OSD is up. None if none were lost.
     pub lost_upmaps: Option<LostUpmaps>,
-    /// A person let it be tried again after it was quarantined: restarts of its pod from before say nothing.
+    /// A person had it retried after a quarantine: earlier restarts of its pod do not count.
     pub retried: bool,
-    /// The OSD is up, clean and as wanted: only cleaning up is left.
+    /// The OSD is up, clean and as wanted: only the cleanup is left.
     pub closing: bool,
-    /// It failed and is left alone.
+    /// The OSD failed and is quarantined.
     pub quarantine: Option<Quarantine>,
 }
 
 impl NodeStatus {
-    /// Returns the word, which Rook writes of its nodes, too.
+    /// Returns the status name, which Rook also uses for its nodes.
     pub fn word(self) -> &'static str {
         match self {
             Self::ComputingDiff => "computingDiff",
@@ -292,22 +292,22 @@ impl NodeStatus {
 }
 
 impl Record {
-    /// A free disk becomes an OSD.
+    /// Returns whether the record turns an available disk into an OSD.
     pub fn is_new(&self) -> bool {
         matches!(self.strategy, Strategy::New { .. })
     }
 
-    /// An OSD in a directory is made anew on a free disk.
+    /// Returns whether the record moves an OSD from a directory to an available disk.
     pub fn is_in_directory(&self) -> bool {
         matches!(self.strategy, Strategy::Directory { .. })
     }
 
-    /// Returns whether its old OSD is stopped for it, or its new one exists.
+    /// Returns whether the old OSD is stopped for the record, or the new OSD exists.
     pub fn is_committed(&self) -> bool {
         self.down_since.is_some() || self.new.is_some()
     }
 
-    /// The disk that the record holds: nothing else is made on it.
+    /// Returns the disk that the record reserves: no other OSD is created on it.
     pub fn device(&self) -> Option<&DeviceIdentity> {
         match &self.strategy {
             Strategy::Directory { onto, .. } => Some(onto),
@@ -317,15 +317,15 @@ impl Record {
         }
     }
 
-    /// It goes to another disk: with its weight CRUSH may give other PGs to it than it had, which nobody can tell beforehand.
+    /// Returns whether the OSD moves to another disk: CRUSH may then move unpredictable other PGs to it.
     pub fn gets_others(&self) -> bool {
         self.is_new() || self.is_in_directory()
     }
 
-    /// Which of the OSD's flags (`noout`, `noin`) that are set now are ours to lift.
+    /// Returns the flags (`noout`, `noin`) that are set now and that osd-migrate has to lift.
     pub fn flags_to_lift(&self, noout: bool, noin: bool) -> (bool, bool) {
         let (had_noout, had_noin) = self.former_flags;
-        // Before Stop was intended nothing was hushed: a flag seen then is somebody else's.
+        // Before the intent to stop, osd-migrate set no flags: a flag seen then was set externally.
         let ours = self.stop_intended_at.is_some();
         (ours && noout && !had_noout, ours && noin && !had_noin)
     }
@@ -334,44 +334,44 @@ impl Record {
 /// The last attempt of a node agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its number; part of the Job's name.
+    /// Number of the attempt, part of the Job's name.
     pub number: u32,
-    /// What it does.
+    /// Task of the attempt.
     pub task: NodeTask,
-    /// Attempts that failed since the first proof, or since a rebuild or restore-slot that went through.
+    /// Attempts that failed since the first proof, or since a successful rebuild or restore-slot.
     pub failures: u32,
 }
 
-/// How far it is with upmaps that were lost.
+/// Progress of restoring lost upmaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct LostUpmaps {
-    /// How often it was tried to put them back: the mons drop one at once that does not fit to CRUSH any more.
+    /// Number of tries. The mons drop an upmap at once if it no longer fits CRUSH.
     pub tries: u32,
-    /// The epoch in which the last try was intended. In a later one that shows them missing still, it was in vain, or never done.
+    /// Epoch of the last try's intent. If upmaps are missing in a later one, it failed or was never done.
     pub epoch: Epoch,
 }
 
-/// Why an OSD is left alone.
+/// Reason for a quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Quarantine {
-    /// The sentence for people.
+    /// Sentence for people.
     pub why: String,
-    /// Since when.
+    /// Since when the OSD is quarantined.
     pub since: DateTime<Utc>,
 }
 
 impl Ledger {
-    /// Records that are being worked on.
+    /// Returns the records in progress.
     pub fn in_flight(&self) -> impl Iterator<Item = &Record> {
         self.records.values().filter(|record| record.quarantine.is_none())
     }
 
-    /// Records that are left alone.
+    /// Returns the quarantined records.
     pub fn quarantined(&self) -> impl Iterator<Item = &Record> {
         self.records.values().filter(|record| record.quarantine.is_some())
     }
 
-    /// The ledger with one record put in the place of the one it has of that OSD.
+    /// Returns the ledger with this record in place of the OSD's former one.
     #[must_use]
     pub fn with(&self, record: Record) -> Self {
         let mut ledger = self.clone();
@@ -379,7 +379,7 @@ impl Ledger {
         ledger
     }
 
-    /// The ledger without one record.
+    /// Returns the ledger without one record.
     #[must_use]
     pub fn without(&self, osd: OsdId) -> Self {
         let mut ledger = self.clone();
@@ -387,13 +387,13 @@ impl Ledger {
         ledger
     }
 
-    /// The ledger with an OSD that was left alone to be tried again; none where it was not left alone.
+    /// Returns the ledger with a quarantined OSD to be retried, or none if the OSD is not quarantined.
     pub fn retried(&self, osd: OsdId) -> Option<Self> {
         let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
         record.quarantine = None;
         (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
         (record.blocked_since, record.retried) = (None, true);
-        // A new attempt: the failed one's report must not count again.
+        // A new attempt: the report of the failed one must not count again.
         record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
         Some(self.with(record))
     }

@@ -1,4 +1,4 @@
-//! OSDs whose new Deployment the API server does not admit: one run asks once.
+//! OSDs whose new Deployment the API server does not admit. One run asks once for each.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,36 @@ use serde::{Deserialize, Serialize};
 use super::Ledger;
 use crate::domain::osd::OsdId;
 
-/// Refusals that are kept with their text: with 300 characters each 30 KiB of the 900 KiB that a save may have. A policy that refuses the
-/// Deployments of all OSDs says the same of each, and the log has it all.
+/// Maximum number of refusals saved with their text.
+///
+/// With 300 characters each they take 30 KiB of the 900 KiB that a save may have. A policy that refuses the
+/// Deployments of all OSDs gives the same answer for each, and the log has all answers.
 const WITH_TEXT: usize = 100;
 
-/// Characters of a refusal that are kept.
+/// Maximum characters of a refusal that are saved.
 const TEXT: usize = 300;
 
 /// OSDs whose new Deployment was not admitted, in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Refusals {
-    /// uid of the run's Job: another one asks again.
+    /// uid of the run's Job. Another Job asks again.
     pub job: String,
-    /// What the API server said, by OSD. Stored as pairs: a number as a key can't be read back from `run`, which is
-    /// flattened.
+    /// Answers of the API server, by OSD. Stored as pairs: a number as a key can't be read again from `run`,
+    /// which is flattened.
     #[serde(with = "pairs")]
     pub osds: BTreeMap<OsdId, String>,
 }
 
 impl Ledger {
-    /// Returns why this run does not begin the OSD again, if its new Deployment was not admitted.
+    /// Returns why this run does not start the OSD again, if its new Deployment was not admitted.
     pub fn not_admitted(&self, osd: OsdId, job: &str) -> Option<&str> {
         let known = self.run.refusals.as_ref().filter(|known| known.job == job)?;
         known.osds.get(&osd).map(String::as_str)
     }
 
-    /// Notes that the new Deployment of an OSD was not admitted. What another run noted is forgotten.
+    /// Notes that the new Deployment of an OSD was not admitted.
+    ///
+    /// Discards the notes of another run.
     pub fn note_refusal(&mut self, osd: OsdId, job: &str, why: &str) {
         let known = self.run.refusals.take().filter(|known| known.job == job);
         let mut refusals = known.unwrap_or_else(|| Refusals { job: job.to_owned(), osds: BTreeMap::new() });
@@ -46,7 +50,7 @@ impl Ledger {
     }
 }
 
-/// A map as a list of pairs.
+/// Serialization of a map as a list of pairs.
 mod pairs {
     use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a ledger is written, and read again: texts by key.
+//! Format of the stored ledger: writing and reading of texts by key.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::bounds::nodes_to_json;
 use super::{FORMAT, Ledger, Record, Run};
 
-/// What is stored can't be used.
+/// Reason why the stored ledger can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Written by a newer program.
+    /// A newer program wrote the ledger.
     #[error(
         "the ledger has format {0}, this osd-migrate knows {FORMAT}: use the osd-migrate that wrote it, or a newer one"
     )]
@@ -20,12 +20,12 @@ pub enum Unreadable {
         "the ledger's key `{key}` can't be read ({why}); nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
     )]
     Broken {
-        /// the key
+        /// key that does not parse
         key: String,
-        /// the parser's words
+        /// message of the parser
         why: String,
     },
-    /// `run` lists an open record whose key is gone, or a key is there that it does not list.
+    /// `run` lists an open record whose key is missing, or a key exists that `run` does not list.
     #[error(
         "the ledger lists open records {listed:?} but holds {held:?}: a record was lost or put in by hand; nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
     )]
@@ -37,7 +37,7 @@ pub enum Unreadable {
     },
 }
 
-/// The key `run`: the run and the list of open records, in the same write.
+/// Content of the key `run`: the run and the list of open records, in the same write.
 #[derive(Serialize, Deserialize)]
 struct StoredRun {
     #[serde(flatten)]
@@ -46,7 +46,7 @@ struct StoredRun {
 }
 
 impl Ledger {
-    /// One text per key: `format`, `run`, and `osd-<id>` for each open record.
+    /// Returns one text per key: `format`, `run`, `nodes`, and `osd-<id>` for each open record.
     pub fn to_keys(&self) -> Result<BTreeMap<String, String>, serde_json::Error> {
         let open = self.records.keys().map(|osd| osd.0).collect();
         let mut keys = BTreeMap::from([
@@ -60,7 +60,7 @@ impl Ledger {
         Ok(keys)
     }
 
-    /// Reads what `to_keys` wrote. Nothing stored is an empty ledger.
+    /// Reads the keys that `to_keys` wrote; no keys at all give an empty ledger.
     pub fn from_keys(keys: &BTreeMap<String, String>) -> Result<Self, Unreadable> {
         if keys.is_empty() {
             return Ok(Self::default());

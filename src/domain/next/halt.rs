@@ -1,4 +1,4 @@
-//! Why a person is needed, and what they type.
+//! Halts: why a person is needed, and the commands to type.
 
 use std::fmt;
 
@@ -6,75 +6,76 @@ use crate::domain::gate::Reason;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
-/// Minutes for which the last look at a disk that is not free holds after a halt: a run that comes later looks again, since a
-/// person may have cleared it.
+/// Minutes for which the last inventory of a disk that is not available stays valid after a halt.
+///
+/// A run that starts later inspects the disk again, because a person may have cleared it.
 pub const TAKEN_MINUTES: i64 = 3;
 
-/// Why a person is needed.
+/// Reason why a person is needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Halt {
-    /// An OSD, or the CephCluster, carries our mark, and the ledger knows nothing of it.
+    /// An OSD or the CephCluster has the mark of osd-migrate, and the ledger has no record of it.
     LedgerLost {
-        /// where the mark is
+        /// object with the mark
         place: String,
-        /// the record it names
+        /// record named by the mark
         record: RecordId,
     },
-    /// The id vanished, and not by us.
+    /// The id vanished, and osd-migrate did not purge it.
     PurgedExternally {
-        /// which
+        /// vanished OSD
         osd: OsdId,
-        /// its old fsid
+        /// old fsid of the OSD
         old: OsdFsid,
     },
     /// The old data could not be wiped safely in time.
     UnsafeToWipe {
-        /// which
+        /// OSD with the old data
         osd: OsdId,
-        /// its old fsid
+        /// old fsid of the OSD
         old: OsdFsid,
-        /// where its key is
+        /// location of the OSD's key
         key: String,
-        /// why
+        /// why a wipe is unsafe
         reason: Reason,
     },
-    /// The disk that an OSD in a directory was to be made anew on is not free any more, and its slot is destroyed.
+    /// The disk chosen for an OSD from a directory is no longer available, and the OSD's slot is destroyed.
     DiskTaken {
-        /// which
+        /// OSD to recreate
         osd: OsdId,
-        /// its old fsid
+        /// old fsid of the OSD
         old: OsdFsid,
-        /// where its key is
+        /// location of the OSD's key
         key: String,
-        /// where the disk is
+        /// node of the disk
         node: NodeName,
-        /// the disk
+        /// disk that was chosen
         disk: String,
-        /// what is there
+        /// what was found on the disk
         found: String,
     },
-    /// The id that was made for us by mistake is in use.
+    /// The id that ceph-volume created by mistake for osd-migrate is in use.
     MisplacedInUse {
-        /// ours
+        /// OSD that is migrated
         osd: OsdId,
-        /// the other
+        /// id created by mistake
         misplaced: OsdId,
     },
-    /// The others could go on only when the PGs of OSDs that were left alone are clean again.
+    /// The run can continue with the other OSDs only when the PGs of the quarantined OSDs are clean again.
     Quarantined {
-        /// which, with the reason
+        /// quarantined OSDs with the reason
         quarantined: Vec<(OsdId, String)>,
     },
-    /// The pods of this run's Job ended again and again, and nothing came of it.
+    /// The pods of this run's Job ended again and again without progress.
     CrashLoop {
         /// uid of the Job
         job: String,
-        /// how often since it got anywhere
+        /// number of failed pods since the last progress
         starts: u32,
     },
-    /// More OSDs failed than the budget allows.
+    /// More OSDs failed than the failure limit allows.
     FailureLimit {
-        /// which, with the reason
+        /// quarantined OSDs with the reason
         quarantined: Vec<(OsdId, String)>,
     },
 }
@@ -145,7 +146,9 @@ fn list_quarantined(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>)
     f.write_str(" mend them and type osd-migrate retry osd.N")
 }
 
-/// How our mark is taken off a Deployment, which is to start its OSD again, or off the CephCluster.
+/// Returns the command that removes the mark from a Deployment or the CephCluster.
+///
+/// The command for a Deployment also starts its OSD again.
 fn mark_off(place: &str) -> String {
     let Some(name) = place.strip_prefix("Deployment ") else {
         return "kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-".to_owned();

@@ -1,4 +1,4 @@
-//! What a turn can come to. Waits and halts are data, with the words for a person beside them.
+//! Results of an iteration. Waits and halts are data, with the sentences for people next to them.
 
 mod halt;
 mod wait;
@@ -14,144 +14,146 @@ use super::inspection::NodeTask;
 use super::ledger::{Ledger, NodeStatus};
 use super::osd::{NodeName, OsdId, PgId, Upmap};
 
-/// The one thing a turn does.
+/// The single step of an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Next {
-    /// Write the ledger.
+    /// Save of the ledger.
     Save {
-        /// as it is to be
+        /// ledger to save
         ledger: Ledger,
-        /// whose record changed
+        /// OSD whose record changed
         osd: Option<OsdId>,
         /// what changed
         why: Saving,
     },
-    /// One effect.
+    /// One act.
     Do(Act),
-    /// Nothing can be done now.
+    /// A wait: no act is possible now.
     Wait(Wait),
-    /// Nothing is left to do.
+    /// The end of the run: nothing is left to do.
     Finished(Summary),
-    /// A person is needed.
+    /// A halt: a person is needed.
     Halt(Halt),
 }
 
-/// What a save is about.
+/// Subject of a save.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Saving {
     /// A new record.
     Record,
-    /// The record is given up before anything was done.
+    /// The record is given up before any act.
     Withdrawn,
-    /// The record is given up before anything was done: the Deployment of the new OSD is not admitted.
+    /// The record is given up before any act: the Deployment of the new OSD is not admitted.
     NotAdmitted {
-        /// what the API server said
+        /// message of the API server
         why: String,
     },
-    /// The id was purged by somebody else before anything was done: the record is given up.
+    /// The id was purged externally before any act: the record is given up.
     Purged,
-    /// An attempt of a node agent, before its Job is made.
+    /// An attempt of a node agent, before its Job is created.
     Attempt {
-        /// what it is to do
+        /// task of the attempt
         task: NodeTask,
-        /// why the attempt before it failed, if it did
+        /// why the previous attempt failed, if it did
         after: Option<String>,
     },
-    /// What proves the device.
+    /// Proof that the device holds the OSD.
     Proof,
     /// The PGs, right before Stop.
     Stop,
-    /// PGs that were saved at Stop and are no more: they concern nobody.
+    /// PGs saved at Stop that no longer exist and are dropped from the record.
     PgsGone {
-        /// which
+        /// PGs to drop
         pgs: BTreeSet<PgId>,
     },
-    /// A stop is turned back: counted before the OSD is started again.
+    /// A stop is reverted. The revert is counted before the OSD is started again.
     RevertStop {
-        /// why
+        /// why the stop is reverted
         why: String,
     },
-    /// Wiping the old data is barred from now on.
+    /// The wipe of the old data is blocked from now on.
     WipeBlocked,
-    /// Whether client.bootstrap-osd is ours, before it is made or after it was removed.
+    /// Whether osd-migrate creates client.bootstrap-osd: saved before the key is created or after it was
+    /// removed.
     Bootstrap {
-        /// it is
+        /// the key is osd-migrate's
         ours: bool,
     },
-    /// Our fence, before it is put up.
+    /// The fence, before it is set.
     Fence,
-    /// The same after somebody took it off while an OSD is down for us.
+    /// The fence, before it is set again: it was removed externally while an OSD is stopped by osd-migrate.
     FenceGone,
     /// Rook's operator as it is, before it is scaled to 0.
     OperatorScaled,
-    /// It is as it was, or somebody else's matter.
+    /// Rook's operator is restored, or is no longer osd-migrate's concern.
     OperatorRestored,
     /// The OSDs' PodDisruptionBudget as it is, before it is limited to 0.
     Pdb,
-    /// It is as it was, or somebody else's matter.
+    /// The PodDisruptionBudget is restored, or is no longer osd-migrate's concern.
     PdbRestored,
-    /// Rook has said that it honours our fence.
+    /// Rook acknowledged the fence.
     FenceAcknowledged,
-    /// Our fence is down.
+    /// The fence is removed.
     Unfenced,
     /// The new OSD's fsid, before it is deployed.
     New,
-    /// Its Deployment is left to Rook to make, before the old one is deleted.
+    /// Rook is expected to create the Deployment; saved before the old one is deleted.
     LeftToRook,
-    /// The OSD is stopped, or down past its stop.
+    /// The OSD is stopped, or down after its stop.
     Down,
-    /// It is up again, or the new one is.
+    /// The old OSD is up again, or the new one is up.
     Up,
-    /// Its `noout` is lifted while it is down.
+    /// The `noout` of the OSD is lifted while the OSD is down.
     NooutLifted,
-    /// A gate holds it up.
+    /// A gate blocks the OSD.
     Held,
-    /// The run waits for nothing but OSDs that their own state holds up.
+    /// The run waits only for OSDs blocked by their own state.
     Skipping,
-    /// Its place in CRUSH is gone, and its upmaps with it.
+    /// The CRUSH item is gone, and with it the upmaps of the OSD.
     UpmapsLost,
-    /// They are to be put back now.
+    /// The lost upmaps are to be restored now.
     Upmaps,
-    /// Nothing is left to be done for them.
+    /// Restoring the lost upmaps is complete.
     UpmapsDone {
-        /// those that the mons do not take any more
+        /// upmaps that the mons no longer accept
         left: Vec<Upmap>,
     },
-    /// There is less to come back than an earlier pod of the run saw; or how much there is, by a pod that had predecessors.
+    /// Less data is left to backfill than an earlier pod of the run saw; or the amount, saved by a pod that
+    /// had predecessors.
     Progress,
-    /// Only cleaning up is left.
+    /// Only the cleanup is left.
     Closing,
-    /// Only cleaning up is left, and an old directory that could not be removed.
+    /// Only the cleanup is left, and an old directory that could not be removed.
     Uncleared {
-        /// the directory
+        /// directory that is left
         path: String,
-        /// where
+        /// node of the directory
         node: NodeName,
-        /// why
+        /// why it could not be removed
         why: String,
     },
-    /// The record is taken out.
+    /// The record is removed.
     Closed,
-    /// The OSD is left alone.
+    /// The OSD is quarantined.
     Quarantine {
-        /// why
+        /// why it is quarantined
         why: String,
     },
-    /// How far a node is with its new OSDs.
+    /// Progress of a node with its new OSDs.
     Node {
-        /// the node
+        /// node with new OSDs
         node: NodeName,
-        /// where it stands now
+        /// new status
         status: NodeStatus,
-        /// what there is to say
+        /// message for people
         message: String,
-        /// what stands in the way
+        /// obstacles found
         problems: Vec<String>,
     },
 }
 
 impl Saving {
-    /// One word, for the history and the log.
+    /// Returns the code, for the history and the log.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Record => "record",
@@ -258,46 +260,52 @@ impl fmt::Display for Saving {
     }
 }
 
-/// What is said of an old directory that could not be removed.
+/// Returns the sentence about an old directory that could not be removed.
 pub fn uncleared(path: &str, node: &NodeName, why: &str) -> String {
     format!(
         "the old directory {path} is still on node {node}: look at it, then rm -r --one-file-system {path} ({why})"
     )
 }
 
-/// The end of a run.
+/// Result of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Summary {
-    /// A person cancelled: nothing more is begun.
+    /// A person cancelled the run: no further OSD is started.
     pub cancelled: bool,
-    /// OSDs that could be migrated but for the missing confirmation.
+    /// OSDs that could be migrated if the migration were confirmed.
     pub unconfirmed: BTreeSet<OsdId>,
-    /// OSDs that were left alone after a failure, with the reason.
+    /// Quarantined OSDs, with the reason.
     pub quarantined: Vec<(OsdId, String)>,
-    /// OSDs that a gate keeps out for good (they must be drained first).
+    /// OSDs that a gate blocks permanently, with the reason (they must be drained first).
     pub refused: Vec<(OsdId, String)>,
-    /// OSDs that the run passed over for a reason of their own that may pass: down, on a node that is cordoned or away.
+    /// OSDs that the run skipped for a reason of their own that may disappear: down, or on a node that is
+    /// cordoned or not Ready.
     pub skipped: Vec<(OsdId, String)>,
-    /// Nodes whose disks would be looked at for new OSDs but for the missing confirmation.
+    /// Nodes whose disks would be inspected for new OSDs if the migration were confirmed.
     pub unconfirmed_nodes: BTreeSet<NodeName>,
-    /// What stands in the way of new OSDs: (node, sentence).
+    /// Obstacles to new OSDs: (node, sentence).
     pub problems: Vec<(String, String)>,
-    /// Nodes whose free disks are left to Rook, whose operator runs and makes OSDs of them itself.
+    /// Nodes whose available disks are left to Rook, whose running operator turns them into OSDs itself.
     pub left_to_rook: BTreeSet<NodeName>,
-    /// OSDs that Rook would begin to migrate itself if it were let go: our fence stays, or its operator at 0.
+    /// OSDs that Rook would start to migrate itself if it were released: the fence stays, or its operator
+    /// stays at 0.
     pub withheld_from_rook: BTreeSet<OsdId>,
-    /// OSDs that were left alone past Stop, and for which Rook is still kept off: by the fence, or its operator at 0.
+    /// OSDs quarantined after their stop that still keep Rook away: by the fence, or with its operator at 0.
     pub half_way: BTreeSet<OsdId>,
-    /// `namespace/name` of Rook's operator where it is at 0 in the end: others scaled it, and it is needed so no longer.
+    /// `namespace/name` of Rook's operator, if it is at 0 in the end: it was scaled externally, and this is
+    /// no longer needed.
     pub operator_at_0: Option<String>,
-    /// OSDs that it would begin to migrate itself once it is scaled up, as the CephCluster confirms it still.
+    /// OSDs that Rook would start to migrate itself once its operator is scaled up, because the CephCluster
+    /// still confirms it.
     pub left_to_rook_at_0: BTreeSet<OsdId>,
-    /// Nodes whose disks could not be looked at again and again.
+    /// Nodes whose disks repeatedly could not be inspected.
     pub unseen_nodes: BTreeSet<NodeName>,
 }
 
 impl Summary {
-    /// Something would be done but for the missing confirmation, and nothing else is the matter.
+    /// Returns whether the missing confirmation is the only reason why nothing was done.
+    ///
+    /// Something would be done with it, and no OSD is quarantined.
     pub fn needs_only_confirmation(&self) -> bool {
         self.quarantined.is_empty() && !(self.unconfirmed.is_empty() && self.unconfirmed_nodes.is_empty())
     }

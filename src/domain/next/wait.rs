@@ -1,4 +1,4 @@
-//! What is waited for, with the words for a person.
+//! Reasons for a wait, with the sentences for people.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,129 +9,129 @@ use crate::domain::gate::{Reason, names};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId, Weight};
 
-/// What is waited for.
+/// Reason for a wait.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
-    /// A gate to open.
+    /// The run waits for a gate to open.
     Gate {
-        /// whose
+        /// OSD behind the gate
         osd: OsdId,
-        /// why it is not open
+        /// why the gate is not open
         reason: Reason,
     },
-    /// A gate to open before the disks of a node are made OSDs.
+    /// The run waits for a gate to open before the disks of a node become OSDs.
     Node {
-        /// which
+        /// node behind the gate
         node: NodeName,
-        /// why it is not open
+        /// why the gate is not open
         reason: Reason,
     },
-    /// A look at the disks of a node.
+    /// The run waits for the inventory of a node's disks.
     Inventory {
-        /// which
+        /// node of the inventory
         node: NodeName,
-        /// why its pod does not start
+        /// why the pod does not start
         trouble: Option<String>,
     },
-    /// A node agent.
+    /// The run waits for a node agent.
     Agent {
-        /// whose
+        /// OSD that the agent works on
         osd: OsdId,
-        /// what it does
+        /// task of the agent
         task: NodeTask,
-        /// its Job
+        /// Job of the agent
         job: String,
-        /// why its pod does not start
+        /// why the pod does not start
         trouble: Option<String>,
     },
-    /// A node agent that stopped writing heartbeats.
+    /// A node agent stopped writing heartbeats.
     AgentSilent {
-        /// whose
+        /// OSD that the agent works on
         osd: OsdId,
-        /// its Job
+        /// Job of the agent
         job: String,
     },
-    /// A node agent that holds the lock though its Job has ended.
+    /// A node agent still has the lock although its Job has ended.
     AgentBusy {
-        /// whose
+        /// OSD that the agent works on
         osd: OsdId,
-        /// where
+        /// node of the agent
         node: NodeName,
-        /// what the one after it found
+        /// what the next agent found
         why: String,
     },
-    /// The pause after an attempt of a node agent that failed past the stop.
+    /// The run pauses after an attempt of a node agent that failed after the stop.
     AgentRests {
-        /// whose
+        /// OSD that the agent works on
         osd: OsdId,
         /// attempts that failed one after the other
         failures: u32,
         /// why the last one failed
         why: String,
-        /// when the next one begins
+        /// time when the next one starts
         until: DateTime<Utc>,
     },
-    /// A daemon that somebody else stopped.
+    /// A daemon is down that osd-migrate did not stop.
     NotOurStop {
-        /// which
+        /// OSD that is down
         osd: OsdId,
     },
-    /// A daemon to go down.
+    /// The run waits for a daemon to go down.
     Down {
-        /// which
+        /// OSD that is stopping
         osd: OsdId,
     },
     /// The old data may not be wiped now.
     UnsafeToWipe {
-        /// whose
+        /// OSD with the old data
         osd: OsdId,
-        /// why
+        /// why a wipe is unsafe
         reason: Reason,
     },
-    /// Rook to make the Deployment of an OSD that was made anew.
+    /// The run waits for Rook to create the Deployment of a recreated OSD.
     RookDeploys {
-        /// which
+        /// recreated OSD
         osd: OsdId,
         /// Rook's operator, namespace/name
         operator: String,
-        /// how long it may take
+        /// minutes that Rook may take
         minutes: i64,
     },
-    /// The new daemon to come up.
+    /// The run waits for the new daemon to come up.
     Up {
-        /// which
+        /// OSD that is starting
         osd: OsdId,
-        /// why its pod does not run
+        /// why the pod does not run
         trouble: Option<String>,
     },
-    /// Somebody else to take an OSD in again that they took out meanwhile.
+    /// The run waits for a person to mark an OSD in again that was marked out externally.
     MarkedOutExternally {
-        /// which
+        /// OSD that is out
         osd: OsdId,
-        /// its in-weight as recorded
+        /// in-weight as recorded
         reweight: Weight,
     },
-    /// Data to come back.
+    /// The run waits for a backfill.
     ActiveClean {
-        /// onto which
+        /// OSD that is backfilling
         osd: OsdId,
         /// PGs that are not clean
         pgs: u64,
-        /// copies of objects that lack or lie elsewhere
+        /// replicas of objects that are missing or misplaced
         objects: u64,
-        /// bytes of them, about
+        /// approximate bytes of these replicas
         bytes: u64,
         /// states of these PGs
         states: BTreeSet<String>,
-        /// flags of the whole osdmap that keep data from moving
+        /// flags of the whole osdmap that prevent data movement
         flags: BTreeSet<String>,
     },
-    /// What was seen does not fit together yet.
+    /// The observed cluster state is still inconsistent.
     FreshView,
 }
 
 impl Wait {
-    /// The gate's reason, where a gate is waited for.
+    /// Returns the reason of the gate, if the run waits for a gate.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
             Self::Gate { reason, .. } | Self::Node { reason, .. } | Self::UnsafeToWipe { reason, .. } => {
@@ -204,11 +204,11 @@ impl fmt::Display for Wait {
             Self::MarkedOutExternally { osd, reweight } => {
                 let id = osd.0;
                 write!(f, "{osd} is up, and was taken out by somebody else meanwhile: `ceph osd in {id}`")?;
-                // `osd in` makes it 1.0.
+                // `osd in` sets the reweight to 1.0.
                 if *reweight == Weight::ONE {
                     return Ok(());
                 }
-                // In full: as it is shown elsewhere it would be rounded.
+                // The full precision: the usual format would round it.
                 write!(f, " and `ceph osd reweight {id} {}`, as it was", reweight.as_decimal())
             }
             Self::ActiveClean { osd, pgs, objects, bytes, states, flags } => {
@@ -220,7 +220,7 @@ impl fmt::Display for Wait {
                 if !states.is_empty() {
                     write!(f, " ({})", names(states))?;
                 }
-                // What is set as `pause` is another matter: these three keep their names.
+                // These three flags keep their names here, unlike `pause`, which is shown as two flags.
                 flags
                     .iter()
                     .try_for_each(|flag| write!(f, "; the flag {flag} is set: `ceph osd unset {flag}`"))

@@ -1,4 +1,4 @@
-//! One look at the world: plain data, complete for one decision, comparable and ordered.
+//! One observation of the cluster: plain data, complete for one decision, comparable and ordered.
 
 mod ceph;
 mod kubernetes;
@@ -11,13 +11,13 @@ pub use kubernetes::{
 
 use chrono::{DateTime, Utc};
 
-/// Everything a turn decides on.
+/// All input of an iteration's decision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observation {
-    /// When it was made, by the runner's clock.
+    /// Time of the observation, by the runner's clock.
     pub at: DateTime<Utc>,
-    /// Ceph's side.
+    /// State of Ceph.
     pub ceph: Ceph,
-    /// Kubernetes' side.
+    /// State of Kubernetes.
     pub kube: Kube,
 }

@@ -1,4 +1,4 @@
-//! Where an OSD stands in CRUSH, and what weighs there.
+//! Places and weights of OSDs in CRUSH.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{OsdId, PgId};
 
-/// A weight, reweight or primary affinity in Ceph's own 16.16 fixed point (1.0 = 65536), so that equal is equal.
+/// A weight, reweight or primary affinity in Ceph's own 16.16 fixed point (1.0 = 65536), so that equal values
+/// compare equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Weight(pub u32);
@@ -16,20 +17,23 @@ impl Weight {
     /// 1.0
     pub const ONE: Self = Self(0x1_0000);
 
-    /// From the decimal number that Ceph prints in JSON; negative and absurd numbers become the nearest bound.
+    /// Returns the weight for the decimal number that Ceph prints in JSON.
+    ///
+    /// Numbers out of range become the nearest bound.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped to the range of u32 first
     pub fn from_decimal(value: f64) -> Self {
         Self((value * 65536.0).round().clamp(0.0, f64::from(u32::MAX)) as u32)
     }
 
-    /// As Ceph weighs a new OSD, by its bytes: 1.0 is a TiB.
+    /// Returns the weight that Ceph gives to a new OSD of this many bytes: 1.0 is a TiB.
     #[expect(clippy::cast_precision_loss, reason = "a weight has 16 bits behind the point")]
     pub fn by_size(bytes: u64) -> Self {
         Self::from_decimal(bytes as f64 / (1_u64 << 40) as f64)
     }
 
-    /// What takes the place of this weight on a device of so many bytes: another one only where it differs by more than 5 %. What
-    /// weighs nothing was made so by its owner.
+    /// Returns the weight that replaces this one on a device of this many bytes.
+    ///
+    /// It changes only if it differs by more than 5 %. A weight of zero was set by its owner and stays.
     #[must_use]
     pub fn following(self, bytes: u64) -> Self {
         let by_size = Self::by_size(bytes);
@@ -37,7 +41,7 @@ impl Weight {
         if self.0 > 0 && is_far { by_size } else { self }
     }
 
-    /// The decimal number, as Ceph's commands take it.
+    /// Returns the decimal number, as Ceph's commands take it.
     pub fn as_decimal(self) -> f64 {
         f64::from(self.0) / 65536.0
     }
@@ -49,27 +53,27 @@ impl fmt::Display for Weight {
     }
 }
 
-/// An OSD's place in CRUSH: what `osd destroy` keeps and a purge loses.
+/// An OSD's place in CRUSH: `osd destroy` keeps it, and a purge loses it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CrushItem {
     /// Bucket type to bucket name, from the root down: `root=default`, `host=h1`.
     pub location: BTreeMap<String, String>,
     /// CRUSH weight.
     pub weight: Weight,
-    /// Device class (`hdd`, `ssd`, `nvme`, own ones), where there is one.
+    /// Device class (`hdd`, `ssd`, `nvme`, own ones), if there is one.
     pub device_class: Option<String>,
 }
 
 /// One entry of `pg_upmap_items`: in this PG, each first OSD is replaced by the second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Upmap {
-    /// The PG.
+    /// PG of the entry.
     pub pg: PgId,
     /// Pairs (from, to).
     pub mappings: Vec<(OsdId, OsdId)>,
 }
 
-/// As `ceph osd pg-upmap-items` takes it: `1.a 2 5`.
+/// Format of `ceph osd pg-upmap-items`: `1.a 2 5`.
 impl fmt::Display for Upmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.pg)?;

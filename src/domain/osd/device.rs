@@ -1,32 +1,35 @@
-//! Which device, whatever name it has today.
+//! Identity of a device, independent of its current name.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// How the wwn of a partition begins: its unique id in the table survives every wipe.
+/// Prefix of a partition's wwn: the partition's unique id in the table survives every wipe.
 pub const PART_UUID: &str = "partuuid-";
 
-/// Who a device is, however the kernel names it today. Kernel names (`/dev/sdb`) never count.
+/// Identity of a device, independent of its kernel name. Kernel names (`/dev/sdb`) never count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceIdentity {
-    /// Names under `/dev/disk/by-id` that lead to it, without the folder.
+    /// Names under `/dev/disk/by-id` that lead to the device, without the folder.
     pub by_id: BTreeSet<String>,
-    /// Names under `/dev/disk/by-path`, of a device without one by id: where it is plugged in, which says nothing of who it is.
+    /// Names under `/dev/disk/by-path`, for a device without a name by id: they name the place where it is
+    /// plugged in, not the device itself.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub by_path: BTreeSet<String>,
-    /// Serial number, where the kernel or udev tells one.
+    /// Serial number, if the kernel or udev reports one.
     pub serial: Option<String>,
-    /// World wide name, where there is one.
+    /// World wide name, if there is one.
     pub wwn: Option<String>,
     /// Size of the whole disk in bytes.
     pub size_bytes: u64,
 }
 
 impl DeviceIdentity {
-    /// Whether `seen` is this device: every trait that was known before and is known now must agree, the size always,
-    /// and at least one of by-id, serial, wwn must be known where one was known before. Of a device that none of them names only
-    /// the size is compared: what it carries must prove it (`node::proof`).
+    /// Returns whether `seen` is this device.
+    ///
+    /// Every trait that was known before and is known now must agree, and the size always. If one of by-id,
+    /// serial and wwn was known before, at least one must be known now. For a device with none of them only
+    /// the size is compared: its contents must prove it (`node::proof`).
     pub fn is_same_as(&self, seen: &Self) -> bool {
         let known = |a: &Option<String>, b: &Option<String>| match (a, b) {
             (Some(a), Some(b)) => Some(a == b),
@@ -40,17 +43,21 @@ impl DeviceIdentity {
             && (!self.is_named() || traits.contains(&Some(true)))
     }
 
-    /// Whether anything but its size and its place tells it from another device: virtual disks often have no serial number.
+    /// Returns whether anything except its size and its place distinguishes it from another device: virtual
+    /// disks often have no serial number.
     pub fn is_named(&self) -> bool {
         self.serial.is_some() || self.wwn.is_some() || !self.by_id.is_empty()
     }
 
-    /// Whether `seen` is plugged in where this device is. Another disk may be there tomorrow.
+    /// Returns whether `seen` is plugged into the place of this device.
+    ///
+    /// Another disk may be there tomorrow.
     pub fn is_in_place_of(&self, seen: &Self) -> bool {
         !self.by_path.is_disjoint(&seen.by_path)
     }
 
-    /// Returns the path that most likely leads to it after a reboot, too: by id, of a partition by its unique id, else by path.
+    /// Returns the path that most likely leads to the device after a reboot too: by id, for a partition by
+    /// its unique id, otherwise by path.
     pub fn stable_path(&self) -> Option<String> {
         let by_id = self.by_id.first().map(|name| format!("/dev/disk/by-id/{name}"));
         let part = self.wwn.as_deref().and_then(|wwn| wwn.strip_prefix(PART_UUID));
@@ -58,12 +65,12 @@ impl DeviceIdentity {
         by_id.or(by_part).or_else(|| Some(format!("/dev/disk/by-path/{}", self.by_path.first()?)))
     }
 
-    /// It is a partition: its `wwn` is then the partition's own uuid, `partuuid-...`.
+    /// Returns whether the device is a partition: its `wwn` is then the partition's own uuid, `partuuid-...`.
     pub fn is_partition(&self) -> bool {
         self.wwn.as_deref().is_some_and(|wwn| wwn.starts_with(PART_UUID))
     }
 
-    /// The name to show to people: the first by-id name, else the serial, else where it is.
+    /// Returns the name for people: the first by-id name, otherwise the serial, otherwise the place.
     pub fn stable_name(&self) -> String {
         match (self.by_id.first(), &self.serial, self.by_path.first()) {
             (Some(name), ..) => format!("/dev/disk/by-id/{name}"),
@@ -74,8 +81,9 @@ impl DeviceIdentity {
     }
 }
 
-/// Returns what Rook calls a disk's type in the label `device-type` of a raw OSD's Deployment (pkg/util/sys/device.go,
-/// `GetDiskDeviceType`; pkg/operator/ceph/cluster/osd/labels.go, `getOSDLabels`; main of August 2026).
+/// Returns what Rook calls a disk's type in the label `device-type` of a raw OSD's Deployment
+/// (pkg/util/sys/device.go, `GetDiskDeviceType`; pkg/operator/ceph/cluster/osd/labels.go, `getOSDLabels`;
+/// main of August 2026).
 pub fn device_type(rotational: bool, kernel_name: &str) -> &'static str {
     match (rotational, kernel_name.contains("nvme")) {
         (true, _) => "hdd",
@@ -84,12 +92,13 @@ pub fn device_type(rotational: bool, kernel_name: &str) -> &'static str {
     }
 }
 
-/// A device that holds the database of new OSDs (`metadataDevice`), perhaps of several: each gets a volume of its own on it.
+/// A device for the databases of new OSDs (`metadataDevice`), perhaps of several: each gets a volume of its
+/// own on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DbDevice {
-    /// Who it is.
+    /// Identity of the device.
     pub identity: DeviceIdentity,
-    /// Size of the volume in MiB (`databaseSizeMB`); ceph-volume decides where none is declared.
+    /// Size of the volume in MiB (`databaseSizeMB`). If none is declared, ceph-volume decides.
     pub size_mib: Option<u64>,
 }
 

@@ -1,20 +1,20 @@
-//! How an OSD is made: store, mode, kind, encryption.
+//! Format of an OSD: store, mode, kind, encryption.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Name of an object store as `ceph osd metadata` says it in `osd_objectstore`.
+/// Name of an object store, as in `osd_objectstore` of `ceph osd metadata`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ObjectStore(pub String);
 
 impl ObjectStore {
-    /// The default store since Luminous.
+    /// Returns the default store since Luminous.
     pub fn bluestore() -> Self {
         Self("bluestore".to_owned())
     }
-    /// Files in a local file system; removed in Ceph 18 (Reef).
+    /// Returns whether the store is files in a local file system; removed in Ceph 18 (Reef).
     pub fn is_filestore(&self) -> bool {
         self.0 == "filestore"
     }
@@ -26,13 +26,13 @@ impl fmt::Display for ObjectStore {
     }
 }
 
-/// How ceph-volume lays the OSD on its device.
+/// ceph-volume's mode of an OSD on its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// `ceph-volume raw`: the device itself carries the store.
     Raw,
-    /// `ceph-volume lvm`: a logical volume carries it.
+    /// `ceph-volume lvm`: a logical volume carries the store.
     Lvm,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// In which way an OSD was made.
+/// Kind of an OSD: the format in which it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -59,11 +59,11 @@ pub enum Kind {
     BluestoreDirectory,
     /// BlueStore on ceph-disk's partitions, or on Rook 1.2's (`ROOK-OSD<id>-BLOCK`).
     BluestorePartition,
-    /// BlueStore on a whole device or partition, made without ceph-volume.
+    /// BlueStore on a whole device or partition, created without ceph-volume.
     BluestoreByHand,
     /// `ceph-volume raw`
     Raw,
-    /// `ceph-volume raw --dmcrypt`: taken over, never made, since no mon keeps its key.
+    /// `ceph-volume raw --dmcrypt`: supported as a source, never created, because no mon keeps its key.
     RawCrypt,
     /// `ceph-volume lvm`
     Lvm,
@@ -72,7 +72,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Made in a way that is no longer made: migrated whatever is wanted.
+    /// Returns whether the format is no longer supported: such an OSD is migrated whatever is declared.
     pub fn is_legacy(self) -> bool {
         match self {
             Self::FilestoreDirectory
@@ -85,12 +85,12 @@ impl Kind {
         }
     }
 
-    /// It has no device of its own: its id is made anew on another.
+    /// Returns whether the OSD has no device of its own: its id is recreated on another device.
     pub fn in_directory(self) -> bool {
         matches!(self, Self::FilestoreDirectory | Self::BluestoreDirectory)
     }
 
-    /// Its data is encrypted at rest.
+    /// Returns whether the data is encrypted at rest.
     pub fn is_encrypted(self) -> bool {
         matches!(self, Self::RawCrypt | Self::LvmCrypt)
     }
@@ -113,11 +113,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a part of an OSD is for.
+/// Role of a part of an OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Filestore's files, or the small file system beside BlueStore that says who the OSD is.
+    /// Filestore's files, or the small file system alongside BlueStore that identifies the OSD.
     Data,
     /// BlueStore's main device.
     Block,
@@ -141,7 +141,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// How an OSD is, or is to be, laid on its devices.
+/// Existing or wanted layout of an OSD on its devices.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Layout {
     /// Object store.

@@ -1,4 +1,6 @@
-//! The nouns: ids, fsids, weights, CRUSH places, layouts. Parsed on construction, so that a value is right by being there.
+//! Basic types: ids, fsids, weights, CRUSH places, layouts.
+//!
+//! They are parsed on construction, so that every existing value is valid.
 
 mod crush;
 mod device;
@@ -25,7 +27,7 @@ impl fmt::Display for OsdId {
     }
 }
 
-/// What was given is no OSD id.
+/// Error: the input is not an OSD id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an OSD: write it as osd.12 or 12")]
 pub struct NotAnOsd(pub String);
@@ -34,7 +36,7 @@ impl FromStr for OsdId {
     type Err = NotAnOsd;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.strip_prefix("osd.").unwrap_or(text);
-        // `parse` takes a leading plus sign; an OSD id has none.
+        // `parse` accepts a leading plus sign; an OSD id has none.
         match digits.parse() {
             Ok(id) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(id)),
             Ok(_) | Err(_) => Err(NotAnOsd(text.to_owned())),
@@ -42,7 +44,7 @@ impl FromStr for OsdId {
     }
 }
 
-/// What was given is no usable fsid.
+/// Error: the input is not a usable fsid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an fsid (a UUID that is not all zeros)")]
 pub struct NotAnFsid(pub String);
@@ -55,7 +57,7 @@ macro_rules! fsid {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Takes a UUID; the nil one means "none" in the osdmap and is refused.
+            /// Returns the fsid of a UUID; `None` for the nil UUID, which stands for "none" in the osdmap.
             pub fn new(uuid: Uuid) -> Option<Self> {
                 (!uuid.is_nil()).then_some(Self(uuid))
             }
@@ -86,7 +88,9 @@ macro_rules! fsid {
 }
 
 fsid! {
-    /// The OSD's own uuid: changes when it is prepared again. In the osdmap `uuid`, on the disk `osd_uuid`; all zeros after `osd destroy`.
+    /// The OSD's own uuid, which changes when the OSD is prepared again.
+    ///
+    /// In the osdmap it is `uuid`, on the disk `osd_uuid`; all zeros after `osd destroy`.
     OsdFsid
 }
 fsid! {

@@ -1,8 +1,8 @@
-//! The state machine of one OSD: the phase table (docs/concepts/how-it-works.md), as data.
+//! State machine of one OSD: the phase table (docs/concepts/how-it-works.md), as data.
 //!
-//! A phase is *seen*, never remembered: `facts` reduces observation and record to a handful of facts, and each row of
-//! `ROWS` says for which facts it holds. Rows exclude each other; `tests/suite/phases.rs` goes through the whole product
-//! of the facts and fails where two rows hold, or where a row is never reached.
+//! A phase is *observed*, never stored. `facts` reduces observation and record to a few facts, and each row
+//! of `ROWS` says for which facts it applies. Rows exclude each other. `tests/suite/phases.rs` checks the
+//! whole product of the facts, and fails if two rows apply or if a row is never reached.
 
 mod rows;
 mod seen;
@@ -13,59 +13,59 @@ pub use seen::{
     label_fsid, label_id, last_inspection,
 };
 
-/// Where an OSD's migration stands.
+/// Progress of an OSD's migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// A node agent of this record is at work.
     Busy,
-    /// Not past Stop, and no longer wanted as recorded.
+    /// Before Stop, and no longer wanted as recorded.
     Withdrawn,
-    /// Nobody knows what the device carries now.
+    /// Unknown contents of the device.
     Unproven,
     /// Proven, up, to be stopped.
     Serving,
-    /// Down, and not by us.
+    /// Down, but osd-migrate did not stop it.
     NotOurStop,
-    /// Stopped by us, not down yet.
+    /// Stopped by osd-migrate, not down yet.
     Stopping,
-    /// Stopped by us and down.
+    /// Stopped by osd-migrate and down.
     Stopped,
     /// The slot waits for the new OSD.
     Destroyed,
-    /// The slot was claimed for a new OSD that was not finished.
+    /// The slot has an issued fsid of a new OSD that was not finished.
     Registered,
-    /// The id is gone, and we have a claim on it.
+    /// The id is gone, and an fsid was issued for it.
     Purged,
-    /// The slot is ours and its place in CRUSH is gone.
+    /// The slot is osd-migrate's, and its place in CRUSH is gone.
     Unplaced,
     /// The id is gone.
     Gone,
-    /// The device carries a finished OSD of another id, made for us by mistake.
+    /// The device carries a finished OSD of another id, which was created for osd-migrate by mistake.
     Misplaced,
-    /// The device carries the new OSD, its slot was destroyed behind it.
+    /// The device carries the new OSD, whose slot was destroyed afterwards.
     Undone,
     /// The new OSD has no key with the mons.
     Unauthed,
-    /// The new OSD is finished, nothing starts it.
+    /// The new OSD is finished, and nothing starts it.
     Prepared,
-    /// It is being started.
+    /// The new OSD is being started.
     Starting,
-    /// It is up, its data is coming.
+    /// The new OSD is up and backfilling.
     Settling,
-    /// It is up and clean, and not what was wanted.
+    /// The new OSD is up and clean, but not as wanted.
     Nonconforming,
-    /// It is up, clean and as wanted.
+    /// The new OSD is up, clean and as wanted.
     Settled,
-    /// Something is there that we did not make.
+    /// Foreign objects that osd-migrate did not create.
     Foreign,
 }
 
-/// The OSD's slot, with regard to its record.
+/// State of the OSD's slot, relative to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotFact {
-    /// It has the fsid recorded before Stop.
+    /// Slot with the fsid recorded before Stop.
     Old,
-    /// It has the fsid of our new OSD, or of a claim.
+    /// Slot with the fsid of osd-migrate's new OSD, or with an issued fsid.
     Ours {
         /// `exists,new`: never booted, or under `noin`.
         never_booted: bool,
@@ -78,59 +78,63 @@ pub enum SlotFact {
     Other,
 }
 
-/// The device, as the last inspection saw it that is young enough.
+/// Contents of the device, by the last inspection that is recent enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DiskFact {
     /// No such inspection.
     Unseen,
-    /// The old OSD, by its proof. Of one in a directory: the directory holds it, and the disk that it goes to is free.
+    /// The old OSD, by its proof.
+    ///
+    /// For an OSD in a directory: the directory contains it, and the disk that it goes to is available.
     Old,
-    /// Our tombstone; or nothing at all, where a claim shows that it was there before.
+    /// Tombstone of osd-migrate; or a blank device, if an issued fsid shows that the tombstone was there
+    /// before.
     Tombstone,
-    /// A claim's label, not finished.
+    /// Label with an issued fsid, not finished.
     Unfinished,
-    /// A claim's label, finished, with this id.
+    /// Label with an issued fsid, finished, with this id.
     Finished,
-    /// A claim's label, finished, with another id.
+    /// Label with an issued fsid, finished, with another id.
     Misplaced,
-    /// Nothing to lose, where the record is of a free disk, or of an OSD that goes to one.
+    /// Nothing to lose, if the record is of an available disk, or of an OSD that goes to one.
     Blank,
     /// Anything else.
     Other,
 }
 
-/// The OSD's Deployment, with regard to its record.
+/// State of the OSD's Deployment, relative to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DaemonFact {
-    /// There is none.
+    /// No Deployment.
     Gone,
-    /// It starts the old OSD, or does not say which.
+    /// Deployment that starts the old OSD, or does not say which.
     Old,
-    /// It starts the new OSD.
+    /// Deployment that starts the new OSD.
     New,
-    /// It starts another one.
+    /// Deployment that starts another OSD.
     Other,
 }
 
-/// All that the phase depends on.
+/// All facts that the phase depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facts {
-    /// The record is of a free disk that becomes an OSD.
+    /// The record is of an available disk that becomes an OSD.
     pub new: bool,
-    /// The record is of an OSD in a directory. The device is the free disk that its id is made anew on: what is there, the directory
-    /// apart.
+    /// The record is of an OSD in a directory.
+    ///
+    /// The device is then the available disk on which its id is recreated, without the directory.
     pub directory: bool,
     /// A node Job of this record has not ended.
     pub busy: bool,
-    /// The slot.
+    /// State of the slot.
     pub slot: SlotFact,
     /// The daemon is up.
     pub up: bool,
-    /// The Deployment carries our annotation with this record.
+    /// The Deployment has osd-migrate's annotation with this record.
     pub stopped: bool,
-    /// A pod of the OSD is there that is not terminal.
+    /// The OSD has a pod that is not terminal.
     pub pod: bool,
-    /// The device.
+    /// Contents of the device.
     pub disk: DiskFact,
     /// Device and slot name the same fsid.
     pub agrees: bool,
@@ -138,24 +142,24 @@ pub struct Facts {
     pub proven: bool,
     /// Confirmation, selection, class and target are as recorded.
     pub wanted: bool,
-    /// Its CRUSH item is there.
+    /// The OSD's CRUSH item exists.
     pub placed: bool,
-    /// The mons have a key for it.
+    /// The mons have a key for the OSD.
     pub authed: bool,
-    /// The Deployment.
+    /// State of the Deployment.
     pub daemon: DaemonFact,
-    /// We have claims on the id.
+    /// At least one fsid was issued for the id.
     pub issued: bool,
-    /// It is in, if it was, and every PG it is to hold is clean with it acting, as of its last boot.
+    /// The OSD is in, if it was before, and each of its PGs is clean with it acting, as of its last boot.
     pub clean: bool,
-    /// Its metadata is what the record wants.
+    /// The OSD's metadata is as the record wants.
     pub conforms: bool,
 }
 
-/// A row: holds or not. `Foreign` is what no row claims.
+/// Row of the table: a phase and its condition. `Foreign` is the phase if no row applies.
 pub type Row = (Phase, fn(&Facts) -> bool);
 
-/// The phase that the facts show.
+/// Returns the phase that the facts show.
 pub fn phase(facts: &Facts) -> Phase {
     if facts.busy {
         return Phase::Busy;

@@ -1,8 +1,8 @@
-//! The table itself: for which facts each row holds.
+//! Table of the phases: for which facts each row applies.
 
 use super::{DaemonFact, DiskFact, Facts, Phase, Row, SlotFact};
 
-/// The table. Every row but `Busy` wants `!busy`, which `phase` checks once.
+/// Rows of the table. Every row except `Busy` requires `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[
     (Phase::Withdrawn, |f| (f.before_stop() && !f.wanted) || f.given_up() || f.lost_its_disk()),
     (Phase::NotOurStop, |f| f.before_stop() && f.wanted && !f.up),
@@ -42,7 +42,8 @@ pub const ROWS: &[Row] = &[
             && !f.new
             && match f.slot {
                 SlotFact::Destroyed => f.known(),
-                // One that never booted is destroyed first: what is restored would take the mark off it.
+                // An OSD that never booted is destroyed first: restoring its place would clear its `new`
+                // mark.
                 SlotFact::Ours { never_booted } if f.up || !never_booted => {
                     (f.known() && f.disk != DiskFact::Misplaced) || (f.runs() && f.disk == DiskFact::Unseen)
                 }
@@ -77,12 +78,13 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Facts {
-    /// Not past Stop: the point up to which everything can be left as it is.
+    /// Returns whether Stop is still ahead: until then everything can be left as it is.
     pub fn before_stop(&self) -> bool {
         self.slot == SlotFact::Old && !self.stopped
     }
 
-    /// A free disk with which nothing was begun: no id is claimed for it, nothing was written to it.
+    /// Returns whether nothing was started with an available disk: no fsid was issued for it, and nothing was
+    /// written to it.
     pub fn before_new(&self) -> bool {
         self.new
             && self.disk == DiskFact::Blank
@@ -90,8 +92,10 @@ impl Facts {
             && matches!(self.slot, SlotFact::Absent | SlotFact::Destroyed | SlotFact::Other)
     }
 
-    /// A free disk of which nothing comes under this id: it is not wanted any more, it is not free after all, or the id was
-    /// given to another. Nothing of ours is in its slot, and no claim of ours can be: what was begun left a tombstone at most.
+    /// Returns whether an available disk is given up for this id: it is no longer wanted, it is not available
+    /// after all, or the id was given to another OSD.
+    ///
+    /// The slot has nothing of osd-migrate, and no issued fsid can get there: at most a tombstone was left.
     fn given_up(&self) -> bool {
         let is_theirs = match self.slot {
             SlotFact::Other => true,
@@ -111,7 +115,9 @@ impl Facts {
             }
     }
 
-    /// An OSD in a directory, not begun with, and the disk that it was to go to is not free after all: it may get another.
+    /// Returns whether an OSD in a directory, before its stop, lost the disk that it was to go to.
+    ///
+    /// The OSD may get another disk.
     pub fn lost_its_disk(&self) -> bool {
         self.directory
             && self.before_stop()
@@ -127,7 +133,7 @@ impl Facts {
             }
     }
 
-    /// The id waits for its OSD: its slot is destroyed, or it was never made.
+    /// Returns whether the id waits for its OSD: its slot is destroyed, or it was never created.
     fn slot_waits(&self) -> bool {
         self.slot == SlotFact::Destroyed || (self.new && self.slot == SlotFact::Absent && !self.issued)
     }
@@ -136,12 +142,14 @@ impl Facts {
         matches!(self.slot, SlotFact::Ours { .. })
     }
 
-    /// The new OSD is up and its Deployment is the one we made: its daemon holds the device, which needs no look.
+    /// Returns whether the new OSD is up and its Deployment is the one that osd-migrate created.
+    ///
+    /// Its daemon has the device open, so no inspection is needed.
     fn runs(&self) -> bool {
         self.ours() && self.up && self.daemon == DaemonFact::New
     }
 
-    /// The device was looked at, and carries nothing foreign.
+    /// Returns whether the device was inspected and carries nothing foreign.
     fn known(&self) -> bool {
         match self.disk {
             DiskFact::Unseen | DiskFact::Other => false,
@@ -154,12 +162,12 @@ impl Facts {
         }
     }
 
-    /// The old OSD's device was not looked at, or what proves it is not in the record.
+    /// Returns whether the old OSD's device was not inspected, or its proof is not in the record.
     fn unproven(&self) -> bool {
         self.disk == DiskFact::Unseen || (self.disk == DiskFact::Old && !self.proven)
     }
 
-    /// The device carries the finished OSD that the slot names.
+    /// Returns whether the device carries the finished OSD that the slot names.
     fn finished(&self) -> bool {
         self.disk == DiskFact::Finished && self.agrees
     }
@@ -168,7 +176,8 @@ impl Facts {
         self.slot == SlotFact::Old && self.stopped && !self.up && !self.pod
     }
 
-    /// The slot is ours and in its place, and the device agrees or needs no look.
+    /// Returns whether the slot is osd-migrate's and in its place, and the device agrees or needs no
+    /// inspection.
     fn settles(&self) -> bool {
         self.runs() && self.placed && (self.disk == DiskFact::Unseen || self.finished())
     }

@@ -1,4 +1,4 @@
-//! From an observation to the facts: what is seen of one record's OSD.
+//! Facts from an observation: the observed state of one record's OSD.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,15 @@ use crate::domain::osd::{
 
 use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
-/// It was to be stopped, and is not as it was before: stopped by us, or no longer the old OSD. One that was only meant to
-/// be stopped, or serves again, is not.
+/// Returns whether the OSD is committed: it was to be stopped, and is now stopped by osd-migrate or no longer
+/// the old OSD.
+///
+/// An OSD that only has an intent, or that serves again, is not committed.
 pub fn is_committed(record: &Record, seen: &Observation) -> bool {
     record.stop_intended_at.is_some() && !facts(record, true, seen).before_stop()
 }
 
-/// What an observation says of one record's OSD.
+/// Returns what an observation says of one record's OSD.
 pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     let slot = seen.ceph.slots.get(&record.osd);
     let daemon = seen.kube.daemons.get(&record.osd);
@@ -48,13 +50,13 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
         agrees: slot_fsid.is_some() && report.and_then(label_fsid) == slot_fsid,
         proven: passes(Guard::ProvenFirst, record.evidence.is_some()),
         wanted: passes(Guard::StillWanted, wanted),
-        // A new OSD puts itself into CRUSH when it boots first; a slot that is filled again keeps what it has.
+        // A new OSD adds itself to CRUSH at its first boot. A slot that is reused keeps its place.
         placed: record.is_new()
             || slot.is_some_and(|slot| expect::is_placed(&record.crush, slot.crush.as_ref())),
         authed: seen.ceph.auth.get(&record.osd).copied().unwrap_or(false),
         daemon: daemon_fact(record, daemon, slot_fsid, &issued),
         issued: !issued.is_empty(),
-        // Whether a new OSD comes in by itself, the owner decides (`mon_osd_auto_mark_new_in`).
+        // The owner decides whether a new OSD is marked in by itself (`mon_osd_auto_mark_new_in`).
         clean: slot.is_some_and(|slot| {
             (record.is_new() || !is_marked_out_externally(record, slot)) && is_settled(record, slot, seen)
         }),
@@ -62,7 +64,9 @@ pub fn facts(record: &Record, wanted: bool, seen: &Observation) -> Facts {
     }
 }
 
-/// What the OSD's Deployment starts. One that starts a claim of ours which was made anew since, starts what is gone.
+/// Returns which OSD the Deployment starts.
+///
+/// If its issued fsid was replaced by a later one, it starts an OSD that is gone.
 fn daemon_fact(
     record: &Record,
     daemon: Option<&Daemon>,
@@ -78,12 +82,15 @@ fn daemon_fact(
     if record.new == Some(starts) { DaemonFact::New } else { DaemonFact::Other }
 }
 
-/// A free disk for which no agent was made yet: it is as its node's look saw it. (The agent proves that again before it writes.)
+/// Returns whether no agent was created yet for an available disk, so that it is as its node's inventory
+/// found it.
+///
+/// The agent proves that again before it writes.
 fn is_untouched(record: &Record, issued: &BTreeSet<OsdFsid>, seen: &Observation) -> bool {
     record.is_new() && record.attempt.number <= 1 && issued.is_empty() && !is_created(record, seen)
 }
 
-/// Claims in the record and in every report of it.
+/// Returns the issued fsids in the record and in all its reports.
 pub fn issued_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
     let reported = seen.kube.reports.values().filter(|report| report.record == record.id);
     let mut issued = record.issued.clone();
@@ -94,7 +101,8 @@ pub fn issued_of(record: &Record, seen: &Observation) -> BTreeSet<OsdFsid> {
 fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) -> bool) -> SlotFact {
     let Some(slot) = slot else { return SlotFact::Absent };
     let never_booted = match slot.state {
-        // Somebody gave the old OSD a new key and started it (a Rook that is not kept off does, seen on 20.2.4): its disk is in use.
+        // Another client gave the old OSD a new key and started it (a Rook without the fence does, seen on
+        // 20.2.4): its disk is in use.
         SlotState::Destroyed if slot.up => return SlotFact::Other,
         SlotState::Destroyed => return SlotFact::Destroyed,
         SlotState::New => true,
@@ -109,12 +117,14 @@ fn slot_fact(record: &Record, slot: Option<&Slot>, is_claim: impl Fn(OsdFsid) ->
     }
 }
 
-/// The report of the saved attempt, where it says what the device carries.
+/// Returns the report of the saved attempt, if it says what the device carries.
 ///
-/// Attempts follow each other (no Job is made while another of the record has not ended), so the report of the last saved
-/// attempt is the youngest look there is. An agent's own last look counts as one: it is its last act under the lock (ADR 0007).
-/// A rebuild or restore-slot that was saved but not yet made changes nothing: until its Job is there, the look before it holds,
-/// as long as the slot still is what that look was followed by.
+/// Attempts follow each other: no Job is created while another of the record has not ended. So the report of
+/// the last saved attempt is the latest inspection. An agent's own last inspection counts too: it is the
+/// agent's last act under the lock (ADR 0007).
+///
+/// A rebuild or restore-slot that was saved but not yet created changes nothing. Until its Job exists, the
+/// inspection before it stays valid, as long as the slot is still in the state that followed that inspection.
 pub fn last_inspection<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
     let inventories = |attempt: u32| {
         let of = |report: &&NodeReport| report.record == record.id && report.attempt == attempt;
@@ -134,14 +144,14 @@ pub fn last_inspection<'a>(record: &Record, seen: &'a Observation) -> Option<&'a
     None
 }
 
-/// Whether the saved attempt has a Job or a report.
+/// Returns whether the saved attempt has a Job or a report.
 pub fn is_created(record: &Record, seen: &Observation) -> bool {
     let job =
         seen.kube.node_jobs.iter().any(|job| job.record == record.id && job.attempt == record.attempt.number);
     job || attempt_report(record, seen).is_some()
 }
 
-/// The report of the saved attempt, whatever it says.
+/// Returns the report of the saved attempt, whatever it says.
 pub fn attempt_report<'a>(record: &Record, seen: &'a Observation) -> Option<&'a NodeReport> {
     seen.kube
         .reports
@@ -149,7 +159,7 @@ pub fn attempt_report<'a>(record: &Record, seen: &'a Observation) -> Option<&'a 
         .find(|report| report.record == record.id && report.attempt == record.attempt.number)
 }
 
-/// The fsid that the device's label names.
+/// Returns the fsid that the device's label names.
 pub fn label_fsid(report: &NodeReport) -> Option<OsdFsid> {
     match &report.inspection.as_ref()?.content {
         Content::Bluestore { osd_fsid, .. } | Content::Osd { osd_fsid, .. } => Some(*osd_fsid),
@@ -157,7 +167,7 @@ pub fn label_fsid(report: &NodeReport) -> Option<OsdFsid> {
     }
 }
 
-/// The id that a stray label names.
+/// Returns the id that a misplaced label names.
 pub fn label_id(report: &NodeReport) -> Option<OsdId> {
     match &report.inspection.as_ref()?.content {
         Content::Bluestore { whoami, .. } => *whoami,
@@ -206,7 +216,8 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
         Content::Tombstone { osd, old, .. } if *osd == record.osd && *old == record.old => {
             DiskFact::Tombstone
         }
-        // An agent came as far as `osd new`: the old data is gone. Then something else was here, and a person zapped it.
+        // An agent came as far as `osd new`, so the old data is gone. Then the disk had other contents, and a
+        // person zapped it.
         Content::Blank if is_claimed && !record.gets_others() => DiskFact::Tombstone,
         content if record.is_new() && is_available(record, content) => DiskFact::Blank,
         _ if record.is_in_directory() && is_out(Guard::DiskAvailableFirst) => DiskFact::Old,
@@ -219,14 +230,16 @@ fn disk_fact(record: &Record, report: &NodeReport, cluster: ClusterFsid) -> Disk
     }
 }
 
-/// The directory holds the record's OSD, and what was looked at beside it is the disk that it goes to.
+/// Returns whether the directory contains the record's OSD, and the device inspected with it is the disk that
+/// it goes to.
 fn has_directory(record: &Record, onto: &DeviceIdentity, found: &Evidence, cluster: ClusterFsid) -> bool {
     let is_directory = matches!(found.proof, Proof::Directory { .. });
     let is_it = found.proof.names() == Some((record.old, record.osd, cluster));
     is_directory && is_it && onto.is_same_as(&found.device)
 }
 
-/// There is nothing to lose: it is blank, or carries the very tombstone that its node's look saw.
+/// Returns whether nothing is to be lost: the disk is blank, or carries exactly the tombstone that its node's
+/// inventory saw.
 fn is_available(record: &Record, content: &Content) -> bool {
     match (content, record.evidence.as_ref().map(|evidence| &evidence.proof)) {
         (Content::Blank, Some(Proof::Available { .. })) => true,
@@ -237,22 +250,25 @@ fn is_available(record: &Record, content: &Content) -> bool {
     }
 }
 
-/// It was in when it was recorded, and is out now. We never mark an OSD out, and our `noout` keeps Ceph from it.
+/// Returns whether the OSD was in when it was recorded, and is out now. osd-migrate never marks an OSD out,
+/// and its `noout` keeps Ceph from it.
 pub fn is_marked_out_externally(record: &Record, slot: &Slot) -> bool {
     !slot.is_in && record.reweight > Weight(0)
 }
 
-/// It is up and holds what it is to hold, as the mgr knows by now.
+/// Returns whether the OSD is up and has all its data, by the mgr's current statistics.
 fn is_settled(record: &Record, slot: &Slot, seen: &Observation) -> bool {
-    // What lacks OSDs to lie on is not cured by waiting, but by the next new one.
+    // PGs without enough OSDs do not recover by waiting, but with the next new OSD.
     let starves = |pg: &Pg| record.is_new() && gate::is_short_of_osds(pg, &seen.ceph);
     let moves = record.gets_others();
     passes(Guard::ReportedAtTheEnd, was_reported(record, slot, seen))
         && gate::is_filled((record.osd, slot), &still_its(record, seen), moves, starves, &seen.ceph)
 }
 
-/// The PGs that it held, without those that an upmap takes elsewhere since, the balancer's or a person's: its boot is nothing to
-/// them, so they need not report after it.
+/// Returns the PGs that the OSD had, without those that an upmap of the balancer or of a person has moved
+/// away since.
+///
+/// Its boot does not affect them, so they need not report after it.
 fn still_its(record: &Record, seen: &Observation) -> BTreeSet<PgId> {
     let (osd, before, now) = (record.osd, &record.upmaps, &seen.ceph.upmaps);
     let onto = |upmap: &&Upmap| upmap.mappings.iter().any(|(_, to)| *to == osd);
@@ -263,11 +279,15 @@ fn still_its(record: &Record, seen: &Observation) -> BTreeSet<PgId> {
     record.pgs.iter().filter(|pg| !moved.contains(pg)).cloned().collect()
 }
 
-/// How long the mgr may not know what a new OSD changed: it hears once in 5 s (`mgr_stats_period`), up to 7 s late was seen.
+/// Seconds for which the mgr may not know what a new OSD changed: it gets reports every 5 s
+/// (`mgr_stats_period`), and reports up to 7 s late were seen.
 pub const STATISTICS_SECONDS: i64 = 10;
 
-/// Which PGs CRUSH gives to a new OSD, or to one on another disk, nobody can tell beforehand, and right after its boot the
-/// statistics show none on it: so it is up for longer than they lag. (Where there is no PG, there is nothing to hear.)
+/// Returns whether the statistics can contain the OSD's new PGs.
+///
+/// It is unknown beforehand which PGs CRUSH gives to a new OSD, or to an OSD on another disk. Right after its
+/// boot the statistics show none on it, so it must be up for longer than they lag. Without any PG there is
+/// nothing to report.
 fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     let long_ago = |(epoch, at): (Epoch, DateTime<Utc>)| {
         epoch == slot.up_from && (seen.at - at).num_seconds() >= STATISTICS_SECONDS
@@ -275,7 +295,7 @@ fn was_reported(record: &Record, slot: &Slot, seen: &Observation) -> bool {
     !record.gets_others() || seen.ceph.pgs.is_empty() || record.up_seen.is_some_and(long_ago)
 }
 
-/// The daemon says of itself what the record wants (P10).
+/// Returns whether the daemon reports of itself what the record wants (P10).
 fn conforms(record: &Record, slot: &Slot) -> bool {
     slot.metadata.as_ref().is_some_and(|metadata| {
         let device = record.evidence.as_ref().map(|evidence| &evidence.device);

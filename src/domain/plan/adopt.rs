@@ -1,4 +1,5 @@
-//! An OSD of this cluster that is finished on a disk of a node, down, and started by nothing, whoever made it.
+//! Adopts a finished OSD of this cluster on a disk of a node that is down and that nothing starts, whoever
+//! created it.
 
 use super::new_osd;
 use crate::domain::act::{Act, Deploy, Fresh, KubeAct};
@@ -12,7 +13,7 @@ use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step;
 
-/// Starts the first of them.
+/// Returns the act that starts the first such OSD.
 pub(super) fn next(
     policy: &Policy,
     ledger: &Ledger,
@@ -32,7 +33,7 @@ pub(super) fn next(
         record: new_osd::adopted(found),
         fsid: found.fsid,
         node: node.clone(),
-        // The agent sees the node's file elsewhere than the OSD's pod does.
+        // The agent sees the node's file at another path than the OSD's pod does.
         block_path: if on_file { step::ON_FILE.to_owned() } else { found.block_path.clone() },
         store: found.store.to_string(),
         crush: slot.crush.clone().unwrap_or(place),

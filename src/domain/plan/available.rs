@@ -1,4 +1,4 @@
-//! The free disks of a node, as a look found them, and what was done with them since.
+//! Available disks of a node, as its inventory found them, and what was done with them since.
 
 use super::{database, new_osd};
 use crate::domain::guard::{Guard, passes};
@@ -9,7 +9,7 @@ use crate::domain::osd::{DeviceIdentity, NodeName};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
 
-/// The look that a node's work is about, of those that are there.
+/// Returns the inventory Job that a node's work refers to, if it exists.
 pub(super) fn inventory_of<'a>(
     node: &NodeName,
     work: &NodeWork,
@@ -21,7 +21,7 @@ pub(super) fn inventory_of<'a>(
     seen.kube.inventories.values().find(is_it)
 }
 
-/// What it found.
+/// Returns the disks that this inventory found.
 pub(super) fn inventory<'a>(
     node: &NodeName,
     work: &NodeWork,
@@ -30,7 +30,7 @@ pub(super) fn inventory<'a>(
     inventory_of(node, work, seen)?.report.as_ref()?.inventory.as_ref()
 }
 
-/// What the disks of a node become, and where the databases of its OSDs that are there go.
+/// Returns what the disks of a node become, and which devices the databases of its existing OSDs go to.
 pub(super) fn process(
     policy: &Policy,
     node: &NodeName,
@@ -40,8 +40,10 @@ pub(super) fn process(
     provision::process(node, inventory, &database::asked_on(node, seen), seen, policy.store_on_file)
 }
 
-/// Whether a record is about a device of a node. Of one that nothing names its place counts: else each free disk of that size would be
-/// the one that another record is about.
+/// Returns whether a record concerns this device of a node.
+///
+/// If nothing names the device, its place counts too. Otherwise every available disk of that size would be
+/// the disk of another record.
 pub(super) fn is_about(record: &Record, node: &NodeName, device: &DeviceIdentity) -> bool {
     record.device().is_some_and(|recorded| {
         let is_there = || record.node == *node && recorded.is_in_place_of(device);
@@ -49,7 +51,8 @@ pub(super) fn is_about(record: &Record, node: &NodeName, device: &DeviceIdentity
     })
 }
 
-/// Free and selected, and not dealt with: no open record is about it, and none was closed since the look.
+/// Returns the available, selected disks that are not dealt with: no open record concerns them, and no such
+/// record was closed since the inventory.
 pub(super) fn available_disks<'p>(
     ledger: &'p Ledger,
     node: &'p NodeName,
@@ -77,7 +80,8 @@ pub(super) fn available_disks<'p>(
         })
 }
 
-/// Whether the disk of a record is still one that its node's look found free, and that the owner selects, to become the same.
+/// Returns whether the inventory of the record's node still finds its disk available, and the owner still
+/// selects it for the same OSD.
 pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let found = || {
         let work = ledger.nodes.get(&record.node)?;

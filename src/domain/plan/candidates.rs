@@ -1,4 +1,6 @@
-//! Which OSD is begun next. An OSD whose own gate is shut is skipped: one sick part never holds up the healthy rest.
+//! Chooses the OSD to migrate next.
+//!
+//! An OSD whose own gate is shut is skipped: one unhealthy OSD does not delay the healthy ones.
 
 use super::end::{end, only_quarantined_missing};
 use super::{Way, database, directory, operator, record_of};
@@ -11,7 +13,7 @@ use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
 
-/// OSDs that are to be migrated, in the order in which they are: one failure domain (host) after the other.
+/// Returns the OSDs to migrate, in order: one failure domain (host) after the other.
 pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(OsdId, Class)> {
     let mut found: Vec<_> = classify::classify(seen)
         .into_iter()
@@ -23,18 +25,20 @@ pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(
     found
 }
 
-/// Its host in CRUSH.
+/// Returns the OSD's host in CRUSH.
 pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
     seen.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
 }
 
-/// The first candidates whose gates are open as far as the observation tells: those of which `osd ok-to-stop` must be known.
+/// Returns the first candidates whose gates are open as far as the observation shows: Ceph is asked
+/// `osd ok-to-stop` for them.
 pub(super) fn asked(
     policy: &Policy,
     ledger: &Ledger,
     seen: &Observation,
 ) -> impl Iterator<Item = OsdId> + use<> {
-    /// Candidates asked for an iteration: the statistics predict the answers, so the first one is nearly always the one.
+    /// Candidates asked in an iteration: the statistics predict the answers, so the first candidate nearly
+    /// always passes.
     const AHEAD: usize = 8;
     let own = Own::of(&gate::accepted(policy, seen), seen);
     let is_open = |osd: &OsdId| {
@@ -48,7 +52,7 @@ pub(super) fn asked(
     found.filter(is_open).take(AHEAD).collect::<Vec<_>>().into_iter()
 }
 
-/// Why an OSD is not begun now, and no other OSD is held up by it.
+/// An OSD that is not started on now, and the reason, which does not delay any other OSD.
 struct Skipped {
     osd: OsdId,
     reason: Reason,
@@ -60,15 +64,15 @@ struct Pass<'a> {
     ledger: &'a Ledger,
     seen: &'a Observation,
     own: Own<'a>,
-    /// What keeps every OSD from being begun.
+    /// Gate that applies to every OSD.
     all: Gate,
     summary: Summary,
     skipped: Vec<Skipped>,
-    /// The first look at the disks of a node that an OSD waits for.
+    /// First inventory of a node's disks that an OSD waits for.
     inventory: Option<Next>,
 }
 
-/// The next OSD to begin; what is waited for; or the end, with what was left.
+/// Returns the next OSD to start on, or the wait, or the end with the OSDs that were not migrated.
 pub(super) fn next(
     policy: &Policy,
     ledger: &Ledger,
@@ -95,10 +99,10 @@ pub(super) fn next(
     pass.rest()
 }
 
-/// What keeps every OSD from being begun: what people said, what failed, Rook, and the PGs.
+/// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
 fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Gate {
     let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
-    // What is never done is said also while nothing may be begun.
+    // A permanent reason is reported even if nothing may be started now.
     if let Gate::Shut(reason) = &around
         && reason.is_for_good()
     {
@@ -108,13 +112,13 @@ fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) 
 }
 
 impl Pass<'_> {
-    /// What is next because of one candidate; none if the next one is looked at.
+    /// Returns the next step for one candidate; `None` if the next candidate is to be examined.
     fn one(&mut self, osd: OsdId, class: Class, node: NodeName, target: Layout) -> Option<Next> {
         if let Some(reason) = self.own.never(osd) {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
         }
-        // Whether Ceph agrees is asked only if everything else is open.
+        // Ceph is asked for its consent only if all other gates are open.
         let own = match &self.all {
             Gate::Open => self.own.gate_asked(osd, &node),
             Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &node),
@@ -122,7 +126,7 @@ impl Pass<'_> {
         match (gate::first_of([self.admitted(osd), own]), self.all.clone()) {
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
                 self.skipped.push(Skipped { osd, reason });
-                // A mutant waits for the first one, as if it were the only one.
+                // A mutant waits for the first candidate as if there were no other.
                 is_out(Guard::SkipsSickCandidate).then(|| self.wait())
             }
             (Gate::Open, Gate::Open) => self.begin(osd, class, node, target),
@@ -140,14 +144,15 @@ impl Pass<'_> {
         }
     }
 
-    /// An OSD whose new Deployment was not admitted is not begun again by this run.
+    /// Returns the gate of an OSD whose new Deployment the API server refused: this run does not start on the
+    /// OSD again.
     fn admitted(&self, osd: OsdId) -> Gate {
         self.ledger.not_admitted(osd, &self.policy.run).map_or(Gate::Open, |why| {
             Gate::Shut(Reason::AdmissionRefused { osd, why: why.to_owned() }).guarded()
         })
     }
 
-    /// All gates are open.
+    /// Starts on the OSD: all gates are open.
     fn begin(&mut self, osd: OsdId, class: Class, node: NodeName, target: Layout) -> Option<Next> {
         let (policy, ledger, seen) = (self.policy, self.ledger, self.seen);
         if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
@@ -161,7 +166,7 @@ impl Pass<'_> {
             Ok(record_of(osd, class, node, Way::in_place(target), ledger, seen))
         };
         match begun {
-            // The disks of its node are being looked at: another OSD may be begun meanwhile.
+            // The disks of its node are being inventoried. Another OSD may be started on meanwhile.
             Ok(Some(wait @ Next::Wait(_))) => {
                 self.inventory.get_or_insert(wait);
                 None
@@ -174,7 +179,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Nothing may be begun at all.
+    /// Waits: no OSD may be started on.
     fn wait_for_all(&self, osd: OsdId, gate: &Gate) -> Next {
         let without = |imagined: &Observation| {
             let own = Own::of(&gate::accepted(self.policy, imagined), imagined);
@@ -193,12 +198,15 @@ impl Pass<'_> {
             return Next::Wait(Wait::FreshView);
         };
         let wait = Next::Wait(Wait::Gate { osd, reason: reason.clone() });
-        // A pause and a closed window may last: what is restored at the end is restored for them too.
+        // A pause or a closed window may last, so everything that the end of a run restores is restored now
+        // too.
         let is_held = gate::held(self.policy, self.seen) != Gate::Open;
         if is_held { self.end(wait) } else { wait }
     }
 
-    /// No candidate can be begun. Those that their own state holds up are waited for, for a while; then the run ends without them.
+    /// Ends the pass without a candidate.
+    ///
+    /// OSDs delayed by their own state are waited for, up to a limit. Then the run ends without them.
     fn rest(mut self) -> Next {
         if let Some(job) = self.inventory.take() {
             return job;
@@ -219,7 +227,9 @@ impl Pass<'_> {
         self.end(Next::Finished(summary))
     }
 
-    /// Since when nothing but these is left is saved: else a pod that starts again would wait again.
+    /// Saves the time since which only skipped OSDs are left.
+    ///
+    /// Otherwise a restarted pod would wait for the whole time again.
     fn note_since(&self) -> Next {
         let mut ledger = self.ledger.clone();
         ledger.run.skipping = Some(Skipping { job: self.policy.run.clone(), since: self.seen.at });

@@ -1,22 +1,29 @@
-//! A run whose pods end again and again without having got anywhere calls a person, long before its Job's `backoffLimit` is reached:
-//! ten starts take an hour or two, a thousand take days, in which nobody is told.
+//! Halts a run whose pods end again and again without progress, long before its Job's `backoffLimit` is
+//! reached.
+//!
+//! Ten starts take an hour or two. A thousand starts take days, in which no person learns of it.
 
 use crate::domain::ledger::{Ledger, Progress};
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::policy::Policy;
 
-/// Starts of one Job that may come to nothing, one after the other. (With the pauses that Kubernetes makes between them, up to six
-/// minutes, and the five minutes that a run looks in vain before it ends, more than an hour: whatever passes by itself has passed.)
+/// Consecutive starts of one Job that may make no progress.
+///
+/// Kubernetes pauses up to six minutes between them, and a run observes for five minutes without success
+/// before it ends. Ten starts take more than an hour: a temporary fault has passed by then.
 pub const CRASH_LOOP: u32 = 10;
 
-/// Whether the run has been started in vain so often that it is for a person to look. Needs nothing but the ledger: what lets no run get
-/// anywhere may be that nothing else can be looked at.
+/// Returns a halt if the run was started without progress so often that a person must investigate.
+///
+/// Needs only the ledger: the cause may be that nothing else can be observed.
 pub fn crash_loop(policy: &Policy, ledger: &Ledger) -> Option<Halt> {
     let starts = policy.failed_pods.saturating_sub(of(policy, ledger).map_or(0, |known| known.failed_pods));
     (starts >= CRASH_LOOP).then(|| Halt::CrashLoop { job: policy.run.clone(), starts })
 }
 
-/// Each save is progress, and so is less data to come back than an earlier pod saw: that is noted in the ledger, by pods that
+/// Records progress in the ledger.
+///
+/// Each save is progress. So is less data left to recover than an earlier pod saw, which a pod records if it
 /// had predecessors.
 pub(super) fn noted(next: Next, policy: &Policy, ledger: &Ledger) -> Next {
     let progress = |failed_pods, left_bytes| Progress { job: policy.run.clone(), failed_pods, left_bytes };
@@ -42,7 +49,9 @@ pub(super) fn noted(next: Next, policy: &Policy, ledger: &Ledger) -> Next {
     }
 }
 
-/// What the ledger knows of this Job. Of another one it says nothing: each begins with a count of its own.
+/// Returns the ledger's progress entry of this Job.
+///
+/// An entry of another Job does not count: each Job has its own count.
 fn of<'l>(policy: &Policy, ledger: &'l Ledger) -> Option<&'l Progress> {
     ledger.run.progress.as_ref().filter(|progress| progress.job == policy.run)
 }

@@ -1,4 +1,4 @@
-//! OSDs that are there and are to have their database on another device (`metadataDevice`): on which, and how large.
+//! Databases on another device (`metadataDevice`) for existing OSDs: which device, and which size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,15 @@ use crate::domain::osd::{DbDevice, Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, DatabaseAsked, DatabasesAsked, Processed};
 
-/// What the OSDs of a node that are there need of its disks, as far as they are migrated at all, whether this run selects them or
-/// not: room is left for each.
+/// Returns the databases that the existing OSDs of a node need on its disks.
+///
+/// Every OSD that migrates counts, also if this run does not select it: room is reserved for each.
 pub(super) fn asked_on(node: &NodeName, seen: &Observation) -> DatabasesAsked {
     let daemons = seen.kube.daemons.iter().filter(|(_, daemon)| daemon.node.as_ref() == Some(node));
     daemons.filter_map(|(osd, _)| Some((*osd, asked_for(*osd, seen)?))).collect()
 }
 
-/// Returns the same for all nodes, in one pass over the OSDs.
+/// Returns the databases that existing OSDs need, for all nodes, in one pass over the OSDs.
 fn asked_by_node(seen: &Observation) -> BTreeMap<&NodeName, DatabasesAsked> {
     let mut by_node: BTreeMap<&NodeName, DatabasesAsked> = BTreeMap::new();
     for (osd, daemon) in &seen.kube.daemons {
@@ -31,15 +32,19 @@ fn asked_by_node(seen: &Observation) -> BTreeMap<&NodeName, DatabasesAsked> {
     by_node
 }
 
-/// Returns the database that an OSD needs on another device, if it is migrated where it lies: for one in a directory, the free
-/// disk that it goes to asks.
+/// Returns the database that an OSD needs on another device, if it is migrated in place.
+///
+/// An OSD in a directory needs none here: the database belongs to the available disk that the OSD goes to.
 fn asked_for(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
     let class = classify::class_of(osd, seen.ceph.slots.get(&osd)?, seen);
     let asked = classify::database_of(osd, seen)?;
     (!class.migrates()?.in_directory()).then_some(asked)
 }
 
-/// Begins with such an OSD: a look at its node's disks where this run has none, else its record. `Err`: why not.
+/// Starts on an OSD that needs a database: saves its record, or first inventories its node's disks if this
+/// run has not.
+///
+/// `Err` is the reason why it can't.
 pub(super) fn next(
     policy: &Policy,
     ledger: &Ledger,
@@ -78,7 +83,8 @@ fn given(
     found.map_err(|why| Reason::NoDatabaseDevice { node: node.clone(), why })
 }
 
-/// Whether the record's database is still the one that is asked for, on a device that its node's look found usable.
+/// Returns whether the record's database is still declared, on a device that its node's inventory found
+/// usable.
 pub(super) fn is_as_recorded(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let asked = classify::database_of(record.osd, seen);
     let (Some(recorded), Some(asked)) = (&record.db, &asked) else {
@@ -94,7 +100,7 @@ pub(super) fn is_as_recorded(policy: &Policy, ledger: &Ledger, record: &Record, 
     })
 }
 
-/// Nodes whose disks must be looked at for such OSDs.
+/// Returns the nodes whose disks must be inventoried for OSDs that need a database.
 pub(super) fn inspected<'a>(
     candidates: &'a [(OsdId, Class)],
     seen: &'a Observation,
@@ -106,7 +112,7 @@ pub(super) fn inspected<'a>(
         .filter_map(|(osd, _)| seen.kube.daemons.get(osd)?.node.clone())
 }
 
-/// Where the database of each such OSD would be made, from the youngest look at each node that there is.
+/// Returns which device the database of each such OSD would go to, by the latest inventory of each node.
 pub fn of_each(
     policy: &Policy,
     ledger: &Ledger,

@@ -1,4 +1,4 @@
-//! OSDs in directories: on which free disk of its node each id is made anew.
+//! OSDs in directories: chooses the available disk of its node on which each id is recreated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,23 @@ use crate::domain::osd::{DbDevice, DeviceIdentity, Kind, Layout, NodeName, OsdId
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, AvailableDisk, Verdict};
 
-/// The disk that an OSD's id is made anew on, and what follows from it.
+/// Disk on which an OSD's id is recreated, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Onto {
-    /// Who it is.
+    /// Identity of the disk.
     pub device: DeviceIdentity,
-    /// What the OSD becomes there.
+    /// Layout of the recreated OSD.
     pub layout: Layout,
-    /// The device that its database goes to, where it is another.
+    /// Device of the OSD's database, if it is another device.
     pub db: Option<DbDevice>,
-    /// Its CRUSH weight before and after, where it follows the size.
+    /// CRUSH weight before and after, if the weight follows the size.
     pub weight: Option<(Weight, Weight)>,
 }
 
-/// Begins with an OSD in a directory: a look at its node's disks where this run has none, else its record. `Err`: why not.
+/// Starts on an OSD in a directory: saves its record, or first inventories its node's disks if this run has
+/// not.
+///
+/// `Err` is the reason why it can't.
 pub(super) fn next(
     policy: &Policy,
     ledger: &Ledger,
@@ -43,7 +46,7 @@ pub(super) fn next(
     let onto =
         match choose(osd, &node, available::available_disks(ledger, &node, Some(work), &processed), seen) {
             Ok(onto) => onto,
-            // Ceph knows it a moment later.
+            // Ceph reports the usage a moment later.
             Err(reason @ Reason::UsageUnknown) => return Ok(Next::Wait(Wait::Gate { osd, reason })),
             Err(reason) => return Err(reason),
         };
@@ -58,7 +61,9 @@ pub(super) fn next(
     Ok(next.unwrap_or(Next::Wait(Wait::FreshView)))
 }
 
-/// The smallest that is large enough for what the OSD holds: a larger one is left for who needs it.
+/// Chooses the smallest disk that is large enough for the OSD's data.
+///
+/// Larger disks are left for OSDs that need them.
 fn choose<'a>(
     osd: OsdId,
     node: &NodeName,
@@ -89,8 +94,9 @@ fn needs_device(osd: OsdId, node: &NodeName, seen: &Observation) -> Reason {
     Reason::NeedsDevice { node: node.clone(), bytes, selected }
 }
 
-/// A whole disk with a name that outlives a reboot, and nothing on it: not even a tombstone, which the proof of a free disk does
-/// not know here.
+/// Returns whether the disk is a whole disk with a name that survives a reboot and with nothing on it.
+///
+/// A tombstone excludes the disk too: the proof that a disk is available does not accept tombstones here.
 fn can_take(disk: &DiskSeen, available: &AvailableDisk) -> bool {
     disk.parent.is_none()
         && !available.device.by_id.is_empty()
@@ -98,8 +104,8 @@ fn can_take(disk: &DiskSeen, available: &AvailableDisk) -> bool {
         && available.tombstone.is_none()
 }
 
-/// Whether the disk of a record is still one that its node's look found free, that the owner selects to become the same, and that
-/// is large enough for what the OSD holds by now.
+/// Returns whether the record's disk can still take the OSD: its node's inventory finds it available, the
+/// owner selects it for the same layout, and it is large enough for the OSD's current data.
 pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let Strategy::Directory { onto, .. } = &record.strategy else { return false };
     let slot = seen.ceph.slots.get(&record.osd);
@@ -122,8 +128,8 @@ pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, see
     found.unwrap_or(false)
 }
 
-/// Nodes whose disks a `plan --inventory` is asked for: those that would get new OSDs, and those with an OSD that needs another disk:
-/// for itself, or for its database.
+/// Returns the nodes whose disks `plan --inventory` inspects: nodes that would get new OSDs, and nodes with
+/// an OSD that needs another disk for itself or for its database.
 pub fn inspected(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
     let new = provision::nodes(seen, policy.store_on_file).chosen.into_iter().filter(|_| policy.makes_new());
     let candidates = candidates(policy, &Ledger::default(), seen);
@@ -134,8 +140,9 @@ pub fn inspected(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
     new.chain(in_directories).chain(database::inspected(&candidates, seen)).collect()
 }
 
-/// What would become of each OSD in a directory, from the youngest look at each node that there is: one after the other, none on
-/// the disk of another.
+/// Returns the disk that each OSD in a directory would get, by the latest inventory of each node.
+///
+/// OSDs are assigned one after the other, and no two get the same disk.
 pub fn of_each(
     policy: &Policy,
     ledger: &Ledger,

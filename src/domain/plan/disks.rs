@@ -1,4 +1,4 @@
-//! What `plan` says of the nodes' disks: from the youngest look at each node that there is.
+//! Disks of the nodes as `plan` shows them, by the latest inventory of each node.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,39 @@ use crate::domain::osd::{Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Verdict};
 
-/// The disks of the nodes that were looked at.
+/// Disks of the nodes that were inventoried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Disks {
     /// One line a disk, by node and kernel name.
     pub lines: Vec<DiskLine>,
-    /// What stands in the way: (node, sentence).
+    /// Problems: (node, sentence).
     pub problems: Vec<(String, String)>,
-    /// Nodes that would get new OSDs and were not looked at.
+    /// Nodes that would get new OSDs and were not inventoried.
     pub unseen: Vec<NodeName>,
-    /// Since when the oldest of these looks is.
+    /// Time of the oldest of these inventories.
     pub as_of: Option<DateTime<Utc>>,
 }
 
 /// One disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskLine {
-    /// Its node.
+    /// Node of the disk.
     pub node: NodeName,
-    /// The kernel's name today.
+    /// Current kernel name.
     pub disk: String,
-    /// A name that outlives a reboot, where there is one.
+    /// Name that survives a reboot, if one exists.
     pub stable: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// In a word: `new`, `in-flight`, `ours`, `not-selected`, `rejected`.
+    /// Verdict in a word: `new`, `in-flight`, `ours`, `not-selected`, `rejected`.
     pub verdict: &'static str,
-    /// Why it is rejected; the OSD on it; what stores it for tests only.
+    /// Reason of the rejection; OSD on the disk; or a note that the store is for tests only.
     pub why: Option<String>,
-    /// What it becomes.
+    /// Layout of the OSD that the disk becomes.
     pub becomes: Option<Layout>,
 }
 
-/// What the looks that are there say.
+/// Returns the disks that the existing inventories report.
 pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
     let nodes = provision::nodes(seen, policy.store_on_file);
     let mut found = Disks { problems: nodes.left_out.clone(), ..Disks::default() };
@@ -87,7 +87,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
     found
 }
 
-/// The youngest look at each node that has said something.
+/// Returns the latest inventory of each node that has a report.
 pub(super) fn youngest(seen: &Observation) -> BTreeMap<&NodeName, &Inventory> {
     let mut found: BTreeMap<&NodeName, &Inventory> = BTreeMap::new();
     for look in seen.kube.inventories.values().filter(|look| look.report.is_some()) {

@@ -1,4 +1,4 @@
-//! How a run ends: with the fence down and Rook's operator back, or with what is left for a person.
+//! Ends a run: the fence is removed and Rook's operator restored, or the rest is left for a person.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,11 @@ use crate::domain::phase::is_committed;
 use crate::domain::policy::Policy;
 use crate::domain::step;
 
-/// Every PG that is not clean was served by an OSD that was left alone past Stop and is down: waiting alone does not end
-/// that. One that serves, the old one or the new one, fills by itself.
+/// Returns whether every unclean PG was served by a quarantined OSD that is committed and down.
+///
+/// Waiting does not end that.
+///
+/// A quarantined OSD that serves, the old one or the new one, backfills by itself.
 pub(super) fn only_quarantined_missing(ledger: &Ledger, seen: &Observation) -> bool {
     let is_up = |record: &Record| seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.up);
     let theirs: BTreeSet<_> = ledger
@@ -26,8 +29,11 @@ pub(super) fn only_quarantined_missing(ledger: &Ledger, seen: &Observation) -> b
     !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
 }
 
-/// Nothing is left but our fence, perhaps, and Rook's operator at 0. An OSD that was left alone past Stop keeps both: Rook would
-/// start it.
+/// Ends the run.
+///
+/// At most the fence and the scaled-down Rook operator are left.
+///
+/// Both stay while a quarantined OSD is committed: Rook would start that OSD.
 pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let half_way: BTreeSet<OsdId> = ledger
         .records
@@ -45,7 +51,7 @@ pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Ne
     }
 }
 
-/// The same where no OSD is half-way.
+/// Ends the run if no OSD is committed.
 fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
     let left = operator::rook_would_migrate(policy, ledger, seen);
     match (last, &ledger.run.fence) {
@@ -58,8 +64,10 @@ fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> N
     }
 }
 
-/// Adds the OSDs that their class refuses to what a run tells at its end: nobody could migrate them, and a run that could do nothing is
-/// not complete. A destroyed slot without a record is no OSD.
+/// Adds the OSDs that their class refuses to the summary at the end of a run.
+///
+/// A person can't migrate them either, and a run that could do nothing is not complete. A destroyed slot
+/// without a record is not an OSD.
 pub(super) fn with_refused(next: Next, policy: &Policy, seen: &Observation) -> Next {
     let Next::Finished(mut summary) = next else { return next };
     if !(policy.only_new || policy.leaves) {
@@ -80,7 +88,7 @@ pub(super) fn with_refused(next: Next, policy: &Policy, seen: &Observation) -> N
     Next::Finished(summary)
 }
 
-/// Who scaled Rook's operator to 0 by hand (for a migration, as like as not) is told that it is needed so no longer.
+/// Reports that Rook's operator, which the user scaled to 0, can be scaled up again.
 fn with_operator_at_0(last: Next, seen: &Observation) -> Next {
     let Next::Finished(summary) = last else { return last };
     let at_0 = seen.kube.operator.as_ref().filter(|operator| operator.replicas == 0);

@@ -1,5 +1,7 @@
-//! Looks at the disks of a node, from the one that is asked for to what it found. They outlive the run that asked: a Job that is
-//! replaced again and again would else begin each time with the first node (ADR 0024).
+//! Inventories of a node's disks, from the request to the result.
+//!
+//! An inventory outlives the run that requested it. Otherwise a Job that is replaced again and again would
+//! always start with the first node (ADR 0024).
 
 use chrono::{DateTime, Utc};
 
@@ -13,11 +15,13 @@ use crate::domain::osd::NodeName;
 use crate::domain::policy::Policy;
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 
-/// Minutes for which what a look found serves the next run. What changed on a disk meanwhile is found by the agent, which proves the
-/// disk again before it writes.
+/// Minutes for which an inventory's result also serves the next run.
+///
+/// The agent detects later changes of a disk: it proves the disk again before it writes.
 pub(super) const YOUNG_MINUTES: i64 = 10;
 
-/// Returns the work of an earlier run on a node as this run's own, if its look is young: under way, or reported lately.
+/// Returns an earlier run's work on a node as this run's work, if its inventory is recent: still running, or
+/// reported lately.
 pub(super) fn taken_over(
     policy: &Policy,
     ledger: &Ledger,
@@ -36,7 +40,7 @@ pub(super) fn taken_over(
 }
 
 impl NodeProvisioner<'_> {
-    /// Its disks are being looked at.
+    /// Waits for the inventory of the node's disks, or handles its result.
     pub(super) fn inspect_disks(&self, node: &NodeName, work: &NodeWork) -> Next {
         let Some(job) = available::inventory_of(node, work, self.seen) else {
             return self.create_inventory(node, work);
@@ -71,14 +75,16 @@ impl NodeProvisioner<'_> {
     }
 
     fn create_inventory(&self, node: &NodeName, work: &NodeWork) -> Next {
-        // The look of an earlier run is gone: this run asks for its own.
+        // The inventory of an earlier run is gone, so this run requests its own.
         if work.inventoried_by.is_some() {
             return self.inventory_again(node, work.failures);
         }
         Next::Do(nodes::inventory_job(self.policy, node, work.inventory, self.seen))
     }
 
-    /// A node that can't be looked at again and again is left out; the others go on.
+    /// Retries a failed inventory.
+    ///
+    /// After `MAX_FAILURES` failures the node is left out, and the others continue.
     fn inventory_failed(&self, node: &NodeName, work: &NodeWork, why: &str) -> Next {
         if work.failures + 1 < MAX_FAILURES {
             return self.inventory_again(node, work.failures + 1);

@@ -1,4 +1,4 @@
-//! What the whole run does next: the open records first, then the next OSD, then the end.
+//! Decides the next step of the whole run: first the open records, then the next OSD, then the end.
 
 mod adopt;
 mod available;
@@ -44,20 +44,20 @@ use orphans::{
 };
 use record::Begun;
 
-/// What must be asked about single OSDs before a turn can be decided.
+/// Questions about single OSDs that must be answered before an iteration can be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Questions {
     /// Sets for `osd ok-to-stop`.
     pub ok_to_stop: BTreeSet<BTreeSet<OsdId>>,
     /// OSDs for `auth get`.
     pub auth: BTreeSet<OsdId>,
-    /// Whether client.bootstrap-osd is there.
+    /// Whether to ask if client.bootstrap-osd exists.
     pub bootstrap: bool,
-    /// The Deployment of a new OSD, for a dry run by the API server: of one OSD, right before its stop.
+    /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
     pub admission: Option<Deploy>,
 }
 
-/// What to ask Ceph and the API server.
+/// Returns the questions to ask Ceph and the API server.
 pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
     let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
     let restarts = tolerate::asks(ledger, seen).filter(|_| policy.makes_new());
@@ -78,14 +78,15 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
     }
 }
 
-/// The Deployment that the API server is asked about: that of the first open OSD that is about to be stopped.
+/// Returns the Deployment that the API server is asked about: of the first OSD in progress that is about to
+/// be stopped.
 fn admission(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Deploy> {
     ledger.in_flight().find_map(|record| {
         Step::of(record, ledger, is_wanted(policy, ledger, record, seen), policy, seen).asks_admission()
     })
 }
 
-/// The one thing the run does next.
+/// Returns the one next step of the run.
 pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     let next = end::with_refused(decide(policy, ledger, seen), policy, seen);
     let next = operator::given_back(next, policy, ledger, seen);
@@ -94,7 +95,9 @@ pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     crash_loop::noted(next, policy, ledger)
 }
 
-/// A halt ends the run: before it, `noout` of OSDs that are down is lifted. (With a ledger that was lost nothing is known of them.)
+/// Lifts `noout` of OSDs that are down before a halt ends the run.
+///
+/// If the ledger was lost, nothing is known of them.
 pub fn before_halt(next: Next, ledger: &Ledger, seen: &Observation) -> Next {
     match next {
         Next::Halt(halt) if !matches!(halt, Halt::LedgerLost { .. }) => {
@@ -112,11 +115,11 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     let key = || delete_key_of_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineKeyDeleted));
     let clean_up = || delete_orphans(ledger, seen).filter(|_| !is_out(Guard::OrphansDeleted));
     let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(key).or_else(clean_up);
-    // An agent of a closed record that has not ended is waited for before anything is begun. Its node may be gone for good: an OSD
-    // elsewhere, that is stopped, is not held up by it.
+    // An agent of a closed record that is still running is waited for before anything is started. Its node
+    // may be permanently gone, so a stopped OSD on another node does not wait for it.
     let misplaced = match first {
         Some(Next::Wait(wait)) if holds_up_another(&wait, ledger, seen) => Some(wait),
-        // One that is silent may be so for as long as its node is gone: it holds up its own OSD alone.
+        // A silent agent may stay silent while its node is gone: only its own OSD waits for it.
         Some(Next::Wait(Wait::AgentSilent { .. })) | None => None,
         Some(next) => return next,
     };
@@ -147,7 +150,7 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
         return end(policy, ledger, seen, Next::Halt(Halt::FailureLimit { quarantined }));
     }
     let last = if policy.only_new {
-        // A fence of a run that migrated, and died.
+        // A fence may be left from a migration run that died.
         end(policy, ledger, seen, Next::Finished(Summary { quarantined, ..Summary::default() }))
     } else {
         candidates::next(policy, ledger, seen, quarantined)
@@ -163,13 +166,15 @@ fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     }
 }
 
-/// No OSD is left to be migrated: those that are there get what they need to start, then free disks become OSDs.
+/// Continues after the last migration: existing OSDs get the tolerations they need to start, then available
+/// disks become OSDs.
 fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
     if !passes(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
         let unconfirmed_nodes = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
         return Next::Finished(Summary { unconfirmed_nodes, ..summary });
     }
-    // Rook makes OSDs of free disks itself: two at the same disk are one too many. Who asks for new OSDs alone means ours.
+    // Rook creates OSDs on available disks itself, and two writers on one disk are one too many. With
+    // `only_new` the user wants osd-migrate to create them.
     if seen.kube.running_operator().is_some() && !policy.only_new {
         let left_to_rook = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
         return nodes::leave_to_rook(policy, ledger, seen).unwrap_or_else(|| {
@@ -178,7 +183,7 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
         });
     }
     let restart = tolerate::next(policy, ledger, seen);
-    // What keeps an OSD from being restarted now, a new one may cure: data that finds no OSD to lie on.
+    // A new OSD may clear what prevents a restart, for example PGs that have too few OSDs.
     let next = || nodes::next(policy, ledger, seen);
     let (restart, next) = match restart {
         Some(done @ (Next::Save { .. } | Next::Do(_))) => return done,
@@ -194,7 +199,7 @@ fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summa
     }
 }
 
-/// The first open record that can do something; else the first wait.
+/// Returns the step of the first open record that can do something; otherwise the first wait.
 fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let mut wait = None;
     for record in ledger.in_flight() {
@@ -214,14 +219,17 @@ fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<
     wait
 }
 
-/// The step of an open record. An operator that was given back while the OSD waited for its stop is scaled to 0 again first.
+/// Returns the step of an open record.
+///
+/// If Rook's operator was restored while the OSD waited for its stop, the operator is first scaled to 0
+/// again.
 fn without_operator(step: &Step<'_>, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     let next = step.next();
     let Next::Wait(Wait::Gate { reason, .. }) = &next else { return next };
     let gate = Gate::Shut(reason.clone());
     let is_open = |imagined: &Observation| {
         let next = Step::of(step.record, ledger, step.facts.wanted, policy, imagined).next();
-        // The API server is asked last, once the operator is out of the way.
+        // The API server is asked last, after the operator is scaled down.
         let asks = |reason: &Reason| matches!(reason, Reason::AdmissionUnknown { why: None, .. });
         !matches!(&next, Next::Wait(wait) if !matches!(wait, Wait::Gate { reason, .. } if asks(reason)))
     };
@@ -231,10 +239,13 @@ fn without_operator(step: &Step<'_>, policy: &Policy, ledger: &Ledger, seen: &Ob
     away.unwrap_or(next)
 }
 
-/// Whether confirmation, selection, class, node, Deployment and target still are as recorded. Asked only before Stop. (A
-/// Deployment that was made anew is not the one that was kept: its OSD is recorded anew.)
+/// Returns whether confirmation, selection, class, node, Deployment and target still are as recorded.
 ///
-/// Of a free disk: whether it is still free, as far as its node's look knows, and selected, to become what was recorded.
+/// Callers ask only before Stop. If the Deployment was recreated, it is not the one in the backup, and its
+/// OSD gets a new record.
+///
+/// For an available disk: returns whether its node's inventory still finds it available, and it is selected
+/// to become the recorded OSD.
 pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     if record.is_new() {
         return policy.is_confirmed(&seen.kube.declaration)
@@ -262,9 +273,13 @@ pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Obser
         }
 }
 
-/// Whether what was begun with an OSD that is held is taken back: always where a person cancelled; else only once something
-/// was set for its stop (flags, the fence) or Rook's operator was set aside, which must not stay for as long as a pause may last.
-/// Not while the intent holds: a Stop may still be on its way (a call has ten seconds), and the record must be there to know it.
+/// Returns whether the preparations for a suspended OSD are undone.
+///
+/// After a cancel they always are. After a pause they are only if something was set for the stop (flags, the
+/// fence) or Rook's operator was scaled down: neither may stay as long as a pause may last.
+///
+/// A recent intent delays this. A Stop may still be on its way (a call has ten seconds), and the record must
+/// exist to recognise it.
 fn is_undone(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
     let held = gate::held(policy, seen) != Gate::Open;
     let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
@@ -272,12 +287,12 @@ fn is_undone(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observati
     held && record.stop_intended_at.map_or_else(without_intent, settled)
 }
 
-/// Which way an OSD goes.
+/// Strategy, target and devices of an OSD.
 struct Way {
     strategy: Strategy,
     target: Layout,
     db: Option<DbDevice>,
-    /// Its CRUSH weight, where it is to be another.
+    /// New CRUSH weight, if the weight changes.
     weight: Option<Weight>,
 }
 
@@ -287,7 +302,7 @@ impl Way {
     }
 }
 
-/// Records the OSD: everything that can't be seen again, before anything is done to it (P5).
+/// Saves the OSD's record before anything is done to it: everything that can't be observed again (P5).
 fn record_of(
     osd: OsdId,
     class: Class,

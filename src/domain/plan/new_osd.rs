@@ -1,4 +1,4 @@
-//! The record of a free disk that becomes an OSD: under which id, and everything that its making needs.
+//! Record of an available disk that becomes an OSD: its id, and everything that its creation needs.
 
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use crate::domain::observation::{Node, Observation, Slot, SlotState};
 use crate::domain::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::provision::{self, AvailableDisk};
 
-/// Records a free disk, before anything is done to it.
+/// Saves the record of an available disk before anything is done to it.
 pub(super) fn record(
     node: &NodeName,
     available: &AvailableDisk,
@@ -26,7 +26,7 @@ pub(super) fn record(
     let location = provision::location(node_object, &seen.kube.declaration.storage);
     let (osd, slot) = id_for(node, node_object, available, ledger, seen);
     let daemon = seen.kube.daemons.get(&osd);
-    // A slot that is filled again keeps its place; its Deployment starts the OSD that was there.
+    // A slot that is reused keeps its place in CRUSH. Its Deployment starts the former OSD.
     let named = placeholder(ledger.run.serial + 1, seen);
     let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(named);
     let weight = available.initial_weight.unwrap_or_else(|| Weight::by_size(available.device.size_bytes));
@@ -47,7 +47,7 @@ pub(super) fn record(
         upmaps: Vec::new(),
         used_bytes: None,
         former_flags: slot.map_or((false, false), |slot| (slot.noout, slot.noin)),
-        // The look at its node's disks is the first.
+        // The inventory of the node's disks is the first evidence.
         evidence: Some(Evidence {
             device: available.device.clone(),
             proof: Proof::Available { tombstone: available.tombstone.clone() },
@@ -58,14 +58,17 @@ pub(super) fn record(
     record::save(begun, named, ledger, seen)
 }
 
-/// By which door a free disk comes.
+/// Returns the strategy for an available disk.
 pub(super) fn strategy(available: &AvailableDisk) -> Strategy {
     Strategy::New { initial_weight: available.initial_weight, on_file: available.on_file }
 }
 
-/// The id that a free disk gets: that of a destroyed slot of its host which was run here, first the one that its tombstone
-/// names; else the lowest that nothing has. (Real 16.2.15 takes `osd new UUID ID` on an absent id and refuses it where somebody
-/// has the id meanwhile.)
+/// Returns the id that an available disk gets.
+///
+/// A destroyed slot of its host whose OSD ran on this node comes first, and among these the slot that the
+/// disk's tombstone names. Otherwise the disk gets the lowest unused id.
+///
+/// Ceph 16.2.15 accepts `osd new UUID ID` on an absent id, and refuses it if the id was taken meanwhile.
 fn id_for<'a>(
     node: &NodeName,
     node_object: &Node,
@@ -93,28 +96,32 @@ fn id_for<'a>(
         |osd: &OsdId| slots.get(osd).filter(|slot| is_ours(osd, slot)).map(|slot| (*osd, Some(slot)));
     let absent = |osd: &OsdId| {
         let is_absent = !slots.contains_key(osd) && !ledger.records.contains_key(osd);
-        // A Deployment of an OSD that was purged still starts what has its number.
+        // The Deployment of a purged OSD still starts the OSD with its number.
         is_absent && !seen.kube.daemons.contains_key(osd)
     };
     let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));
     destroyed.unwrap_or_else(|| ((0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX)), None))
 }
 
-/// Stands where a record has the fsid of the OSD that was there before: no OSD ever has it. A UUID of version 8 (RFC 9562),
-/// made of what makes it unique: the second, the record's number, the cluster.
+/// Returns a placeholder for the fsid of the former OSD in a record; no OSD ever has it.
+///
+/// It is a UUID of version 8 (RFC 9562) from the values that make it unique: the second, the record's number,
+/// the cluster.
 fn placeholder(serial: u32, seen: &Observation) -> OsdFsid {
     let second = u128::from(seen.at.timestamp().unsigned_abs() & 0xffff_ffff);
     let cluster = seen.ceph.fsid.to_string();
     let cluster = u128::from(u32::from_str_radix(cluster.get(..8).unwrap_or_default(), 16).unwrap_or(0));
     let bits = second << 96 | u128::from(serial) << 32 | cluster;
     let uuid = uuid::Builder::from_custom_bytes(bits.to_be_bytes()).into_uuid();
-    // Never nil: version and variant are set.
+    // Never nil, because version and variant are set.
     OsdFsid::new(uuid)
         .or_else(|| OsdFsid::new(Uuid::max()))
         .unwrap_or_else(|| unreachable!("a version is set"))
 }
 
-/// What names the adoption of an OSD, where an act wants a record: nothing of it is stored.
+/// Returns the name of an adoption for acts that need a record.
+///
+/// Nothing of it is stored.
 pub(super) fn adopted(found: &OsdSeen) -> RecordId {
     RecordId(format!("adopted-{}", found.osd.0))
 }

@@ -1,5 +1,7 @@
-//! New OSDs, node by node: a node's disks are looked at, what is free and selected becomes OSDs one
-//! after the other, then the next node. Where each node stands is in the ledger, so that a run that dies goes on there.
+//! New OSDs, node by node: a node's disks are inventoried, then its available and selected disks become OSDs
+//! one after the other, then the next node follows.
+//!
+//! The ledger has the state of each node, so that a run can resume after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,26 +18,30 @@ use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed};
 use crate::domain::step::MAX_FAILURES;
 
-/// What the looks of a `plan --inventory` are called: no run, so nobody else sweeps them while they are read.
+/// Run name of the inventories of `plan --inventory`.
+///
+/// It is not a run, so no other client deletes them while they are read.
 pub const OF_PLAN: &str = "plan-";
 
-/// And the time after which it is taken for dead.
+/// Minutes after which such a `plan` is considered dead, and its inventories are deleted.
 const STRAY_MINUTES: i64 = 10;
 
-/// Minutes for which a node that is away or cordoned is waited for when nothing else is left to do: a reboot takes less.
+/// Minutes to wait for a node that is unreachable or cordoned when nothing else is left to do.
+///
+/// A reboot takes less.
 const AWAY_MINUTES: i64 = 15;
 
-/// Problems kept of a node, and their length: the ledger holds all nodes and must stay small.
+/// Problems stored per node, and the length of each: the ledger contains all nodes and must stay small.
 const PROBLEMS: usize = 10;
 const PROBLEM_CHARS: usize = 300;
 
-/// What is next for new OSDs; none where nothing is left to do.
+/// Returns the next step for new OSDs; `None` if nothing is left to do.
 pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = NodeProvisioner { policy, ledger, seen };
     walk.clean_up().or_else(|| walk.next_node())
 }
 
-/// A new OSD more on the node that is being worked on, beside those in flight there.
+/// Starts another new OSD on the current node, in parallel with those in progress there.
 pub(super) fn one_more_on_its_node(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = NodeProvisioner { policy, ledger, seen };
     let (node, work) = ledger.nodes.iter().find(|(_, work)| walk.is_at_work(work))?;
@@ -47,26 +53,27 @@ pub(super) fn one_more_on_its_node(policy: &Policy, ledger: &Ledger, seen: &Obse
     }
     let processed = available::process(policy, node, inventory, seen);
     let available = walk.available_disks(node, work, &processed).next()?;
-    // The cluster fills those in flight: what else must hold is asked.
+    // The cluster backfills the OSDs in progress. The other gates are checked.
     match gate::begin(policy, ledger, seen) {
         Gate::Open => new_osd::record(node, available, ledger, seen),
         Gate::Shut(_) | Gate::Unknown(_) => None,
     }
 }
 
-/// What a run knows of a node's disks.
+/// State of a run's knowledge of a node's disks.
 pub(super) enum KnownDisks<'a> {
-    /// What its look found, and what was done since.
+    /// Disks from the inventory, and the work done since.
     Disks(&'a NodeWork, &'a NodeInventory),
-    /// It is to be looked at first: what is next for that.
+    /// Next step of the inventory that is needed first.
     Next(Next),
-    /// It can't be looked at: why.
+    /// Reason why the disks can't be inventoried.
     Never(String),
-    /// This run is done with it, and its look is swept.
+    /// Work of a completed node, whose inventory is deleted.
     Done(&'a NodeWork),
 }
 
-/// The disks of one node, looked at by this run: for what is done there before its turn for new OSDs comes.
+/// Returns the disks of one node from this run's inventory, for work on the node before its new OSDs are
+/// created.
 pub(super) fn known<'a>(
     policy: &'a Policy,
     ledger: &'a Ledger,
@@ -79,7 +86,7 @@ pub(super) fn known<'a>(
     };
     match (work.status, walk.inventory(node, work)) {
         _ if work.failures >= MAX_FAILURES => KnownDisks::Never(work.message.clone()),
-        // What failed before is swept at once: a run may not come to its end for a long time.
+        // Failed inventories are deleted at once: a run may last long.
         (NodeStatus::ComputingDiff, _) => {
             KnownDisks::Next(walk.clean_up().unwrap_or_else(|| walk.inspect_disks(node, work)))
         }
@@ -91,14 +98,15 @@ pub(super) fn known<'a>(
     }
 }
 
-/// The end of a run that makes no new OSDs: what it looked at is done with, and what the looks left is swept.
+/// Winds up a run that creates no new OSDs: completes the nodes that it inventoried, and deletes their
+/// inventories.
 pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = NodeProvisioner { policy, ledger, seen };
     let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
     Some(walk.complete(node, work, &Processed::default()))
 }
 
-/// The same where Rook's operator runs: a node whose disks this run has begun with is left to it, and that is told.
+/// Winds up a run while Rook's operator is running: leaves the current node's disks to Rook and reports that.
 pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = NodeProvisioner { policy, ledger, seen };
     let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
@@ -106,7 +114,7 @@ pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation
     Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
 }
 
-/// A run over the nodes that get new OSDs.
+/// Pass over the nodes that get new OSDs.
 pub(super) struct NodeProvisioner<'a> {
     pub(super) policy: &'a Policy,
     pub(super) ledger: &'a Ledger,
@@ -114,7 +122,7 @@ pub(super) struct NodeProvisioner<'a> {
 }
 
 impl<'a> NodeProvisioner<'a> {
-    /// The node that this run is working on.
+    /// Returns the node that this run is working on.
     fn at_work(&self) -> Option<(&'a NodeName, &'a NodeWork)> {
         self.all_at_work().next()
     }
@@ -127,8 +135,9 @@ impl<'a> NodeProvisioner<'a> {
         work.run == self.policy.run && work.status != NodeStatus::Completed
     }
 
-    /// Looks of nodes that are done, or wait for another one: one a turn. (There is one runner: what another run asked for is
-    /// read by nobody.)
+    /// Deletes the inventories of completed nodes and of earlier requests, one an iteration.
+    ///
+    /// Only one runner is active, so no other run reads these inventories.
     fn clean_up(&self) -> Option<Next> {
         let is_current = |job: &Inventory| {
             let work = self.ledger.nodes.get(&job.node);
@@ -138,7 +147,7 @@ impl<'a> NodeProvisioner<'a> {
                     && work.inventory == job.number
             })
         };
-        // What has reported only reads no more; its pod ends a moment later.
+        // A Job that has reported reads no more. Its pod ends a moment later.
         let is_over =
             |job: &Inventory| job.report.is_some() || matches!(job.state, None | Some(JobState::Ended));
         let is_old = |job: &Inventory| {
@@ -149,8 +158,10 @@ impl<'a> NodeProvisioner<'a> {
         Some(Next::Do(Act::Node(NodeAct::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })))
     }
 
-    /// The node that is being worked on, else the first that this run has not looked at. A node that is away or cordoned holds up no
-    /// other; when none is left it is waited for, and given up for this run at last.
+    /// Returns the step of the current node, or of the first node that this run has not inventoried.
+    ///
+    /// An unreachable or cordoned node does not delay the others. When no other node is left it is waited
+    /// for, and finally given up for this run.
     fn next_node(&self) -> Option<Next> {
         let mut unreachable = None;
         for (node, work) in self.all_at_work() {
@@ -165,7 +176,7 @@ impl<'a> NodeProvisioner<'a> {
         let Some(node) = nodes.chosen.iter().find(is_new) else {
             return unreachable.map(|(node, work, reason)| self.give_up(node, work, reason));
         };
-        // A look changes nothing, but it is the beginning of what may be held.
+        // An inventory changes nothing, but it starts work that a gate may suspend.
         match gate::begin(self.policy, self.ledger, self.seen) {
             Gate::Open => Some(self.begin_with(node)),
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(waits(node, reason)),
@@ -179,7 +190,7 @@ impl<'a> NodeProvisioner<'a> {
         }
     }
 
-    /// Why nothing can be done on this node now, and on others can.
+    /// Returns why nothing can be done on this node now, although other nodes can be worked on.
     fn unreachable(&self, node: &NodeName) -> Option<Reason> {
         match gate::of_node(node, self.seen) {
             Gate::Open => None,
@@ -194,7 +205,9 @@ impl<'a> NodeProvisioner<'a> {
         self.complete(node, work, &Processed { problems: vec![reason.to_string()], ..Processed::default() })
     }
 
-    /// What an earlier run has found a moment ago serves this one too.
+    /// Starts on a node.
+    ///
+    /// A recent inventory of an earlier run serves this run too.
     fn begin_with(&self, node: &NodeName) -> Next {
         match inventories::taken_over(self.policy, self.ledger, node, self.seen) {
             Some(work) => self.save(node, work),
@@ -202,7 +215,7 @@ impl<'a> NodeProvisioner<'a> {
         }
     }
 
-    /// The number of a look is saved before its Job is made.
+    /// Saves the number of an inventory before its Job is created.
     pub(super) fn inventory_again(&self, node: &NodeName, failures: u32) -> Next {
         let before = self.ledger.nodes.get(node).filter(|work| work.run == self.policy.run);
         self.save(
@@ -240,10 +253,11 @@ impl<'a> NodeProvisioner<'a> {
         available::inventory(node, work, self.seen)
     }
 
-    /// Its new OSDs are being made: what nothing starts first, then one disk after the other.
+    /// Creates the node's new OSDs: first adopts OSDs that nothing starts, then takes one disk after the
+    /// other.
     fn orchestrate(&self, node: &NodeName, work: &NodeWork) -> Next {
         let Some(inventory) = self.inventory(node, work) else {
-            // Somebody deleted what the look had found.
+            // Another client deleted the inventory's result.
             return self.inventory_again(node, work.failures);
         };
         let our_fence = self.ledger.run.fence.as_deref();
@@ -258,7 +272,8 @@ impl<'a> NodeProvisioner<'a> {
         if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.seen)) {
             return waits(node, reason);
         }
-        // Ready, not cordoned, and yet not among those that get new OSDs: the owner has other nodes now.
+        // The node is Ready and not cordoned, but no longer gets new OSDs: the owner has selected other
+        // nodes.
         let chosen = provision::nodes(self.seen, self.policy.store_on_file).chosen;
         if !passes(Guard::NodeStillChosen, chosen.contains(node)) {
             return self.complete(node, work, &processed);
@@ -266,7 +281,7 @@ impl<'a> NodeProvisioner<'a> {
         new_osd::record(node, available, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
     }
 
-    /// Why nothing may be begun now.
+    /// Returns why nothing may be started now.
     fn begin(&self, gate: Gate) -> Option<Reason> {
         let gates = [gate::begin(self.policy, self.ledger, self.seen), gate];
         gates.into_iter().find_map(|gate| match gate {
@@ -284,7 +299,9 @@ impl<'a> NodeProvisioner<'a> {
         available::available_disks(self.ledger, node, Some(work), processed).map(|(_, available)| available)
     }
 
-    /// What its OSDs that are there don't get is known after the look is swept, too.
+    /// Returns the OSDs of the node that get no database, with reasons.
+    ///
+    /// The ledger keeps them after the inventory is deleted.
     fn no_databases(&self, node: &NodeName, work: &NodeWork) -> BTreeMap<OsdId, String> {
         let Some(inventory) = self.inventory(node, work) else { return BTreeMap::new() };
         let databases = available::process(self.policy, node, inventory, self.seen).databases;
@@ -311,7 +328,7 @@ impl<'a> NodeProvisioner<'a> {
     }
 }
 
-/// A look at the disks of a node, for this run.
+/// Returns the act that creates an inventory Job on a node for this run.
 pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
     let declared = &seen.kube.declaration;
     Act::Node(NodeAct::Inventory {
@@ -341,7 +358,7 @@ pub(super) fn message_of(node: &NodeName, work: &NodeWork, problems: &[String]) 
     directories.chain(problems.iter().cloned()).chain(left).take(PROBLEMS).map(short).collect()
 }
 
-/// Nodes of this run with what was told of them, for the end.
+/// Returns the nodes of this run with their reported problems, for the summary.
 pub(super) fn problems_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, String)> {
     let of_nodes = ledger.nodes.iter().filter(|(_, work)| work.run == policy.run);
     of_nodes
@@ -349,7 +366,7 @@ pub(super) fn problems_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, Stri
         .collect()
 }
 
-/// The same with what stands in the way of new OSDs.
+/// Returns the same problems, and what prevents new OSDs.
 pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(String, String)> {
     let found = problems_of(policy, ledger);
     let left_out = provision::nodes(seen, policy.store_on_file).left_out;
@@ -357,7 +374,7 @@ pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> 
     all.into_iter().collect()
 }
 
-/// Nodes of this run that could not be looked at.
+/// Returns the nodes of this run whose inventories failed.
 pub(super) fn unseen(policy: &Policy, ledger: &Ledger) -> BTreeSet<NodeName> {
     let failed = |work: &NodeWork| work.run == policy.run && work.failures >= MAX_FAILURES;
     ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()

@@ -1,5 +1,6 @@
-//! Rook's operator that knows no fence: scaled to 0 for as long as OSDs are migrated, where its owner lets us. See
-//! `docs/development/adr/0018-beside-a-running-rook.md`.
+//! Scales a Rook operator that does not support the fence to 0 during the migration, if its owner allows it.
+//!
+//! See `docs/development/adr/0018-beside-a-running-rook.md`.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +14,15 @@ use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
 use crate::domain::policy::Policy;
 
-/// Minutes for which a run waits before Rook's operator is given back: scaling it for each wait of seconds would restart it all the time.
+/// Minutes that a run waits before Rook's operator is restored: scaling it for each wait of seconds would
+/// restart it all the time.
 const WAIT_MINUTES: i64 = 3;
 
-/// What is next to have it out of the way of an OSD that is to be begun; none where there is nothing for us to do.
+/// Returns the next step to scale the operator down for an OSD that is to be started on; `None` if nothing is
+/// to be done.
 ///
-/// `gate`: what holds it up; `without_it`: whether it could go on, were no operator there. It is not scaled for an OSD that something else keeps out.
+/// `gate` is the gate that blocks the OSD. `without_it` says whether the OSD could continue without the
+/// operator. The operator is not scaled if something else blocks the OSD.
 pub(super) fn out_of_the_way(
     gate: &Gate,
     without_it: impl FnOnce(&Observation) -> bool,
@@ -27,7 +31,7 @@ pub(super) fn out_of_the_way(
     seen: &Observation,
 ) -> Option<Next> {
     let is_in_the_way = matches!(gate, Gate::Shut(Reason::OperatorRuns { .. })) && policy.scales_operator;
-    // At 0 already, its pod is about to end: there is nothing to scale, and nothing to remember.
+    // At 0 already, its pod is about to end. Nothing is to be scaled, and nothing is to be recorded.
     let operator = seen.kube.operator.as_ref().filter(|operator| is_in_the_way && operator.replicas > 0)?;
     let mut imagined = seen.clone();
     imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
@@ -36,17 +40,20 @@ pub(super) fn out_of_the_way(
     }
     match &ledger.run.operator {
         None => Some(begin(operator, ledger, seen)),
-        // Scaled up by somebody since it was saved: it is not fought over.
+        // Another client scaled the operator up since it was saved. osd-migrate does not scale it down again.
         Some(was) => {
             (is_it(operator, was) && operator.generation == was.generation).then(|| scale(operator, 0))
         }
     }
 }
 
-/// The operator is given back while a run waits and no OSD needs it away: a mon that dies, a stuck prepare Job or a half-done upgrade
-/// may need Rook, and a backfill takes hours. It is scaled to 0 again before the next stop.
+/// Restores the operator while a run waits and no OSD needs the operator scaled down.
 ///
-/// Not while Rook would begin with a migration of its own, nor while an OSD that failed past its stop is down: Rook would start it.
+/// A mon that dies, a stuck prepare Job or an unfinished upgrade may need Rook, and a backfill takes hours.
+/// The operator is scaled to 0 again before the next stop.
+///
+/// It stays at 0 while Rook would start a migration of its own, and while an OSD that failed after its stop
+/// is down: Rook would start that OSD.
 pub(super) fn given_back(next: Next, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
     let Some(was) = ledger.run.operator.as_ref().filter(|_| !is_out(Guard::OperatorRestored)) else {
         return next;
@@ -65,14 +72,16 @@ pub(super) fn given_back(next: Next, policy: &Policy, ledger: &Ledger, seen: &Ob
     next
 }
 
-/// The new OSD is up.
+/// Returns whether the new OSD is up.
 fn is_up_again(record: &Record, seen: &Observation) -> bool {
     let slot = seen.ceph.slots.get(&record.osd);
     record.new.is_some() && slot.is_some_and(|slot| slot.up && slot.fsid == record.new)
 }
 
-/// What is next to have it back as it was; none where we did not scale it. A runner that slept between its look at the ledger and its
-/// act may have scaled it after that was forgotten: as it was then, and by nobody since.
+/// Returns the next step to restore the operator; `None` if osd-migrate did not scale it.
+///
+/// A runner that was frozen between its read of the ledger and its act may have scaled the operator after the
+/// entry was cleared. The last entry recognises that, if no other client wrote the operator since.
 pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let (saved, last) = (&ledger.run.operator, &ledger.run.last_operator);
     let was = saved.as_ref().or(last.as_ref())?;
@@ -85,7 +94,7 @@ pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     saved.is_some().then(|| save(None, ledger, Saving::OperatorRestored))
 }
 
-/// As it is, saved first.
+/// Saves the operator as found, then scales it to 0.
 fn begin(operator: &Operator, ledger: &Ledger, seen: &Observation) -> Next {
     if !passes(Guard::OperatorSavedFirst, false) {
         let Operator { name, uid, replicas, generation, .. } = operator.clone();
@@ -95,7 +104,7 @@ fn begin(operator: &Operator, ledger: &Ledger, seen: &Observation) -> Next {
     scale(operator, 0)
 }
 
-/// Not another one, that was made anew.
+/// Returns whether the operator is the recorded one and was not recreated.
 fn is_it(found: &Operator, was: &ScaledOperator) -> bool {
     was.uid.as_ref().is_none_or(|uid| *uid == found.uid)
 }
@@ -111,7 +120,9 @@ fn scale(operator: &Operator, replicas: u32) -> Next {
     Next::Do(Act::Kube(KubeAct::ScaleOperator { name, uid, generation, replicas }))
 }
 
-/// OSDs that Rook would migrate itself once it is let go: so it is not. (Where we go, it is: its owner confirmed it.)
+/// Returns the OSDs that a restored Rook would migrate itself; while there are any, Rook stays stopped.
+///
+/// `uninstall` restores Rook nevertheless: its owner confirmed the migration.
 pub(super) fn rook_would_migrate(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeSet<OsdId> {
     let is_at_0 = ledger.run.operator.is_some() && seen.kube.running_operator().is_none();
     let is_fenced = ledger.run.fence.is_some() && gate::stays_fenced(seen);

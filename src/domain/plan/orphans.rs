@@ -1,5 +1,5 @@
-//! What no open record is behind: marks of a lost ledger, what a runner that was frozen made too late, flags of OSDs that were
-//! left alone.
+//! Finds what no open record refers to: marks of a lost ledger, objects that a frozen runner created too
+//! late, flags of quarantined OSDs.
 
 use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
 use crate::domain::inspection::RecordId;
@@ -10,7 +10,7 @@ use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
 use crate::domain::step::{is_late, is_silent};
 
-/// A mark of ours without a record: the ledger was lost.
+/// Returns a halt if a mark of osd-migrate has no record: the ledger was lost.
 pub(super) fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
     let known = |id: &RecordId| ledger.records.values().any(|record| record.id == *id);
     let stopped = seen.kube.daemons.values().find_map(|daemon| {
@@ -26,8 +26,9 @@ pub(super) fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
     stopped.or_else(fence)
 }
 
-/// Past Stop, a quarantined OSD's noout is lifted, so that Ceph may heal without it. Its noin goes
-/// when it is up: it keeps the reweight of one that boots for the first time.
+/// Lifts the noout of a quarantined OSD after its stop, so that Ceph can heal without it.
+///
+/// Its noin is lifted when it is up: noin preserves the reweight of an OSD that boots for the first time.
 pub(super) fn lift_noout_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     ledger.quarantined().find_map(|record| {
         let slot = seen.ceph.slots.get(&record.osd)?;
@@ -41,8 +42,10 @@ pub(super) fn lift_noout_of_quarantined(ledger: &Ledger, seen: &Observation) -> 
     })
 }
 
-/// The key of a quarantined OSD's node Job is deleted once the Job has ended: the OSD may stay quarantined for months. The Job
-/// stays, as the quarantine message names its log.
+/// Deletes the key of a quarantined OSD's node Job after the Job has ended: the OSD may stay quarantined for
+/// months.
+///
+/// The Job stays, because the quarantine message names its log.
 pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let kube = &seen.kube;
     let is_in_use =
@@ -58,11 +61,15 @@ pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> 
     })
 }
 
-/// What was made for a record that is closed: a runner that was frozen made it after another one had closed the record. It is
-/// swept when its agent has ended. A kept Deployment goes only where the OSD's own is there and runs: else it is the last copy.
+/// Deletes objects that were created for a closed record: a frozen runner created them after another one had
+/// closed it.
+///
+/// They are deleted after their agent has ended. A backup of a Deployment is deleted only if the OSD's own
+/// Deployment exists and runs. Otherwise the backup is the last copy.
 pub(super) fn delete_orphans(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let kube = &seen.kube;
-    // A fence that such a runner put up once more. One that is older can't come back: a later one changed the CephCluster.
+    // A frozen runner set this fence again. An older fence can't come back: a later one changed the
+    // CephCluster.
     let is_late = |value: &&String| {
         ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
     };
@@ -85,7 +92,9 @@ pub(super) fn delete_orphans(ledger: &Ledger, seen: &Observation) -> Option<Next
     Some(Next::Do(Act::Kube(KubeAct::CleanUp { osd, record: record.clone() })))
 }
 
-/// One of a closed record that has not ended. Where its container never started, nothing is lost with it.
+/// Handles an agent of a closed record that has not ended.
+///
+/// If its container never started, dropping it loses nothing.
 fn unended(job: &NodeJob, seen: &Observation) -> Next {
     let (osd, name) = (job.osd, job.name.clone());
     match job.state {
@@ -100,7 +109,9 @@ fn unended(job: &NodeJob, seen: &Observation) -> Next {
     }
 }
 
-/// Whether such a wait holds up an OSD that is stopped, and that it is not about. Nothing else goes on meanwhile.
+/// Returns whether this wait delays a stopped OSD that it does not concern.
+///
+/// Nothing else continues meanwhile.
 pub(super) fn holds_up_another(wait: &Wait, ledger: &Ledger, seen: &Observation) -> bool {
     let (Wait::Agent { osd, .. } | Wait::AgentSilent { osd, .. }) = wait else { return false };
     let is_open = ledger.in_flight().any(|record| record.osd == *osd);

@@ -1,4 +1,4 @@
-//! How every record begins: numbered, named, and saved before anything is done (P5).
+//! Creation of records: each is numbered, named, and saved before anything is done (P5).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::domain::next::{Next, Saving};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
 
-/// What is known of an OSD when its record is made. The fields are the record's.
+/// Facts about an OSD when its record is created. The fields are those of the record.
 pub(super) struct Begun {
     pub(super) osd: OsdId,
     pub(super) node: NodeName,
@@ -29,7 +29,9 @@ pub(super) struct Begun {
     pub(super) evidence: Option<Evidence>,
 }
 
-/// Its record, with the next number, named after an fsid. Where nothing proves its device yet, the first attempt looks for it.
+/// Saves the record with the next number, named after an fsid.
+///
+/// If nothing proves its device yet, the first attempt inspects it.
 pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let serial = ledger.run.serial + 1;
     let osd = begun.osd;

@@ -1,4 +1,4 @@
-//! A taint that came to a node later would keep its OSDs from starting: they get its toleration.
+//! Adds tolerations to OSDs whose node got a taint later: the taint would prevent them from starting.
 
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate};
@@ -11,13 +11,15 @@ use crate::domain::provision;
 use crate::domain::step::MAX_RESTARTS;
 use crate::domain::storage::Toleration;
 
-/// The OSD of which `ok-to-stop` must be known.
+/// Returns the OSD for which `ok-to-stop` must be asked.
 pub(super) fn asks(ledger: &Ledger, seen: &Observation) -> Option<OsdId> {
     candidate(ledger, seen).map(|(osd, ..)| osd)
 }
 
-/// The next OSD that needs a toleration. One that is up restarts with it, so all gates of a stop are asked; one that is down
-/// gets it at once.
+/// Returns the step for the next OSD that needs a toleration.
+///
+/// An OSD that is up restarts with it, so all gates of a stop are checked. An OSD that is down gets it at
+/// once.
 pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let Some((osd, daemon, node, add)) = candidate(ledger, seen) else { return coming_back(ledger, seen) };
     let is_up = seen.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
@@ -42,8 +44,9 @@ pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Opti
     })))
 }
 
-/// The last one that was restarted is seen to be back before anything is called finished. One whose pod fails again and again,
-/// or that is none of ours to wait for, is not waited for.
+/// Waits until the last restarted OSD is back before the run finishes.
+///
+/// An OSD whose pod fails again and again, or that osd-migrate does not have to wait for, is not waited for.
 fn coming_back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let is_it = |(osd, daemon): &(&OsdId, &Daemon)| {
         let node = daemon.node.as_ref().and_then(|name| seen.kube.nodes.get(name));

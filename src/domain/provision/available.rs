@@ -1,4 +1,4 @@
-//! What each disk of a node becomes.
+//! Decides what each disk of a node becomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::domain::observation::Observation;
 use crate::domain::osd::{DbDevice, DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId};
 use crate::domain::storage::{DeviceConfig, NamedDevice};
 
-/// Label of a node that names the device class of its OSDs (Rook v1.19.7 and v1.20.1 on: pkg/operator/ceph/cluster/osd/osd.go,
-/// `resolveDeviceClass`).
+/// Label of a node that names the device class of its OSDs (Rook v1.19.7 and v1.20.1 on:
+/// pkg/operator/ceph/cluster/osd/osd.go, `resolveDeviceClass`).
 const CLASS_LABEL: &str = "osd.rook.io/device-class";
 
-/// Store on file: the one file, if it is free.
+/// Returns the verdicts for a store on file: only the node's one file can become an OSD, if it is available.
 pub(super) fn file(inventory: &NodeInventory) -> Processed {
     let layout = Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false };
     let mut processed = Processed::default();
@@ -37,7 +37,7 @@ pub(super) fn file(inventory: &NodeInventory) -> Processed {
     processed
 }
 
-/// The disks that the CephCluster selects.
+/// Returns the verdicts for the disks of a node, by what the CephCluster selects.
 pub(super) fn disks(
     node: &NodeName,
     inventory: &NodeInventory,
@@ -72,7 +72,7 @@ pub(super) fn disks(
     Processed { disks, databases, problems }
 }
 
-/// Every `metadataDevice` that is in effect on the node.
+/// Returns every `metadataDevice` that is in effect on the node.
 fn metadata_devices<'n>(wanted: &'n Wanted<'_>, selector: &Selector<'n>) -> Vec<&'n str> {
     let of_devices = selector.named().iter().filter_map(|device| device.config.metadata_device.as_deref());
     wanted
@@ -110,9 +110,9 @@ struct DiskSelection<'a> {
     wanted: Wanted<'a>,
     selector: Selector<'a>,
     databases: Databases<'a>,
-    /// Disks that are asked for and not made, by why, in the order found.
+    /// Disks that are requested and do not become OSDs, by reason, in the order found.
     not_made: Vec<(String, Vec<String>)>,
-    /// What is declared for new OSDs and has no effect on them.
+    /// Settings that are declared for new OSDs and have no effect on them.
     remarks: BTreeSet<String>,
 }
 
@@ -140,11 +140,12 @@ impl DiskSelection<'_> {
                 );
             }
         };
-        // What a filter or `useAllDevices` selects and is in use is no problem, what is asked for by name is.
+        // A disk in use that a filter or `useAllDevices` selects is not a problem. A disk that is requested
+        // by name is.
         if entry.is_some() { self.refuse(disk, entry, why) } else { Verdict::Rejected(why) }
     }
 
-    /// A disk that the owner asked for and does not get: a problem.
+    /// Rejects a disk that the owner requested, and notes it as a problem.
     fn refuse(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>, why: String) -> Verdict {
         let name = match entry {
             Some(entry) if entry.name != disk.name => format!("{} ({})", entry.name, disk.name),
@@ -157,7 +158,7 @@ impl DiskSelection<'_> {
         Verdict::Rejected(why)
     }
 
-    /// What a free disk becomes; `Err` says why it can't.
+    /// Returns the OSD that an available disk becomes; `Err` is the reason why it can't.
     fn available(&mut self, disk: &DiskSeen, entry: Option<&NamedDevice>) -> Result<AvailableDisk, String> {
         let config = wanted::of_device(entry, &self.wanted.config);
         self.can_be_made(&config)?;
@@ -175,7 +176,8 @@ impl DiskSelection<'_> {
                 "databaseSizeMB {size} has no effect without a metadataDevice: the database lies with the data"
             ));
         }
-        // `walSizeMB` reaches no command of Rook's for OSDs on disks (cmd/rook/ceph/osd.go reads it, nothing uses it, v1.20.6).
+        // `walSizeMB` reaches no command of Rook's for OSDs on disks (cmd/rook/ceph/osd.go reads it, nothing
+        // uses it, v1.20.6).
         if let Some(size) = config.wal_size_mb.filter(|size| *size > 0) {
             self.remarks.insert(format!(
                 "walSizeMB {size} has no effect: OSDs on disks get no wal device of their own, the wal lies with the database"
@@ -189,7 +191,7 @@ impl DiskSelection<'_> {
         })
     }
 
-    /// Whether this version, and the image of the node, can make what is asked for.
+    /// Checks whether this version, and the image of the node, can create the requested OSD.
     fn can_be_made(&self, config: &DeviceConfig) -> Result<(), String> {
         if !config.unreadable.is_empty() {
             return Err(config.unreadable.join("; "));
@@ -201,7 +203,7 @@ impl DiskSelection<'_> {
         if let Some(count) = config.osds_per_device.filter(|count| *count > 1) {
             return Err(format!("osdsPerDevice is {count}, this version makes one OSD per device"));
         }
-        // Whether the mons take the key, a look can't know: it has none.
+        // An inventory has no key, so it can't know whether the mons accept the key.
         let Capability { ceph_version, raw_osd_id, missing_tools, .. } = &self.inventory.capability;
         if !missing_tools.is_empty() {
             let tools: Vec<&str> = missing_tools.iter().map(String::as_str).collect();
@@ -215,11 +217,12 @@ impl DiskSelection<'_> {
         Ok(())
     }
 
-    /// Raw where Rook chooses raw: no encryption, no metadata device; else lvm (pkg/daemon/ceph/osd/volume.go, `allowRawMode` and
-    /// `isSafeToUseRawMode`, v1.20.6).
+    /// Returns raw if Rook chooses raw, which needs no encryption and no metadata device; otherwise lvm
+    /// (pkg/daemon/ceph/osd/volume.go, `allowRawMode` and `isSafeToUseRawMode`, v1.20.6).
     ///
-    /// A partition can't be encrypted there (pkg/daemon/ceph/osd/daemon.go, `getAvailableDevices`), nor have a metadata device:
-    /// Rook hands it on to `ceph-volume lvm batch`, which refuses partitions (rook/rook issue 6849).
+    /// A partition can't be encrypted in Rook (pkg/daemon/ceph/osd/daemon.go, `getAvailableDevices`), nor
+    /// have a metadata device: Rook passes it to `ceph-volume lvm batch`, which refuses partitions (rook/rook
+    /// issue 6849).
     fn layout(&self, disk: &DiskSeen, config: &DeviceConfig) -> Result<Layout, String> {
         let encrypted = config.encrypted == Some(true);
         let has_db = database_asked(config).is_some();
@@ -228,8 +231,8 @@ impl DiskSelection<'_> {
             (Some(_), false, true) => return Err("a partition can't have a metadataDevice".to_owned()),
             (Some(_), false, false) | (None, ..) => {}
         }
-        // Rook knows `encryptedDevice` of a node only: as it starts an OSD on lvm there, it looks for an encrypted one
-        // (pkg/operator/ceph/cluster/osd/spec.go, `activateOSDOnNodeCode`, v1.20.6).
+        // Rook knows `encryptedDevice` of a node only. When Rook starts an OSD on lvm on such a node, it
+        // expects an encrypted one (pkg/operator/ceph/cluster/osd/spec.go, `activateOSDOnNodeCode`, v1.20.6).
         if has_db && !encrypted && self.wanted.config.encrypted == Some(true) {
             return Err(
                 "encryptedDevice is false for it and true for its node: Rook could not start it with a metadataDevice"
@@ -240,8 +243,10 @@ impl DiskSelection<'_> {
         Ok(Layout { store: self.seen.kube.declaration.store.clone(), mode, encrypted })
     }
 
-    /// The class that is declared for the device, or its node or the cluster, or by the node's label. Where cluster or node and the
-    /// label both name one, Rook makes no OSD on that node (`resolveDeviceClass`, v1.20.6).
+    /// Returns the class that is declared for the device, its node or the cluster, or by the node's label.
+    ///
+    /// If cluster or node and the label both name a class, Rook creates no OSD on that node
+    /// (`resolveDeviceClass`, v1.20.6).
     fn device_class(&self, config: &DeviceConfig) -> Result<Option<String>, String> {
         let set = |class: &Option<String>| class.clone().filter(|class| !class.is_empty());
         let node = self.seen.kube.nodes.get(self.node);
@@ -254,7 +259,8 @@ impl DiskSelection<'_> {
         }
     }
 
-    /// Two names for one disk, as two paths to it have them without multipath: two OSDs would be made on it.
+    /// Rejects disks that share a name, as two paths to one disk do without multipath: two OSDs would be
+    /// created on one disk.
     fn refuse_doubles(&mut self, disks: &mut [(DiskSeen, Verdict)]) {
         let mut count: BTreeMap<String, u32> = BTreeMap::new();
         let names =
@@ -277,7 +283,8 @@ impl DiskSelection<'_> {
         }
     }
 
-    /// Gives each OSD its part of its metadata device: first those that are there, in the order of their ids, then the new ones.
+    /// Gives each OSD its part of its metadata device: first the existing OSDs, in the order of their ids,
+    /// then the new ones.
     fn share_databases(
         &mut self,
         disks: &mut [(DiskSeen, Verdict)],
@@ -331,7 +338,7 @@ impl DiskSelection<'_> {
         there
     }
 
-    /// Devices that are named and not there.
+    /// Returns a problem for each device that is named and missing.
     fn missing(&self) -> Vec<String> {
         let is_missing = |device: &&NamedDevice| select::find(&device.name, self.inventory).is_none();
         self.selector

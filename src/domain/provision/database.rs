@@ -1,7 +1,8 @@
-//! `metadataDevice`: the disk that takes the databases of new OSDs, perhaps of several, each on a volume of its own.
+//! `metadataDevice`: the disk for the databases of new OSDs, perhaps of several, each on a volume of its own.
 //!
-//! In Rook it is for whole disks with `ceph-volume lvm batch --db-devices` (pkg/daemon/ceph/osd/volume.go, `initializeDevicesLVMMode`,
-//! v1.20.6). A partition or a logical volume, which Rook takes for one OSD each, is not taken by this version.
+//! Rook uses it for whole disks with `ceph-volume lvm batch --db-devices` (pkg/daemon/ceph/osd/volume.go,
+//! `initializeDevicesLVMMode`, v1.20.6). Rook uses a partition or a logical volume for one OSD each: this
+//! version supports neither.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,11 @@ use super::select;
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Rejection};
 use crate::domain::osd::{ClusterFsid, DbDevice};
 
-/// What LVM gives out (its default extent), and what it keeps at the front of a disk.
+/// Allocation unit of LVM (its default extent), and the space that LVM reserves at the front of a disk.
 const EXTENT_MIB: u64 = 4;
 const HEADER_MIB: u64 = 1;
 
-/// The disks of a node that some `metadataDevice` there means.
+/// Disks of a node that a `metadataDevice` on the node names.
 pub(super) struct Databases<'a> {
     inventory: &'a NodeInventory,
     cluster: ClusterFsid,
@@ -30,16 +31,20 @@ impl<'a> Databases<'a> {
         Self { inventory, cluster, backups: disks.map(|disk| disk.name.as_str()).collect() }
     }
 
-    /// Whether a disk is kept for databases: a `metadataDevice`, or a partition of one. It becomes no OSD, whatever selects it.
+    /// Returns whether a disk is reserved for databases: a `metadataDevice`, or a partition of one.
     ///
-    /// Rook leaves it out only where `metadataDevice` of cluster or node is its kernel name (pkg/daemon/ceph/osd/daemon.go,
-    /// `getAvailableDevices`, v1.20.6); named by a path it is taken for a data disk too, if a filter matches it.
+    /// It becomes no OSD, whatever selects it.
+    ///
+    /// Rook excludes the disk only if `metadataDevice` of cluster or node is its kernel name
+    /// (pkg/daemon/ceph/osd/daemon.go, `getAvailableDevices`, v1.20.6). If it is named by a path, Rook uses
+    /// it as a data disk too, if a filter matches it.
     pub(super) fn keeps(&self, disk: &DiskSeen) -> bool {
         let is_kept = |name: &str| self.backups.contains(name);
         is_kept(&disk.name) || disk.parent.as_deref().is_some_and(is_kept)
     }
 
-    /// The disk that a `metadataDevice` means, if databases can be put on it: it is free, or has databases of this cluster already.
+    /// Returns the disk that a `metadataDevice` names, if it can take databases: it is available, or has
+    /// databases of this cluster already.
     pub(super) fn usable(&self, name: &str) -> Result<&'a DiskSeen, String> {
         let disk = select::find(name, self.inventory)
             .ok_or_else(|| format!("its metadataDevice {name} is not there"))?;
@@ -50,7 +55,7 @@ impl<'a> Databases<'a> {
         let refused =
             |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} can't be used: {why}"));
         match &disk.state {
-            // Several OSDs depend on it: another disk in its place must never be taken for it.
+            // Several OSDs depend on this disk: another disk in its place must never be mistaken for it.
             DiskState::Available if !disk.identity.is_named() => refused(&"it has no serial number"),
             DiskState::Available => Ok(disk),
             DiskState::Ours { .. }
@@ -68,7 +73,7 @@ impl<'a> Databases<'a> {
         }
     }
 
-    /// How many OSDs of this cluster have their database on a disk.
+    /// Returns how many OSDs of this cluster have their database on a disk.
     fn on(&self, disk: &DiskSeen) -> u64 {
         let is_there = |osd: &&OsdSeen| {
             osd.cluster == self.cluster && osd.db_disk.as_deref() == Some(disk.name.as_str())
@@ -76,12 +81,16 @@ impl<'a> Databases<'a> {
         self.inventory.osds.iter().filter(is_there).count() as u64
     }
 
-    /// What each of the new OSDs of one metadata disk gets there, in their order; `asked` is `databaseSizeMB`, where it is declared.
+    /// Returns what each of the new OSDs of one metadata disk gets there, in their order; `asked` is
+    /// `databaseSizeMB`, if it is declared.
     ///
-    /// What is declared is given, while there is room: Rook leaves out sizes below 1024 MB, as `lvm batch` can't make them
-    /// (`cephVolumeMinDBSize`, v1.20.6), which `lvm prepare` can. The others share evenly what is left, as `lvm batch` lets them; an OSD alone
-    /// leaves it to ceph-volume. Where databases are there already the room that is left is not known: then each of the undeclared
-    /// gets the part that it would have had, had all been made at once, so that a run that dies and starts again comes to the same.
+    /// Declared sizes are given while there is room. Rook ignores sizes below 1024 MB, as `lvm batch` can't
+    /// create them (`cephVolumeMinDBSize`, v1.20.6); `lvm prepare` can. The other OSDs share the rest evenly,
+    /// as with `lvm batch`. A single OSD leaves the size to ceph-volume.
+    ///
+    /// If databases exist already, the remaining room is unknown. Each OSD without a declared size then gets
+    /// the part that it would have had if all had been created at once. A run that dies and starts again so
+    /// comes to the same result.
     pub(super) fn shares(&self, disk: &DiskSeen, asked: &[Option<u64>]) -> Vec<Result<DbDevice, String>> {
         let there = self.on(disk);
         let whole = whole_extents((disk.identity.size_bytes >> 20).saturating_sub(HEADER_MIB));

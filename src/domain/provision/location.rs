@@ -1,4 +1,4 @@
-//! Where in CRUSH a new OSD stands.
+//! Place of a new OSD in CRUSH.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::domain::storage::Storage;
 
 /// Labels of a node and the bucket types they name, from the host's parent up.
 ///
-/// Order and labels: pkg/operator/ceph/cluster/osd/topology/topology.go, `allKubernetesTopologyLabelsOrdered` (v1.20.6, the same since
-/// v1.14).
+/// Order and labels: pkg/operator/ceph/cluster/osd/topology/topology.go, `allKubernetesTopologyLabelsOrdered`
+/// (v1.20.6, the same since v1.14).
 const LEVELS: [(&str, &str); 9] = [
     ("topology.rook.io/chassis", "chassis"),
     ("topology.rook.io/rack", "rack"),
@@ -21,12 +21,13 @@ const LEVELS: [(&str, &str); 9] = [
     ("topology.kubernetes.io/region", "region"),
 ];
 
-/// Where a new OSD of a node stands in CRUSH, bucket type to bucket name, as Rook places it.
+/// Returns the place in CRUSH of a new OSD of a node, bucket type to bucket name, as Rook places it.
 ///
-/// The host is the label `kubernetes.io/hostname` (pkg/operator/ceph/cluster/osd/osd.go, `GetLocationWithNode`, v1.20.6), the root
-/// `config.crushRoot`. Of levels with the same value the lowest counts, as names of buckets are unique
-/// (`extractTopologyFromLabels`, v1.20.6). Rook compares the values as the labels have them, here they are compared as CRUSH has
-/// them: `a.b` and `a-b` are one name there.
+/// The host is the label `kubernetes.io/hostname` (pkg/operator/ceph/cluster/osd/osd.go,
+/// `GetLocationWithNode`, v1.20.6), the root is `config.crushRoot`. Of levels with the same value the lowest
+/// counts, because names of buckets are unique (`extractTopologyFromLabels`, v1.20.6). Rook compares the
+/// values as the labels have them. Here they are compared as CRUSH has them: `a.b` and `a-b` are one name
+/// there.
 pub fn location(node: &Node, storage: &Storage) -> BTreeMap<String, String> {
     let root = if storage.crush_root.is_empty() { "default" } else { storage.crush_root.as_str() };
     let host = crush_name(&node.hostname);
@@ -41,7 +42,7 @@ pub fn location(node: &Node, storage: &Storage) -> BTreeMap<String, String> {
     location
 }
 
-/// Dots become dashes (pkg/daemon/ceph/client/crush.go, `NormalizeCrushName`, v1.20.6).
+/// Replaces dots with dashes (pkg/daemon/ceph/client/crush.go, `NormalizeCrushName`, v1.20.6).
 fn crush_name(label: &str) -> String {
     label.replace('.', "-")
 }

@@ -1,4 +1,6 @@
-//! Which available disks become OSDs, on which nodes, laid out how and placed where. Pure.
+//! Decides which available disks become OSDs, on which nodes, in which layout and at which place in CRUSH.
+//!
+//! Pure.
 
 mod available;
 mod database;
@@ -22,52 +24,54 @@ pub use location::location;
 pub use placement::{Nodes, nodes};
 pub use taints::missing_tolerations;
 
-/// Name of the pseudo disk that stands for the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`).
+/// Name of the pseudo disk for the node's file for tests (`TEST_ENVIRONMENT_OSD_STORE_ON_FILE`).
 pub const FILE: &str = "osd-on-file";
 
-/// A free, selected disk and what it becomes.
+/// An available, selected disk and the OSD that it becomes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AvailableDisk {
-    /// The kernel's name today, for people.
+    /// Current kernel name, for people.
     pub name: String,
-    /// The name that it keeps: `DeviceIdentity::stable_name`.
+    /// Stable name: `DeviceIdentity::stable_name`.
     pub stable: String,
-    /// Who it is.
+    /// Identity of the disk.
     pub device: DeviceIdentity,
-    /// Our tombstone is on it: for which OSD, which fsid it wiped, by which record. The caller checks that the record is not open.
+    /// Tombstone of osd-migrate on the disk: its OSD, the wiped fsid, its record.
+    ///
+    /// The caller checks that the record is not open.
     pub tombstone: Option<(OsdId, OsdFsid, RecordId)>,
-    /// How the OSD is laid on it.
+    /// Layout of the OSD on the disk.
     pub layout: Layout,
-    /// CRUSH device class, where one is declared.
+    /// CRUSH device class, if declared.
     pub device_class: Option<String>,
-    /// CRUSH weight to begin with, where one is declared.
+    /// Initial CRUSH weight, if declared.
     pub initial_weight: Option<Weight>,
-    /// The device that its database goes to, where one is declared.
+    /// Device of the OSD's database, if declared.
     pub db: Option<DbDevice>,
-    /// It is the node's file for tests.
+    /// Whether the disk is the node's file for tests.
     pub on_file: bool,
 }
 
-/// What is to be done with a disk.
+/// Decision about a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It becomes an OSD.
+    /// The disk becomes an OSD.
     New(Box<AvailableDisk>),
-    /// It is an OSD of this cluster, or a part of one.
+    /// The disk is an OSD of this cluster, or a part of one.
     Ours {
-        /// its fsid
+        /// fsid of the OSD
         fsid: OsdFsid,
-        /// its id, where it is known
+        /// id of the OSD, if known
         osd: Option<OsdId>,
     },
-    /// Nobody asks for it.
+    /// No declaration selects the disk.
     NotSelected,
-    /// It is asked for, and can't be taken: why.
+    /// The disk is selected, but can't become an OSD: the reason.
     Rejected(String),
 }
 
 impl Verdict {
-    /// One word for the table.
+    /// Returns one word for the table.
     pub fn word(&self) -> &'static str {
         match self {
             Self::New(_) => "New",
@@ -90,31 +94,33 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The database that is declared for an OSD on another device than its data's (`metadataDevice`, `databaseSizeMB`).
+/// Database on a device other than the OSD's data device, as declared (`metadataDevice`, `databaseSizeMB`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseAsked {
-    /// The device, as its owner names it.
+    /// Name of the device, as its owner writes it.
     pub device: String,
-    /// Size of the volume in MiB, where one is declared.
+    /// Size of the volume in MiB, if declared.
     pub size_mib: Option<u64>,
 }
 
-/// The OSDs of a node that are there and need a database made on another device.
+/// Existing OSDs of a node that need a database on another device.
 pub type DatabasesAsked = BTreeMap<OsdId, DatabaseAsked>;
 
-/// The disks of a node, each with what is to be done with it.
+/// Disks of a node, each with its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Processed {
-    /// In the order of the inventory.
+    /// Disks and verdicts, in the order of the inventory.
     pub disks: Vec<(DiskSeen, Verdict)>,
-    /// Where the databases of OSDs that are there are made, or why they can't be.
+    /// Devices for the databases of existing OSDs, or the reasons why there are none.
     pub databases: BTreeMap<OsdId, Result<DbDevice, String>>,
-    /// What the owner asked for and does not get: sentences for people that name node and device.
+    /// Requests of the owner that can't be met: sentences for people that name node and device.
     pub problems: Vec<String>,
 }
 
-/// What is declared for an OSD that is there: that of its node, and of its device where it is named. `devices` are the kernel
-/// names of its disks, as its owner may name them.
+/// Returns the config that is declared for an existing OSD: that of its node, and of its device if the device
+/// is named.
+///
+/// `devices` are the kernel names of its disks, as its owner may name them.
 pub fn config_of(node: &NodeName, devices: &[String], seen: &Observation) -> DeviceConfig {
     let wanted = wanted::on(node, seen);
     let named = wanted.named().iter().find(|named| {
@@ -124,25 +130,26 @@ pub fn config_of(node: &NodeName, devices: &[String], seen: &Observation) -> Dev
     wanted::of_device(named, &wanted.config)
 }
 
-/// Whether the CephCluster says anything of a node's disks: its nodes are all of them, or it is one that is named.
+/// Returns whether the CephCluster declares anything for a node's disks: it selects all nodes, or names this
+/// node.
 pub fn is_declared(node: &NodeName, seen: &Observation) -> bool {
     wanted::is_asked_for(node, seen)
 }
 
-/// What is declared of a node's disks, in words.
+/// Describes what is declared for a node's disks.
 pub fn selected(node: &NodeName, seen: &Observation) -> String {
     wanted::on(node, seen).choice.to_string()
 }
 
-/// The database that a config asks for.
+/// Returns the database that a config requests.
 pub fn database_asked(config: &DeviceConfig) -> Option<DatabaseAsked> {
     let device = config.metadata_device.clone().filter(|name| !name.is_empty())?;
     Some(DatabaseAsked { device, size_mib: config.database_size_mb.filter(|size| *size > 0) })
 }
 
-/// What the disks of a node become; `asked`: what its OSDs that are there need of them.
+/// Returns what the disks of a node become; `asked` has the databases that its existing OSDs need on them.
 ///
-/// With `on_file` everything that is declared is ignored, and only the node's file is looked at.
+/// With `on_file` all declarations are ignored, and only the node's file is considered.
 pub fn process(
     node: &NodeName,
     inventory: &NodeInventory,

@@ -1,4 +1,6 @@
-//! Which nodes get new OSDs. `spec.placement` is asked here and for new OSDs only: an existing OSD stays.
+//! Chooses the nodes that get new OSDs.
+//!
+//! `spec.placement` applies here, and to new OSDs only: an existing OSD stays.
 
 use std::fmt;
 
@@ -11,14 +13,16 @@ use crate::domain::storage::{NodeTerm, Placement, Requirement, Taint};
 /// Nodes that get new OSDs now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Nodes {
-    /// In the order of the work.
+    /// Chosen nodes, in the order of the work.
     pub chosen: Vec<NodeName>,
-    /// Nodes that are meant to get new OSDs and can't now, with the reason. With `useAllNodes` those are not among them that placement or
-    /// taints keep out: that is how an owner selects there.
+    /// Nodes that are to get new OSDs and can't now, with the reason.
+    ///
+    /// With `useAllNodes` the list omits nodes that placement or taints exclude: that is how an owner selects
+    /// nodes then.
     pub left_out: Vec<(String, String)>,
 }
 
-/// Why a node gets no new OSDs now.
+/// Reason why a node gets no new OSDs now.
 enum Obstacle<'a> {
     Placement,
     Taint(&'a Taint),
@@ -42,11 +46,12 @@ impl fmt::Display for Obstacle<'_> {
     }
 }
 
-/// Nodes that get new OSDs now, and those that are meant to and can't.
+/// Returns the nodes that get new OSDs now, and those that are to get them and can't.
 ///
-/// As Rook chooses them (pkg/operator/ceph/cluster/osd/create.go, `startProvisioningOverNodes`, and pkg/operator/k8sutil/node.go,
-/// `GetValidNodes`, v1.20.6): all nodes or those named, that placement allows, with every taint tolerated whatever its effect,
-/// not cordoned and Ready. `scheduleAlways` (v1.16 and later) is not honoured: an agent has to run on the node.
+/// Rook chooses them the same way (pkg/operator/ceph/cluster/osd/create.go, `startProvisioningOverNodes`, and
+/// pkg/operator/k8sutil/node.go, `GetValidNodes`, v1.20.6): all nodes or the named ones that placement
+/// allows, with every taint tolerated whatever its effect, not cordoned and Ready. `scheduleAlways` (v1.16
+/// and later) is not honoured: an agent has to run on the node.
 pub fn nodes(seen: &Observation, on_file: bool) -> Nodes {
     let storage = &seen.kube.declaration.storage;
     let mut nodes = Nodes::default();
@@ -107,7 +112,7 @@ fn obstacle<'a>(name: &NodeName, node: &'a Node, placement: &Placement) -> Optio
     if let Some(taint) = barring().find(|taint| !is_condition(taint)) {
         return Some(Obstacle::Taint(taint));
     }
-    // Before the taints that they bring with them: the plainer words.
+    // These checks come before the taints that such states add to the node: their messages are clearer.
     if node.cordoned {
         return Some(Obstacle::Cordoned);
     }
@@ -117,8 +122,12 @@ fn obstacle<'a>(name: &NodeName, node: &'a Node, placement: &Placement) -> Optio
     barring().next().map(Obstacle::Taint)
 }
 
-/// A term without any requirement holds for no node, as in Kubernetes. Rook reads `matchExpressions` only (`NodeMeetsAffinityTerms`,
-/// v1.20.6), but its pods carry the whole term, so both are asked here.
+/// Returns whether a term matches a node.
+///
+/// A term without any requirement matches no node, as in Kubernetes.
+///
+/// Rook evaluates `matchExpressions` only (`NodeMeetsAffinityTerms`, v1.20.6), but its pods carry the whole
+/// term, so both are evaluated here.
 fn term_matches(term: &NodeTerm, name: &NodeName, node: &Node) -> bool {
     let says_something = !term.labels.is_empty() || !term.fields.is_empty();
     let label = |key: &str| node.labels.get(key).map(String::as_str);
@@ -128,7 +137,7 @@ fn term_matches(term: &NodeTerm, name: &NodeName, node: &Node) -> bool {
         && term.fields.iter().all(|requirement| matches(requirement, field(&requirement.key)))
 }
 
-/// Kubernetes' operators (apimachinery, pkg/labels/selector.go, `Requirement.Matches`).
+/// Evaluates Kubernetes' operators (apimachinery, pkg/labels/selector.go, `Requirement.Matches`).
 fn matches(requirement: &Requirement, found: Option<&str>) -> bool {
     let is_listed = |found: &str| requirement.values.iter().any(|value| value == found);
     let compared = || {

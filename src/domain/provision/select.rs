@@ -1,9 +1,10 @@
-//! Which disks of a node are asked for.
+//! Matches the disks of a node with the declared selection.
 //!
-//! As Rook matches them (pkg/daemon/ceph/osd/daemon.go, `getAvailableDevices`, v1.20.6): a filter is searched for anywhere in a name
-//! (`sdb` is found in `sdb1`; write `^sdb$`), partitions count like disks, and a disk that has partitions is left to them
-//! (pkg/clusterd/disk.go, `DiscoverDevicesWithFilter`; the inventory says `Partitioned`). Rook takes loop devices and logical
-//! volumes only where `devices` names them; here the inventory decides which devices there are at all.
+//! Rook matches them the same way (pkg/daemon/ceph/osd/daemon.go, `getAvailableDevices`, v1.20.6). A filter
+//! matches anywhere in a name (`sdb` is found in `sdb1`; write `^sdb$`). Partitions count like disks, and of
+//! a disk with partitions only the partitions are used (pkg/clusterd/disk.go, `DiscoverDevicesWithFilter`;
+//! the inventory says `Partitioned`). Rook uses loop devices and logical volumes only if `devices` names
+//! them. Here the inventory decides which devices exist at all.
 
 use regex::Regex;
 
@@ -11,7 +12,7 @@ use super::wanted::Choice;
 use crate::domain::inventory::{DiskSeen, NodeInventory};
 use crate::domain::storage::NamedDevice;
 
-/// What selects disks.
+/// Selection of disks on a node.
 pub(super) enum Selector<'a> {
     Nothing,
     Named(&'a [NamedDevice]),
@@ -20,19 +21,19 @@ pub(super) enum Selector<'a> {
     All,
 }
 
-/// Whether a disk is asked for.
+/// Selection of one disk.
 #[derive(Clone, Copy)]
 pub(super) enum Selection<'a> {
-    /// Nobody asks for it.
+    /// The disk is not selected.
     No,
-    /// Among others, by a filter or by `useAllDevices`.
+    /// The disk is selected with others, by a filter or by `useAllDevices`.
     WithOthers,
-    /// By an entry of `devices[]`.
+    /// The disk is selected by an entry of `devices[]`.
     ByName(&'a NamedDevice),
 }
 
 impl<'a> Selection<'a> {
-    /// The entry that names it.
+    /// Returns the entry that names the disk.
     pub(super) fn by_name(self) -> Option<&'a NamedDevice> {
         match self {
             Self::ByName(device) => Some(device),
@@ -42,8 +43,12 @@ impl<'a> Selection<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// Filters are taken as regular expressions of the crate regex: RE2, as Go's, but for `\Q...\E`, `\C` and octal escapes, which are
-    /// errors here. `Err` is a sentence: nothing is selected by a filter that can't be read.
+    /// Creates the selector of a choice.
+    ///
+    /// `Err` is a sentence: a filter that can't be parsed selects nothing.
+    ///
+    /// Filters are regular expressions of the crate regex: RE2 as in Go, except `\Q...\E`, `\C` and octal
+    /// escapes, which are errors here.
     pub(super) fn new(choice: Choice<'a>) -> Result<Self, String> {
         let parse = |what: &str, filter: &str| {
             Regex::new(filter).map_err(|_| {
@@ -59,13 +64,13 @@ impl<'a> Selector<'a> {
         })
     }
 
-    /// Whether a disk is asked for.
+    /// Returns whether a disk is selected.
     pub(super) fn asks(&self, disk: &DiskSeen) -> Selection<'a> {
         let is_asked = match self {
             Self::Nothing => false,
             Self::All => true,
             Self::Filter(filter) => filter.is_match(&disk.name),
-            // Its own path counts beside its links.
+            // The disk's own path counts like its links.
             Self::PathFilter(filter) => {
                 filter.is_match(&path_of(disk)) || disk.links.iter().any(|link| filter.is_match(link))
             }
@@ -77,7 +82,7 @@ impl<'a> Selector<'a> {
         if is_asked { Selection::WithOthers } else { Selection::No }
     }
 
-    /// The entries of `devices[]`.
+    /// Returns the entries of `devices[]`.
     pub(super) fn named(&self) -> &'a [NamedDevice] {
         match self {
             Self::Named(devices) => devices,
@@ -90,20 +95,27 @@ fn path_of(disk: &DiskSeen) -> String {
     format!("/dev/{}", disk.name)
 }
 
-/// Whether a name means a disk: its kernel name, `/dev/` and that, or one of the links to it, in full. A link without `/dev/`
-/// (`disk/by-id/...`) is none, as in Rook.
+/// Returns whether a name refers to a disk: its kernel name, `/dev/` and that name, or one of its links in
+/// full.
+///
+/// A link without `/dev/` (`disk/by-id/...`) does not count, as in Rook.
 fn is_named(disk: &DiskSeen, name: &str) -> bool {
     disk.name == name || path_of(disk) == name || disk.links.contains(name)
 }
 
-/// The disk that a name means. (Rook finds a `metadataDevice` in the same way, but beside a `deviceFilter` only one that is named by
-/// its kernel name or matches the filter itself: pkg/clusterd/disk.go, `deviceMatchWithFilter`, v1.20.6. Here it is found always.)
+/// Returns the disk that a name refers to.
+///
+/// Rook finds a `metadataDevice` in the same way. But with a `deviceFilter` it finds only a device that is
+/// named by its kernel name or matches the filter itself (pkg/clusterd/disk.go, `deviceMatchWithFilter`,
+/// v1.20.6). Here the device is always found.
 pub(super) fn find<'a>(name: &str, inventory: &'a NodeInventory) -> Option<&'a DiskSeen> {
     inventory.disks.iter().find(|disk| is_named(disk, name))
 }
 
-/// A volume of some Ceph cluster that is mapped on the node. Rook looks at none (pkg/clusterd/disk.go, `ignoreDevice`, v1.20.6): an OSD
-/// on it would wait for itself.
+/// Returns whether the disk is a volume of a Ceph cluster that is mapped on the node.
+///
+/// Rook ignores such disks (pkg/clusterd/disk.go, `ignoreDevice`, v1.20.6): an OSD on one would wait for
+/// itself.
 pub(super) fn is_rbd(disk: &DiskSeen) -> bool {
     let Some(number) = disk.name.strip_prefix("rbd") else { return false };
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == 'p')

@@ -1,5 +1,9 @@
-//! Disks that are PersistentVolumes: Kubernetes gives them to claims, so none of them becomes an OSD here, nor is an OSD on one started
-//! as one of the host's. Rook runs OSDs on PersistentVolumeClaims in a shape of its own.
+//! Disks that are PersistentVolumes.
+//!
+//! Kubernetes assigns them to claims, so none of them becomes an OSD here, and an OSD on one is not started
+//! as an OSD of the host.
+//!
+//! Rook runs OSDs on PersistentVolumeClaims in a form of its own.
 
 use std::borrow::Cow;
 
@@ -8,11 +12,13 @@ use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen, Reje
 use crate::domain::observation::{LocalVolume, Observation, SlotState};
 use crate::domain::osd::NodeName;
 
-/// By how much a volume may be smaller than its disk: provisioners round its capacity down to whole GiB
+/// Bytes by which a volume may be smaller than its disk: provisioners round its capacity down to whole GiB
 /// (sig-storage-local-static-provisioner, `roundDownCapacityPretty`).
 const ROUNDED_OFF: u64 = 1 << 30;
 
-/// Returns the inventory with each disk rejected that is a PersistentVolume, or may be one. OSDs on such disks stay what they are.
+/// Returns the inventory with each disk rejected that is a PersistentVolume, or may be one.
+///
+/// Disks that carry OSDs keep their state.
 pub(super) fn without<'a>(
     inventory: &'a NodeInventory,
     node: &NodeName,
@@ -33,7 +39,8 @@ pub(super) fn without<'a>(
     inventory
 }
 
-/// Returns why an OSD that nothing starts is not started as one of the host's: a part of it is a PersistentVolume, or may be one.
+/// Returns why an OSD that nothing starts is not started as an OSD of the host: a part of it is a
+/// PersistentVolume, or may be one.
 pub fn of_osd(
     osd: &OsdSeen,
     inventory: &NodeInventory,
@@ -47,7 +54,7 @@ pub fn of_osd(
     inventory.disks.iter().filter(carries).find_map(|disk| rejection(disk, inventory, node, seen))
 }
 
-/// Returns a sentence for each OSD that is not started because it lies on a PersistentVolume.
+/// Returns a sentence for each OSD that is not started because it is on a PersistentVolume.
 pub(super) fn problems<'a>(
     inventory: &'a NodeInventory,
     node: &'a NodeName,
@@ -90,7 +97,7 @@ fn rejection(
     if passes(Guard::NoPersistentVolume, found.is_none()) { None } else { found }
 }
 
-/// Volumes that are on the node, or may be.
+/// Returns the volumes that are on the node, or may be.
 fn on<'a>(node: &'a NodeName, seen: &'a Observation) -> impl Iterator<Item = &'a LocalVolume> {
     let hostname = seen.kube.nodes.get(node).map_or("", |node| node.hostname.as_str());
     seen.kube.local_volumes.iter().filter(move |volume| {
@@ -98,8 +105,10 @@ fn on<'a>(node: &'a NodeName, seen: &'a Observation) -> impl Iterator<Item = &'a
     })
 }
 
-/// Whether the volume's path means the disk, or the disk that it is a partition of. A path outside of `/dev` is a link that a
-/// provisioner made; most name it as the device, or its name by id, is called (OpenShift's Local Storage Operator does).
+/// Returns whether the volume's path refers to the disk, or to the disk that it is a partition of.
+///
+/// A path outside of `/dev` is a link that a provisioner created. Most provisioners name it like the device
+/// or its name by id (OpenShift's Local Storage Operator does).
 fn is_on(volume: &LocalVolume, disk: &DiskSeen) -> bool {
     let path = volume.path.trim_end_matches('/');
     if path.starts_with("/dev/") {

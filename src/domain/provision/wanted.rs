@@ -1,11 +1,14 @@
-//! What the owner asks for on one node: which disks, and how they are laid out.
+//! Declared disks of one node and their layout.
 //!
-//! As Rook resolves it (v1.20.6). `useAllNodes` makes `nodes[]` void, selection and config alike
-//! (pkg/operator/ceph/cluster/osd/create.go, `startProvisioningOverNodes`). Else each field of a node that is not set is taken
-//! from the cluster, one by one, and so is each key of `config` (pkg/apis/ceph.rook.io/v1/storage.go, `ResolveNode`): a key that a
-//! node sets to nothing is set. Of what is selected then, `devices` go before `deviceFilter`, that before `devicePathFilter`,
-//! that before `useAllDevices`, and the others have no effect (pkg/operator/ceph/cluster/osd/provision_spec.go,
-//! `provisionOSDContainer`).
+//! The rules are those of Rook (v1.20.6). `useAllNodes` makes `nodes[]` void, selection and config alike
+//! (pkg/operator/ceph/cluster/osd/create.go, `startProvisioningOverNodes`). Otherwise each unset field of a
+//! node is taken from the cluster, one by one, and so is each key of `config`
+//! (pkg/apis/ceph.rook.io/v1/storage.go, `ResolveNode`). A key that a node sets to an empty value counts as
+//! set.
+//!
+//! Of the resulting selection `devices` come first, then `deviceFilter`, then `devicePathFilter`, then
+//! `useAllDevices`: the first one takes effect, and the others have none
+//! (pkg/operator/ceph/cluster/osd/provision_spec.go, `provisionOSDContainer`).
 
 use std::fmt;
 
@@ -13,18 +16,18 @@ use crate::domain::observation::Observation;
 use crate::domain::osd::NodeName;
 use crate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, Storage, StorageNode};
 
-/// Which disks of a node.
+/// Choice of a node's disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice<'a> {
-    /// None.
+    /// No disks.
     Nothing,
-    /// Those named.
+    /// Named disks.
     Named(&'a [NamedDevice]),
-    /// Those whose kernel name matches.
+    /// Disks whose kernel name matches.
     Filter(&'a str),
-    /// Those with a path that matches.
+    /// Disks with a path that matches.
     PathFilter(&'a str),
-    /// All.
+    /// All disks.
     All,
 }
 
@@ -45,18 +48,18 @@ impl fmt::Display for Choice<'_> {
     }
 }
 
-/// What is asked for on a node.
+/// Declaration for a node.
 pub(super) struct Wanted<'a> {
-    /// Which disks.
+    /// Choice of the node's disks.
     pub(super) choice: Choice<'a>,
-    /// How they are laid out, where a device does not say otherwise.
+    /// Layout of the disks, unless a device declares its own.
     pub(super) config: DeviceConfig,
-    /// What is declared for this node and has no effect: sentences.
+    /// Declarations for this node that have no effect: sentences.
     pub(super) void: Vec<String>,
 }
 
 impl<'a> Wanted<'a> {
-    /// The devices that are named; none where they are chosen otherwise.
+    /// Returns the named devices; empty if the disks are chosen otherwise.
     pub(super) fn named(&self) -> &'a [NamedDevice] {
         match self.choice {
             Choice::Named(devices) => devices,
@@ -65,20 +68,21 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The node's entry in `nodes[]`, the first one that means it: by its label `kubernetes.io/hostname` or by its name
-/// (pkg/operator/k8sutil/node.go, `rookNodeMatchesKubernetesNode`, v1.20.6).
+/// Returns the node's entry in `nodes[]`: the first one that names the node by its label
+/// `kubernetes.io/hostname` or by its name (pkg/operator/k8sutil/node.go, `rookNodeMatchesKubernetesNode`,
+/// v1.20.6).
 fn entry<'a>(node: &NodeName, seen: &'a Observation) -> Option<&'a StorageNode> {
     let hostname = seen.kube.nodes.get(node).map(|node_object| node_object.hostname.as_str());
     let means = |entry: &&StorageNode| entry.name == node.0 || Some(entry.name.as_str()) == hostname;
     seen.kube.declaration.storage.nodes.iter().find(means)
 }
 
-/// The CephCluster says something of the node's disks.
+/// Returns whether the CephCluster declares anything for the node's disks.
 pub(super) fn is_asked_for(node: &NodeName, seen: &Observation) -> bool {
     seen.kube.declaration.storage.all_nodes || entry(node, seen).is_some()
 }
 
-/// What is asked for on a node.
+/// Returns the declaration for a node.
 pub(super) fn on<'a>(node: &NodeName, seen: &'a Observation) -> Wanted<'a> {
     let storage = &seen.kube.declaration.storage;
     let nothing = Wanted { choice: Choice::Nothing, config: DeviceConfig::default(), void: Vec::new() };
@@ -93,7 +97,7 @@ pub(super) fn on<'a>(node: &NodeName, seen: &'a Observation) -> Wanted<'a> {
     }
 }
 
-/// What is asked for on nodes that `nodes[]` does not name, with `useAllNodes`.
+/// Returns the choice for nodes that `nodes[]` does not name, with `useAllNodes`.
 pub(super) fn anywhere(storage: &Storage) -> Choice<'_> {
     choice(&storage.selection, &storage.selection)
 }
@@ -115,7 +119,7 @@ fn ignored(entry: &StorageNode) -> String {
     )
 }
 
-/// What is selected, where `own` goes before `parent` field by field.
+/// Returns the choice, with `own` before `parent`, field by field.
 fn choice<'a>(own: &'a DeviceSelection, parent: &'a DeviceSelection) -> Choice<'a> {
     let text = |own: &'a Option<String>, parent: &'a Option<String>| {
         let is_set = |text: &&String| !text.is_empty();
@@ -126,7 +130,8 @@ fn choice<'a>(own: &'a DeviceSelection, parent: &'a DeviceSelection) -> Choice<'
     let path_filter = text(&own.path_filter, &parent.path_filter);
     match (devices.as_slice(), filter, path_filter, own.all.or(parent.all)) {
         ([_, ..], ..) => Choice::Named(devices),
-        // What `useAllDevices` is handed on as (pkg/operator/ceph/cluster/osd/provision_spec.go), so it means the same.
+        // Rook passes `useAllDevices` on as this filter (pkg/operator/ceph/cluster/osd/provision_spec.go), so
+        // it selects the same.
         ([], Some(filter), ..) if filter == "all" => Choice::All,
         ([], Some(filter), ..) => Choice::Filter(filter),
         ([], None, Some(filter), _) => Choice::PathFilter(filter),
@@ -135,7 +140,7 @@ fn choice<'a>(own: &'a DeviceSelection, parent: &'a DeviceSelection) -> Choice<'
     }
 }
 
-/// What a node declares itself, and something that goes before it makes void.
+/// Returns a sentence for each own declaration of a node that another one with precedence makes void.
 fn shadowed(entry: &StorageNode, choice: Choice<'_>) -> Vec<String> {
     let own = &entry.selection;
     let (first, rank) = match choice {
@@ -161,7 +166,9 @@ fn shadowed(entry: &StorageNode, choice: Choice<'_>) -> Vec<String> {
     .collect()
 }
 
-/// `own` before `parent`, key by key. What can't be read counts on both levels.
+/// Merges `own` over `parent`, key by key.
+///
+/// Unreadable values of both levels count.
 fn over(own: &DeviceConfig, parent: &DeviceConfig) -> DeviceConfig {
     let text = |own: &Option<String>, parent: &Option<String>| own.clone().or_else(|| parent.clone());
     DeviceConfig {
@@ -176,12 +183,13 @@ fn over(own: &DeviceConfig, parent: &DeviceConfig) -> DeviceConfig {
     }
 }
 
-/// The config of one device, where `devices[]` names it. Unlike a node, a device can't take back what its node says by setting
-/// it to nothing: Rook then falls back to the node's (pkg/daemon/ceph/osd/volume.go, `initializeDevicesLVMMode` and
-/// `appendDeviceClassArg`, v1.20.6).
+/// Returns the config of one device, if `devices[]` names it.
 ///
-/// Rook reads `encryptedDevice`, `walSizeMB` and `initialWeight` of a device nowhere (cmd/rook/ceph/osd.go, `parseDevices`);
-/// here they count like the rest.
+/// Unlike a node, a device can't unset a value of its node by an empty value: Rook then uses the node's value
+/// (pkg/daemon/ceph/osd/volume.go, `initializeDevicesLVMMode` and `appendDeviceClassArg`, v1.20.6).
+///
+/// Rook reads `encryptedDevice`, `walSizeMB` and `initialWeight` of a device nowhere (cmd/rook/ceph/osd.go,
+/// `parseDevices`). Here they count like the other keys.
 pub(super) fn of_device(device: Option<&NamedDevice>, node: &DeviceConfig) -> DeviceConfig {
     let Some(device) = device else { return node.clone() };
     let mut own = device.config.clone();

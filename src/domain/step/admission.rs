@@ -1,4 +1,5 @@
-//! Whether the API server admits the Deployment of the new OSD: asked before the old one is stopped, because afterwards the data is gone.
+//! Admission of the new OSD's Deployment: the API server is asked before the old OSD is stopped, because
+//! afterwards the data is gone.
 
 use super::{Step, drains};
 use crate::domain::act::Deploy;
@@ -8,7 +9,7 @@ use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
 
 impl Step<'_> {
-    /// Returns what the API server is asked about: the Deployment to be, if nothing else stands in the way of the stop.
+    /// Returns the Deployment that the API server is asked about, if nothing else prevents the stop.
     pub fn asks_admission(&self) -> Option<Deploy> {
         let is_next = self.phase == Phase::Serving && self.begins() && self.rests_after_revert().is_none();
         if !is_next || gate::held(self.policy, self.seen) != Gate::Open {
@@ -21,10 +22,11 @@ impl Step<'_> {
         }
     }
 
-    /// The gates before a stop, except for what the API server says of the new Deployment: that is asked last.
+    /// Returns the gate before a stop, except for the API server's answer about the new Deployment, which is
+    /// asked last.
     pub(super) fn stop_gates(&self, accepted: &Accepted) -> Gate {
         let (record, seen) = (self.record, self.seen);
-        // Behind our fence Rook could not end what it has begun.
+        // Behind the fence Rook could not finish a migration that it has started.
         let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
         let gates: [&dyn Fn() -> Gate; 5] = [
             &rook,
@@ -36,8 +38,10 @@ impl Step<'_> {
         gates.iter().map(|gate| gate()).find(|gate| *gate != Gate::Open).unwrap_or(Gate::Open)
     }
 
-    /// Returns what Deploy will be rendered from, as far as that is known. The fsid and the paths of logical volumes come with the
-    /// rebuild: in their place are values of the same form.
+    /// Returns the Deployment to be, as far as it is known.
+    ///
+    /// The fsid and the paths of logical volumes are known only after the rebuild: placeholders of the same
+    /// form are used until then.
     fn foreseen(&self) -> Option<Deploy> {
         let record = self.record;
         let device = &record.evidence.as_ref()?.device;
@@ -48,8 +52,10 @@ impl Step<'_> {
         Some(self.deployment(record.old, block_path, None, kernel))
     }
 
-    /// Closes the record of an OSD whose new Deployment is refused, if nothing was set for its stop: this run does not begin it again, and
-    /// the others go on. An intent is waited out first, as for any other gate: a call may be on its way.
+    /// Closes the record of an OSD whose new Deployment is refused, if nothing was set for its stop.
+    ///
+    /// This run does not start on the OSD again, and the other OSDs continue. After an intent the usual time
+    /// passes first, as with any other gate: a call may be on its way.
     pub(super) fn give_up_unadmitted(&self, admitted: &Gate) -> Option<Next> {
         let Gate::Shut(Reason::AdmissionRefused { why, .. }) = admitted else { return None };
         if self.record.stop_intended_at.is_some() {

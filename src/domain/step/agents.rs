@@ -1,4 +1,4 @@
-//! Node agents: asked for, waited for, believed or given up.
+//! Node agents: creates them, waits for them, accepts their reports or gives them up.
 
 use chrono::TimeDelta;
 
@@ -13,38 +13,45 @@ use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::phase::{self, DiskFact, SlotFact};
 
-/// Attempts of a node agent that may fail one after the other before the OSD is left alone.
+/// Consecutive attempts of a node agent that may fail before the OSD is quarantined.
 pub const MAX_FAILURES: u32 = 3;
 
-/// The same past the stop, where the pauses between them end with one of 8 minutes.
+/// Consecutive attempts that may fail after the stop. The pauses between them end with one of 8 minutes.
 const MAX_FAILURES_DOWN: u32 = 4;
 
-/// Each pause between two attempts past the stop is so many times the one before: 30 s, 2 min, 8 min.
+/// Factor from one pause between two attempts after the stop to the next: 30 s, 2 min, 8 min.
 const PAUSE_GROWS: i32 = 4;
 
-/// Hours after which an agent that still writes heartbeats is given up. ceph-volume takes seconds; wiping a large disk, minutes.
+/// Hours after which an agent that still writes heartbeats is given up. ceph-volume takes seconds, wiping a
+/// large disk takes minutes.
 const AGENT_HOURS: i64 = 2;
 
-/// A node Job whose container did not start in that time is made anew: image pulls take minutes, a lost node longer.
+/// Minutes after which a node Job whose container did not start is recreated.
+///
+/// An image pull takes minutes, a lost node longer.
 pub const START_MINUTES: i64 = 10;
 
-/// After an agent found another one at work it is looked again in that time: an agent takes seconds, a frozen one hours.
+/// Minutes until the next attempt after an agent found another agent at work.
+///
+/// An agent takes seconds, a frozen one hours.
 pub(super) const BUSY_MINUTES: i64 = 1;
 
-/// A heartbeat is written every 15 s; ten minutes without one is more than a slow API server.
+/// Minutes without a heartbeat after which an agent is silent.
+///
+/// A heartbeat is written every 15 s: a slow API server does not delay it by ten minutes.
 pub const SILENT_MINUTES: i64 = 10;
 
-/// Its container has not started in time, where it has not at all.
+/// Returns whether a container that has not started is late.
 pub fn is_late(job: &NodeJob, seen: &Observation) -> bool {
     (seen.at - job.created_at).num_minutes() >= START_MINUTES
 }
 
-/// Returns whether its agent has written no heartbeat for `SILENT_MINUTES`.
+/// Returns whether the Job's agent has written no heartbeat for `SILENT_MINUTES`.
 pub fn is_silent(job: &NodeJob, seen: &Observation) -> bool {
     silent_for(job, seen).num_minutes() >= SILENT_MINUTES
 }
 
-/// Returns how long ago its agent wrote its last heartbeat.
+/// Returns how long ago the Job's agent wrote its last heartbeat.
 fn silent_for(job: &NodeJob, seen: &Observation) -> TimeDelta {
     seen.at - job.heartbeat_at.unwrap_or(job.created_at)
 }
@@ -57,7 +64,7 @@ impl<'a> Step<'a> {
         };
         let is_late = is_late(job, self.seen);
         match job.state {
-            // The next attempt is saved first, so that this one counts as failed also where its Job is gone.
+            // The next attempt is saved first, so that this attempt counts as failed even if its Job is gone.
             JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
                 self.save_attempt(job.task)
             }
@@ -80,10 +87,13 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Returns whether an agent that does not end is given up. A silent inspection has changed nothing, and is given up at once. Past
-    /// the stop the OSD has to be down for twice as long as it keeps `noout`: by then Ceph heals without it. An agent that creates a
-    /// new OSD, or removes an old directory, leaves no OSD down: it has as much time. (It may be frozen and go on later: it proves
-    /// everything again.)
+    /// Returns whether an agent that does not end is given up.
+    ///
+    /// A silent inspection has changed nothing and is given up at once. After the stop the OSD must be down
+    /// for twice as long as it keeps `noout`: by then Ceph heals without it. An agent that creates a new OSD,
+    /// or removes an old directory, leaves no OSD down, and has as much time.
+    ///
+    /// The agent may be frozen and continue later. It then proves everything again.
     fn is_lost(&self, job: &NodeJob) -> bool {
         if job.state != JobState::Running || is_out(Guard::FailuresEnd) {
             return false;
@@ -100,7 +110,7 @@ impl<'a> Step<'a> {
         (is_silent(job, self.seen) && is_over) || runs_for >= TimeDelta::hours(AGENT_HOURS)
     }
 
-    /// A pod on a node that is away shows nothing but that it has not begun.
+    /// Returns the node's problem, if it is not ready: a pod there shows only that it has not started.
     fn node_trouble(&self) -> Option<String> {
         let node = &self.record.node;
         let is_ready = self.seen.kube.nodes.get(node).is_some_and(|node| node.ready);
@@ -111,14 +121,15 @@ impl<'a> Step<'a> {
         phase::attempt_report(self.record, self.seen)
     }
 
-    /// Nobody knows the device, or it is known and not in the record yet.
+    /// Proves the device: nothing is known of it, or the proof is not in the record yet.
     pub(super) fn prove(&self) -> Next {
         let report = phase::last_inspection(self.record, self.seen).filter(|_| self.key_trouble().is_none());
         if let (DiskFact::Old, Some(report)) = (self.facts.disk, report) {
             return self.save_proof(report);
         }
         if self.failed_too_often() {
-            // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
+            // The OSD is stopped, but nothing is lost yet: it is started again first, and quarantined
+            // afterwards.
             return if self.facts.slot == SlotFact::Old && self.facts.stopped {
                 self.restart()
             } else {
@@ -131,8 +142,9 @@ impl<'a> Step<'a> {
         self.save_attempt(NodeTask::Inspect)
     }
 
-    /// The first inspection proved the device: keep what must be read again, or leave the OSD alone where the node
-    /// can't make the new one (P7).
+    /// Saves the proof of the first inspection, which must be read again later.
+    ///
+    /// Quarantines the OSD if the node can't create the new one (P7).
     pub(super) fn save_proof(&self, report: &NodeReport) -> Next {
         let Some((inspection, evidence)) = report
             .inspection
@@ -184,7 +196,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Saves the next attempt, or makes the Job of the saved one.
+    /// Saves the next attempt, or creates the Job of the saved one.
     pub(super) fn agent(&self, task: NodeTask) -> Next {
         if self.failed_too_often() {
             return self.quarantine(self.agent_trouble());
@@ -212,8 +224,9 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// The last agent found another one at work, a moment ago. That one may be frozen for hours: nobody is sent after it every
-    /// few seconds.
+    /// Returns a wait if the last agent found another agent at work a moment ago.
+    ///
+    /// That agent may be frozen for hours, so the next Job is not created every few seconds.
     fn is_busy_still(&self) -> Option<Wait> {
         let report = self.report()?;
         let Some(NodeProblem::Busy(why)) = &report.problem else { return None };
@@ -225,8 +238,10 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Past the stop the next attempt waits for a while after one that failed: a node that is cut off, or a kubelet under
-    /// DiskPressure, is not back within seconds, and the last failure gives the OSD up with its data gone.
+    /// Returns a wait after a failed attempt, if the OSD is down after its stop.
+    ///
+    /// A node that is cut off, or a kubelet under DiskPressure, does not recover within seconds. The last
+    /// failure gives the OSD up with its data gone.
     fn rests_after_failure(&self) -> Option<Wait> {
         let failures = self.failures();
         let is_down = self.record.down_since.is_some();
@@ -244,18 +259,21 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// Failures so far, the last attempt's included. An agent that found another one at work has not failed.
+    /// Returns the failures so far, including the last attempt.
+    ///
+    /// An agent that found another one at work has not failed.
     pub(super) fn failures(&self) -> u32 {
         let attempt = &self.record.attempt;
         if !phase::is_created(self.record, self.seen) {
             return attempt.failures;
         }
         match self.report() {
-            // Not found, or not known: it is to be looked at again, and not for ever.
+            // A device that is not found or not recognised is inspected again, but not for ever.
             Some(NodeReport { problem: None, .. }) if self.is_not_found() || self.key_trouble().is_some() => {
                 attempt.failures + 1
             }
-            // A look between two rebuilds mends nothing: only the first proof, or a change that went through, starts anew.
+            // An inspection between two rebuilds fixes nothing: only the first proof, or a completed change,
+            // resets the count.
             Some(NodeReport { problem: None, task, .. }) => match task {
                 NodeTask::Inspect => attempt.failures,
                 NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear => 0,
@@ -270,7 +288,7 @@ impl<'a> Step<'a> {
         self.failures() >= self.max_failures() && !is_out(Guard::FailuresEnd)
     }
 
-    /// Attempts that it has.
+    /// Returns the attempts that the record has.
     pub(super) fn max_failures(&self) -> u32 {
         if self.record.down_since.is_some() { MAX_FAILURES_DOWN } else { MAX_FAILURES }
     }
@@ -289,7 +307,7 @@ impl<'a> Step<'a> {
         self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id)
     }
 
-    /// Why the last attempt failed.
+    /// Returns why the last attempt failed.
     fn last_trouble(&self) -> String {
         let reported = self.report().and_then(|report| report.problem.as_ref()).map(NodeProblem::message);
         let unknown = self.is_not_found().then_some("its device was not found, or carries something else");
@@ -298,8 +316,10 @@ impl<'a> Step<'a> {
         why.unwrap_or_else(|| "it left no report".to_owned())
     }
 
-    /// Why the mons did not answer the node, where nothing is proven yet. Rook from 1.19 on deletes the key of that user after each
-    /// reconcile, and mons may be out of reach: the next attempt asks with the key that there is then.
+    /// Returns why the mons did not answer the node, if nothing is proven yet.
+    ///
+    /// Rook from 1.19 on deletes the key of that user after each reconcile, and mons may be unreachable. The
+    /// next attempt asks with the key that exists then.
     fn key_trouble(&self) -> Option<String> {
         let is_first = self.record.evidence.is_none();
         let can = &self.report().filter(|_| is_first)?.inspection.as_ref()?.capability;
@@ -309,7 +329,8 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// What must hold of the data right before the agent is made: where it ends the old data, or the last way back to it.
+    /// Returns the data precondition that must be met right before the agent is created, if the task ends the
+    /// old data or the last way back to it.
     fn precondition_for(&self, task: NodeTask) -> Option<DataPrecondition> {
         let record = self.record;
         match task {
@@ -356,7 +377,7 @@ impl<'a> Step<'a> {
             data_dir: declared.data_dir.clone(),
             precondition: self.precondition_for(task),
         });
-        // A look changes nothing, and an old directory is nobody's: nobody needs to be kept away.
+        // An inspection changes nothing, and no other client uses an old directory: neither needs a fence.
         match task {
             NodeTask::Rebuild | NodeTask::RestoreSlot => match self.fenced(agent) {
                 Next::Do(agent @ Act::Node(NodeAct::Agent { .. })) => self.keyed(agent),

@@ -1,5 +1,7 @@
-//! client.bootstrap-osd, with which node agents make OSDs. Rook from 1.19 on deletes it after each reconcile, older ones keep it. It
-//! is made where it is missing, which is recorded before, and removed at the end where it was (P9).
+//! client.bootstrap-osd, the key with which node agents create OSDs.
+//!
+//! Rook from 1.19 on deletes the key after each reconcile, older versions keep it. If it is missing,
+//! osd-migrate records that and creates it, and removes it at the end (P9).
 
 use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, passes};
@@ -8,12 +10,16 @@ use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::observation::{JobState, Observation};
 use crate::domain::osd::OsdId;
 
-/// Whether Ceph must be asked if it is there.
+/// Returns whether to ask Ceph if the key exists.
 pub fn is_asked_for(ledger: &Ledger) -> bool {
     passes(Guard::BootstrapOurs, ledger.run.bootstrap) || ledger.in_flight().next().is_some()
 }
 
-/// The agent, once its key is there: recorded as ours, then made, one a turn. Not asked is not missing.
+/// Returns the agent's act once its key exists.
+///
+/// A missing key is first recorded as osd-migrate's and then created, one step an iteration.
+///
+/// A key that was not asked for does not count as missing.
 pub(super) fn keyed(agent: Act, osd: OsdId, ledger: &Ledger, seen: &Observation) -> Next {
     match seen.ceph.bootstrap {
         Some(true) => Next::Do(agent),
@@ -25,8 +31,12 @@ pub(super) fn keyed(agent: Act, osd: OsdId, ledger: &Ledger, seen: &Observation)
     }
 }
 
-/// At the end of a run ours is removed, then forgotten; also by a run that finds nothing to do. Not while an agent may need it, or
-/// one of Rook's: then the next run does it. A ledger that was lost says nothing of it.
+/// Removes the key that osd-migrate created at the end of a run, then clears the entry.
+///
+/// A run that finds nothing to do removes it too.
+///
+/// The key stays while an agent or a prepare Job of Rook may need it. The next run removes it then. After a
+/// lost ledger nothing is known of the key.
 pub fn put_away(last: Next, ledger: &Ledger, seen: &Observation) -> Next {
     let is_end = match &last {
         Next::Finished(_) => true,

@@ -1,5 +1,7 @@
-//! The Deployment of an OSD that was made anew, left to Rook to make: its prepare Job finds the OSD on the disk (1.20,
-//! "re-hydration"). See `docs/development/adr/0020-hand-back-by-rook.md`.
+//! Leaves the Deployment of a recreated OSD to Rook: its prepare Job finds the OSD on the disk (1.20,
+//! "re-hydration").
+//!
+//! See `docs/development/adr/0020-hand-back-by-rook.md`.
 
 use chrono::TimeDelta;
 
@@ -10,27 +12,33 @@ use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::policy::DeploymentBy;
 use crate::domain::provision;
 
-/// How long Rook may take on a small cluster. It took 45 to 85 s from the fence's end, a reconcile that ended before included
-/// (1.20.6, three hosts); meanwhile the OSD is down, and its data lacks a copy.
+/// Minutes that Rook may take on a small cluster.
+///
+/// It took 45 to 85 s from the removal of the fence, including a reconcile that ended before (1.20.6, three
+/// hosts). Meanwhile the OSD is down, and its data is missing a replica.
 const HYDRATE_MINUTES: i64 = 10;
 
-/// Nodes for which it gets a minute more: it makes its Jobs one after the other, 3.1 to 3.8 s each, and looks at none of them before.
+/// Nodes for which Rook gets one more minute: it creates its Jobs one after the other, 3.1 to 3.8 s each, and
+/// evaluates none of them before.
 const NODES_A_MINUTE: usize = 15;
 
-/// Minutes that Rook gets in a cluster of so many nodes.
+/// Returns the minutes that Rook gets in a cluster of this many nodes.
 fn minutes(nodes: usize) -> i64 {
     HYDRATE_MINUTES + i64::try_from(nodes / NODES_A_MINUTE).unwrap_or(HYDRATE_MINUTES)
 }
 
 impl Step<'_> {
-    /// How long Rook had to make the Deployment, if it was left to it: its daemon's own time begins after that.
+    /// Returns the time that Rook had for the Deployment, if the Deployment was left to it.
+    ///
+    /// The daemon's own time starts after that.
     pub(super) fn time_of_rook(&self) -> TimeDelta {
         let given = self.record.left_to_rook_since.map(|_| minutes(self.seen.kube.nodes.len()));
         TimeDelta::minutes(given.unwrap_or(0))
     }
 
-    /// What is next where Rook is to make the Deployment: the old one goes, then the fence, then Rook has its time. None where it
-    /// is rendered.
+    /// Returns the next step if Rook is to create the Deployment; `None` if osd-migrate renders it.
+    ///
+    /// First the old Deployment is deleted, then the fence is removed, then Rook has its time.
     pub(super) fn leave_to_rook(&self) -> Option<Next> {
         let operator = self.seen.kube.fenceable_operator().filter(|_| self.is_left_to_rook())?;
         let (osd, record) = (self.record.osd, self.record);
@@ -56,7 +64,8 @@ impl Step<'_> {
         })
     }
 
-    /// Rook may go on now without harm, looks at the node's disks, and nobody else is at the old Deployment.
+    /// Returns whether Rook can continue without harm, manages the node's disks, and no client uses the old
+    /// Deployment.
     fn is_left_to_rook(&self) -> bool {
         let (osd, record) = (self.record.osd, self.record);
         let is_at_rest = || {

@@ -1,4 +1,5 @@
-//! What an OSD in a directory needs besides: its id is made anew on a free disk, and the directory goes last.
+//! Additional steps for an OSD in a directory: its id is recreated on an available disk, and the directory is
+//! removed last.
 
 use super::Step;
 use crate::domain::inspection::{NodeReport, NodeTask};
@@ -8,7 +9,7 @@ use crate::domain::osd::DeviceIdentity;
 use crate::domain::phase;
 
 impl Step<'_> {
-    /// Where the key of the old OSD is, while its data is there.
+    /// Returns the location of the old OSD's key while its data exists.
     pub(super) fn old_key(&self) -> String {
         match &self.record.strategy {
             Strategy::Directory { path, .. } => {
@@ -18,15 +19,16 @@ impl Step<'_> {
         }
     }
 
-    /// Its slot is destroyed, and the disk that it was to be made anew on is not free any more. Its data is whole in its directory:
-    /// a person decides which of the two is to be mended.
+    /// Halts if the slot is destroyed and the disk for the recreated OSD is no longer available.
+    ///
+    /// The data is intact in its directory. A person decides which of the two to fix.
     pub(super) fn disk_is_taken(&self) -> Next {
         let is_old = |report: &NodeReport| (self.seen.at - report.ended_at).num_minutes() >= TAKEN_MINUTES;
         let (record, failures) = (self.record, self.max_failures() - 1);
         if self.report().is_none_or(is_old) {
             return self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
                 let number = record.attempt.number + 1;
-                // One look more, and not several.
+                // One more inspection, not several.
                 record.attempt = Attempt { number, task: NodeTask::Inspect, failures };
             });
         }
@@ -40,8 +42,12 @@ impl Step<'_> {
         })
     }
 
-    /// The new OSD has all its data: the old directory goes, and nothing else is left. Where it can't be removed, the OSD is done all
-    /// the same (ADR 0015): the directory is told of, and left to a person.
+    /// Removes the old directory after the new OSD has all its data.
+    ///
+    /// Nothing else is left then.
+    ///
+    /// If the directory can't be removed, the OSD is finished nevertheless (ADR 0015): the directory is
+    /// reported and left to a person.
     pub(super) fn clear(&self) -> Next {
         if let Some(next) = self.let_go() {
             return next;

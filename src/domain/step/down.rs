@@ -1,4 +1,4 @@
-//! Until the old OSD is gone: stop, destroy, wipe, and the ways back from what others did meanwhile.
+//! Steps until the old OSD is gone: stop, destroy, wipe, and the recovery from external changes meanwhile.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -15,32 +15,33 @@ use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
 
-/// Minutes that a wipe may stay forbidden before a person is called: Ceph's default `mon_osd_down_out_interval` is 600 s.
+/// Minutes that a wipe may stay blocked before the run halts for a person. Ceph's default
+/// `mon_osd_down_out_interval` is 600 s.
 pub const UNSAFE_MINUTES: i64 = 10;
 
-/// Minutes that an OSD is seen down after which a gate that is still unknown turns the stop back. Statistics lag by up to
-/// 7 s and peering takes seconds: what nobody knows after three minutes comes of copies that are gone (their PGs go
-/// stale), a mgr or a node that is away, and meanwhile a healthy copy is kept from serving.
+/// Minutes down after which a gate that is still unknown reverts the stop. Statistics lag by up to 7 s, and
+/// peering takes seconds. A state that is unknown after three minutes comes from missing replicas (their PGs
+/// become stale), or from an unreachable mgr or node. Meanwhile a healthy replica does not serve.
 pub const UNKNOWN_MINUTES: i64 = 3;
 
-/// Stops of one OSD that may be turned back. A gate that shuts for what the stop itself does (a neighbour that becomes
-/// nearly full) opens as soon as the OSD serves again: without an end to it, the OSD would go down and up for ever.
+/// Stops of one OSD that may be reverted. A gate that shuts because of the stop itself (a neighbour becomes
+/// nearly full) opens as soon as the OSD serves again. Without a limit the OSD would stop and start for ever.
 pub const MAX_REVERTS: u32 = 2;
 
-/// Minutes after which no call of the intent's time can still be on its way: a call has ten seconds.
+/// Minutes after which no call from the time of the intent can still be on its way. A call has ten seconds.
 pub const INTENT_MINUTES: i64 = 1;
 
-/// Minutes for which a gate may hold up an OSD between its intent and its stop. Then what was set for the stop (flags, fence, drains)
-/// is restored: Rook reconciles nothing meanwhile.
+/// Minutes that a gate may block an OSD between its intent and its stop. Then the preparations for the stop
+/// (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
 const BLOCKED_MINUTES: i64 = 3;
 
-/// Minutes between a stop that was reverted and the next try: what made it fail may pass (a merge, a repair), and clients are not to
-/// see their OSD go twice within seconds.
+/// Minutes between a reverted stop and the next try. The cause may pass (a merge, a repair), and clients must
+/// not lose their OSD twice within seconds.
 const REVERT_PAUSE_MINUTES: i64 = 2;
 
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
-        // Down, and its Deployment deleted since we kept it: closing would sweep the only copy.
+        // Down, and its Deployment was deleted: closing the record would delete the backup, the last copy.
         let backups = self.seen.kube.backups.get(&self.record.osd) == Some(&self.record.id);
         if backups && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
             return self.restart();
@@ -49,7 +50,7 @@ impl Step<'_> {
         if self.facts.lost_its_disk() { self.leave_disk(next, false) } else { next }
     }
 
-    /// The disk that it was made or was to be made on is left as it is for this run, and told of.
+    /// Leaves the record's disk unchanged for this run, and reports it.
     fn leave_disk(&self, next: Next, is_inspected_again: bool) -> Next {
         let Next::Save { mut ledger, osd, why } = next else { return next };
         if let Some(work) = ledger.nodes.get_mut(&self.record.node) {
@@ -65,16 +66,17 @@ impl Step<'_> {
         Next::Save { ledger, osd, why }
     }
 
-    /// A free disk is given up before anything of it was in the cluster. Once an agent was asked for, what its node's look had
-    /// found is not true any more: the node is looked at anew, the number saved first as ever. A disk that was not free after
-    /// all is left as it is for this run, so that a look and an agent that disagree do not go on for ever.
+    /// Gives up an available disk before the cluster contained anything of it. Once an agent was requested,
+    /// the inventory of its node is outdated: the node is inventoried again, and the number is saved first. A
+    /// disk that was not available is left unchanged for this run. Otherwise an inventory and an agent that
+    /// disagree would repeat for ever.
     pub(super) fn give_up(&self) -> Next {
         let next = self.save(Saving::Withdrawn, |record| record.closing = true);
         if self.record.attempt.number > 0 { self.leave_disk(next, true) } else { next }
     }
 
-    /// A free disk was given up, and its agent was made all the same, by a runner that was frozen before: it is waited for, and
-    /// where it has taken the id, what it began is finished.
+    /// Handles an agent of a given-up disk that a frozen runner created late. The agent is waited for. If it
+    /// has taken the id, its work is finished.
     pub(super) fn agent_started_late(&self) -> Option<Next> {
         if !self.facts.new || self.record.new.is_some() {
             return None;
@@ -115,7 +117,7 @@ impl Step<'_> {
         }
     }
 
-    /// A while after a stop that was reverted no other one is tried.
+    /// Returns a wait for some time after a reverted stop.
     pub(super) fn rests_after_revert(&self) -> Option<Wait> {
         let record = self.record;
         let why = record.stop_reverted.clone()?;
@@ -124,8 +126,8 @@ impl Step<'_> {
         (self.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
     }
 
-    /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`: what was set for the stop does not stay for
-    /// longer, and a reason that is this OSD's own holds up no other OSD.
+    /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`. Preparations for
+    /// the stop do not stay longer than that, and a reason of this OSD alone does not delay other OSDs.
     fn blocked(&self, reason: &Reason, accepted: &Accepted) -> Next {
         let record = self.record;
         let wait = Next::Wait(Wait::Gate { osd: record.osd, reason: reason.clone() });
@@ -155,8 +157,9 @@ impl Step<'_> {
         matches!(reason, Reason::NotOkToStop { .. }) || is_own(&gate::Own::of(accepted, self.seen))
     }
 
-    /// Gates are open: keep, remember the PGs, fence, hush, keep drains off, stop; one a turn, and the gates asked again each time.
-    /// Where Rook would do the same, the fence goes before the PGs.
+    /// Stops the OSD after its gates opened, one step an iteration: back up, save the PGs, fence, set flags,
+    /// block drains, stop. The gates are checked again each time. If Rook would migrate too, the fence is set
+    /// before the PGs are saved.
     fn stop_now(&self, accepted: Accepted) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
@@ -171,7 +174,7 @@ impl Step<'_> {
                 generation: daemon.generation,
             }));
         }
-        // A Rook that might migrate this very OSD ends what it has begun before anything is meant.
+        // A Rook that may migrate this OSD finishes what it has started before the intent is saved.
         if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.seen)) {
             return next;
         }
@@ -179,13 +182,13 @@ impl Step<'_> {
         let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
         let holds_still = |at| !is_out(Guard::IntentOutlivesSlowIterations) || is_recent(at);
         let is_new_try = record.stop_reverted.is_some() || record.blocked_since.is_some();
-        // A flag that was a person's and is off now would be set by us, and kept as theirs.
+        // A person's flag that is unset now would be set by osd-migrate, and kept as the person's flag.
         let (had_noout, had_noin) = record.former_flags;
         let is_lifted = (had_noout && !slot.noout) || (had_noin && !slot.noin);
         let is_intended = !is_new_try && !is_lifted && record.stop_intended_at.is_some_and(holds_still);
         if !passes(Guard::IntentSavedFirst, record.pgs == pgs && is_intended) {
-            // The first intent comes before our first Hush: what is set then is a person's. Later a flag may be ours, and
-            // only one that is off is known to be nobody's.
+            // The first intent is saved before osd-migrate sets any flag, so a flag that is set then is a
+            // person's. Later a flag may be osd-migrate's: only an unset flag is known to be no client's.
             let is_first = record.stop_intended_at.is_none();
             let (noout, noin) = record.former_flags;
             let former = (slot.noout && (is_first || noout), slot.noin && (is_first || noin));
@@ -198,7 +201,7 @@ impl Step<'_> {
                 record.pgs = pgs;
                 record.stop_intended_at = Some(self.seen.at);
                 (record.stop_reverted, record.blocked_since) = (None, None);
-                // The OSD serves: an earlier stop that was reverted is over, and this one needs `noout` again.
+                // The OSD serves: an earlier reverted stop is over, and this one needs `noout` again.
                 record.noout_lifted = false;
             });
         }
@@ -219,7 +222,8 @@ impl Step<'_> {
         }))
     }
 
-    /// Somebody scaled its Deployment up again, our mark still on it: nothing is lost yet, so it is theirs again.
+    /// Reverts the stop if another client scaled up the Deployment, which still has osd-migrate's mark.
+    /// Nothing is lost yet.
     fn started_externally(&self) -> Option<Next> {
         let daemon = self.seen.kube.daemons.get(&self.record.osd)?;
         let is_wanted_up = daemon.replicas > 0 && daemon.stopped_by.is_some();
@@ -231,7 +235,7 @@ impl Step<'_> {
         if let Some(next) = self.started_externally() {
             return next;
         }
-        // Under `nodown` it never counts as down: its PGs would wait for a daemon that is gone.
+        // Under `nodown` the OSD never counts as down: its PGs would wait for a daemon that is gone.
         match gate::flags(self.seen) {
             Gate::Shut(reason) if !self.facts.pod => self.revert_stop(&reason),
             Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(Wait::Down { osd }),
@@ -243,7 +247,7 @@ impl Step<'_> {
         if let Some(next) = self.started_externally() {
             return next;
         }
-        // What was decided and counted is done, also where the gate has opened again.
+        // A decided and counted revert is carried out, even if the gate has opened again.
         if self.record.stop_reverted.is_some() {
             return self.restart();
         }
@@ -259,18 +263,18 @@ impl Step<'_> {
                 }))
             }
             Gate::Shut(reason) => self.revert_stop(&reason),
-            // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy copy from serving.
+            // Nothing is lost yet: a view that stays unknown is no reason to keep a healthy replica down.
             Gate::Unknown(reason) if self.was_stopped_long_ago() => self.revert_stop(&reason),
             Gate::Unknown(reason) => Next::Wait(Wait::Gate { osd, reason }),
         }
     }
 
-    /// What is asked again right before the old OSD's data is given up.
+    /// Returns the precondition that is checked again right before the old OSD's data is given up.
     pub(super) fn only_ours_missing(&self) -> DataPrecondition {
         DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs: self.record.pgs.clone() }
     }
 
-    /// The OSD is to serve again: counted first, done then.
+    /// Starts the OSD again. The revert is counted first and carried out then.
     fn revert_stop(&self, reason: &Reason) -> Next {
         if self.record.stop_reverted.is_some() {
             return self.restart();
@@ -287,7 +291,7 @@ impl Step<'_> {
         self.record.down_since.is_some_and(is_long_ago)
     }
 
-    /// The slot holds a claim whose OSD is not finished, or has no key: back to destroyed, from where it is made again.
+    /// Destroys a slot with an issued fsid whose OSD is unfinished or has no key, so that it is rebuilt.
     pub(super) fn destroy_again(&self) -> Next {
         match self.slot_fsid() {
             Some(fsid) => self.fenced(Act::Ceph(CephAct::Destroy {
@@ -307,7 +311,7 @@ impl Step<'_> {
         if let Some(next) = self.purge_unwritten_misplaced() {
             return next;
         }
-        // The old data is gone: making the new OSD is the cure, and waits for nothing.
+        // The old data is gone. Creating the new OSD restores redundancy and waits for nothing.
         if !self.old_can_return() {
             return self.agent(NodeTask::Rebuild);
         }
@@ -318,15 +322,15 @@ impl Step<'_> {
         }
     }
 
-    /// The old OSD is whole, and could be given its slot back. One that ceph-volume lvm encrypted can't: the mons dropped what opens
-    /// it when its slot was destroyed.
+    /// Returns whether the old OSD is intact and could get its slot again. An OSD that ceph-volume lvm
+    /// encrypted can't: the mons dropped its decryption key when its slot was destroyed.
     pub(super) fn old_can_return(&self) -> bool {
         let proof = self.record.evidence.as_ref().map(|evidence| &evidence.proof);
         let is_locked = matches!(proof, Some(Proof::Volume { luks: Some(_), .. }));
         self.facts.disk == DiskFact::Old && !is_locked
     }
 
-    /// Nothing was written yet: the gates are asked once more.
+    /// Starts the rebuild of a new OSD after the gates are checked once more. Nothing was written yet.
     fn begin_new(&self) -> Next {
         match gate::before_new(&self.record.node, self.our_fence(), self.seen) {
             Gate::Open => self.agent(NodeTask::Rebuild),
@@ -336,8 +340,8 @@ impl Step<'_> {
         }
     }
 
-    /// Waits, and calls a person where data has stood in the way for too long. The time counts from the first turn that saw
-    /// it after the last attempt to rebuild.
+    /// Waits, and halts for a person if data has blocked the wipe for too long. The time counts from the
+    /// first iteration that observed the block after the last rebuild attempt.
     fn wipe_blocked(&self, reason: Reason, wait: fn(OsdId, Reason) -> Wait) -> Next {
         let (record, osd) = (self.record, self.record.osd);
         if !reason.is_about_data() {
@@ -367,7 +371,7 @@ impl Step<'_> {
         }
     }
 
-    /// ceph-volume took another id for the disk, and did not come as far as to finish it there: nothing on the disk tells of it.
+    /// Purges another id that ceph-volume took for the disk and did not finish: no disk shows that id.
     fn purge_unwritten_misplaced(&self) -> Option<Next> {
         let issued = phase::issued_of(self.record, self.seen);
         let orphans = self.seen.ceph.slots.iter().filter(|(osd, _)| **osd != self.record.osd);

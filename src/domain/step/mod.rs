@@ -1,11 +1,10 @@
-//! The one thing that is done next for one OSD, by its phase. With `phase/` this is the table of
+//! Decides the next step for one OSD by its phase. With `phase/` this is the table of
 //! docs/concepts/how-it-works.md.
 //!
-//! This file dispatches, and holds what every phase needs: saving, the fence, quarantine. The acts of the phases are in
-//! `admission` (what the API server says of the new Deployment),
-//! `agents` (node Jobs), `directory` (an OSD in a directory), `down` (until the old OSD is gone), `drains` (of other nodes meanwhile),
-//! `deployment_by` (where Rook makes the Deployment), `up` (from the new one to the closed record) and `upmaps` (what a purge took
-//! besides the place).
+//! This file dispatches, and has what all phases need: saving, the fence, quarantine. The acts are in
+//! `admission` (the API server's answer about the new Deployment), `agents` (node Jobs), `deployment_by` (a
+//! Deployment that Rook creates), `directory` (an OSD in a directory), `down` (until the old OSD is gone),
+//! `drains` (of other nodes), `up` (from the new OSD to the closed record) and `upmaps` (lost by a purge).
 
 mod admission;
 mod agents;
@@ -37,22 +36,22 @@ use super::policy::Policy;
 
 /// Everything that the next step of one record depends on.
 pub struct Step<'a> {
-    /// The record.
+    /// Record of the OSD.
     pub record: &'a Record,
-    /// The ledger it is in.
+    /// Ledger that contains the record.
     pub ledger: &'a Ledger,
-    /// The world.
+    /// Observation of the cluster.
     pub seen: &'a Observation,
-    /// How to go about it.
+    /// Policy of the run.
     pub policy: &'a Policy,
-    /// What `phase::facts` made of them.
+    /// Facts that `phase::facts` derived from record and observation.
     pub facts: Facts,
-    /// The phase that they show.
+    /// Phase that the facts show.
     pub phase: Phase,
 }
 
 impl<'a> Step<'a> {
-    /// Looks at one record. `wanted`: confirmation, selection, class and target are as recorded.
+    /// Creates the step of one record. `wanted`: confirmation, selection, class and target are as recorded.
     pub fn of(
         record: &'a Record,
         ledger: &'a Ledger,
@@ -64,7 +63,7 @@ impl<'a> Step<'a> {
         Self { record, ledger, seen, policy, facts, phase: phase::phase(&facts) }
     }
 
-    /// The one thing to do.
+    /// Returns the one thing to do next.
     pub fn next(&self) -> Next {
         if self.record.closing {
             return self.agent_started_late().unwrap_or_else(|| self.close());
@@ -85,14 +84,14 @@ impl<'a> Step<'a> {
             Phase::Withdrawn => self.withdraw(),
             Phase::Unproven => self.prove(),
             Phase::Serving => self.stop(),
-            // It was started again because its device could not be read, and does not come up.
+            // The OSD was started again because its device could not be read, and does not come up.
             Phase::NotOurStop if self.failed_too_often() => self.quarantine(self.agent_trouble()),
             Phase::NotOurStop => self.not_our_stop(),
             Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.with_flags_set(|| self.rebuild()),
             Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
-                // Not asked is not missing.
+                // A key that was not asked for does not count as missing.
                 Next::Wait(Wait::FreshView)
             }
             Phase::Registered | Phase::Unauthed => self.destroy_again(),
@@ -103,13 +102,13 @@ impl<'a> Step<'a> {
                 Next::Halt(Halt::PurgedExternally { osd, old })
             }
             Phase::Misplaced => self.purge_misplaced(),
-            // What opened it went with its slot: there is nothing to give back, and nothing to lose.
+            // The decryption key is gone with the slot: nothing can be restored, and nothing can be lost.
             Phase::Undone if self.record.target.encrypted => {
                 self.with_flags_set(|| self.agent(NodeTask::Rebuild))
             }
             Phase::Undone => self.with_flags_set(|| self.agent(NodeTask::RestoreSlot)),
             Phase::Prepared => self.deploy(),
-            // One that has booted before keeps its reweight without `noin`, and Ceph may mark it out.
+            // An OSD that has booted before keeps its reweight without `noin`, and Ceph may mark it out.
             Phase::Starting if self.facts.slot == (SlotFact::Ours { never_booted: true }) => {
                 self.with_flags_set(|| self.starting())
             }
@@ -123,14 +122,14 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The next thing would begin with the OSD: look at its device, or lead to its stop.
+    /// Returns whether the next step would start on the OSD: inspect its device, or lead to its stop.
     pub fn begins(&self) -> bool {
         let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
         let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
         !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
     }
 
-    /// PGs saved at Stop that are no more are dropped, and told of. (Before Stop they are saved anew anyway.)
+    /// Drops PGs saved at Stop that are gone, and reports them. Before Stop all PGs are saved again.
     fn drop_gone_pgs(&self) -> Option<Next> {
         let gone = gate::gone(&self.record.pgs, self.seen);
         if gone.is_empty() || self.facts.before_stop() {
@@ -140,13 +139,14 @@ impl<'a> Step<'a> {
         Some(self.save(Saving::PgsGone { pgs: gone }, |record| record.pgs = pgs))
     }
 
-    /// The id is gone, and we had not begun: nothing of ours is lost with it, and nothing is left to do.
+    /// Returns whether the id was purged before osd-migrate started on it, so that nothing is left to do.
     fn was_purged_before_stop(&self) -> bool {
         let is_gone = self.facts.slot == SlotFact::Absent && !self.facts.issued;
         is_gone && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
-    /// Somebody else, Rook perhaps, made it anew before we had begun: what it is now, is found out anew.
+    /// Returns whether another client, perhaps Rook, recreated the OSD before osd-migrate started on it. The
+    /// OSD is then classified again.
     fn was_recreated_before_stop(&self) -> bool {
         let by_others = self.facts.slot == SlotFact::Other && !self.facts.issued;
         by_others && !self.facts.new && self.record.stop_intended_at.is_none()
@@ -156,15 +156,15 @@ impl<'a> Step<'a> {
         self.ledger.run.fence.as_deref()
     }
 
-    /// The fence is recorded, then put up, then the act is done: one a turn, and asked again before every act from Stop to Deploy.
-    ///
-    /// Not for a free disk: what Rook might do to it is told by its gate, which wants Rook out of the way.
+    /// Returns the act once the fence is in force. The fence is first recorded, then set, one step an
+    /// iteration, and checked again before every act from Stop to Deploy. Acts on an available disk need no
+    /// fence: their gate requires that Rook is stopped.
     fn fenced(&self, act: Act) -> Next {
         self.fence().unwrap_or(Next::Do(act))
     }
 
-    /// Puts the fence up again that somebody took off while the OSD is down for us, whatever is waited for: an agent may be at work for
-    /// minutes, and Rook, let go, may prepare the disk that it has just made blank.
+    /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for. An
+    /// agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
     fn fence_again(&self) -> Option<Next> {
         let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.left_to_rook_since.is_none();
         let is_gone = self.our_fence().is_some() && self.seen.kube.fence.is_none();
@@ -175,7 +175,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// What is to be done until the fence is in force.
+    /// Returns the next step until the fence is in force.
     fn fence(&self) -> Option<Next> {
         if self.facts.new || is_out(Guard::FencedFirst) {
             return None;
@@ -188,7 +188,7 @@ impl<'a> Step<'a> {
         };
         match self.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => self.until_in_force(put_up),
-            // It was taken off: what Rook has acknowledged was an earlier one.
+            // The fence was removed: Rook's acknowledgement was for an earlier one.
             None if !passes(Guard::FenceSavedFirst, self.is_fence_saved()) => {
                 let mut ledger = self.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
@@ -209,7 +209,7 @@ impl<'a> Step<'a> {
         self.ledger.run.fence.is_some() && !self.ledger.run.fence_acknowledged
     }
 
-    /// The fence is up: it is in force once a running Rook was heard.
+    /// Returns the next step until a running Rook has acknowledged the fence, which is set.
     fn until_in_force(&self, put_up: impl FnOnce() -> Option<Next>) -> Option<Next> {
         match gate::fenced(&self.ledger.run, self.seen) {
             gate::Fenced::InForce => None,
@@ -225,8 +225,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Per-OSD flags for the time of the redo, where one of them is off: a purge loses them, people lift them. Without `noin`
-    /// the first boot would reset the reweight. A new OSD has none, and is to come in at once.
+    /// Sets the per-OSD flags for the migration if one is unset: a purge loses them, and people unset them.
+    /// Without `noin` the first boot would reset the reweight. A new OSD gets none and is to come in at once.
     fn set_osd_flags(&self) -> Option<Next> {
         if self.facts.new {
             return None;
@@ -244,7 +244,7 @@ impl<'a> Step<'a> {
         self.set_osd_flags().unwrap_or_else(next)
     }
 
-    /// Takes the fence down and forgets it, where no other OSD needs it, and Rook would not begin where we are not done.
+    /// Removes the fence and clears its entry, if no other OSD needs it and Rook would not interfere.
     fn unfence(&self) -> Option<Next> {
         let value = self.our_fence()?;
         if gate::stays_fenced(self.seen) {
@@ -253,7 +253,7 @@ impl<'a> Step<'a> {
         (!self.rook_would_meet_others()).then(|| take_down(value, self.ledger, self.seen))
     }
 
-    /// Another OSD is in flight, or was left alone past Stop: Rook would start it, or prepare its disk.
+    /// Returns whether another OSD is in progress or quarantined after its stop. Rook would interfere.
     fn rook_would_meet_others(&self) -> bool {
         let is_half_way =
             |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.seen);
@@ -264,7 +264,7 @@ impl<'a> Step<'a> {
         let mut record = self.record.clone();
         record.saved_at = Some(self.seen.at);
         change(&mut record);
-        // The same again takes the place of the last: waiting for a lock must not make the record grow.
+        // A repeated milestone replaces the last one: waiting for a lock must not make the record grow.
         if record.milestones.last().is_some_and(|(last, _)| last == why.word()) {
             record.milestones.pop();
         }
@@ -279,7 +279,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// The OSD serves again as it was: the way back while nothing is lost yet.
+    /// Starts the old OSD again, unchanged: the recovery while nothing is lost yet.
     fn restart(&self) -> Next {
         Next::Do(Act::Kube(KubeAct::Restart { osd: self.record.osd, record: self.record.id.clone() }))
     }
@@ -288,19 +288,19 @@ impl<'a> Step<'a> {
         self.seen.ceph.slots.get(&self.record.osd)?.fsid
     }
 
-    /// A device that is not found, or not known, may be a loose cable or one bad read: it is looked at again before the OSD is
-    /// left alone. Any other foreign thing (a slot, a Deployment, an OSD of another id) is no matter of reading.
+    /// Inspects a device again before the OSD is quarantined: a missing or unknown device may be a loose
+    /// cable or a bad read. Another foreign object (slot, Deployment, OSD of another id) is not a read error.
     fn see_again(&self) -> Next {
         let is_the_device = self.is_not_found() && self.facts.slot != SlotFact::Other;
         let is_stopped = self.facts.slot == SlotFact::Old && self.facts.stopped;
-        // In its directory it is whole, whatever the disk carries that it was to go to.
+        // The OSD is intact in its directory, whatever is on the disk that it was to go to.
         if is_stopped && self.facts.directory {
             return self.restart();
         }
         if is_the_device && !self.failed_too_often() {
             return self.save_attempt(NodeTask::Inspect);
         }
-        // Stopped, and nothing is lost yet: the OSD serves again first, and is left alone then.
+        // The OSD is stopped, but nothing is lost yet: it is started again first, and quarantined afterwards.
         if is_the_device && is_stopped {
             return self.restart();
         }
@@ -310,14 +310,14 @@ impl<'a> Step<'a> {
         self.quarantine(self.foreign())
     }
 
-    /// The device does not carry what it should: the OSD, or, of one in a directory, the directory does not.
+    /// Returns whether the device does not contain the OSD, or its directory does not, if it is in one.
     fn is_not_found(&self) -> bool {
         let facts = &self.facts;
         let no_directory = facts.directory && facts.disk == DiskFact::Blank && facts.slot == SlotFact::Old;
         facts.disk == DiskFact::Other || no_directory
     }
 
-    /// The CRUSH item as recorded, where it is gone or has its former weight.
+    /// Restores the CRUSH item as recorded, if it is gone or has its former weight.
     fn restore_crush(&self) -> Next {
         let record = self.record;
         self.fenced(Act::Ceph(CephAct::RestoreCrush {
@@ -329,14 +329,14 @@ impl<'a> Step<'a> {
         }))
     }
 
-    /// What the device carries, in words.
+    /// Describes the contents of the device.
     fn found_on_disk(&self) -> String {
         phase::last_inspection(self.record, self.seen)
             .and_then(|report| report.inspection.as_ref())
             .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string())
     }
 
-    /// What is there that we did not make, in words.
+    /// Describes the foreign objects that osd-migrate did not create.
     fn foreign(&self) -> String {
         let slot = match self.seen.ceph.slots.get(&self.record.osd) {
             None => "absent".to_owned(),
@@ -364,7 +364,7 @@ impl<'a> Step<'a> {
         )
     }
 
-    /// Somebody gave the OSD a new key and started it, though its slot is destroyed.
+    /// Describes an OSD that another client gave a new key and started, although its slot is destroyed.
     fn revived(&self) -> String {
         format!(
             "destroyed, and yet up: somebody gave the OSD a new key and started it; to go on: kubectl scale deployment \
@@ -373,7 +373,8 @@ impl<'a> Step<'a> {
         )
     }
 
-    /// What a person may type where the old data is gone and something else is on the disk since: blank, it is taken again.
+    /// Returns the command for a person if the old data is gone and the disk has other contents since. Once
+    /// the disk is blank, osd-migrate uses it again.
     fn way_to_zap(&self) -> String {
         let issued = phase::issued_of(self.record, self.seen);
         let is_awaited = self.facts.slot == SlotFact::Destroyed && self.facts.disk == DiskFact::Other;
@@ -387,7 +388,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The fence comes down, then it is forgotten.
+/// Removes the fence, then clears its entry.
 pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
     if seen.kube.fence.as_deref() == Some(value) {
         return Next::Do(Act::Kube(KubeAct::Unfence { value: value.to_owned() }));

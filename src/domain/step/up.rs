@@ -1,4 +1,4 @@
-//! From the finished new OSD to the closed record.
+//! Steps from the finished new OSD to the closed record.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,15 @@ use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
 
-/// Flags of the whole osdmap that keep data from moving to an OSD (`norebalance` only what lacks no copy).
+/// Flags of the whole osdmap that prevent data from moving to an OSD.
+///
+/// `norebalance` affects only data without missing replicas.
 const HOLDS_UP_DATA: [&str; 3] = ["norecover", "nobackfill", "norebalance"];
 
-/// Restarts of a new OSD's pod after which waiting on does no good.
+/// Restarts of a new OSD's pod after which waiting longer does not help.
 pub const MAX_RESTARTS: u32 = 3;
 
-/// The file of a node's OSD for tests, as its pod sees it: below `dataDirHostPath`, which Rook mounts there.
+/// File of a node's OSD for tests, as its pod sees it: below `dataDirHostPath`, which Rook mounts there.
 pub const ON_FILE: &str = "/var/lib/rook/osd-migrate/osd-on-file.img";
 
 impl Step<'_> {
@@ -58,7 +60,7 @@ impl Step<'_> {
         self.fenced(Act::Kube(KubeAct::Deploy(self.deployment(fsid, block_path, volume, kernel))))
     }
 
-    /// Returns what the Deployment of the new OSD is rendered from.
+    /// Returns the data from which the Deployment of the new OSD is rendered.
     pub(super) fn deployment(
         &self,
         fsid: OsdFsid,
@@ -93,7 +95,9 @@ impl Step<'_> {
         }
     }
 
-    /// The weight of the new disk's size, before the OSD is started: what moves for it moves once. One that others set stays.
+    /// Sets the weight of the new disk's size before the OSD is started, so that data moves only once.
+    ///
+    /// A weight that was set externally stays.
     fn weigh(&self) -> Option<Next> {
         let record = self.record;
         let found = self.seen.ceph.slots.get(&record.osd)?.crush.as_ref();
@@ -101,14 +105,16 @@ impl Step<'_> {
         (!passes(Guard::WeighedFirst, lost != Ok(Lost::Weight))).then(|| self.restore_crush())
     }
 
-    /// Down before its stop, or again after a stop that was turned back: then we have started it, and it is on its way.
+    /// Handles an OSD that is down before its stop, or again after a reverted stop.
+    ///
+    /// After a revert osd-migrate has started it, and it is on its way.
     pub(super) fn not_our_stop(&self) -> Next {
         let osd = self.record.osd;
         let ours = self.record.stop_reverted.is_some();
         match self.seen.kube.daemons.get(&osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
-            // A stop of ours may still be on its way.
+            // A Stop of osd-migrate may still be on its way.
             None if self.record.stop_intended_at.is_some_and(|at| !self.is_settled(at)) => {
                 Next::Wait(Wait::NotOurStop { osd })
             }
@@ -116,7 +122,7 @@ impl Step<'_> {
         }
     }
 
-    /// No call of that time can still be on its way.
+    /// Returns whether no call from that time can still be on its way.
     fn is_settled(&self, at: DateTime<Utc>) -> bool {
         (self.seen.at - at).num_minutes() >= INTENT_MINUTES
     }
@@ -132,7 +138,7 @@ impl Step<'_> {
         if daemon.replicas == 0 {
             return Next::Wait(Wait::NotOurStop { osd });
         }
-        // A taint that came since its Deployment was made: its pod would wait for ever.
+        // A taint was added after its Deployment was created: its pod would wait for ever.
         let node_object = self.seen.kube.nodes.get(&self.record.node);
         let add =
             node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
@@ -162,7 +168,8 @@ impl Step<'_> {
         if let Some(next) = self.let_go() {
             return next;
         }
-        // Theirs stays, and is told: out, it holds no PG, and none would prove that it took its place again.
+        // An OSD that was marked out externally stays out, and is reported. It has no PG while it is out, so
+        // no PG could prove that it serves again.
         let slot = self.seen.ceph.slots.get(&osd);
         if let Some(slot) = slot.filter(|slot| phase::is_marked_out_externally(self.record, slot)) {
             return self.is_out(slot);
@@ -190,7 +197,10 @@ impl Step<'_> {
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes, states, flags })
     }
 
-    /// The new OSD is up and out. The mons did it while its `noout` was lifted: it is taken in again. Or another client did.
+    /// Handles a new OSD that is up and out.
+    ///
+    /// If the mons marked it out while its `noout` was lifted, it is marked in again. Otherwise another
+    /// client marked it out.
     fn is_out(&self, slot: &Slot) -> Next {
         let (osd, record) = (self.record.osd, self.record);
         let wait = Wait::MarkedOutExternally { osd, reweight: record.reweight };
@@ -213,8 +223,12 @@ impl Step<'_> {
         self.save(Saving::Closing, |record| record.closing = true)
     }
 
-    /// As soon as it is up, its flags go. `noout` would keep Ceph from healing while it fills, should its node die. An OSD that booted under noin is still marked new, and its next boot would reset its reweight
-    /// (16.2.15); the adapter takes that mark off first. Then Rook may have the CephCluster back: what is left is Ceph's work.
+    /// Unsets the flags as soon as the OSD is up: `noout` would keep Ceph from healing during the backfill if
+    /// its node dies.
+    ///
+    /// An OSD that booted under noin is still marked new, and its next boot would reset its reweight
+    /// (16.2.15). The adapter removes that mark first. Then the fence can be removed: the rest is Ceph's
+    /// work.
     pub(super) fn let_go(&self) -> Option<Next> {
         let osd = self.record.osd;
         let slot = self.seen.ceph.slots.get(&osd);
@@ -225,7 +239,7 @@ impl Step<'_> {
         self.unfence()
     }
 
-    /// When a new OSD came up is written down: the statistics are behind, and show no PG on it at first.
+    /// Saves when a new OSD came up: the statistics lag, and show no PG on it at first.
     fn note_up(&self) -> Option<Next> {
         let gets_others = self.record.gets_others();
         let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|slot| gets_others && slot.up)?;
@@ -234,7 +248,9 @@ impl Step<'_> {
         (noted != Some(slot.up_from)).then(|| self.save(Saving::Up, |record| record.up_seen = up_seen))
     }
 
-    /// The ledger without the record. The look at its node was before the OSD was made on a free disk: it is not free any more.
+    /// Returns the ledger without the record.
+    ///
+    /// The inventory of its node predates the OSD, so its disk is marked as no longer available.
     fn closed(&self) -> Ledger {
         let record = self.record;
         let mut ledger = self.ledger.without(record.osd);
@@ -249,22 +265,25 @@ impl Step<'_> {
         if let Some(work) = ledger.nodes.get_mut(&record.node).filter(|_| is_old_knowledge)
             && work.status == NodeStatus::Orchestrating
         {
-            // What is left of the device of the databases, the next OSD there is to know: its node is looked at anew.
+            // The next OSD on the node must know the space left on the database device: the node is
+            // inventoried again.
             work.status = NodeStatus::ComputingDiff;
             work.inventory += 1;
         }
         ledger
     }
 
-    /// One a turn: flags, fence, what was made for the record; last the record itself.
+    /// Closes the record, one step an iteration: flags, fence, objects created for the record, and last the
+    /// record itself.
     pub(super) fn close(&self) -> Next {
         let record = self.record;
-        // A Stop that arrived after the record was given up: the OSD serves again first.
+        // A Stop arrived after the record was given up: the OSD is started again first.
         let is_old = self.facts.slot == SlotFact::Old;
         if is_old && self.facts.stopped {
             return self.restart();
         }
-        // Without the kept copy none can arrive any more, so that goes before the flags.
+        // Without the backup no Stop can arrive any more, so the backup is deleted before the flags are
+        // unset.
         if let Some(next) = self.clean_up().filter(|_| is_old) {
             return next;
         }
@@ -284,7 +303,7 @@ impl Step<'_> {
         self.clean_up().unwrap_or_else(closed)
     }
 
-    /// What is next while something that was made for the record is there.
+    /// Returns the cleanup act while an object that was created for the record exists.
     fn clean_up(&self) -> Option<Next> {
         let (record, kube) = (self.record, &self.seen.kube);
         let made = kube.leftovers.contains_key(&record.id)
@@ -296,7 +315,7 @@ impl Step<'_> {
     }
 }
 
-/// What is said of a daemon that does not come up in time.
+/// Describes a daemon that does not come up in time.
 fn late(osd: OsdId, daemon: &Daemon) -> String {
     let trouble = daemon.pods.iter().find_map(|pod| pod.trouble.clone());
     let trouble = match (trouble, daemon.replicas) {
@@ -307,8 +326,10 @@ fn late(osd: OsdId, daemon: &Daemon) -> String {
     format!("its daemon does not come up: {trouble}; see `kubectl describe pods -l ceph-osd-id={}`", osd.0)
 }
 
-/// What the Deployment activates: the logical volume, the file, or the disk by a name that outlives a reboot; by the kernel's if it has
-/// none, as Rook has it: its label is what activation goes by.
+/// Returns the path that the Deployment activates: the logical volume, the file, or the disk by a name that
+/// survives a reboot.
+///
+/// A disk without such a name is named by its kernel name, as in Rook: its label is what activation goes by.
 pub(super) fn block_path(
     record: &Record,
     device: &DeviceIdentity,

@@ -1,7 +1,8 @@
-//! Upmaps that a purge took: noted when the place in CRUSH is seen to be gone, put back when the OSD is up again.
+//! Upmaps that a purge removed: noted when the place in CRUSH is gone, restored when the OSD is up again.
 //!
-//! Not before: with an upmap onto an OSD that is down its PG would lack a copy which another OSD has. They are put back only
-//! after a purge. Without one, an upmap that is gone was taken away by the balancer or a person, whose word holds.
+//! They are not restored earlier: an upmap onto an OSD that is down would leave its PG without a replica that
+//! another OSD has. They are restored only after a purge. Without a purge, the balancer or a person removed
+//! the upmap, and that decision stays.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,13 @@ use crate::domain::ledger::LostUpmaps;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::osd::{PgId, Upmap};
 
-/// Tries to put upmaps back. The mons drop one that does not fit to CRUSH any more in the epoch that brings it.
+/// Tries to restore upmaps. The mons drop an upmap that no longer fits CRUSH in the epoch that brings it.
 pub const MAX_UPMAP_TRIES: u32 = 5;
 
 impl Step<'_> {
-    /// Written down before the place is put back: after that, nothing shows that they were lost.
+    /// Saves that upmaps were lost before the place is restored.
+    ///
+    /// After that, nothing shows the loss.
     pub(super) fn note_lost_upmaps(&self) -> Option<Next> {
         let record = self.record;
         let has_item = self.seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.crush.is_some());
@@ -28,12 +31,12 @@ impl Step<'_> {
             .then(|| self.save(Saving::UpmapsLost, |record| record.lost_upmaps = fresh))
     }
 
-    /// Tried once in an epoch, so that one which the mons drop does not keep the OSD from being done.
+    /// Restores the upmaps once an epoch, so that an upmap that the mons drop does not delay the OSD's end.
     pub(super) fn restore_upmaps(&self) -> Option<Next> {
         let lost = self.record.lost_upmaps?;
         let missing = self.missing_upmaps();
         if missing.is_empty() {
-            // The statistics are behind: whose PGs move now is known when they show it.
+            // The statistics lag: the affected PGs are known only when the statistics show them.
             let unheard = self.record.upmaps.iter().any(|upmap| self.is_unreported(upmap));
             return Some(if unheard { Next::Wait(Wait::FreshView) } else { self.done_with_upmaps(missing) });
         }
@@ -62,7 +65,7 @@ impl Step<'_> {
         missing
     }
 
-    /// It is in the map, and its PG is not yet seen on an OSD that could hold it.
+    /// Returns whether the upmap is in the map, and its PG is not yet reported on an OSD that could serve it.
     fn is_unreported(&self, upmap: &Upmap) -> bool {
         let ceph = &self.seen.ceph;
         let serves = |osd| ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in);

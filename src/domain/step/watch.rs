@@ -1,5 +1,7 @@
-//! What the clock does for an OSD that is down past its stop: the time is saved at which it went down and came up, and its `noout`
-//! ends. See `docs/development/adr/0025-progress.md`.
+//! Time-dependent steps for an OSD that is down after its stop: saves when it went down and came up, and ends
+//! its `noout`.
+//!
+//! See `docs/development/adr/0025-progress.md`.
 
 use chrono::TimeDelta;
 
@@ -12,7 +14,7 @@ use crate::domain::observation::Observation;
 use crate::domain::phase;
 
 impl Step<'_> {
-    /// Returns what is next for the clock; none if nothing is.
+    /// Returns the next time-dependent step; `None` if nothing is due.
     pub(super) fn watch_down(&self) -> Option<Next> {
         if self.facts.new {
             return None;
@@ -33,12 +35,13 @@ impl Step<'_> {
         }
     }
 
-    /// How long it is down past its stop.
+    /// Returns how long the OSD is down after its stop.
     pub(super) fn down_for(&self) -> TimeDelta {
         self.record.down_since.map_or_else(TimeDelta::zero, |since| self.seen.at - since)
     }
 
-    /// Its daemon had its time to come up: since it was to start, or since it went down again.
+    /// Returns whether the daemon's time to start is over, counted from its start or from the last time that
+    /// it went down.
     pub(super) fn is_late_to_start(&self) -> bool {
         let since = self.record.saved_at.max(self.record.down_since);
         let limit = self.policy.limits.start + self.time_of_rook();
@@ -55,8 +58,9 @@ impl Step<'_> {
     }
 }
 
-/// Returns what is next until the `noout` of an OSD that is down is lifted: that it is lifted is saved first, so that it is not set
-/// again.
+/// Returns the next step until the `noout` of an OSD that is down is lifted.
+///
+/// The lift is saved first, so that the flag is not set again.
 fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let slot = seen.ceph.slots.get(&record.osd).filter(|slot| !slot.up)?;
     let (noout, _) = record.flags_to_lift(slot.noout, slot.noin);
@@ -72,7 +76,8 @@ fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Ne
     Some(Next::Save { ledger: ledger.with(record), osd, why: Saving::NooutLifted })
 }
 
-/// Returns what is next before a run halts: nobody is there afterwards to lift the `noout` of an OSD that is down.
+/// Returns the next step before a run halts: afterwards no runner would lift the `noout` of an OSD that is
+/// down.
 pub fn before_halt(ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let is_down = |record: &&Record| phase::is_committed(record, seen);
     ledger.in_flight().filter(is_down).find_map(|record| lift_noout(record, ledger, seen))

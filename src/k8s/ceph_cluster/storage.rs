@@ -9,7 +9,9 @@ use crate::domain::storage::{
 };
 use crate::k8s::tolerations;
 
-/// What is said of new OSDs. Keys and kinds: pkg/apis/ceph.rook.io/v1/types.go (`StorageScopeSpec`, `Node`, `Selection`, `Device`) and
+/// Reads what the CephCluster declares for new OSDs.
+///
+/// Keys and kinds: pkg/apis/ceph.rook.io/v1/types.go (`StorageScopeSpec`, `Node`, `Selection`, `Device`) and
 /// pkg/operator/ceph/cluster/osd/config/config.go (`ToStoreConfig`), Rook v1.20.6.
 pub(super) fn declared(spec: &Value) -> Storage {
     let none = Value::Null;
@@ -28,7 +30,7 @@ pub(super) fn declared(spec: &Value) -> Storage {
     }
 }
 
-/// `requests` and `limits` of one kind of pod.
+/// Reads `requests` and `limits` of one kind of pod.
 pub(super) fn resources(declared: Option<&Value>) -> Resources {
     let quantities = |field: &str| {
         let all = declared.and_then(|of| of.get(field)?.as_object()).into_iter().flatten();
@@ -37,7 +39,8 @@ pub(super) fn resources(declared: Option<&Value>) -> Resources {
     Resources { requests: quantities("requests"), limits: quantities("limits") }
 }
 
-/// An entry of `nodes`; one without a name means no node (Rook: "skipping node with a blank name").
+/// Reads an entry of `nodes`; an entry without a name selects no node (Rook: "skipping node with a blank
+/// name").
 fn node(node: &Value) -> Option<StorageNode> {
     let name = text(node, "name").filter(|name| !name.is_empty())?;
     let at = format!("spec.storage.nodes[{name}]");
@@ -48,7 +51,8 @@ fn node(node: &Value) -> Option<StorageNode> {
 
 fn selection(holder: &Value, at: &str, unreadable: &mut Vec<String>) -> DeviceSelection {
     let device = |device: &Value| {
-        // `fullpath` goes before `name` (pkg/operator/ceph/cluster/osd/provision_spec.go, `provisionOSDContainer`, v1.20.6).
+        // `fullpath` goes before `name` (pkg/operator/ceph/cluster/osd/provision_spec.go,
+        // `provisionOSDContainer`, v1.20.6).
         let full_path = text(device, "fullpath").filter(|path| !path.is_empty());
         let name = full_path.or_else(|| text(device, "name")).unwrap_or_default();
         let config = config_of(device, &format!("{at}.devices[{name}]"));
@@ -62,8 +66,10 @@ fn selection(holder: &Value, at: &str, unreadable: &mut Vec<String>) -> DeviceSe
     }
 }
 
-/// A `config`. Rook takes what it can't read as not said; here nothing is made by it, as nobody knows what was meant.
-/// `primaryAffinity` is left to Rook, which sets it when it takes the OSD over.
+/// Reads a `config`.
+///
+/// Rook ignores a value that it can't read. Here no OSD is created with such a `config`, because the intended
+/// value is unknown. `primaryAffinity` is left to Rook, which sets it when it adopts the OSD.
 fn config_of(holder: &Value, at: &str) -> DeviceConfig {
     let none = Value::Null;
     let config = holder.get("config").unwrap_or(&none);
@@ -93,12 +99,12 @@ fn config_of(holder: &Value, at: &str) -> DeviceConfig {
     }
 }
 
-/// What is there, however it is spelled; null is not there.
+/// Returns a value as text, whether it is written as a string or not; null counts as absent.
 fn text(holder: &Value, key: &str) -> Option<String> {
     holder.get(key).filter(|value| !value.is_null()).map(scalar)
 }
 
-/// A whole number. Set to nothing it is 0: a node takes back so what the cluster says.
+/// Reads a whole number. An empty value is 0: that is how a node overrides the value of the cluster.
 fn number(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) -> Option<u64> {
     let value = text(holder, key)?;
     let parsed = if value.is_empty() { Some(0) } else { value.trim().parse().ok() };
@@ -108,7 +114,7 @@ fn number(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) -> 
     parsed
 }
 
-/// `true` or `false`, as YAML has it or as a string. Set to nothing it is false.
+/// Reads `true` or `false`, as a YAML boolean or as a string. An empty value is false.
 fn boolean(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) -> Option<bool> {
     let value = text(holder, key)?;
     match value.trim() {
@@ -121,12 +127,13 @@ fn boolean(holder: &Value, key: &str, at: &str, unreadable: &mut Vec<String>) ->
     }
 }
 
-/// `placement.all` and `placement.osd`, put together.
+/// Combines `placement.all` and `placement.osd`.
 ///
-/// Rook does it in two ways. It chooses nodes by the affinity of `osd` alone, where it has one (pkg/apis/ceph.rook.io/v1/placement.go,
-/// `Merge`, v1.20.6); but the pods get both, so that the first term of each must hold (`mergeNodeAffinity`), and with
-/// `onlyApplyOSDPlacement` nothing of `all` (pkg/operator/ceph/cluster/osd/spec.go, `applyAllPlacementIfNeeded`). A node is right for
-/// a new OSD only if its pod can start there, so what the pods get counts here.
+/// Rook combines them in two ways. It chooses nodes by the affinity of `osd` alone, if `osd` has one
+/// (pkg/apis/ceph.rook.io/v1/placement.go, `Merge`, v1.20.6). But the pods get both, so that the first term
+/// of each must match (`mergeNodeAffinity`). With `onlyApplyOSDPlacement`, the pods get nothing of `all`
+/// (pkg/operator/ceph/cluster/osd/spec.go, `applyAllPlacementIfNeeded`). A node is suitable for a new OSD
+/// only if the OSD's pod can start there, so the pods' placement counts here.
 fn placement(spec: &Value, storage: &Value) -> Placement {
     let none = Value::Null;
     let of = |key: &str| spec.get("placement").and_then(|placement| placement.get(key)).unwrap_or(&none);
@@ -158,7 +165,9 @@ fn both(all: Vec<NodeTerm>, osd: Vec<NodeTerm>) -> Vec<NodeTerm> {
     }
 }
 
-/// Terms that are there and empty hold for no node; none at all hold for every one.
+/// Returns the terms, or one empty term if the list is empty.
+///
+/// Terms that are given and empty match no node. If no terms are given at all, every node matches.
 fn at_least_one(terms: Vec<NodeTerm>) -> Vec<NodeTerm> {
     if terms.is_empty() { vec![NodeTerm::default()] } else { terms }
 }
@@ -181,7 +190,7 @@ fn requirement(requirement: &Value) -> Requirement {
     }
 }
 
-/// Rook's `config` holds strings; people write bare YAML booleans and numbers into lists of nodes all the same.
+/// Returns whether a value is true: as a string, as in Rook's `config`, or as a bare YAML boolean.
 pub(super) fn is_true(value: &Value) -> bool {
     value.as_bool().unwrap_or_else(|| value.as_str() == Some("true"))
 }

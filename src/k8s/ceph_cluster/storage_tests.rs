@@ -1,4 +1,4 @@
-//! What a CephCluster says of new OSDs, as people write it.
+//! Settings of a CephCluster for new OSDs, as people write them.
 
 use serde_json::{Value, json};
 
@@ -179,14 +179,14 @@ fn affinities_are_put_together_as_the_pods_get_them() {
         (json!({}), json!({}), false, vec![]),
         (affinity(&["a"]), json!({}), false, vec![term(&["a"])]),
         (json!({}), affinity(&["o", "p"]), false, vec![term(&["o"]), term(&["p"])]),
-        // Both: the first term of each must hold.
+        // With both, the first term of each must match.
         (affinity(&["a", "b"]), affinity(&["o", "p"]), false, vec![term(&["a", "o"])]),
         (affinity(&["a", "b"]), affinity(&["o", "p"]), true, vec![term(&["o"]), term(&["p"])]),
-        // Rook chooses nodes by that of `all`, where `osd` has none.
+        // Rook chooses nodes by the affinity of `all`, if `osd` has none.
         (affinity(&["a"]), json!({}), true, vec![term(&["a"])]),
         (affinity(&["a"]), preferred.clone(), true, vec![]),
         (affinity(&["a"]), preferred, false, vec![term(&["a"])]),
-        // A list of none holds for no node.
+        // An empty list matches no node.
         (json!({}), affinity(&[]), false, vec![NodeTerm::default()]),
         (affinity(&[]), json!({}), false, vec![NodeTerm::default()]),
         (affinity(&["a"]), affinity(&[]), false, vec![term(&["a"])]),

@@ -1,8 +1,8 @@
-//! The inventory of a node: its disks and the OSDs on them. Reads only, takes no lock, holds no key.
+//! The inventory of a node: its disks and the OSDs on them. Reads only, takes no lock, has no key.
 //!
-//! | module | what |
+//! | module | content |
 //! | --- | --- |
-//! | `said` | what ceph-volume says |
+//! | `rejections` | ceph-volume's view of disks and OSDs |
 //! | `state` | what is on a disk, decided purely |
 //! | `osds` | the OSDs that were found |
 
@@ -27,7 +27,7 @@ use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use rejections::{LvmOsd, Rejections};
 use state::{Facts, KnownOsds};
 
-/// Looks and reports. The caller may beat a heart beside it.
+/// Reads the node's disks and reports. The caller may run a heartbeat in parallel.
 pub async fn inventory(request: &InventoryRequest, host: &Host) -> InventoryReport {
     let began_at = now();
     let steps = Steps::default();
@@ -102,7 +102,7 @@ impl Seen {
     }
 }
 
-/// Sentences for people about what could not be looked at.
+/// Sentences for people about what could not be inspected.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -111,7 +111,7 @@ impl Notes {
         self.0.push(format!("{what}: {error}"));
     }
 
-    /// The answer, or nothing and a note.
+    /// Returns the answer, or a default value after adding a note.
     fn unless<T: Default>(&mut self, what: &str, answer: Result<T, NodeError>) -> T {
         answer.unwrap_or_else(|error| {
             self.add(what, &error);
@@ -120,8 +120,9 @@ impl Notes {
     }
 }
 
-/// Reads every disk and partition of the node, one after the other: they share buses, and none is waited for longer than
-/// its limit.
+/// Reads every disk and partition of the node, one after the other.
+///
+/// The disks share buses, and no disk is waited for longer than its limit.
 async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
     let listed = find::list(host).await?;
     notes.0.extend(listed.unseen.iter().map(|what| format!("could not look at {what}")));
@@ -135,7 +136,7 @@ async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
             parts.push(facts_of(part, &mounts, &volumes, host).await?);
         }
         let mut facts = facts_of(disk, &mounts, &volumes, host).await?;
-        // Only where the daemon runs: a mount of ours would be in the way of one that starts just now.
+        // Only while the daemon runs: a mount by this agent would block a daemon that starts in that instant.
         if parts.iter().any(|part| part.mounted.is_some()) {
             facts.filestore = filestore(&facts.disk, host).await;
         }
@@ -207,7 +208,7 @@ async fn states(all: &[Seen], known: &KnownOsds, inventory: &Rejections) -> Vec<
     disks
 }
 
-/// Only a disk on which nothing is gets a last word: see `usage::is_held`.
+/// Returns the final state of a disk. Only a disk with nothing on it is asked further: see `usage::is_held`.
 async fn last_word(facts: &Facts, judged: DiskState, inventory: &Rejections) -> DiskState {
     if !matches!(judged, DiskState::Available | DiskState::Tombstone { .. }) {
         return judged;

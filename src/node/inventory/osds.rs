@@ -1,4 +1,4 @@
-//! The OSDs that were found on a node's disks, whoever made them.
+//! The OSDs that were found on a node's disks, whatever created them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,13 +8,15 @@ use super::{Seen, read_label};
 use crate::domain::inventory::OsdSeen;
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid, Role};
 
-/// Devices with a BlueStore label, for `raw list`.
+/// Returns the devices with a BlueStore label, for `raw list`.
 pub(super) fn labelled(all: &[Seen]) -> Vec<PathBuf> {
     let labelled = all.iter().flat_map(Seen::all).filter(|facts| read_label(facts).is_some());
     labelled.map(|facts| facts.disk.node.clone()).collect()
 }
 
-/// All of them. `startable`: what `raw list` has found; not asked, or failed: what the label says counts alone.
+/// Returns all OSDs.
+///
+/// `startable`: the result of `raw list`; if it is none (not asked, or failed), the label alone counts.
 pub(super) fn on(all: &[Seen], known: &KnownOsds, startable: Option<&BTreeSet<OsdFsid>>) -> Vec<OsdSeen> {
     let devices: Vec<&Facts> = all.iter().flat_map(Seen::all).collect();
     let raw = devices.iter().filter_map(|facts| raw(facts, &devices, startable));
@@ -27,7 +29,7 @@ pub(super) fn on(all: &[Seen], known: &KnownOsds, startable: Option<&BTreeSet<Os
             store: volume.store.clone(),
             encrypted: volume.encrypted,
             block_path: volume.block_path.clone()?,
-            // One that can't be read is opened by its activation.
+            // A volume that can't be read is opened by its activation.
             activatable: volume.finished.unwrap_or(true),
             db_path: volume.db_path.clone(),
             wal_path: volume.wal_path.clone(),
@@ -39,7 +41,9 @@ pub(super) fn on(all: &[Seen], known: &KnownOsds, startable: Option<&BTreeSet<Os
     osds
 }
 
-/// An OSD that a device carries itself. One whose label names no id or no cluster is not one yet.
+/// Returns the OSD that a device carries itself.
+///
+/// An OSD whose label names no id or no cluster does not count yet.
 fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>) -> Option<OsdSeen> {
     let label = read_label(facts).filter(|label| label.role() == Some(Role::Block))?;
     let of_it = |role: Role| {
@@ -50,7 +54,8 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
         devices.iter().find(is_it)
     };
     let path_of = |role: Role| of_it(role).map(|device| stable_path(device).0);
-    // Its pod finds the device by what it carries. What it links besides has only its path.
+    // The OSD's pod finds the device by the device's content. Other devices that the OSD links have only
+    // their path.
     let (block_path, _) = stable_path(facts);
     let auxiliary = [Role::Db, Role::Wal].into_iter().filter_map(of_it);
     let is_stable = auxiliary.into_iter().all(|device| stable_path(device).1);
@@ -71,7 +76,8 @@ fn raw(facts: &Facts, devices: &[&Facts], startable: Option<&BTreeSet<OsdFsid>>)
     })
 }
 
-/// A path that leads to the device after a reboot, too, as every OSD that we deploy has it; the kernel's own (false) if there is none.
+/// Returns a path that leads to the device after a reboot, too, as every OSD has it that osd-migrate deploys;
+/// the kernel's own path (false) if there is none.
 fn stable_path(facts: &Facts) -> (String, bool) {
     let disk = &facts.disk;
     if disk.is_file() {

@@ -1,5 +1,5 @@
-//! What ceph-volume says of disks and OSDs, as far as it is asked: only the fields named here are read, since tags of volumes
-//! hold secrets.
+//! ceph-volume's view of disks and OSDs. Only the fields named here are read, because tags of volumes contain
+//! secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,12 @@ use super::super::label;
 use super::super::query::{self, Query};
 use crate::domain::osd::{ClusterFsid, ObjectStore, OsdFsid, OsdId};
 
-/// A label's own bytes.
+/// Bytes of a label.
 const LABEL: u64 = 4096;
 
-/// Why `ceph-volume inventory` would not take a disk, by the disk's path; a disk that it would take is not in it.
+/// Reasons why `ceph-volume inventory` would reject a disk, by the disk's path.
+///
+/// An accepted disk has no entry.
 pub(crate) type Rejections = BTreeMap<PathBuf, Vec<String>>;
 
 /// Asks for the inventory.
@@ -28,21 +30,25 @@ fn rejected(disks: Vec<Inventoried>) -> Rejections {
     let unavailable = disks.into_iter().filter(|disk| !disk.available);
     unavailable
         .map(|mut disk| {
-            disk.rejected_reasons.sort(); // it prints them in another order each time
+            disk.rejected_reasons.sort(); // ceph-volume prints the reasons in a different sequence each time
             (disk.path, disk.rejected_reasons)
         })
         .collect()
 }
 
-/// What is left of its reasons where we say that a disk is free: those that we do not know better. It knows
+/// Returns the reasons of ceph-volume that remain against a disk that osd-migrate finds available.
 ///
-/// | reason | until | why not |
+/// osd-migrate overrules these reasons, because it has better information:
+///
+/// | reason | release | why it is overruled |
 /// | --- | --- | --- |
-/// | `locked` | 16.2 | somebody had it exclusively then; we had it ourselves a moment ago |
-/// | `Insufficient space (<5GB)` | all | measured here with the same limit; it takes sizes of partitions from udev's memory |
-/// | `Device type is not acceptable. ...` | 18.2 and later | loop devices where `CEPH_VOLUME_ALLOW_LOOP_DEVICES` is not set: only tests have such |
+/// | `locked` | 16.2 | it was open exclusively then; osd-migrate had it so itself a moment ago |
+/// | `Insufficient space (<5GB)` | all | measured here with the same limit; partition sizes are from udev |
+/// | `Device type is not acceptable. ...` | 18.2 and later | loop devices, which only tests have |
 ///
-/// A disk that it does not list at all (partitions before 16.2.11, loop devices) is no disk that it rejects.
+/// `Device type is not acceptable` is printed for loop devices if `CEPH_VOLUME_ALLOW_LOOP_DEVICES` is not
+/// set. ceph-volume takes the sizes of partitions from udev's database. A disk that ceph-volume does not list
+/// at all (partitions before 16.2.11, loop devices) is not a rejected disk.
 pub(crate) fn not_overruled(name: &str, reasons: &[String]) -> Vec<String> {
     let is_known_better = |reason: &str| {
         reason == "locked"
@@ -63,7 +69,8 @@ struct Inventoried {
     rejected_reasons: Vec<String>,
 }
 
-/// Fsids of OSDs whose main device `raw list` finds on these devices: those that `raw activate` can start.
+/// Returns the fsids of OSDs whose main device `raw list` finds on these devices: those that `raw activate`
+/// can start.
 pub(crate) async fn raw_osds(devices: &[PathBuf]) -> Result<BTreeSet<OsdFsid>, NodeError> {
     if devices.is_empty() {
         return Ok(BTreeSet::new());
@@ -73,7 +80,7 @@ pub(crate) async fn raw_osds(devices: &[PathBuf]) -> Result<BTreeSet<OsdFsid>, N
 }
 
 fn with_main_device(listed: BTreeMap<String, RawListed>) -> BTreeSet<OsdFsid> {
-    // Of an OSD with a db device of its own, 20.2 names the db device only.
+    // For an OSD with a separate db device, 20.2 names the db device only.
     listed
         .into_values()
         .filter(|osd| osd.device.is_some())
@@ -95,20 +102,21 @@ pub(crate) struct LvmOsd {
     pub(crate) cluster: ClusterFsid,
     pub(crate) store: ObjectStore,
     pub(crate) encrypted: bool,
-    /// `/dev/VG/LV` of the main volume; none where only its other volumes are there.
+    /// `/dev/VG/LV` of the main volume; none if only the OSD's other volumes exist.
     pub(crate) block_path: Option<String>,
     pub(crate) db_path: Option<String>,
     pub(crate) wal_path: Option<String>,
-    /// Kernel name of the disk that its database's volume lies on.
+    /// Kernel name of the disk that the database's volume lies on.
     pub(crate) db_disk: Option<String>,
-    /// What the label in its main volume says; none where it can't be read: the volume is closed or encrypted.
+    /// Whether the label in the main volume is finished; none if it can't be read: the volume is closed or
+    /// encrypted.
     pub(crate) finished: Option<bool>,
-    /// The disks and partitions that any of its volumes lies on.
+    /// Disks and partitions that any of the OSD's volumes lies on.
     pub(crate) devices: BTreeSet<PathBuf>,
 }
 
 impl LvmOsd {
-    /// Whether one of its volumes lies on a device.
+    /// Returns whether one of the OSD's volumes lies on a device.
     pub(crate) fn is_on(&self, node: &Path) -> bool {
         self.devices.contains(node)
     }
@@ -126,7 +134,9 @@ pub(crate) async fn lvm_osds() -> Result<Vec<LvmOsd>, NodeError> {
     Ok(osds)
 }
 
-/// A volume has all its tags right before its mkfs begins, so tags alone say nothing about its end.
+/// Reads the label of a volume.
+///
+/// A volume has all its tags right before its mkfs starts, so tags alone say nothing about its end.
 async fn is_finished(volume: &Path) -> Option<bool> {
     let node = volume.to_owned();
     let head =
@@ -137,7 +147,10 @@ async fn is_finished(volume: &Path) -> Option<bool> {
     }
 }
 
-/// Two OSDs may have one id: of other clusters, or one that was never removed. Their fsids tell them apart.
+/// Combines the volumes into OSDs by fsid.
+///
+/// Two OSDs may have one id: OSDs of different clusters, or an OSD that was never removed. Their fsids
+/// distinguish them.
 fn assembled(listed: BTreeMap<String, Vec<Volume>>) -> Vec<LvmOsd> {
     let mut osds = BTreeMap::<OsdFsid, LvmOsd>::new();
     for volume in listed.into_values().flatten() {

@@ -11,7 +11,7 @@ macro_rules! captured {
 fn what_the_inventory_rejects_is_told_in_one_order() {
     let found = rejected(serde_json::from_str(captured!("inventory.json")).unwrap());
     let of = |path: &str| found.get(Path::new(path)).map(|reasons| reasons.join(", "));
-    // loop6 and loop9 hold data without a signature, which it does not see.
+    // loop6 and loop9 contain data without a signature, which ceph-volume does not see.
     for free in ["/dev/loop0", "/dev/loop6", "/dev/loop9"] {
         assert_eq!(of(free), None, "{free}");
     }
@@ -42,7 +42,7 @@ fn three_releases_say_the_same_of_the_same_disks() {
             );
         }
         let listed = |name| with_main_device(serde_json::from_str(&answer(release, name)).unwrap()).len();
-        // Of an OSD with a `block.db` 20.2.4 lists that alone.
+        // For an OSD with a `block.db`, 20.2.4 lists the db device alone.
         let with_db = usize::from(release != "20.2.4");
         let counts = ["raw-list", "raw-list-blank", "raw-list-db"].map(listed);
         assert_eq!(counts, [2, 0, with_db], "{release}");

@@ -1,4 +1,4 @@
-//! What is on a disk, decided by what was read. Pure.
+//! State of a disk, decided by what was read. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +11,36 @@ use super::rejections::{LvmOsd, not_overruled};
 use crate::domain::inventory::{DiskState, Rejection};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 
-/// What ceph-volume takes at least (its inventory: `Insufficient space (<5GB)`).
+/// Smallest disk that ceph-volume takes (its inventory: `Insufficient space (<5GB)`).
 pub(crate) const MIN_BYTES: u64 = 5_368_709_120;
 
-/// What was read of a disk or partition.
+/// Facts that were read about a disk or partition.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) disk: Disk,
-    /// Where it is mounted.
+    /// Mount point.
     pub(crate) mounted: Option<String>,
-    /// The PersistentVolume that it is, while a pod has it.
+    /// PersistentVolume that the device is, while a pod uses it.
     pub(crate) volume: Option<String>,
-    /// What its bytes say, or why they could not be read.
+    /// Marks in the device's bytes, or why they could not be read.
     pub(crate) marks: Result<Marks, String>,
-    /// Its BlueStore label, where it begins with one.
+    /// BlueStore label, if the device begins with one.
     pub(crate) label: Option<Result<Label, String>>,
-    /// The OSD whose Filestore its partitions are.
+    /// OSD whose Filestore the device's partitions are.
     pub(crate) filestore: Option<(OsdFsid, OsdId, ClusterFsid)>,
 }
 
-/// What is known of the node's OSDs before a single disk is judged.
+/// OSDs of the node that are known before a single disk is judged.
 #[derive(Debug)]
 pub(crate) struct KnownOsds {
     pub(crate) cluster: ClusterFsid,
-    /// OSDs of this cluster: by labels that name it, by tags of volumes, by the claims of this node's agents.
+    /// OSDs of this cluster: by labels that name it, by tags of volumes, by the issued fsids of this node's
+    /// agents.
     pub(crate) ours: BTreeMap<OsdFsid, Option<OsdId>>,
     pub(crate) volumes: Vec<LvmOsd>,
 }
 
-/// What is on a disk, but for who has it exclusively and what ceph-volume says (`at_last`).
+/// Returns the state of a disk, without the checks of exclusive use and of ceph-volume's reasons (`at_last`).
 pub(crate) fn judge(facts: &Facts, known: &KnownOsds) -> DiskState {
     if let Some((fsid, osd)) = ours(facts, known) {
         return DiskState::Ours { fsid, osd };
@@ -59,7 +60,7 @@ pub(crate) fn judge(facts: &Facts, known: &KnownOsds) -> DiskState {
         return reject(Rejection::Mounted { at: at.clone() });
     }
     match &facts.marks {
-        // While it is being wiped, the kernel may still know its partitions.
+        // During a wipe, the kernel may still know the disk's partitions.
         Ok(Marks::Tombstone(stone)) if stone.cluster == known.cluster => {
             let (osd, old, record) = (stone.osd, stone.old, stone.record.clone());
             return DiskState::Tombstone { osd, old, record };
@@ -79,12 +80,12 @@ pub(crate) fn judge(facts: &Facts, known: &KnownOsds) -> DiskState {
     }
 }
 
-/// The OSD of this cluster that a disk carries, or carries a part of.
+/// Returns the OSD of this cluster that a disk carries, or carries a part of.
 fn ours(facts: &Facts, known: &KnownOsds) -> Option<(OsdFsid, Option<OsdId>)> {
     let by_label = facts.label.as_ref().and_then(|label| label.as_ref().ok()).and_then(|label| {
         let is_ours = match label.cluster {
             Some(cluster) => cluster == known.cluster,
-            // Labels of db and wal devices, and of a mkfs that was cut short, name no cluster.
+            // Labels of db and wal devices, and of an interrupted mkfs, name no cluster.
             None => known.ours.contains_key(&label.osd_fsid),
         };
         let osd = label.whoami.or_else(|| known.ours.get(&label.osd_fsid).copied().flatten());
@@ -98,7 +99,7 @@ fn ours(facts: &Facts, known: &KnownOsds) -> Option<(OsdFsid, Option<OsdId>)> {
         let ours = facts.filestore.filter(|(_, _, cluster)| *cluster == known.cluster);
         ours.map(|(fsid, osd, _)| (fsid, Some(osd)))
     };
-    // One that ceph-volume has not tagged yet.
+    // A volume that ceph-volume has not tagged yet.
     let begun = || {
         let Ok(Marks::Signed(signature)) = &facts.marks else { return None };
         let fsid = signature.physical_volume().and_then(volumes::fsid_of)?;
@@ -107,7 +108,7 @@ fn ours(facts: &Facts, known: &KnownOsds) -> Option<(OsdFsid, Option<OsdId>)> {
     by_label.or_else(volume).or_else(filestore).or_else(begun)
 }
 
-/// Why a disk's content keeps it from being free.
+/// Returns why a disk's content keeps it from being available.
 fn written(facts: &Facts, known: &KnownOsds) -> Option<Rejection> {
     let volume = known.volumes.iter().find(|volume| volume.is_on(&facts.disk.node));
     if let Some(volume) = volume {
@@ -141,15 +142,19 @@ fn signed(signature: &Signature) -> Rejection {
     }
 }
 
-/// Something finds it again after a reboot, and of a partition also tells that it is the same one.
+/// Returns whether a device can be found again after a reboot.
+///
+/// A partition must also be recognisable as the same one.
 fn is_named(disk: &Disk) -> bool {
     let identity = &disk.identity;
     let is_found = !identity.by_id.is_empty() || !identity.by_path.is_empty();
     is_found && (disk.parent.is_none() || identity.wwn.is_some())
 }
 
-/// The last word on a disk on which nothing is: who has it exclusively, and what `ceph-volume inventory` says. `held` is
-/// asked only where nothing is on the disk.
+/// Returns the final state of a disk with nothing on it, after the checks of exclusive use and of
+/// `ceph-volume inventory`.
+///
+/// `held` says whether the disk is open exclusively; it is asked only if nothing is on the disk.
 pub(crate) fn at_last(
     state: DiskState,
     name: &str,
@@ -170,10 +175,10 @@ pub(crate) fn at_last(
     }
 }
 
-/// What the states of a disk and of its partitions mean for each other.
+/// Returns the state of a partition in view of the state of its disk.
 ///
-/// A disk is ours where one of its partitions is. A partition is nothing of its own where its disk's bytes are no partition
-/// table: kernels take some BlueStore labels for an Atari table (Ceph tracker 52060).
+/// A disk is the cluster's if one of its partitions is. A partition does not count on its own if its disk's
+/// bytes are no partition table: kernels take some BlueStore labels for an Atari table (Ceph tracker 52060).
 pub(crate) fn of_partition(disk: &Facts, disk_state: &DiskState, part: DiskState) -> DiskState {
     let has_table = matches!(&disk.marks, Ok(Marks::Signed(signature)) if signature.table.is_some());
     match (disk_state, part) {

@@ -258,7 +258,7 @@ fn a_partition_is_judged_with_its_disk() {
     let rejected = || DiskState::Rejected { why: Rejection::Partitioned { count: 1 } };
     let by_itself = of_partition(&facts(gpt()), &rejected(), DiskState::Available);
     assert_eq!(by_itself, DiskState::Available);
-    // Partitions that the kernel makes up of a BlueStore label.
+    // Partitions that the kernel derives from a BlueStore label.
     let phantom = of_partition(&labelled(label(fsid(1), Some(1))), &ours, DiskState::Available);
     assert_eq!(phantom, ours);
     let of_foreign = of_partition(&labelled(label(fsid(1), Some(2))), &rejected(), DiskState::Available);

@@ -1,5 +1,5 @@
-//! OSDs with a data partition: Filestore's own, of ceph-disk or of Rook up to 1.2 (`ROOK-OSD<id>-FS-DATA`), and the small one
-//! that ceph-disk made for a BlueStore.
+//! OSDs with a data partition. It is Filestore's own, of ceph-disk or of Rook up to 1.2
+//! (`ROOK-OSD<id>-FS-DATA`), or the small one that ceph-disk created for a BlueStore.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,10 @@ struct Data<'a> {
     files: DataFiles,
 }
 
-/// The OSD of a data partition on the disk. Of several that which is asked for counts, else the first: the disk is shared, and
-/// says so.
+/// Returns the OSD of a data partition on the disk.
+///
+/// If there are several, the requested OSD counts, otherwise the first one: the disk is shared, and the
+/// finding says so.
 pub(super) async fn examine(
     disk: &Disk,
     entries: &[Entry],
@@ -68,7 +70,8 @@ async fn read<'a>(
     Ok(Ok(Data { entry, fs_uuid, files }))
 }
 
-/// Data, and the journal beside it, in it, or on another disk.
+/// Returns the finding for a Filestore: its data, and its journal on the same disk, in the data, or on
+/// another disk.
 fn filestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     let files = &data.files;
     let other = |what: String| {
@@ -98,7 +101,8 @@ fn filestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     DiskFinding { elsewhere, ..examine }
 }
 
-/// The small data partition, and the one with the label; database and log by their own labels.
+/// Returns the finding for a BlueStore: the small data partition and the one with the label; database and log
+/// by their own labels.
 fn bluestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     let files = &data.files;
     let about = Some(files.osd_fsid);

@@ -1,8 +1,10 @@
-//! An OSD in a directory of the host (Rook's `directories`, up to 1.2): proven by its small files, and removed when its id lives
-//! on another device. The disk under it is the host's own: nothing but the directory is ever touched.
+//! An OSD in a directory of the host (Rook's `directories`, up to 1.2). It is proven by its small files, and
+//! removed when its id lives on another device. The disk under it is the host's own: nothing but the
+//! directory is ever touched.
 //!
-//! The agent's pod sees the directory through its parent, which the kubelet has mounted for it as it has for the OSD: what links
-//! lead to the parent is the same for both. Below it no link is followed, and no mount point is crossed.
+//! The agent's pod sees the directory through the directory's parent, which the kubelet mounts for the pod as
+//! it does for the OSD. So links that lead to the parent are the same for both. Below the parent no link is
+//! followed, and no mount point is crossed.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,25 +24,31 @@ use super::files::{self, DataFiles, Lies};
 use crate::domain::inspection::{NodeRequest, Proof};
 use crate::domain::osd::{Kind, OsdFsid, Role};
 
-/// The files by which it is recognised, in the order in which they go: to the last, what is left is known to be this OSD's.
+/// Files by which the directory is recognised, in the sequence of their removal: until the last one is
+/// removed, the rest is known to be this OSD's.
 const NAMES: [&str; 4] = ["type", "ceph_fsid", "whoami", "fsid"];
-/// A file system with tens of millions of objects is emptied for hours.
+/// Limit of a removal: it takes hours to empty a file system with tens of millions of objects.
 const REMOVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads who the OSD in the request's directory is. `Refused` where it can't be told, or the directory is no plain one.
+/// Reads the identity of the OSD in the request's directory.
+///
+/// Returns `Refused` if the identity can't be read, or the directory is no plain one.
 pub(crate) async fn prove(request: &NodeRequest, host: &Host) -> Result<Proof, NodeError> {
     let place = DirectoryPath::of(request, host)?;
     let described = place.path.clone();
     blocking("read", described, QUICK, move || {
         let root = place.open()?.ok_or_else(|| place.refused("there is none"))?;
-        // What is deeper is looked at before it is removed: there may be millions of files, and their OSD is at work.
+        // Deeper directories are inspected only before the removal: there may be millions of files, and their
+        // OSD is running.
         place.is_one_file_system(&root, false)?;
         place.proof(&root)
     })
     .await
 }
 
-/// Removes the directory, proven once more to be the old OSD's. One that is gone is done; one that was half removed is finished.
+/// Removes the directory after a second proof that it is the old OSD's.
+///
+/// A missing directory counts as removed; an interrupted removal is finished.
 pub(crate) async fn clear(request: &NodeRequest, host: &Host) -> Result<(), NodeError> {
     let place = DirectoryPath::of(request, host)?;
     let wanted = Wanted::of(request);
@@ -54,10 +62,10 @@ pub(crate) async fn clear(request: &NodeRequest, host: &Host) -> Result<(), Node
     .await
 }
 
-/// Who must be in it.
+/// OSD that must be in the directory.
 struct Wanted {
     osd_fsid: OsdFsid,
-    /// By name, what each of the files must hold that is still there.
+    /// Name and expected content of each of the files, if it still exists.
     files: [(&'static str, String); 3],
 }
 
@@ -72,11 +80,11 @@ impl Wanted {
     }
 }
 
-/// Where the directory is.
+/// Location of the directory.
 struct DirectoryPath {
-    /// On the host.
+    /// path on the host
     path: String,
-    /// Its parent, as the pod has it.
+    /// parent of the directory, as the pod sees it
     parent: PathBuf,
     name: String,
     proc: PathBuf,
@@ -104,7 +112,9 @@ impl DirectoryPath {
         self.parent.join(&self.name)
     }
 
-    /// The directory itself: no link to one, no mount point. None where there is nothing of that name.
+    /// Opens the directory itself, which must be no link and no mount point.
+    ///
+    /// Returns none if nothing has that name.
     fn open(&self) -> Result<Option<OwnedFd>, NodeError> {
         let parent = self.open_parent()?;
         let root = match openat(&parent, &self.name, FOLDER, Mode::empty()) {
@@ -137,7 +147,7 @@ impl DirectoryPath {
         Ok(Proof::Directory { made, path: self.path.clone(), osd_fsid, whoami, cluster })
     }
 
-    /// The kind, where all parts of the OSD are in the directory.
+    /// Returns the kind, if all parts of the OSD are in the directory.
     fn kind(&self, files: &DataFiles) -> Result<Kind, NodeError> {
         match files.store.as_deref() {
             Some("filestore") | None => {
@@ -162,7 +172,7 @@ impl DirectoryPath {
         }
     }
 
-    /// The name of a part's file, which must be in the directory.
+    /// Returns the name of a part's file, which must be in the directory.
     fn is_inside(&self, files: &DataFiles, role: Role) -> Result<String, NodeError> {
         let name = match role {
             Role::Data | Role::Block => "block",
@@ -184,7 +194,10 @@ impl DirectoryPath {
         file.filter(is_file).ok_or_else(|| self.refused(&format!("its {role} is no file in it")))
     }
 
-    /// The old OSD's, or what is left of it: then only the names are there, each right, the last to go among them.
+    /// Checks that the directory is the old OSD's, or the rest of an interrupted removal.
+    ///
+    /// In such a rest only the files of `NAMES` exist. Each has the right content, and the last one to be
+    /// removed is among them.
     fn is_wanted(&self, root: &OwnedFd, wanted: &Wanted) -> Result<(), NodeError> {
         let mut there = 0;
         for (name, expected) in &wanted.files {
@@ -207,7 +220,8 @@ impl DirectoryPath {
         Err(self.refused(&format!("not all of it says that it is OSD {}'s", wanted.osd_fsid)))
     }
 
-    /// No directory in it, or deep below it, is of another file system: Filestore made subvolumes where it lay on btrfs.
+    /// Checks that no directory in it, or deep below it, is on another file system: Filestore created
+    /// subvolumes on btrfs.
     fn is_one_file_system(&self, root: &OwnedFd, deep: bool) -> Result<(), NodeError> {
         match other_file_system(root, device(root, &self.path)?, deep, &self.path)? {
             Some(path) => Err(NodeError::Refused(format!("{path} is on another file system"))),
@@ -215,7 +229,7 @@ impl DirectoryPath {
         }
     }
 
-    /// An OSD that runs has its `fsid` locked, whatever its store is.
+    /// Checks that no OSD runs in the directory: a running OSD has its `fsid` locked, whatever its store is.
     fn is_unused(&self, root: &OwnedFd) -> Result<(), NodeError> {
         let path = self.in_pod().join("fsid");
         let file =
@@ -231,7 +245,8 @@ impl DirectoryPath {
         }
     }
 
-    /// Everything below it, then the names, then itself; each on the disk before the next.
+    /// Removes everything below the directory, then the files of `NAMES`, then the directory; each is on the
+    /// disk before the next.
     fn remove(&self, root: &OwnedFd) -> Result<(), NodeError> {
         let io = |operation| NodeError::io(operation, &self.path);
         let device = device(root, &self.path)?;
@@ -254,7 +269,7 @@ impl DirectoryPath {
     }
 }
 
-/// For opening a directory, whatever leads to it being no link.
+/// Flags to open a directory that is not reached by a link.
 pub(super) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -262,7 +277,7 @@ pub(super) fn device(folder: &impl AsFd, path: &str) -> Result<u64, NodeError> {
     fstat(folder).map(|stat| stat.st_dev).map_err(NodeError::io("stat", path))
 }
 
-/// Names and kinds in a directory, all read before any goes.
+/// Returns names and kinds in a directory, all read before any is removed.
 pub(super) fn children(folder: &OwnedFd, path: &str) -> Result<Vec<(CString, FileType)>, NodeError> {
     let entries = Dir::read_from(folder).map_err(NodeError::io("list", path))?;
     let mut found = Vec::new();
@@ -275,7 +290,7 @@ pub(super) fn children(folder: &OwnedFd, path: &str) -> Result<Vec<(CString, Fil
     Ok(found)
 }
 
-/// Some file systems do not tell kinds where they list names.
+/// Returns the kind of a name in a directory: some file systems do not return kinds when they list names.
 pub(super) fn kind_of(
     folder: &OwnedFd,
     name: &CString,
@@ -289,7 +304,7 @@ pub(super) fn kind_of(
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
-/// The first directory below that is on another file system.
+/// Returns the first directory below that is on another file system.
 fn other_file_system(folder: &OwnedFd, on: u64, deep: bool, path: &str) -> Result<Option<String>, NodeError> {
     for (name, kind) in children(folder, path)? {
         let path = format!("{path}/{}", name.to_string_lossy());

@@ -9,7 +9,7 @@ use crate::domain::osd::DeviceIdentity;
 
 const HOST_PATH: &str = "/srv/a/osd1";
 
-/// A host whose folder `/srv/a` holds `osd1`, as Rook 1.2 left a Filestore there; and a neighbour.
+/// A host whose folder `/srv/a` contains `osd1`, as Rook 1.2 left a Filestore there, and a neighbour.
 struct Scene {
     _root: tempfile::TempDir,
     host: Host,
@@ -43,7 +43,8 @@ impl Scene {
         scene
     }
 
-    /// The same as a BlueStore in files; links are what Rook's own configuration made mkfs write.
+    /// Returns the scene with a BlueStore in files; mkfs wrote the links by Rook's own
+    /// configuration.
     fn bluestore() -> Self {
         let scene = Self::new();
         scene.put("type", "bluestore");
@@ -81,7 +82,7 @@ impl Scene {
         clear(&self.request, &self.host).await
     }
 
-    /// It is refused, and nothing is gone.
+    /// Checks that the removal is refused and nothing is removed.
     async fn spared(&self) -> String {
         let before = tree(&self.host.parent);
         let why = self.cleared().await.unwrap_err();
@@ -118,7 +119,7 @@ async fn it_is_proven_by_its_files_and_removed_with_all_that_is_in_it_and_no_mor
         symlink(&far, scene.dir().join("current/link")).unwrap();
         scene.cleared().await.unwrap();
         assert_eq!(tree(&scene.host.parent), [far.clone(), far.join("fsid")]);
-        scene.cleared().await.unwrap(); // gone is done
+        scene.cleared().await.unwrap(); // a missing directory counts as removed
     }
 }
 
@@ -153,12 +154,12 @@ async fn a_removal_that_was_cut_short_is_finished() {
     }
     let scene = Scene::new();
     fs::remove_dir_all(scene.dir().join("current")).unwrap();
-    scene.cleared().await.unwrap(); // in the middle: it still says whose it is
+    scene.cleared().await.unwrap(); // an interrupted removal: the directory still identifies its OSD
     let scene = Scene::new();
     for name in &NAMES {
         fs::remove_file(scene.dir().join(name)).unwrap();
     }
-    scene.spared().await; // full, and nobody's
+    scene.spared().await; // full, and without an owner
 }
 
 #[tokio::test]
@@ -214,7 +215,7 @@ async fn a_part_that_lies_elsewhere_is_no_osd_in_a_directory() {
 #[tokio::test]
 async fn a_directory_whose_osd_runs_is_spared() {
     let scene = Scene::new();
-    // As ceph-osd locks it, which a lock of this very process would not do.
+    // Locks as ceph-osd does, in another process: a lock of this process would not conflict.
     let script = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print('x', flush=True); sys.stdin.read()";
     #[expect(clippy::disallowed_methods, reason = "another process must hold the lock")]
     let mut holder = std::process::Command::new("python3")

@@ -1,5 +1,5 @@
-//! The small files at the root of an OSD's data: who it is, and where its other parts are. They lie on a data partition (of
-//! ceph-disk, or Rook's `FS-DATA`), or in a directory of the host.
+//! The small files at the root of an OSD's data: its identity, and the places of its other parts. They lie on
+//! a data partition (of ceph-disk, or Rook's `FS-DATA`), or in a directory of the host.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,16 +13,17 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use super::super::error::NodeError;
 use crate::domain::osd::{ClusterFsid, NotAnFsid, NotAnOsd, OsdFsid, OsdId, Role};
 
-/// Where links to partitions lead that are to survive a reboot.
+/// Folder of links to partitions that survive a reboot.
 const BY_PARTUUID: &str = "/dev/disk/by-partuuid/";
 
-/// What the files say.
+/// Content of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DataFiles {
     pub(crate) osd_fsid: OsdFsid,
     pub(crate) whoami: OsdId,
     pub(crate) cluster: ClusterFsid,
-    /// `bluestore` on the small data partition of a BlueStore OSD; Jewel and before wrote no `type`.
+    /// `bluestore` on the small data partition of a BlueStore OSD; Jewel and earlier releases wrote no
+    /// `type`.
     pub(crate) store: Option<String>,
     pub(crate) journal: Lies,
     pub(crate) block: Lies,
@@ -31,12 +32,12 @@ pub(crate) struct DataFiles {
 }
 
 impl DataFiles {
-    /// Of an OSD that is kept in files.
+    /// Returns whether the OSD is a Filestore.
     pub(crate) fn is_filestore(&self) -> bool {
         self.store.as_deref().is_none_or(|store| store == "filestore")
     }
 
-    /// Where a part of it lies.
+    /// Returns the place of a part of the OSD.
     pub(crate) fn part(&self, role: Role) -> &Lies {
         match role {
             Role::Data => &Lies::Here,
@@ -47,43 +48,44 @@ impl DataFiles {
         }
     }
 
-    /// How messages name the OSD.
+    /// Returns the OSD's text for a message.
     pub(crate) fn described(&self) -> String {
         format!("OSD {} ({})", self.osd_fsid, self.whoami)
     }
 }
 
-/// Where a part of an OSD lies, by what is beside the small files.
+/// Place of a part of an OSD, by what lies alongside the small files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lies {
-    /// There is none.
+    /// The OSD has no such part.
     Nowhere,
-    /// It is a file just there.
+    /// The part is a file in the same directory.
     Here,
-    /// On the partition with this unique guid.
+    /// The part is the partition with this unique guid.
     Partition(String),
-    /// A link leads there, and no file names a partition.
+    /// The part is the target of a link, and no file names a partition.
     At(String),
 }
 
-/// May a file system that is mounted elsewhere be read?
+/// Permission to read a file system that is mounted elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// At an inspection: the OSD still runs.
+    /// Allowed, for an inspection: the OSD still runs.
     WithTheDaemon,
-    /// Before a wipe: whoever has it mounted is in the way.
+    /// Not allowed, before a wipe: any other mount blocks it.
     No,
 }
 
 /// Reads the files of a data partition with file system `kind`.
 ///
-/// The file system is mounted without replaying its journal, so reading changes nothing on the disk. The mount is taken out of
-/// the tree as soon as its root is open: what is left of it is one descriptor, so it can't outlive this process, however
-/// that ends, and keep the disk busy for the next.
+/// The file system is mounted without a replay of its journal, so the read changes nothing on the disk. The
+/// mount is removed from the tree as soon as its root is open. Only one descriptor is left of it. So the
+/// mount can't outlive this process, however the process ends, and can't keep the disk busy for the next one.
 ///
-/// The kernel refuses (EBUSY) a read-only mount of what is mounted for writing elsewhere, in whatever mount namespace. Only
-/// with `Sharing::WithTheDaemon` the mount is then repeated for writing: it shares the one that is there (no journal to replay,
-/// its options stay) and nothing is written through it: files are opened for reading, without access times.
+/// The kernel refuses (EBUSY) a read-only mount of a file system that is mounted for writing elsewhere, in
+/// any mount namespace. Only with `Sharing::WithTheDaemon` the mount is then repeated for writing. It shares
+/// the existing mount (there is no journal to replay, and its options stay). Nothing is written through it:
+/// files are opened for reading, without access times.
 pub(crate) fn read(
     node: &Path,
     kind: &str,
@@ -114,7 +116,7 @@ pub(crate) fn read(
         Err(errno) => return Err(NodeError::io("mount", node)(errno)),
     }
     let root = open(&*place.0, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    // Lazily: it goes when `root` is closed. Also when opening failed.
+    // The unmount is lazy: the mount ends when `root` is closed. It is also done if the open failed.
     unmount(&*place.0, UnmountFlags::DETACH).map_err(NodeError::io("unmount", &place.0))?;
     let root = root.map_err(NodeError::io("open the root of", node))?;
     of_root(&root, node)
@@ -134,7 +136,7 @@ pub(crate) fn of_root(root: &impl AsFd, subject: &Path) -> Result<DataFiles, Nod
     )
 }
 
-/// What a small file holds, without the line break; none where there is no such file.
+/// Returns the content of a small file, without the line break, or none if there is no such file.
 pub(crate) fn text_of(root: &impl AsFd, name: &str, subject: &Path) -> Result<Option<String>, NodeError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match openat(root, name, flags, Mode::empty()) {
@@ -147,7 +149,7 @@ pub(crate) fn text_of(root: &impl AsFd, name: &str, subject: &Path) -> Result<Op
     Ok(Some(text.trim().to_owned()))
 }
 
-/// What lies beside the files under the name of a part.
+/// Object alongside the files under the name of a part.
 enum Companion {
     Nothing,
     File,
@@ -169,7 +171,7 @@ fn parse(
         subject: format!("file `{name}` at {}", subject.display()),
         why,
     };
-    // ceph-disk writes the partition's guid beside the link; Rook has the link alone.
+    // ceph-disk writes the partition's guid alongside the link; Rook has the link alone.
     let lies = |name: &str| -> Result<Lies, NodeError> {
         if let Some(uuid) = described(&format!("{name}_uuid"))?.filter(|uuid| !uuid.is_empty()) {
             return Ok(Lies::Partition(uuid.to_ascii_lowercase()));
@@ -197,7 +199,7 @@ fn parse(
     })
 }
 
-/// A folder of our own, removed when dropped.
+/// A folder of this agent, removed when dropped.
 struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {
@@ -220,7 +222,7 @@ mod tests {
 
     const PART: &str = "f76b1738-2c9a-4244-8217-3604b053e471";
 
-    /// Read as they lie in a folder.
+    /// Reads the files from a folder.
     fn read_from(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<DataFiles, NodeError> {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in [

@@ -1,4 +1,5 @@
-//! The head of Filestore's journal: whose it is. The journal's own signature is none that libblkid knows.
+//! The head of Filestore's journal, which identifies the OSD. libblkid does not know the journal's own
+//! signature.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,12 +8,12 @@ use std::path::Path;
 use super::super::error::NodeError;
 use crate::domain::osd::OsdFsid;
 
-/// The form of the head, and how many bytes follow: it has not changed since Argonaut.
+/// First bytes: the form of the head, and how many bytes follow. They have not changed since Argonaut.
 const BEGINS: [u8; 8] = [4, 0, 0, 0, 64, 0, 0, 0];
-/// Behind it and 64 bits of flags.
+/// Offset of the fsid, after `BEGINS` and 64 bits of flags.
 const FSID_AT: usize = 16;
 
-/// The OSD whose journal a device or file begins with.
+/// Returns the OSD of the journal at the start of a device or file.
 pub(super) fn fsid_at_head(node: &Path) -> Result<Option<OsdFsid>, NodeError> {
     let file = File::open(node).map_err(NodeError::io("open", node))?;
     let mut head = [0; FSID_AT + 16];

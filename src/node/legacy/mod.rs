@@ -1,15 +1,15 @@
-//! OSDs as they were made before ceph-volume: on partitions of ceph-disk or of Rook up to 1.2, with parts on other devices, in
-//! directories. What proves each kind: `docs/concepts/legacy-osds.md`.
+//! OSDs as they were created before ceph-volume: on partitions of ceph-disk or of Rook up to 1.2, with parts
+//! on other devices, in directories. `docs/concepts/legacy-osds.md` says what proves each kind.
 //!
-//! | module | what |
+//! | module | content |
 //! | --- | --- |
 //! | `files` | the small files at the root of an OSD's data |
-//! | `ceph_disk` | a data partition, and what lies beside it on its disk |
+//! | `ceph_disk` | a data partition, and the other partitions on its disk |
 //! | `rook` | Rook's own partitions of a BlueStore |
 //! | `journal` | the head of Filestore's journal |
 //! | `pieces` | parts on other devices: found, proven, cleared |
 //! | `directory` | an OSD in a directory: proven, removed |
-//! | `remains` | what Rook keeps on the host of an OSD beside its disk: removed |
+//! | `remains` | Rook's files of an OSD on the host, apart from the OSD's disk: removed |
 
 mod ceph_disk;
 pub(crate) mod directory;
@@ -33,17 +33,17 @@ use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
 
 pub(crate) use files::{Sharing, read as read_files};
 
-/// Whom a disk is asked for, and how it may be read.
+/// The OSD that a disk is read for, and how the disk may be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
-    /// For mount points.
+    /// Folder for mount points.
     pub(crate) scratch: &'a Path,
     pub(crate) sharing: Sharing,
-    /// The OSD that is looked for, where a disk may carry several.
+    /// Requested OSD, if a disk may carry several.
     pub(crate) whom: Option<OsdFsid>,
 }
 
-/// The OSD on the partitions of a disk; none where they are no such OSD's.
+/// Returns the OSD on the partitions of a disk, or none if they are no such OSD's.
 pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<Option<DiskFinding>, NodeError> {
     let entries = table::entries(&disk.node).await?;
     if let Some(what) = disagreement(disk, &entries) {
@@ -59,7 +59,7 @@ pub(crate) async fn examine(disk: &Disk, reading: Reading<'_>) -> Result<Option<
 #[derive(Debug)]
 struct Table<'a> {
     entries: &'a [Entry],
-    /// By unique guid.
+    /// labels by unique guid of the partition
     labels: BTreeMap<String, Label>,
 }
 
@@ -75,7 +75,8 @@ impl<'a> Table<'a> {
         Ok(Self { entries, labels })
     }
 
-    /// The partitions with a label of this OSD, but for its main one; a sentence where two are for one thing.
+    /// Returns the partitions with a label of this OSD, except its main one; a sentence if two have the same
+    /// role.
     fn auxiliary_of_block(&self, osd_fsid: OsdFsid) -> Result<BTreeMap<Role, String>, String> {
         let mut parts = BTreeMap::new();
         for (uuid, label) in self.labels.iter().filter(|(_, label)| label.osd_fsid == osd_fsid) {
@@ -89,14 +90,14 @@ impl<'a> Table<'a> {
         Ok(parts)
     }
 
-    /// The partitions that are none of these.
+    /// Returns the partitions that are none of these.
     fn others(&self, parts: &BTreeMap<Role, String>) -> Vec<String> {
         let is_other = |entry: &&Entry| !parts.values().any(|uuid| *uuid == entry.part_uuid);
         self.entries.iter().filter(is_other).map(Entry::described).collect()
     }
 }
 
-/// Who an OSD is.
+/// Identity of an OSD.
 #[derive(Debug, Clone, Copy)]
 struct Named {
     osd_fsid: OsdFsid,
@@ -104,7 +105,7 @@ struct Named {
     cluster: ClusterFsid,
 }
 
-/// The whole disk is this OSD's, or the disk is left alone: what is done with it is done with all of it.
+/// Returns a proof only if the whole disk is this OSD's: a rebuild takes all of the disk.
 fn on_whole_disk(
     made: Kind,
     named: Named,
@@ -125,17 +126,18 @@ fn on_whole_disk(
     DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) }
 }
 
-/// What of a proof by partitions can be read while the disk is held open exclusively, which keeps it from being mounted.
+/// Part of a proof by partitions that can be read while the disk is open exclusively, which keeps it from
+/// being mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reread {
     pub(crate) entries: Vec<Entry>,
-    /// Of the file system on the data partition.
+    /// uuid of the file system on the data partition
     pub(crate) fs_uuid: Option<String>,
-    /// Whose label a partition begins with, by its unique guid.
+    /// OSD of the label that a partition begins with, by the partition's unique guid
     pub(crate) labels: BTreeMap<String, OsdFsid>,
 }
 
-/// Reads it again.
+/// Reads this part of the proof again.
 pub(crate) async fn reread(disk: &Disk, parts: &BTreeMap<Role, String>) -> Result<Reread, NodeError> {
     let entries = table::entries(&disk.node).await?;
     if let Some(what) = disagreement(disk, &entries) {
@@ -153,7 +155,9 @@ pub(crate) async fn reread(disk: &Disk, parts: &BTreeMap<Role, String>) -> Resul
     Ok(read)
 }
 
-/// The table on the disk and the kernel's partitions must be the same: else a node leads to other bytes than the table says.
+/// Returns how the table on the disk differs from the kernel's partitions.
+///
+/// If they differ, a node leads to other bytes than the table says.
 fn disagreement(disk: &Disk, entries: &[Entry]) -> Option<String> {
     let on_disk: Vec<_> = entries.iter().map(|entry| (entry.index, entry.start, entry.sectors)).collect();
     let in_kernel: Vec<_> =
@@ -172,7 +176,7 @@ fn node_of(disk: &Disk, entry: &Entry) -> Option<PathBuf> {
     disk.partitions.iter().find(|part| part.index == entry.index).map(|part| part.node.clone())
 }
 
-/// The OSD whose label a device begins with.
+/// Returns the OSD whose label a device begins with.
 pub(crate) async fn label_at(node: &Path) -> Result<Option<OsdFsid>, NodeError> {
     let path = node.to_owned();
     blocking("read", node.display().to_string(), QUICK, move || label::fsid_at_head(&path)).await
@@ -199,7 +203,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A label of osd.1; those of db and wal devices name neither id nor cluster.
+    /// Returns a label of osd.1; labels of db and wal devices name neither id nor cluster.
     pub(super) fn label(osd_fsid: &str, part: &str) -> Label {
         let main = part == "main";
         Label {
@@ -220,13 +224,13 @@ pub(crate) mod tests {
         CLUSTER.parse().unwrap()
     }
 
-    /// The parts that a look proves, by what they are for.
+    /// Returns the parts that a finding proves, by role.
     pub(super) fn proven(examine: &DiskFinding) -> Option<Vec<(Role, &str)>> {
         let Some(Proof::Partitions { parts, .. }) = &examine.proof else { return None };
         Some(parts.iter().map(|(role, uuid)| (*role, uuid.as_str())).collect())
     }
 
-    /// Why it proves nothing, though it is known to be about the OSD.
+    /// Returns why a finding proves nothing, although it is known to be about the OSD.
     pub(super) fn refused(examine: &DiskFinding) -> String {
         assert_eq!(
             (&examine.proof, examine.about),

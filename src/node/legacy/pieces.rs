@@ -1,9 +1,10 @@
-//! Parts of an OSD on devices that are not the one that is made anew: Filestore's journal, BlueStore's database and log, on
-//! whole disks or on partitions that lie between other OSDs' partitions.
+//! Parts of an OSD on devices other than the one that is recreated: Filestore's journal, BlueStore's database
+//! and log, on whole disks or on partitions between other OSDs' partitions.
 //!
-//! Each is proven by its own mark, when the OSD is inspected and once more when it is open exclusively. All of them are proven
-//! before anything is wiped; then the tombstone is written on the main device, then they are cleared, within their own bytes:
-//! no table is touched or read again, so nothing of a neighbour moves.
+//! Each is proven by its own mark, when the OSD is inspected and once more when the device is open
+//! exclusively. All of them are proven before anything is wiped. Then the tombstone is written on the main
+//! device, and then they are cleared, within their own bytes. No table is touched or read again, so nothing
+//! of a neighbour moves.
 
 use super::super::command::{QUICK, blocking};
 use super::super::content::DiskFinding;
@@ -18,7 +19,9 @@ use super::{journal, label_at};
 use crate::domain::inspection::{Evidence, Piece, PieceLocation};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
 
-/// The look at a main device with the OSD's parts on other devices; without a proof where one of them can't be told.
+/// Adds the OSD's parts on other devices to the finding of its main device.
+///
+/// The result has no proof if one of them is unclear.
 pub(crate) async fn complete(
     host: &Host,
     main: &Disk,
@@ -39,15 +42,16 @@ pub(crate) async fn complete(
     Ok(DiskFinding { auxiliary: found, ..examine })
 }
 
-/// A piece that is this agent's alone, and proven.
+/// A piece that is proven and open exclusively.
 #[derive(Debug)]
 pub(crate) struct Taken {
     disk: ExclusiveDisk,
 }
 
 impl Taken {
-    /// Takes everything away by which it is recognised, the mark itself last: what a crash leaves is still known to be the
-    /// old OSD's.
+    /// Clears everything by which the piece is recognised, the mark itself last.
+    ///
+    /// After a crash the rest is still known to be the old OSD's.
     pub(crate) async fn clear(&self) -> Result<(), NodeError> {
         self.disk.clear_piece().await
     }
@@ -74,7 +78,7 @@ async fn take_of(
 ) -> Result<Vec<Taken>, NodeError> {
     let mut taken = Vec::new();
     for piece in pieces {
-        // Volumes go after the data does (`volumes::beside`).
+        // Volumes are removed after the data (`volumes::auxiliary`).
         let PieceLocation::Device(identity) = &piece.place else { continue };
         let (seen, disk) = find_again(devices, piece.role, identity, old).await?;
         if !proof::piece_is_to_be_cleared(piece, verdict, &seen).map_err(NodeError::Refused)? {
@@ -82,7 +86,7 @@ async fn take_of(
         }
         let Some(disk) = disk else { continue };
         let exclusive = ExclusiveDisk::open(disk).await?;
-        // Nobody else has it from here on: what is read now stays.
+        // From here on nothing else can open the device exclusively: what is read now stays.
         let now = on_device(disk, piece.role, old).await?;
         if proof::piece_is_to_be_cleared(piece, verdict, &now).map_err(NodeError::Refused)? {
             taken.push(Taken { disk: exclusive });
@@ -91,7 +95,7 @@ async fn take_of(
     Ok(taken)
 }
 
-/// All disks of the node and their partitions.
+/// Returns all disks of the node and their partitions.
 pub(crate) async fn devices(host: &Host) -> Result<Vec<Disk>, NodeError> {
     let mut all = Vec::new();
     for disk in find::list(host).await?.disks {
@@ -102,7 +106,7 @@ pub(crate) async fn devices(host: &Host) -> Result<Vec<Disk>, NodeError> {
     Ok(all)
 }
 
-/// The parts of an OSD on the devices that are not its main one; a sentence where they are not clear.
+/// Returns the parts of an OSD on the devices that are not its main one; a sentence if they are unclear.
 async fn found(
     devices: &[Disk],
     main: &Disk,
@@ -137,12 +141,13 @@ async fn found(
     Ok(Ok(pieces))
 }
 
-/// The main device itself, or a partition of the disk that is made anew as a whole.
+/// Returns whether a device is the main device itself, or a partition of the disk that is recreated as a
+/// whole.
 fn is_within(main: &Disk, disk: &Disk) -> bool {
     disk.name == main.name || (main.parent.is_none() && disk.parent.as_ref() == Some(&main.name))
 }
 
-/// What a device is to the OSD, if anything.
+/// Returns the device's role for the OSD, if it has one.
 async fn role_of(
     disk: &Disk,
     osd_fsid: OsdFsid,
@@ -158,7 +163,7 @@ async fn role_of(
             }
         });
     }
-    // One that can't be read is no running OSD's.
+    // A device that can't be read is no running OSD's.
     if label_at(&disk.node).await.ok().flatten() != Some(osd_fsid) {
         return Ok(named.map_or(Ok(None), |(role, _)| {
             Err(format!("and its partition {} for {role} carries no label of it", disk.described()))
@@ -177,7 +182,9 @@ async fn role_of(
     })
 }
 
-/// The device of a recorded piece, and what it carries now. Of several that fit, the one with the mark.
+/// Returns the device of a recorded piece, and what it carries now.
+///
+/// If several devices fit, the one with the mark counts.
 async fn find_again<'a>(
     devices: &'a [Disk],
     role: Role,
@@ -196,7 +203,7 @@ async fn find_again<'a>(
     Ok(last)
 }
 
-/// What a device carries that is, or was, a piece of the old OSD.
+/// Returns what a device carries that is, or was, a piece of the old OSD.
 pub(crate) async fn on_device(disk: &Disk, role: Role, old: OsdFsid) -> Result<PieceSeen, NodeError> {
     if role == Role::Journal {
         let node = disk.node.clone();

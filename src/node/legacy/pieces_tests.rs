@@ -1,4 +1,4 @@
-//! With journals in plain files: their marks are read without Ceph's tools. Labels are read on the lab.
+//! Tests with journals in plain files: their marks are read without Ceph's tools. Labels are read in the lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ fn disk(node: PathBuf, part: Option<&str>, parent: Option<&str>) -> Disk {
     }
 }
 
-/// A journal of 40 MiB that is full of `x` behind its head.
+/// Returns a journal of 40 MiB that is full of `x` after its head.
 fn journal(of: &str) -> Vec<u8> {
     let mut bytes = vec![b'x'; usize::try_from(40 * MIB).unwrap()];
     bytes[..16].copy_from_slice(&[4, 0, 0, 0, 64, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -79,7 +79,7 @@ impl Scene {
         std::fs::write(self.root.path().join(name), bytes).unwrap();
     }
 
-    /// The pieces that the main disk's look leads to, where it names its journal so.
+    /// Returns the pieces of the main disk's finding, if the finding names this journal.
     async fn found(&self, journal: &str) -> Result<Vec<Piece>, String> {
         found(&self.disks, &self.disks[0], fsid(OLD), &examine(journal)).await.unwrap()
     }

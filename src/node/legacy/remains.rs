@@ -1,9 +1,11 @@
-//! What Rook keeps on the host of an OSD beside its disk: the folder that it is activated in, by cluster and OSD fsid, and of the
-//! oldest releases one by its id. The new OSD has another fsid and gets another folder; in the old one the keyring of the
-//! old OSD would stay for ever. It is removed when the disk carries the new OSD, where nothing is in it but what Rook and
-//! ceph-volume put there; else it stays, and the report says why.
+//! Rook's files of an OSD on the host, apart from the OSD's disk: the folder that the OSD is activated in,
+//! named by cluster and OSD fsid, and for the oldest releases a folder named by the OSD's id. The new OSD has
+//! another fsid and gets another folder. In the old folder the keyring of the old OSD would stay forever. The
+//! old folder is removed when the disk carries the new OSD, if it contains only files that Rook and
+//! ceph-volume put there. Otherwise it stays, and the report says why.
 //!
-//! No data was ever there: what holds data (a directory, a file for a device, a mount) is no such folder, and stays.
+//! No data was ever in such a folder. A folder that contains data (a directory, a file in place of a device,
+//! a mount) is no such folder, and stays.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -18,8 +20,10 @@ use super::directory::{FOLDER, children, device, kind_of};
 use super::files;
 use crate::domain::inspection::NodeRequest;
 
-/// Small files: of `ceph-bluestore-tool prime-osd-dir` and of `mkfs` (BlueStore and Filestore), of ceph-volume, of Rook. `fsid`, which
-/// says whose they are, goes last.
+/// Small files: of `ceph-bluestore-tool prime-osd-dir` and of `mkfs` (BlueStore and Filestore), of
+/// ceph-volume, of Rook.
+///
+/// `fsid`, which identifies the OSD, is removed last.
 const FILES: [&str; 36] = [
     "activate.monmap",
     "active",
@@ -60,10 +64,12 @@ const FILES: [&str; 36] = [
 ];
 /// Links to devices.
 const LINKS: [&str; 4] = ["block", "block.db", "block.wal", "journal"];
-/// More than any of the files has; a monmap of a large cluster is some KiB.
+/// Upper limit of a file's size.
+///
+/// It is more than any of the files has; a monmap of a large cluster is some KiB.
 const LARGEST: i64 = 1 << 20;
 
-/// Removes what there is. Why each folder that is there stays, where it stays.
+/// Removes the existing folders. Returns the reason for each folder that stays.
 pub(crate) async fn remove(request: &NodeRequest, host: &Host) -> Vec<String> {
     let places = places(request, host);
     let wanted = [
@@ -81,12 +87,12 @@ pub(crate) async fn remove(request: &NodeRequest, host: &Host) -> Vec<String> {
 }
 
 struct RemainsFolder {
-    /// In `dataDirHostPath`, for messages.
+    /// Path in `dataDirHostPath`, for messages.
     described: String,
     parent: PathBuf,
     name: String,
     proc: PathBuf,
-    /// Its name says whose it is; else a file must.
+    /// Whether the folder's name identifies the OSD; otherwise a file must.
     by_fsid: bool,
 }
 
@@ -130,7 +136,10 @@ impl RemainsFolder {
         fsync(&parent).map_err(NodeError::io("fsync", &self.described))
     }
 
-    /// The folder and its parent: no link, no mount point, nothing mounted in it, on the file system that it lies in.
+    /// Opens the folder and its parent.
+    ///
+    /// The folder must be no link and no mount point, with nothing mounted in it, on the file system of its
+    /// parent.
     fn open(&self) -> Result<Option<(OwnedFd, OwnedFd)>, NodeError> {
         let parent = match rustix::fs::open(&self.parent, FOLDER, Mode::empty()) {
             Ok(parent) => parent,
@@ -153,8 +162,10 @@ impl RemainsFolder {
         Ok(Some((parent, folder)))
     }
 
-    /// What says whose it is, says: the old OSD's. One by the id alone must say so; another OSD of that id may have followed. One
-    /// that is empty was left so by a removal that was cut short.
+    /// Checks that every file that identifies an OSD names the old OSD.
+    ///
+    /// A folder named by the id alone must contain such a file; another OSD of that id may have followed. An
+    /// empty folder was left by an interrupted removal.
     fn is_of_the_old(
         &self,
         folder: &OwnedFd,
@@ -163,7 +174,7 @@ impl RemainsFolder {
     ) -> Result<(), NodeError> {
         let mut says = self.by_fsid || is_empty;
         for (name, expected) in wanted {
-            // What is no plain small file is told of as such below.
+            // A name that is no plain small file is reported by `is_known`.
             let Ok(Some(found)) = files::text_of(folder, name, self.described.as_ref()) else { continue };
             if found.to_ascii_lowercase() != *expected {
                 return Err(refused(&format!("its {name}: expected {expected}, found {found}")));

@@ -55,7 +55,7 @@ impl Scene {
         left
     }
 
-    /// Both stay as they are, and why.
+    /// Checks that both folders stay as they are, and returns the reasons.
     async fn spared(&self) -> [String; 2] {
         let all = |folder: PathBuf| fs::read_dir(folder).unwrap().count();
         let before = [all(self.activation()), all(self.oldest())];
@@ -64,7 +64,7 @@ impl Scene {
         left.try_into().unwrap()
     }
 
-    /// The same is done to each.
+    /// Makes the same change in each folder.
     fn each(&self, change: impl Fn(&Path)) {
         change(&self.activation());
         change(&self.oldest());

@@ -1,5 +1,5 @@
-//! Rook's own partitions, up to 1.2: names in the GPT, `ROOK-OSD<id>-WAL`, `-DB` and `-BLOCK` of a BlueStore, `-FS-DATA` of a
-//! Filestore (which has a data partition: `ceph_disk`).
+//! Rook's own partitions, up to 1.2. Their names in the GPT are `ROOK-OSD<id>-WAL`, `-DB` and `-BLOCK` for a
+//! BlueStore, and `-FS-DATA` for a Filestore (which has a data partition: `ceph_disk`).
 
 use super::super::content::DiskFinding;
 use super::super::devices::Disk;
@@ -9,7 +9,7 @@ use super::super::table::Entry;
 use super::{Named, Reading, Table, on_whole_disk};
 use crate::domain::osd::{Kind, OsdId, Role};
 
-/// Whose partition it is, and what for, by its name.
+/// Returns the OSD and the role of a partition, by its name.
 pub(super) fn part(name: &str) -> Option<(OsdId, Role)> {
     let (id, part) = name.strip_prefix("ROOK-OSD")?.split_once('-')?;
     let role = match part {
@@ -22,7 +22,9 @@ pub(super) fn part(name: &str) -> Option<(OsdId, Role)> {
     Some((id.parse().ok()?, role))
 }
 
-/// The BlueStore whose main partition is on the disk. A disk with databases and logs alone carries none.
+/// Returns the BlueStore whose main partition is on the disk.
+///
+/// A disk with databases and logs alone carries none.
 pub(super) async fn examine(
     disk: &Disk,
     entries: &[Entry],
@@ -68,7 +70,7 @@ fn bluestore(table: &Table<'_>, block: &Entry) -> DiskFinding {
     }
 }
 
-/// Who a finished main device says that it is.
+/// Returns the identity in the label of a finished main device.
 fn named(label: &Label) -> Option<Named> {
     let is_main = label.role() == Some(Role::Block) && label.finished;
     match (is_main, label.whoami, label.cluster) {
@@ -82,7 +84,7 @@ mod tests {
     use super::super::tests::{OSD, OTHER, entry, label, labels, proven, refused};
     use super::*;
 
-    /// What sgdisk takes where nobody says.
+    /// Default partition type of sgdisk.
     const LINUX: &str = "0fc63daf-8483-4772-8e79-3d69d8477de4";
 
     fn entries() -> [Entry; 3] {

@@ -1,5 +1,6 @@
-//! A disk that is encrypted as a whole (`ceph-volume raw --dmcrypt`): its label can be read only while its mapping is open, so
-//! its header is recorded then, and is what proves it later.
+//! Disks that are encrypted as a whole (`ceph-volume raw --dmcrypt`). The label of such a disk can be read
+//! only while the disk's mapping is open. So the LUKS header is recorded then, and later the header is the
+//! proof.
 
 use super::super::Host;
 use super::super::content::DiskFinding;
@@ -11,7 +12,7 @@ use super::stack::is_own_mapping;
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::Kind;
 
-/// What an encrypted disk carries.
+/// Examines what an encrypted disk carries.
 pub(super) async fn examine(
     host: &Host,
     disk: &Disk,
@@ -44,7 +45,7 @@ pub(super) async fn examine(
     Ok(DiskFinding { proof, ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about) })
 }
 
-/// The header that was recorded with the OSD.
+/// Returns the finding for a header that was recorded with the OSD, if `header` is that one.
 fn recorded(header: &str, request: &NodeRequest) -> Option<DiskFinding> {
     let Some(Evidence { proof: proof @ Proof::Luks { header: known, .. }, .. }) = &request.evidence else {
         return None;

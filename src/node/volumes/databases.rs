@@ -1,4 +1,4 @@
-//! The device that holds databases: found, proven to be free or this cluster's, and large enough.
+//! The device for databases: found, proven to be available or this cluster's, and large enough.
 
 use super::super::devices::Disk;
 use super::super::error::NodeError;
@@ -9,21 +9,23 @@ use super::lvm::{self, Change, Lv};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::osd::{ClusterFsid, DbDevice};
 
-/// What LVM keeps at the front of a physical volume, in bytes (its default `default_data_alignment`, 1 MiB).
+/// Bytes that LVM reserves at the front of a physical volume (its default `default_data_alignment`, 1 MiB).
 const HEADER: u64 = 1 << 20;
 
-/// What the device is.
+/// State of the device.
 enum State {
-    /// Nothing is on it.
+    /// Nothing is on the device.
     Available(Disk),
-    /// It is a volume group of this cluster: its name.
+    /// The device is a volume group of this cluster, with this name.
     Group(String),
 }
 
-/// Proves, before anything is destroyed for it, that a database can be made there. Changes nothing.
+/// Proves, before anything is destroyed for it, that a database can be created on the device.
+///
+/// Changes nothing.
 pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(), NodeError> {
     let (disk, _, free_bytes) = state(host, db, cluster).await?;
-    // Of no size in particular: all that is free, if that is anything.
+    // Without a configured size the database takes all available bytes; there must be at least one.
     let needed = db.size_mib.map_or(1, |mib| mib.saturating_mul(1 << 20));
     if passes(Guard::DatabaseFits, free_bytes >= needed) {
         return Ok(());
@@ -32,7 +34,9 @@ pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
     Err(refused(&disk, &format!("{free} MiB are free, and {needed} MiB are needed; see `vgs`, `lvs`")))
 }
 
-/// The volume group on the device: made where nothing is on it, used where it is this cluster's.
+/// Returns the volume group on the device.
+///
+/// Creates it if nothing is on the device; uses an existing one if it is this cluster's.
 pub(super) async fn group(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<String, NodeError> {
     match state(host, db, cluster).await? {
         (_, State::Group(name), _) => Ok(name),
@@ -49,7 +53,7 @@ fn refused(disk: &Disk, what: &str) -> NodeError {
     NodeError::Refused(format!("{}, for the database: {what}", disk.described()))
 }
 
-/// The device as it was found, what it is, and how many bytes of it are free.
+/// Returns the device as found, its state, and how many bytes of it are available.
 async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk, State, u64), NodeError> {
     let disks = find::list(host).await?.disks;
     let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
@@ -76,7 +80,7 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
     };
     let all = lvm::volumes().await?;
     let mut there = all.iter().filter(|lv| lv.group == group.name).peekable();
-    // Ours has ceph-volume's tags only while its OSD is prepared.
+    // osd-migrate's volumes have ceph-volume's tags only while their OSD is prepared.
     let is_ours = |lv: &Lv| lv.cluster == Some(cluster) || lv.tags.contains(&mine);
     let is_of_cluster = there.peek().is_some() && there.all(is_ours);
     let is_for_data = group.tags.iter().any(|tag| tag.starts_with("osd-migrate.osd="));

@@ -1,5 +1,6 @@
-//! LVM's commands, and cryptsetup's one: a fixed list, no shell. What is asked never locks; what changes names its object in
-//! full. Tags of volumes hold keys (`ceph.cephx_lockbox_secret`), so only those named here are kept of them.
+//! LVM's commands, and one of cryptsetup: a fixed list, no shell. Queries never lock; changes name their
+//! object in full. Tags of volumes contain keys (`ceph.cephx_lockbox_secret`), so only the tags named in this
+//! file are retained.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use super::super::error::NodeError;
 use super::super::query;
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId, Role};
 
-/// LVM waits for each disk of the node in turn.
+/// Limit of one command: LVM waits for the disks of the node one after the other.
 const LIMIT: Duration = Duration::from_secs(120);
-/// `--nohints`: what LVM remembers of a node's disks is not told of what another pod made.
+/// Options of every query. `--nohints`: LVM's hints do not include what another pod created.
 const QUIET: [&str; 8] =
     ["--readonly", "--nohints", "--reportformat", "json", "--units", "b", "--nosuffix", "--options"];
 
@@ -23,35 +24,35 @@ pub(super) struct Lv {
     pub(super) group: String,
     pub(super) group_uuid: String,
     pub(super) name: String,
-    /// Also the name of its dm-crypt mapping, as ceph-volume calls it.
+    /// uuid of the volume; also the name of its dm-crypt mapping, as ceph-volume calls it.
     pub(super) uuid: String,
     pub(super) size_bytes: u64,
-    /// Tags of ours.
+    /// Tags of osd-migrate.
     pub(super) tags: Vec<String>,
-    /// Whose OSD it belongs to, by ceph-volume's tag.
+    /// Cluster of the volume's OSD, by ceph-volume's tag.
     pub(super) cluster: Option<ClusterFsid>,
-    /// The rest of what ceph-volume's tags say.
+    /// Rest of the content of ceph-volume's tags.
     pub(super) ceph: CephTags,
 }
 
 impl Lv {
-    /// `VG/LV`
+    /// Returns `VG/LV`.
     pub(super) fn named(&self) -> String {
         format!("{}/{}", self.group, self.name)
     }
 
-    /// Its node.
+    /// Returns the path of the volume's node.
     pub(super) fn path(&self) -> PathBuf {
         Path::new("/dev").join(&self.group).join(&self.name)
     }
 
-    /// The node of its dm-crypt mapping, while that is open.
+    /// Returns the path of the node of the volume's dm-crypt mapping, which exists while the mapping is open.
     pub(super) fn mapping(&self) -> PathBuf {
         Path::new("/dev/mapper").join(&self.uuid)
     }
 }
 
-/// What ceph-volume's tags say of a volume, without the key that they hold.
+/// Content of ceph-volume's tags of a volume, without the key that they contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CephTags {
     /// `ceph.type`: `block`, `data` (of a Filestore), `db`, `wal`, `journal`
@@ -63,7 +64,7 @@ pub(super) struct CephTags {
     pub(super) auxiliary: Vec<(Role, String)>,
 }
 
-/// Parts beside the data, as tags name them: `ceph.db_uuid`.
+/// Auxiliary parts, as tags name them: `ceph.db_uuid`.
 const BESIDE: [(Role, &str); 3] = [(Role::Db, "db"), (Role::Wal, "wal"), (Role::Journal, "journal")];
 
 /// A volume group.
@@ -73,46 +74,46 @@ pub(super) struct Group {
     pub(super) tags: Vec<String>,
 }
 
-/// A stretch of a physical volume.
+/// A segment of a physical volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Its device today.
+    /// Current device of the physical volume.
     pub(super) device: PathBuf,
     pub(super) physical: String,
     pub(super) group: Group,
     pub(super) group_uuid: String,
-    /// The volume that lies on it, hidden ones too; none where it is free.
+    /// uuid of the volume on the segment, hidden volumes included; none if the segment is available.
     pub(super) volume: Option<String>,
 }
 
-/// All logical volumes of the node.
+/// Returns all logical volumes of the node.
 pub(super) async fn volumes() -> Result<Vec<Lv>, NodeError> {
     let options = "vg_name,vg_uuid,lv_name,lv_uuid,lv_size,lv_tags";
     let report: Report = ask(&["lvs", options]).await?;
     Ok(report.lvs().map(Row::into_lv).collect())
 }
 
-/// All stretches of all physical volumes of the node.
+/// Returns all segments of all physical volumes of the node.
 pub(super) async fn segments() -> Result<Vec<Segment>, NodeError> {
     let options = "pv_name,pv_uuid,vg_name,vg_uuid,vg_tags,lv_uuid";
     let report: Report = ask(&["pvs", options, "--segments"]).await?;
     Ok(report.segments().map(Row::into_segment).collect())
 }
 
-/// The volume group on a device, and how many bytes of it are free; none where it is a physical volume of none.
+/// Returns the volume group on a device and the group's available bytes; none if the device is in no group.
 pub(super) async fn group_on(device: &Path) -> Result<Option<(Group, u64)>, NodeError> {
     let report: Report = ask(&["pvs", "vg_name,vg_tags,vg_free", &device.display().to_string()]).await?;
     let mut groups = report.pvs().map(|row| (row.vg_free.parse().unwrap_or(0), row.into_group()));
     Ok(groups.find(|(_, group)| !group.name.is_empty()).map(|(free, group)| (group, free)))
 }
 
-/// Tags of a volume group; none where it is not there.
+/// Returns the tags of a volume group, or none if the group does not exist.
 pub(super) async fn tags_of(group: &str) -> Result<Option<Vec<String>>, NodeError> {
     let report: Report = ask(&["vgs", "vg_name,vg_tags"]).await?;
     Ok(report.vgs().map(Row::into_group).find(|seen| seen.name == group).map(|seen| seen.tags))
 }
 
-/// Program, what is asked, and what follows it.
+/// Runs a query: the program, the columns, and further arguments.
 async fn ask(words: &[&str]) -> Result<Report, NodeError> {
     let (program, rest) = words.split_first().unwrap_or((&"lvs", &[]));
     let words: Vec<&str> = QUIET.iter().chain(rest).copied().collect();
@@ -122,11 +123,13 @@ async fn ask(words: &[&str]) -> Result<Report, NodeError> {
 /// A command that changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change<'a> {
-    /// A physical volume with a uuid of ours. Without `--yes`: a signature on the device makes it fail.
+    /// Creation of a physical volume with this uuid, without `--yes`: fails on a device with a signature.
     PvCreate { device: &'a Path, uuid: &'a str },
-    /// A volume group. The same.
+    /// Creation of a volume group. Without `--yes`, as for `PvCreate`.
     VgCreate { name: &'a str, tags: &'a [String], device: &'a Path },
-    /// A volume, its tags in the same step; without a size: all that is free. `on`: on that device of the group's and no other.
+    /// Creation of a volume, with its tags in the same step.
+    /// Without a size the volume takes all available space. `on` restricts the volume to that device of the
+    /// group.
     LvCreate {
         group: &'a str,
         name: &'a str,
@@ -134,19 +137,19 @@ pub(super) enum Change<'a> {
         size_bytes: Option<u64>,
         on: Option<&'a Path>,
     },
-    /// A tag more.
+    /// Addition of a tag to a volume group.
     VgTag { name: &'a str, tag: &'a str },
-    /// A tag less.
+    /// Removal of a tag from a volume group.
     VgUntag { name: &'a str, tag: &'a str },
-    /// A tag more.
+    /// Addition of a tag to a volume.
     LvTag { lv: &'a str, tag: &'a str },
-    /// The volume gets its node.
+    /// Activation of a volume: the volume gets its node.
     Activate { lv: &'a str },
-    /// All volumes of a group lose their nodes; fails where one is in use.
+    /// Deactivation of a group: all its volumes lose their nodes. The command fails if one of them is in use.
     Deactivate { group: &'a str },
-    /// The volume is gone.
+    /// Removal of a volume.
     LvRemove { lv: &'a str },
-    /// A dm-crypt mapping is closed; fails where it is in use.
+    /// Closing of a dm-crypt mapping. The command fails if the mapping is in use.
     CryptClose { mapping: &'a str },
 }
 
@@ -183,7 +186,7 @@ impl Change<'_> {
         (program, words.concat())
     }
 
-    /// Does it.
+    /// Runs the command.
     pub(super) async fn done(&self) -> Result<(), NodeError> {
         let (program, words) = self.words();
         run(program, &words, None, LIMIT).await?.good().map(drop)

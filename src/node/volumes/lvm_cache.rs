@@ -1,4 +1,4 @@
-//! What LVM knows of a node, asked once a search.
+//! LVM's view of a node, asked once in a search.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use super::super::error::NodeError;
 use super::lvm::{self, Group, Lv, Segment};
 
-/// All volumes and where they lie; nothing is asked before it is needed.
+/// All volumes and segments; LVM is asked on the first use.
 #[derive(Debug, Default)]
 pub(crate) struct LvmCache(OnceCell<(Vec<Lv>, Vec<Segment>)>);
 
@@ -27,16 +27,16 @@ pub(super) struct Physical {
     pub(super) group_uuid: String,
     /// uuids of the volumes that lie on it.
     pub(super) volumes: BTreeSet<String>,
-    /// uuids of the group's volumes, wherever they lie.
+    /// uuids of the group's volumes on any disk.
     of_group: BTreeSet<String>,
-    /// Disks of the group.
+    /// Physical volumes of the group.
     disks: BTreeSet<String>,
-    /// Those that lie on this one and on others too.
+    /// Volumes that lie on this physical volume and on other ones too.
     spread: BTreeSet<String>,
 }
 
 impl Physical {
-    /// The one with this uuid; none where LVM knows none, or it is in no group.
+    /// Returns the physical volume with this uuid, or none if LVM does not know it or it is in no group.
     pub(super) fn of(uuid: &str, segments: &[Segment]) -> Option<Self> {
         let first =
             segments.iter().find(|segment| segment.physical == uuid && !segment.group.name.is_empty())?;
@@ -61,13 +61,14 @@ impl Physical {
         })
     }
 
-    /// The volume is all that is in the group, and the group is on this disk alone: nobody else loses anything with the disk.
+    /// Returns whether the volume is the only one in the group, and the group is on this disk alone: nothing
+    /// else is lost with the disk.
     pub(super) fn holds_only(&self, volume: &str) -> bool {
         let only = |set: &BTreeSet<String>, one: &str| set.len() == 1 && set.contains(one);
         only(&self.of_group, volume) && self.disks.len() == 1
     }
 
-    /// The volume lies on other disks too.
+    /// Returns whether the volume lies on other disks too.
     pub(super) fn is_spread(&self, volume: &str) -> bool {
         self.spread.contains(volume)
     }

@@ -1,4 +1,4 @@
-//! Makes the volumes of a new OSD, and takes those of one that was never finished away.
+//! Creates the volumes of a new OSD, and removes those of an OSD that was never finished.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,21 +13,23 @@ use super::{block, cluster_tag, database, fsid_tag, group, log, osd_tag, pv_uuid
 use crate::domain::inspection::{Evidence, NodeRequest, PieceLocation};
 use crate::domain::osd::{OsdFsid, Role};
 
-/// What ceph-volume is given.
+/// Arguments for ceph-volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Made {
-    /// The new OSD.
+    /// fsid of the new OSD.
     pub(crate) fsid: OsdFsid,
-    /// `VG/LV`
+    /// `VG/LV` of the data.
     pub(crate) data: String,
-    /// The same of its database.
+    /// `VG/LV` of the database.
     pub(crate) db: Option<String>,
-    /// The same of its write-ahead log.
+    /// `VG/LV` of the write-ahead log.
     pub(crate) wal: Option<String>,
 }
 
-/// Makes them on a disk that is proven and wiped. The fsid is a claim before anything is called by it. The shared part comes
-/// first: where it fails, the disk still carries its tombstone.
+/// Creates the volumes on a disk that is proven and wiped.
+///
+/// The fsid is recorded as issued before anything is named after it. The shared part comes first: if it
+/// fails, the disk still carries its tombstone.
 pub(crate) async fn make(
     host: &Host,
     request: &NodeRequest,
@@ -62,7 +64,9 @@ pub(crate) async fn make(
     Ok(Made { fsid, data, db, wal })
 }
 
-/// A volume like the one that the old OSD had beside its data: as large, in the same group; none where it had none.
+/// Creates a volume like the auxiliary one of the old OSD: as large, in the same group.
+///
+/// Returns none if the old OSD had none.
 async fn again(
     evidence: &Evidence,
     role: Role,
@@ -76,7 +80,8 @@ async fn again(
     create(&named, name, tags, Some(size_bytes), None).await.map(Some)
 }
 
-/// Group and size of a volume that the old OSD had beside its data and the new one has again.
+/// Returns the group and the size of an auxiliary volume that the old OSD had and that is recreated for the
+/// new one.
 fn kept(evidence: &Evidence, wanted: Role) -> Option<(&str, u64)> {
     evidence.auxiliary.iter().find_map(|piece| match &piece.place {
         PieceLocation::Volume { group, size_bytes, .. } if piece.role == wanted => {
@@ -86,7 +91,7 @@ fn kept(evidence: &Evidence, wanted: Role) -> Option<(&str, u64)> {
     })
 }
 
-/// `VG/LV` of what was made.
+/// Creates a volume and returns its `VG/LV`.
 async fn create(
     group: &str,
     name: &str,
@@ -98,8 +103,11 @@ async fn create(
     Ok(format!("{group}/{name}"))
 }
 
-/// Takes away what keeps the disk of an unfinished OSD of ours from being wiped, and what it left elsewhere: its mappings and
-/// nodes, and the volumes of its database. `on_disk` is the claim that the disk's physical volume is called by.
+/// Removes what an unfinished OSD of osd-migrate left: what blocks a wipe of its disk, and what it left
+/// elsewhere.
+///
+/// These are its mappings and nodes, and the volumes of its database. `on_disk` is the issued fsid that the
+/// disk's physical volume is named after.
 pub(crate) async fn clear_away(
     host: &Host,
     request: &NodeRequest,
@@ -130,9 +138,11 @@ pub(crate) async fn clear_away(
     disk.again(&host.sys_block, &host.dev)
 }
 
-/// After ceph-volume: what the label says is written down, then the mappings are closed, so that the OSD's first start opens
-/// them with the key that the mons have. ceph-volume ignores how `luksFormat` ends; with a mapping left open, a key that
-/// opens nothing would be noticed at the next reboot.
+/// Saves that the label is finished, then closes the mappings; called after ceph-volume.
+///
+/// The OSD's first start then opens the mappings with the key that the mons have. ceph-volume ignores the
+/// exit status of `luksFormat`. If a mapping stayed open, a key that opens nothing would be noticed only at
+/// the next reboot.
 pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), NodeError> {
     super::examine(request, fsid).await?;
     for lv in lvm::volumes().await?.iter().filter(|lv| lv.tags.contains(&fsid_tag(fsid))) {
@@ -141,12 +151,12 @@ pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), Nod
     Ok(())
 }
 
-/// Made for this OSD under one of its claims, and no main volume.
+/// Returns whether the volume was created for this OSD under one of its issued fsids and is no main volume.
 fn is_auxiliary_of(lv: &Lv, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> bool {
     is_called(lv, request, issued, &[database, log])
 }
 
-/// The same, or its main volume.
+/// Returns whether the volume was created for this OSD under one of its issued fsids, main volumes included.
 pub(super) fn is_ours(lv: &Lv, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> bool {
     is_called(lv, request, issued, &[block, database, log])
 }

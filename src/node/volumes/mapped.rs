@@ -1,4 +1,5 @@
-//! Device-mapper devices as the kernel shows them: by number and uuid, never by the name that somebody gave them.
+//! Device-mapper devices as the kernel shows them: by number and uuid, never by a name that anyone can
+//! choose.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,14 +8,14 @@ use super::super::Host;
 use super::super::devices;
 use super::lvm::Lv;
 
-/// One of them.
+/// A device-mapper device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mapped {
-    /// `dm-3`
+    /// name in the kernel: `dm-3`
     kernel: String,
-    /// As `cryptsetup` and `dmsetup` call it.
+    /// name for `cryptsetup` and `dmsetup`
     pub(super) name: String,
-    /// `LVM-...`, `CRYPT-LUKS2-...`
+    /// uuid: `LVM-...`, `CRYPT-LUKS2-...`
     uuid: String,
     pub(super) node: PathBuf,
 }
@@ -29,7 +30,7 @@ impl Mapped {
         Some(Self { kernel: kernel.to_owned(), name: described("name")?, uuid: described("uuid")?, node })
     }
 
-    /// That of an active logical volume.
+    /// Returns the device of an active logical volume.
     pub(super) fn of_volume(host: &Host, lv: &Lv) -> Option<Self> {
         let uuid = format!("{}{}", lv.group_uuid, lv.uuid).replace('-', "");
         let entries = fs::read_dir(&host.sys_block).into_iter().flatten().filter_map(Result::ok);
@@ -37,34 +38,37 @@ impl Mapped {
         all.find(|mapped| mapped.uuid.strip_prefix("LVM-") == Some(uuid.as_str()))
     }
 
-    /// Those that lie right on a device.
+    /// Returns the devices that lie directly on a device with these holders.
     pub(super) fn over(host: &Host, holders: &[String]) -> Vec<Self> {
         holders.iter().filter_map(|kernel| Self::read(host, kernel)).collect()
     }
 
-    /// Those that lie on this one.
+    /// Returns the devices that lie directly on this one.
     pub(super) fn above(&self, host: &Host) -> Vec<Self> {
         Self::over(host, &devices::holders(&host.sys_block.join(&self.kernel)))
     }
 
-    /// It is the logical volume with that uuid, of that group.
+    /// Returns whether the device is the logical volume with that uuid, of that group.
     pub(super) fn is_volume(&self, group: &str, volume: &str) -> bool {
         self.uuid.strip_prefix("LVM-") == Some(format!("{group}{volume}").replace('-', "").as_str())
     }
 
-    /// It is a logical volume.
+    /// Returns whether the device is a logical volume.
     pub(super) fn is_any_volume(&self) -> bool {
         self.uuid.starts_with("LVM-")
     }
 
-    /// It decrypts the device with that LUKS header: `CRYPT-LUKS2-UUID-NAME`, the uuid without its dashes (cryptsetup, lib/libdevmapper.c,
+    /// Returns whether the device decrypts the device with that LUKS header.
+    ///
+    /// The uuid is `CRYPT-LUKS2-UUID-NAME`, with UUID without its dashes (cryptsetup, lib/libdevmapper.c,
     /// `dm_prepare_uuid`).
     pub(super) fn decrypts(&self, header: &str) -> bool {
         let rest = self.uuid.strip_prefix("CRYPT-LUKS").and_then(|rest| rest.split_once('-'));
         rest.is_some_and(|(_, rest)| rest.starts_with(&format!("{}-", header.replace('-', ""))))
     }
 
-    /// `multipath`, `LUKS`, `LVM`, ...: for people, with its name.
+    /// Returns a text for people: the kind (`multipath`, `encryption`, `a logical volume`, ...) and the
+    /// names.
     pub(super) fn described(&self) -> String {
         let kind = match self.uuid.split('-').next().unwrap_or_default() {
             "CRYPT" => "encryption",
@@ -75,13 +79,13 @@ impl Mapped {
         format!("{kind} ({}, {})", self.name, self.kernel)
     }
 
-    /// It decrypts what it lies on.
+    /// Returns whether the device decrypts the device that it lies on.
     pub(super) fn is_crypt(&self) -> bool {
         self.uuid.starts_with("CRYPT-")
     }
 }
 
-/// The open mapping of an encrypted volume or disk, by what the kernel says lies on it.
+/// Returns the open mapping of an encrypted volume or disk, from the devices that the kernel shows on it.
 pub(super) fn opened(holders: Vec<Mapped>) -> Option<Mapped> {
     holders.into_iter().find(Mapped::is_crypt)
 }
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
     use crate::node::tests::host;
 
-    /// As the kernel of a node shows a volume, its mapping, and another disk's.
+    /// Compares with a node whose kernel shows a volume, its mapping, and another disk's volume.
     #[test]
     fn a_volume_and_what_lies_on_it_are_found_by_uuid() {
         let root = tempfile::tempdir().unwrap();

@@ -1,21 +1,24 @@
-//! OSDs on logical volumes: the volumes that an agent makes, finds again and takes away.
+//! OSDs on logical volumes: the volumes that an agent creates, finds again and removes.
 //!
-//! They are made here and not by ceph-volume, whose own have no name or tag of ours until seconds later: killed in between, it
-//! leaves a volume on a shared disk of which nobody can say whose it is. Here everything is called by the new OSD's fsid, which
-//! is a claim before anything is made:
+//! The agent creates the volumes, not ceph-volume. Volumes of ceph-volume have no name or tag of osd-migrate
+//! until seconds later: if ceph-volume is killed in between, it leaves a volume on a shared disk without
+//! a sign of its OSD. Here everything is named after the new OSD's fsid, which is recorded as issued before
+//! anything is created:
 //!
-//! | what | called |
+//! | object | name |
 //! | --- | --- |
-//! | physical volume of the data | uuid = the fsid, so that a bare signature says whose it is |
+//! | physical volume of the data | uuid = the fsid, so that a bare signature identifies the OSD |
 //! | its volume group | `ceph-FSID`, of that disk alone |
 //! | its volume | `osd-block-FSID` |
-//! | volume of the database, of the log | `osd-db-FSID`, `osd-wal-FSID`, tagged in the same step, in a volume group that others of this cluster share |
+//! | volume of the database, of the log | `osd-db-FSID`, `osd-wal-FSID` |
 //!
-//! What others have in that group is never touched: only volumes with the tags of this OSD and one of its claims.
+//! The volumes of the database and of the log get their tags in the same step. They are in a volume group
+//! that other OSDs of this cluster share. Foreign volumes in that group are never touched: only volumes with
+//! the tags of this OSD and one of its issued fsids.
 //!
-//! OSDs that lie on volumes and under dm-crypt before are found (`old`, `crypt`) and taken away (`away`) here too. Where the
-//! group of the old volume is not the OSD's alone, only the volume is made anew, in the same group: then it has the tags above,
-//! and is called by them alone.
+//! Existing OSDs on volumes and under dm-crypt are also found (`old`, `crypt`) and removed (`removal`) here.
+//! If the group of the old volume is not the OSD's alone, only the volume is recreated, in the same group.
+//! The new volume then has the tags above and is identified by them alone.
 
 mod crypt;
 mod databases;
@@ -47,7 +50,7 @@ pub(crate) use removal::{Shared, are_touched, auxiliary, from_group, is_mapped, 
 pub(crate) use seen::examine;
 pub(crate) use stack::foreign_layer;
 
-/// What a disk carries that hides the OSD on it.
+/// Layer on a disk that hides the OSD on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Layer {
     /// A physical volume of LVM, by its uuid.
@@ -56,16 +59,16 @@ pub(crate) enum Layer {
     Luks(String),
 }
 
-/// When a disk is looked at.
+/// Moment at which a disk is examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Its volumes may be opened.
+    /// The disk's volumes may be opened.
     Asked,
-    /// It is held exclusively, and stays closed.
+    /// The disk is open exclusively, and its volumes stay closed.
     Held,
 }
 
-/// The look at a disk, through the layer that it shows.
+/// Examines a disk through the layer that it shows.
 pub(crate) async fn within(
     host: &Host,
     disk: &Disk,
@@ -76,19 +79,21 @@ pub(crate) async fn within(
 ) -> Result<DiskFinding, NodeError> {
     match &examine.layer {
         None => Ok(examine),
-        // `look` is asked for it by its claim.
+        // `examine` is asked for this one by its issued fsid.
         Some(Layer::Physical(uuid)) if is_another_of_ours(uuid, request) => Ok(examine),
         Some(Layer::Physical(uuid)) => old::examine(host, disk, uuid, known, request, moment).await,
         Some(Layer::Luks(header)) => crypt::examine(host, disk, header, request).await,
     }
 }
 
-/// We made it, and not for the OSD that is to be made anew now, though that one may be of our making too.
+/// Returns whether osd-migrate created the physical volume, and not for the OSD that is now recreated.
+///
+/// The OSD that is now recreated may also have been created by osd-migrate.
 fn is_another_of_ours(physical: &str, request: &NodeRequest) -> bool {
     fsid_of(physical).is_some_and(|fsid| fsid != request.old)
 }
 
-/// The physical volume that a disk is; none where it is none, or in no group.
+/// Returns the physical volume that a disk is, or none if the disk is none or in no group.
 async fn physical_on(
     disk: &Disk,
     segments: &[lvm::Segment],
@@ -99,7 +104,7 @@ async fn physical_on(
 
 const LABEL: u64 = 4096;
 
-/// The BlueStore label that a volume or mapping begins with.
+/// Returns the BlueStore label that a volume or mapping begins with.
 async fn label_on(node: &Path) -> Result<Option<Label>, NodeError> {
     let path = node.to_owned();
     let read = move || label::places(&path, 0, LABEL);
@@ -111,10 +116,12 @@ async fn label_on(node: &Path) -> Result<Option<Label>, NodeError> {
 
 /// Digits of a uuid between the dashes that LVM writes.
 const GROUPS: [usize; 7] = [6, 4, 4, 4, 4, 4, 6];
-/// On the volume: an agent has read the label of its finished OSD before it said so to anybody.
+/// Tag on the volume: an agent has read the label of its finished OSD.
+///
+/// The tag is set before the agent reports the OSD.
 const FINISHED: &str = "osd-migrate.finished";
 
-/// The volume group of an OSD's data.
+/// Returns the name of the volume group of an OSD's data.
 fn group(fsid: OsdFsid) -> String {
     format!("ceph-{fsid}")
 }
@@ -137,7 +144,7 @@ fn fsid_tag(fsid: OsdFsid) -> String {
     format!("{FSID_TAG}{fsid}")
 }
 
-/// The OSD that a volume was made for by us.
+/// Returns the fsid of the OSD that osd-migrate created a volume for.
 fn fsid_of_tags(lv: &lvm::Lv) -> Option<OsdFsid> {
     lv.tags.iter().find_map(|tag| tag.strip_prefix(FSID_TAG)?.parse().ok())
 }
@@ -150,7 +157,7 @@ fn cluster_tag(cluster: ClusterFsid) -> String {
     format!("osd-migrate.cluster={cluster}")
 }
 
-/// The uuid of the physical volume, as LVM writes it.
+/// Returns the uuid of the physical volume, as LVM writes it.
 fn pv_uuid(fsid: OsdFsid) -> String {
     let digits = fsid.to_string().replace('-', "");
     let mut rest = digits.as_str();
@@ -162,7 +169,9 @@ fn pv_uuid(fsid: OsdFsid) -> String {
     groups.join("-")
 }
 
-/// The OSD that a physical volume was made for, if its uuid is one of ours: LVM's own are of letters and digits of all kinds.
+/// Returns the OSD that a physical volume was created for, if its uuid is one of osd-migrate's.
+///
+/// LVM's own uuids contain letters and digits of all kinds.
 pub(crate) fn fsid_of(pv_uuid: &str) -> Option<OsdFsid> {
     let groups: Vec<&str> = pv_uuid.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();

@@ -1,4 +1,5 @@
-//! OSDs that `ceph-volume lvm` made: found by their tags; proven by tags, the uuids of volume and group, and what lies within.
+//! OSDs that `ceph-volume lvm` created. They are found by their tags. They are proven by tags, by the uuids
+//! of volume and group, and by what lies within the volume.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use super::{Moment, block, fsid_of_tags, label_on, osd_tag, tombstone};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, PieceLocation, Proof};
 use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
 
-/// What lies on a physical volume of LVM, as far as it concerns the OSD of the request.
+/// Examines what lies on a physical volume of LVM, as far as it concerns the OSD of the request.
 pub(super) async fn examine(
     host: &Host,
     disk: &Disk,
@@ -47,7 +48,10 @@ pub(super) async fn examine(
     }
 }
 
-/// Without the old OSD's volume: what we made in its place, our word that we took it away, or nothing of it.
+/// Returns the finding for a physical volume without the old OSD's volume.
+///
+/// It shows the volume that osd-migrate created in its place, the tombstone of the removed volume, or nothing
+/// of the OSD.
 fn gone(physical: &Physical, on_it: &[&Lv], request: &NodeRequest) -> DiskFinding {
     let of_new = |lv: &&Lv| {
         let fsid = fsid_of_tags(lv).filter(|fsid| lv.name == block(*fsid))?;
@@ -74,7 +78,7 @@ struct Main<'a> {
     moment: Moment,
 }
 
-/// Who an OSD is.
+/// Identity of an OSD.
 type Names = (OsdFsid, OsdId, ClusterFsid);
 
 impl Main<'_> {
@@ -103,16 +107,19 @@ impl Main<'_> {
         Ok(DiskFinding {
             proof: Some(proof),
             auxiliary,
-            // Only the volume is made anew where others share its group.
+            // Only the volume is recreated if others share its group.
             usable_bytes: (!alone).then_some(lv.size_bytes),
             ..DiskFinding::plain(Content::Osd { made, osd_fsid, whoami, cluster }, about)
         })
     }
 
-    /// What the volume itself shows. At the first look also that it carries what its tags say, and where its other parts are.
+    /// Returns what the volume itself shows.
+    ///
+    /// The first inspection also compares the volume's content with its tags, and finds the OSD's other
+    /// parts.
     async fn within(&self, names: Names) -> Result<Within, NodeError> {
         if self.moment == Moment::Held {
-            // It is closed now. Its header was compared before, when it could be read.
+            // The volume is closed now. Its header was compared before, when it could be read.
             return Ok(Within::Proven {
                 luks: recorded_header(self.request.evidence.as_ref()),
                 auxiliary: Vec::new(),
@@ -150,7 +157,7 @@ impl Main<'_> {
         }
     }
 
-    /// How what is in the volume differs from what its tags say.
+    /// Returns how the content of the volume differs from its tags.
     async fn contradicted(&self, node: &Path, names: Names) -> Result<Option<String>, NodeError> {
         let found = if self.lv.ceph.kind.as_deref() == Some("data") {
             let kind = table::signature(node).await?.kind.unwrap_or_default();
@@ -173,7 +180,8 @@ impl Main<'_> {
         })
     }
 
-    /// Its other parts, each found by the uuid that the tags name; a sentence where one is not there.
+    /// Returns the OSD's other parts, each found by the uuid that the tags name; a sentence if one does not
+    /// exist.
     async fn auxiliary(&self) -> Result<Result<Vec<Piece>, String>, NodeError> {
         let mut pieces = Vec::new();
         for (role, uuid) in &self.lv.ceph.auxiliary {
@@ -195,7 +203,8 @@ impl Main<'_> {
         Ok(Ok(pieces))
     }
 
-    /// The partition that is one of its parts, proven as every such part is; a sentence where it can't be.
+    /// Returns the partition that is one of the OSD's parts, proven like every such part; a sentence if it
+    /// can't be proven.
     async fn partition(
         &self,
         role: Role,
@@ -224,7 +233,7 @@ enum Within {
         luks: Option<String>,
         auxiliary: Vec<Piece>,
     },
-    /// Why not.
+    /// The reason against a proof.
     Not(String),
 }
 
@@ -243,7 +252,7 @@ fn recorded_header(evidence: Option<&Evidence>) -> Option<String> {
     }
 }
 
-/// The partition with that unique id.
+/// Returns the partition with that unique id.
 async fn partition(host: &Host, part_uuid: &str) -> Result<Option<Disk>, NodeError> {
     let wanted = format!("{PART_UUID}{}", part_uuid.to_ascii_lowercase());
     let devices = pieces::devices(host).await?;
@@ -282,7 +291,8 @@ mod tests {
         Physical::of("P", &[segment]).unwrap()
     }
 
-    /// At every instant between the old volume and the finished new one, something says whose place it is.
+    /// Checks that at every instant between the old volume and the finished new one, something identifies the
+    /// OSD.
     #[test]
     fn where_the_old_volume_is_gone_our_word_or_our_volume_tells_whose_place_it_is() {
         let request = request("n1");
@@ -297,7 +307,8 @@ mod tests {
             let examine = gone(&physical(tags), &[&neighbour, &made], &request);
             assert_eq!((examine.about, examine.proof), (Some(new), None), "{tags:?}");
         }
-        // Another OSD's in the same group, or one with a name that was changed: not ours to judge.
+        // Another OSD's volume in the same group, or a volume with a changed name: osd-migrate does not judge
+        // it.
         let mut other = request.clone();
         other.osd = OsdId(9);
         for (request, volume) in [(&other, &made), (&request, &lv("osd-block-x", &of_new))] {

@@ -1,5 +1,5 @@
-//! Takes away what the old OSD lies on: its mappings are closed, its volumes lose their nodes or go. Each of them is told by a
-//! uuid that was recorded; what others have beside it is never touched.
+//! Removes what the old OSD lies on: closes its mappings, and deactivates or removes its volumes. Each of
+//! them is identified by a recorded uuid; neighbouring objects of other owners are never touched.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::mapped::{Mapped, opened};
 use super::tombstone;
 use crate::domain::inspection::{Evidence, NodeRequest, Piece, PieceLocation, Proof};
 
-/// The group that the OSD's volume shares with others, and what is made in it again.
+/// The group that the OSD's volume shares with others, and the volume that is recreated in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shared<'a> {
     pub(super) group: &'a str,
@@ -30,7 +30,7 @@ impl fmt::Display for Shared<'_> {
 }
 
 impl<'a> Shared<'a> {
-    /// Where only the volume may be made anew, and not the disk.
+    /// Returns the shared group if only the volume may be recreated, and not the disk.
     pub(crate) fn of(evidence: &'a Evidence) -> Option<Self> {
         match &evidence.proof {
             Proof::Volume { alone: false, group, volume, .. } => {
@@ -46,17 +46,19 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// The old OSD's data hangs on device-mapper, which keeps its disk.
+/// Returns whether the old OSD's data depends on device-mapper, which keeps the OSD's disk open.
 pub(crate) fn is_mapped(proof: &Proof) -> bool {
     matches!(proof, Proof::Volume { .. } | Proof::Luks { .. })
 }
 
-/// Something of the old OSD is a volume or hangs on one.
+/// Returns whether something of the old OSD is a volume or depends on one.
 pub(crate) fn are_touched(evidence: &Evidence) -> bool {
     is_mapped(&evidence.proof) || evidence.auxiliary.iter().any(is_volume)
 }
 
-/// Of a disk that is the OSD's alone, as was proven, or that has its tombstone already: all that lies on it is closed.
+/// Closes everything that lies on a disk.
+///
+/// The disk is the OSD's alone, as was proven, or already has the OSD's tombstone.
 pub(crate) async fn let_go(host: &Host, disk: &Disk) -> Result<Disk, NodeError> {
     for mapped in Mapped::over(host, &disk.holders) {
         if mapped.is_crypt() {
@@ -72,8 +74,11 @@ pub(crate) async fn let_go(host: &Host, disk: &Disk) -> Result<Disk, NodeError> 
     disk.again(&host.sys_block, &host.dev)
 }
 
-/// Removes the old volume, and what we made in its place and did not finish, from a group that others share. Whose place it is
-/// stands on the group before, so that an inspection knows it at every instant.
+/// Removes the old volume, and unfinished volumes of osd-migrate in its place, from a group that others
+/// share.
+///
+/// The group is tagged with the OSD's tombstone before that, so that an inspection identifies the OSD at
+/// every instant.
 pub(crate) async fn from_group(
     host: &Host,
     request: &NodeRequest,
@@ -93,14 +98,16 @@ pub(crate) async fn from_group(
     Ok(())
 }
 
-/// What is there again tells of itself whose place it is.
+/// Removes the tombstone from the group: the recreated volume identifies the OSD by itself.
 pub(super) async fn unmark(request: &NodeRequest, group: &str) -> Result<(), NodeError> {
     let tag = tombstone::tag(&Tombstone::of(request));
     Change::VgUntag { name: group, tag: &tag }.done().await
 }
 
-/// Removes the old OSD's other volumes, once its data is gone: without them it can't be given back. Its parts on whole disks and
-/// on partitions: `legacy::pieces`.
+/// Removes the old OSD's other volumes, only once its data is gone.
+///
+/// Without the other volumes the old OSD can't be restored. Parts on whole disks and on
+/// partitions: `legacy::pieces`.
 pub(crate) async fn auxiliary(
     host: &Host,
     request: &NodeRequest,
@@ -132,7 +139,7 @@ fn is_of_old(lv: &Lv, request: &NodeRequest) -> bool {
         && lv.cluster == Some(request.cluster)
 }
 
-/// `lvremove` fails where the volume is in use.
+/// Removes a volume. `lvremove` fails if the volume is in use.
 async fn remove(host: &Host, lv: &Lv) -> Result<(), NodeError> {
     if let Some(mapped) = Mapped::of_volume(host, lv) {
         close_above(host, &mapped).await?;
@@ -147,13 +154,13 @@ async fn close_above(host: &Host, mapped: &Mapped) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// The group by its uuid: names change.
+/// Returns the name of the group with this uuid: names change.
 pub(super) async fn group_named(uuid: &str) -> Result<Option<String>, NodeError> {
     let segments = lvm::segments().await?;
     Ok(segments.into_iter().find(|segment| segment.group_uuid == uuid).map(|segment| segment.group.name))
 }
 
-/// The physical volume of a shared group on this disk.
+/// Returns the physical volume of a shared group on this disk.
 pub(super) async fn physical(disk: &Disk, shared: &Shared<'_>) -> Result<Physical, NodeError> {
     let found = super::physical_on(disk, &lvm::segments().await?).await?;
     found.filter(|physical| physical.group_uuid == shared.group).ok_or_else(|| {

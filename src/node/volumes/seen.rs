@@ -1,4 +1,4 @@
-//! What is in the volumes of an OSD that an agent of ours made, or began to make.
+//! Content of the volumes of an OSD that an agent of osd-migrate created, or started to create.
 
 use super::super::content::DiskFinding;
 use super::super::error::NodeError;
@@ -9,8 +9,9 @@ use super::{FINISHED, block, database, fsid_tag, label_on, log};
 use crate::domain::inspection::{Content, NodeRequest, Volume};
 use crate::domain::osd::OsdFsid;
 
-/// Looks at the OSD `fsid`, a claim, in the volumes that are called by it. An error where they can't be read: not to be
-/// readable is not to be unfinished.
+/// Examines the OSD with the issued fsid `fsid` in the volumes that are named after it.
+///
+/// Fails if the volumes can't be read: an unreadable OSD is not an unfinished one.
 pub(crate) async fn examine(
     request: &NodeRequest,
     fsid: OsdFsid,
@@ -18,7 +19,7 @@ pub(crate) async fn examine(
     let all = lvm::volumes().await?;
     let called = |name: String| all.iter().find(|lv| lv.name == name && lv.tags.contains(&fsid_tag(fsid)));
     let Some(main) = called(block(fsid)) else {
-        return Ok((unfinished(fsid), None)); // only its group was made, or not even that
+        return Ok((unfinished(fsid), None)); // only its group was created, or not even the group
     };
     if !main.path().exists() {
         Change::Activate { lv: &main.named() }.done().await?;
@@ -39,7 +40,7 @@ pub(crate) async fn examine(
     Ok((DiskFinding::plain(label.into_content(), Some(fsid)), Some(volume)))
 }
 
-/// Nothing finished has been told of it to anybody.
+/// Returns the finding of an OSD that was never reported as finished.
 fn unfinished(fsid: OsdFsid) -> DiskFinding {
     let content = Content::Bluestore {
         osd_fsid: fsid,
@@ -51,8 +52,10 @@ fn unfinished(fsid: OsdFsid) -> DiskFinding {
     DiskFinding::plain(content, Some(fsid))
 }
 
-/// The label in a volume, or within its encryption. That a label was finished is written down on the volume before it is told
-/// to anybody, since a mapping that is closed shows none: no mark, never told, never deployed.
+/// Returns the label in a volume, or within its encryption.
+///
+/// A finished label is marked on the volume before it is reported, because a closed mapping shows no label.
+/// Without the mark, the label was never reported and the OSD never deployed.
 async fn label_in(lv: &Lv, request: &NodeRequest, fsid: OsdFsid) -> Result<Option<Label>, NodeError> {
     if let Some(label) = label_on(&lv.path()).await? {
         return Ok(Some(label));

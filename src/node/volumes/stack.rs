@@ -1,7 +1,9 @@
-//! What the kernel has stacked on a disk, compared with what the OSD itself needs: nothing but that is ever closed or wiped.
+//! The kernel's stack on a disk, compared with what the OSD itself needs: nothing else is ever closed or
+//! wiped.
 //!
-//! The second line of defence against a host's own layers (multipath, LUKS that crypttab or clevis opens, md, bcache): whatever the
-//! class of an OSD says, a disk on which one of them lies is refused, when it is inspected and again before it is taken.
+//! This is the second line of defence against a host's own layers (multipath, LUKS opened by crypttab or
+//! clevis, md, bcache). Whatever the class of an OSD says, a disk with such a layer on it is refused, both
+//! when it is inspected and again when its rebuild starts.
 
 use super::super::Host;
 use super::super::devices::Disk;
@@ -27,7 +29,7 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
                 |above: &Mapped| luks.as_deref().is_some_and(|header| above.decrypts(header));
             return mapped.above(host).iter().find(|above| !is_own_mapping(above)).map(Mapped::described);
         }
-        // What others have in the same group is not touched, whatever lies on it.
+        // Foreign volumes in the same group are not touched, whatever lies on them.
         Proof::Volume { alone, .. } => !alone && mapped.is_any_volume(),
         Proof::Luks { header, osd_fsid, .. } => mapped.decrypts(header) && is_own_mapping(&mapped, *osd_fsid),
         Proof::BluestoreLabel { .. }
@@ -38,8 +40,10 @@ fn foreign_holder(host: &Host, kernel: &str, proof: &Proof) -> Option<String> {
     (!is_own).then(|| mapped.described())
 }
 
-/// Whether `ceph-volume raw prepare --dmcrypt` made a mapping for that OSD (devices/raw/prepare.py, `prepare_dmcrypt`:
-/// `ceph-{fsid}-{kname}-{device_type}-dmcrypt`). One that the host opens has any other name.
+/// Returns whether `ceph-volume raw prepare --dmcrypt` created a mapping for that OSD.
+///
+/// The mapping's name is `ceph-{fsid}-{kname}-{device_type}-dmcrypt` (devices/raw/prepare.py,
+/// `prepare_dmcrypt`). A mapping that the host opens has any other name.
 pub(super) fn is_own_mapping(mapped: &Mapped, osd_fsid: OsdFsid) -> bool {
     let rest = mapped.name.strip_prefix(&format!("ceph-{osd_fsid}-"));
     rest.is_some_and(|rest| rest.ends_with("-dmcrypt"))

@@ -1,21 +1,21 @@
-//! The tombstone of a volume whose group others share: a tag on the group, put there before the old volume is removed and taken
-//! away when the new one is there. At every instant one of the three tells whose place it is.
+//! The tombstone of a volume whose group others share: a tag on the group. It is set before the old volume is
+//! removed, and removed when the new volume exists. At every instant one of the three identifies the OSD.
 
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::node::tombstone::Tombstone;
 
 const PREFIX: &str = "osd-migrate.tombstone=";
 
-/// As a tag: `osd-migrate.tombstone=3:OLD:CLUSTER:RECORD`.
+/// Returns the tombstone as a tag: `osd-migrate.tombstone=3:OLD:CLUSTER:RECORD`.
 pub(super) fn tag(tombstone: &Tombstone) -> String {
     let Tombstone { cluster, osd, old, record } = tombstone;
-    // A record's name is ours and plain; LVM takes no other characters.
+    // A record's name is plain and set by osd-migrate; LVM takes no other characters.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let record: String = record.0.chars().map(|c| if plain(c) { c } else { '_' }).collect();
     format!("{PREFIX}{}:{old}:{cluster}:{record}", osd.0)
 }
 
-/// The one of a group's tags that was put there for the request's OSD and its old fsid.
+/// Returns the tombstone among a group's tags that was set for the request's OSD and its old fsid.
 pub(super) fn of(tags: &[String], request: &NodeRequest) -> Option<Tombstone> {
     let is_it = |tombstone: &Tombstone| {
         (tombstone.cluster, tombstone.osd, tombstone.old) == (request.cluster, request.osd, request.old)

@@ -1,10 +1,10 @@
-//! Worlds whose owner wants databases on another disk.
+//! Worlds whose owner declares databases on another disk.
 
 use super::{GIB, Kind, PoolShape, Shape, host};
 use crate::domain::storage::{DeviceConfig, StorageNode};
 use crate::sim::World;
 
-/// The disk for databases.
+/// Name of the disk for databases.
 pub const DATABASE_DISK: &str = "disk-db";
 
 fn with(first: Vec<Kind>, pgs: u32) -> World {
@@ -20,12 +20,14 @@ fn with(first: Vec<Kind>, pgs: u32) -> World {
     world
 }
 
-/// Three copies on three hosts with one OSD each; one was made by hand, and is to have its database on another disk of its node.
+/// Returns three replicas on three hosts with one OSD each. One OSD was created by hand, and is to have its
+/// database on another disk of its node.
 pub fn to_have_a_database() -> World {
     with(vec![Kind::ByHand], 1)
 }
 
-/// Two such OSDs on one host, which share that disk: one by hand, and one that ceph-volume made as OSDs are made today.
+/// Returns two such OSDs on one host, which share that disk: one created by hand, and one that ceph-volume
+/// created as it does today.
 pub fn two_to_have_databases() -> World {
     with(vec![Kind::ByHand, Kind::Raw], 2)
 }

@@ -9,18 +9,20 @@ fn with(first: Vec<Kind>, pgs: u32) -> World {
     let hosts = vec![first, vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
     world.kube.declaration.storage.selection.all = Some(true);
-    // As with new OSDs: the walk from node to node is shown elsewhere.
+    // Only the first node is declared, as with new OSDs: other tests show how a run proceeds from node to
+    // node.
     world.kube.declaration.storage.nodes = vec![StorageNode { name: host(0), ..StorageNode::default() }];
     world.add_disk("disk-new", "h1", 6 * GIB);
     world
 }
 
-/// Three copies on three hosts with one OSD each; one lies in a directory, and its node has a free disk.
+/// Returns three replicas on three hosts with one OSD each. One OSD is in a directory, and its node has an
+/// available disk.
 pub fn in_directory() -> World {
     with(vec![Kind::Directory], 1)
 }
 
-/// Two in directories of one host, and one free disk there.
+/// Returns two OSDs in directories of one host with one available disk.
 pub fn two_in_directories() -> World {
     with(vec![Kind::Directory, Kind::Directory], 2)
 }

@@ -1,16 +1,16 @@
-//! What each kind of OSD of an example carries, and how it is proven.
+//! Content of the disk for each kind of OSD of an example, and its proof.
 
 use super::{Kind, fsid};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::{ClusterFsid, Kind as Made, OsdId, Role};
 
 impl Kind {
-    /// The directory that it lies in.
+    /// Returns the directory of the OSD, if it is in one.
     pub(super) fn directory(self, osd: OsdId) -> Option<String> {
         (self == Self::Directory).then(|| format!("/var/lib/rook/osd{}", osd.0))
     }
 
-    /// What its disk carries, and what proves that.
+    /// Returns the content of the OSD's disk, and what proves it.
     pub(super) fn lies(self, osd: OsdId, cluster: ClusterFsid) -> (Content, Proof) {
         let (osd_fsid, whoami) = (fsid(osd, 0), osd);
         let by_label = |activatable| {

@@ -9,31 +9,33 @@ use crate::domain::osd::{DeviceIdentity, NodeName, OsdId};
 use crate::domain::storage::{StorageNode, Taint};
 use crate::sim::{Disk, Happening, World};
 
-/// Three copies on three hosts with one OSD each, all as wanted; the owner selects all disks of the first host.
+/// Returns three replicas on three hosts with one OSD each, all conforming. The owner selects all disks of
+/// the first host.
 fn three() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
     world.kube.declaration.storage.selection.all = Some(true);
-    // The others are not named: the walk from node to node is shown elsewhere, and would make every state three.
+    // The other nodes are not listed: other tests show how a run proceeds from node to node, and it would
+    // triple the states.
     let first = StorageNode { name: host(0), ..StorageNode::default() };
     world.kube.declaration.storage.nodes = vec![first];
     world
 }
 
-/// All as wanted, and a free disk.
+/// Returns conforming OSDs and an available disk.
 pub fn one_more() -> World {
     let mut world = three();
     world.add_disk("disk-new", "h1", 6 * GIB);
     world
 }
 
-/// Three hosts with a free disk each and no OSD: mons, and an empty pool.
+/// Returns three hosts with an available disk each and no OSD: mons, and an empty pool.
 pub fn empty() -> World {
     empty_with(&[1, 1, 1])
 }
 
-/// The same with so many free disks on each host.
+/// Returns the same cluster with so many available disks on each host.
 pub fn empty_with(disks: &[usize]) -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 0 };
     let hosts = vec![Vec::new(); disks.len()];
@@ -48,7 +50,8 @@ pub fn empty_with(disks: &[usize]) -> World {
     world
 }
 
-/// One OSD failed: somebody destroyed its slot, its Deployment is at 0, a blank disk is in the place of its own.
+/// Returns a cluster with one failed OSD: a person destroyed its slot, its Deployment is at 0, and a blank
+/// disk replaces its disk.
 pub fn refill() -> World {
     let mut world = three();
     let failed = OsdId(0);
@@ -64,7 +67,8 @@ pub fn refill() -> World {
     world
 }
 
-/// One OSD is finished and started by nothing: its Deployment is gone. Beside it an old disk of an earlier OSD of that id.
+/// Returns a cluster in which nothing starts a finished OSD: its Deployment is gone. Another disk has an old
+/// store of an earlier OSD with that id.
 pub fn adopt() -> World {
     let mut world = three();
     let lost = OsdId(0);
@@ -83,7 +87,7 @@ pub fn adopt() -> World {
     world
 }
 
-/// The same OSD on a PersistentVolume, and a blank disk that is one too.
+/// Returns the same OSD on a PersistentVolume, and a blank disk that is one too.
 pub fn on_volumes() -> World {
     let mut world = adopt();
     world.add_disk("disk-new", "h1", 6 * GIB);
@@ -101,7 +105,7 @@ pub fn on_volumes() -> World {
     world
 }
 
-/// Two of the nodes got a taint since, that the OSDs there do not tolerate.
+/// Returns a cluster in which two nodes got a taint later that their OSDs do not tolerate.
 pub fn tolerate() -> World {
     let mut world = three();
     for n in 0..2 {
@@ -110,13 +114,13 @@ pub fn tolerate() -> World {
     world
 }
 
-/// The taint that a person puts on nodes.
+/// Returns the taint that a person sets on nodes.
 pub(in crate::sim) fn taint() -> Taint {
     Taint { key: "storage".to_owned(), value: "only".to_owned(), effect: "NoSchedule".to_owned() }
 }
 
 impl World {
-    /// Plugs a blank disk in.
+    /// Adds a blank disk.
     pub fn add_disk(&mut self, name: &str, host: &str, size_bytes: u64) {
         let identity = DeviceIdentity {
             by_id: BTreeSet::from([format!("ata-{name}")]),
@@ -129,7 +133,7 @@ impl World {
         self.disks.insert(name.to_owned(), Disk::new(node, identity, Content::Blank, None));
     }
 
-    /// PGs peer, and the mgr knows.
+    /// Lets all PGs peer, and the mgr receive their statistics.
     fn comes_to_rest(&mut self) {
         for pg in self.placements.keys().cloned().collect::<Vec<_>>() {
             self.peer(&pg);

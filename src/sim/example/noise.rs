@@ -1,20 +1,20 @@
-//! Worlds in which something is wrong elsewhere, and stays so: OSD 0, first in line, is the sick one.
+//! Worlds with a persistent problem elsewhere in the cluster. OSD 0, the first in line, has the problem.
 
 use super::{Kind, PoolShape, Shape, World};
 use crate::domain::inspection::Content;
 use crate::domain::osd::{NodeName, OsdId};
 
-/// The first OSD in line, on host `h1`.
+/// First OSD in line, on host `h1`.
 const SICK: OsdId = OsdId(0);
 
-/// Two OSDs to migrate on hosts of their own, `h1` and `h2`, and two that conform. The PG lies on the last three hosts: of the
-/// first OSD all data was moved away.
+/// Returns two OSDs to migrate on their own hosts, `h1` and `h2`, and two that conform. The PG is on the last
+/// three hosts: all data of the first OSD was moved away.
 pub fn with_a_sick_osd() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     world(pool, 1)
 }
 
-/// The same with the PG on the first three hosts.
+/// Returns the same cluster with the PG on the first three hosts.
 pub fn two_in_line() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     world(pool, 0)
@@ -30,7 +30,8 @@ fn world(pool: PoolShape, shift: u32) -> World {
     world
 }
 
-/// The first OSD died long ago: down, out, healed elsewhere.
+/// Returns a cluster whose first OSD died long ago: it is down and out, and Ceph has recovered its data
+/// elsewhere.
 pub fn a_dead_osd() -> World {
     let mut world = with_a_sick_osd();
     if let Some(slot) = world.ceph.slots.get_mut(&SICK) {
@@ -43,7 +44,7 @@ pub fn a_dead_osd() -> World {
     world
 }
 
-/// The first OSD's node is cordoned, and stays so.
+/// Returns a cluster in which the first OSD's node is cordoned permanently.
 pub fn a_cordoned_node() -> World {
     let mut world = two_in_line();
     world.noise.cordoned.insert(NodeName("h1".to_owned()));
@@ -51,14 +52,14 @@ pub fn a_cordoned_node() -> World {
     world
 }
 
-/// A policy refuses the Deployment that the first OSD would get.
+/// Returns a cluster in which a policy refuses the new Deployment of the first OSD.
 pub fn a_refused_deployment() -> World {
     let mut world = two_in_line();
     world.noise.refused.insert(SICK);
     world
 }
 
-/// The first OSD's node is gone, its data healed elsewhere.
+/// Returns a cluster in which the first OSD's node is gone. Ceph has recovered its data elsewhere.
 pub fn a_node_that_is_gone() -> World {
     let mut world = a_dead_osd();
     world.noise.not_ready.insert(NodeName("h1".to_owned()));
@@ -66,7 +67,8 @@ pub fn a_node_that_is_gone() -> World {
     world
 }
 
-/// A second pool lies on the first OSD, and serves only with all its copies: `ok-to-stop` refuses that OSD, and no other in line.
+/// Returns a cluster with a second pool on the first OSD that serves only with all its replicas: `ok-to-stop`
+/// refuses that OSD, and no other in line.
 pub fn an_osd_that_may_not_stop() -> World {
     let pool = |min_size| PoolShape { pgs: 1, size: 3, min_size, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand], vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
@@ -78,7 +80,7 @@ pub fn an_osd_that_may_not_stop() -> World {
     world
 }
 
-/// Two OSDs whose devices nobody finds, before one that is well.
+/// Returns two OSDs whose devices cannot be found, before one without problems.
 pub fn two_without_a_device() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let legacy = || vec![Kind::ByHand];
@@ -86,7 +88,7 @@ pub fn two_without_a_device() -> World {
     let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
     world.placements.values_mut().for_each(|placement| placement.home = [2, 3, 4].map(OsdId).into());
     for disk in ["disk-0", "disk-1"] {
-        // It serves, and what proves it can't be read: another cluster's label lies over its own.
+        // The OSD serves, but no disk is found for it on its node.
         if let Some(disk) = world.disks.get_mut(disk) {
             disk.node = NodeName("elsewhere".to_owned());
         }
@@ -96,7 +98,7 @@ pub fn two_without_a_device() -> World {
 }
 
 impl World {
-    /// Every PG is whole where it lies, and the mgr knows it.
+    /// Makes every PG complete on its OSDs, and lets the mgr receive that.
     fn places_hold_all(&mut self) {
         for placement in self.placements.values_mut() {
             placement.complete = placement.home.iter().map(|osd| super::fsid(*osd, 0)).collect();

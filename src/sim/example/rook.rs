@@ -1,25 +1,27 @@
-//! Beside a Rook that runs.
+//! Worlds with a running Rook operator.
 
 use super::{Kind, World, on_three_hosts, replicated};
 
-/// As `replicated`, beside a Rook that runs, can be fenced, and begins to reconcile when it likes.
+/// Returns `replicated` with a running Rook operator that can be fenced and may reconcile at any time.
 pub fn with_rook() -> World {
     let mut world = replicated();
     run_fenceable(&mut world);
-    // Confirmed by a flag: what the CephCluster confirms, Rook would do too.
+    // Confirmed by a flag: Rook would also act on a confirmation in the CephCluster.
     world.kube.declaration.confirmed = false;
     world
 }
 
-/// The same, and the CephCluster lets Rook look at the disks of all nodes: what is whole on one and has no Deployment gets one.
+/// Returns the same cluster, in which the CephCluster lets Rook inspect the disks of all nodes. A complete
+/// OSD without a Deployment gets one from Rook.
 pub fn with_rook_that_hydrates() -> World {
     let mut world = with_rook();
     world.kube.declaration.storage.all_nodes = true;
     world
 }
 
-/// The first of three OSDs are encrypted and are to become plain, beside a Rook that runs, can be fenced, and would do the
-/// same: the CephCluster confirms it to both.
+/// Returns three OSDs, the first of them encrypted and to become unencrypted, with a running Rook operator.
+///
+/// Rook can be fenced, and would migrate the same OSDs: the CephCluster confirms it to both.
 pub fn with_rook_that_migrates(encrypted: usize) -> World {
     let kind = |n| if n < encrypted { Kind::Encrypted } else { Kind::Raw };
     let mut world = on_three_hosts([0, 1, 2].map(kind));
@@ -36,7 +38,7 @@ fn run_fenceable(world: &mut World) {
     (world.reconciling, world.drains_due) = (true, true);
 }
 
-/// As `replicated`, beside a Rook that runs and knows no fence.
+/// Returns `replicated` with a running Rook operator that knows no fence.
 pub fn with_old_rook() -> World {
     let mut world = replicated();
     if let Some(operator) = &mut world.kube.operator {

@@ -1,4 +1,4 @@
-//! What a cluster answers to the commands of a look, whole, as JSON.
+//! Complete answers of a cluster to the commands of an observation, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::cluster::{CLUSTER, Cluster, Made, OBJECT, Osd, Pool, State, fsid};
 use super::pg::{self, Detail};
 
-/// The epoch of the osdmap.
+/// Epoch of the osdmap.
 const EPOCH: u64 = 48_213;
 
-/// Size of a disk: 18 TB, as the mgr counts it.
+/// Size of a disk: 18 TB, in the mgr's unit.
 const DISK_KB: u64 = 17_578_130_432;
 
 pub(crate) fn answers(cluster: &Cluster, detail: Detail) -> Answers {
@@ -127,7 +127,7 @@ fn osd(osd: &Osd) -> Value {
     })
 }
 
-/// A root, racks, hosts, their OSDs, and the shadow tree of the device class.
+/// Returns a root, racks, hosts, their OSDs, and the shadow tree of the device class.
 fn crush_dump(cluster: &Cluster) -> Value {
     let weight_of_osd = 16 * 65_536 + 24_000_u64;
     let mut racks: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
@@ -326,7 +326,8 @@ fn osd_df(cluster: &Cluster) -> Value {
     "min_var": 1, "max_var": 1, "dev": 0}})
 }
 
-/// Of encrypted OSDs the mons keep the key; of those that the host opens they know nothing.
+/// Returns the config keys: the mons keep the keys of encrypted OSDs, but know nothing of those that the host
+/// opens.
 fn config_keys(cluster: &Cluster) -> Value {
     let encrypted = cluster.osds.iter().filter(|osd| osd.made == Made::LvmCrypt);
     let keys = encrypted.map(|osd| format!("dm-crypt/osd/{}/luks", fsid(osd.id)));

@@ -1,4 +1,4 @@
-//! A cluster of any size, made from a seed: its hosts, OSDs, pools and PGs, and what is wrong with some of
+//! A cluster of any size, generated from a seed: its hosts, OSDs, pools and PGs, and the faults of some of
 //! them.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub(crate) const TENTACLE: Release = Release {
     long: "ceph version 20.2.4 (7f793731f1b39eb4f465e960113d2363c311b964) tentacle (stable - RelWithDebInfo)",
 };
 
-/// How an OSD lies on its disk.
+/// Layout of an OSD on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Made {
     /// Filestore on ceph-disk's partitions.
@@ -39,11 +39,11 @@ pub(crate) enum Made {
     ByHand,
     /// `ceph-volume raw` on a whole disk.
     Raw,
-    /// The same on a virtio disk without a serial number: Ceph knows a path and no id.
+    /// `ceph-volume raw` on a virtio disk without a serial number: Ceph knows a path and no id.
     NoSerial,
-    /// The same on a multipath device.
+    /// `ceph-volume raw` on a multipath device.
     Multipath,
-    /// The same on a dm-crypt device that the host opens (crypttab, clevis).
+    /// `ceph-volume raw` on a dm-crypt device that the host opens (crypttab, clevis).
     HostLuks,
     /// `ceph-volume lvm`
     Lvm,
@@ -51,16 +51,16 @@ pub(crate) enum Made {
     LvmCrypt,
 }
 
-/// How an OSD is.
+/// State of an OSD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// up and in
     Up,
-    /// Its disk died: down and out, its data lies elsewhere.
+    /// Down and out: the disk died, and the data is elsewhere.
     Dead,
-    /// down and in, for now: its node is away.
+    /// Down and in, temporarily: the node is away.
     Down,
-    /// Made, and never booted: it has no metadata.
+    /// Created and never booted: the OSD has no metadata.
     NeverBooted,
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum State {
 pub(crate) struct Osd {
     pub(crate) id: u32,
     pub(crate) host: usize,
-    /// Number of its disk on the host.
+    /// Number of the OSD's disk on the host.
     pub(crate) disk: u32,
     pub(crate) made: Made,
     pub(crate) state: State,
@@ -88,7 +88,7 @@ pub(crate) struct Pool {
     pub(crate) name: &'static str,
     pub(crate) size: u32,
     pub(crate) min_size: u32,
-    /// k of k+m = size; none where replicated.
+    /// k of k+m = size; none if the pool is replicated.
     pub(crate) data_chunks: Option<u32>,
     pub(crate) pgs: u32,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Pg {
     pub(crate) degraded: u64,
 }
 
-/// Bytes of an object, as RBD has them.
+/// Size of an object in bytes, as RBD creates them.
 pub(crate) const OBJECT: u64 = 4 << 20;
 
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ pub(crate) struct Cluster {
     pub(crate) random: Random,
 }
 
-/// splitmix64: the same numbers on each machine and with each version of each crate.
+/// A splitmix64 generator: the same numbers on each computer and with each version of each crate.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -140,7 +140,7 @@ impl Random {
 }
 
 impl Cluster {
-    /// Hosts with so many OSDs each, all raw, up and in; no pools yet.
+    /// Returns hosts with `osds` OSDs each, all raw, up and in, without pools.
     pub(crate) fn new(release: Release, seed: u64, hosts: u32, osds: u32) -> Self {
         let host = |number: u32| Host {
             name: format!("storage-{number:04}"),
@@ -167,7 +167,7 @@ impl Cluster {
         }
     }
 
-    /// Each OSD is made as `of` says.
+    /// Sets the layout of each OSD to what `of` returns.
     #[must_use]
     pub(crate) fn made(mut self, of: impl Fn(&Osd) -> Made) -> Self {
         for osd in &mut self.osds {
@@ -196,14 +196,15 @@ impl Cluster {
         self
     }
 
-    /// A pool whose copies lie on different hosts, on OSDs that are in. Copies on OSDs that are down are
-    /// missing.
+    /// Adds a pool whose copies are on different hosts, on OSDs that are in.
+    ///
+    /// Copies on OSDs that are down are missing.
     #[must_use]
     pub(crate) fn pool(self, pool: Pool) -> Self {
         self.pool_on(pool, |_| true)
     }
 
-    /// The same on the OSDs that `is_one` chooses, as a rule with a device class does.
+    /// Adds a pool on the OSDs that `is_one` chooses, as a rule with a device class does.
     #[must_use]
     pub(crate) fn pool_on(mut self, pool: Pool, is_one: impl Fn(&Osd) -> bool) -> Self {
         let mut by_host: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
@@ -242,7 +243,7 @@ impl Cluster {
         self
     }
 
-    /// Every so many PGs that are clean are scrubbed: one deep, one not.
+    /// Marks every `each`-th clean PG as scrubbing: one deep, one not.
     #[must_use]
     pub(crate) fn scrubbing(mut self, each: usize) -> Self {
         let clean = self.pgs.iter_mut().filter(|pg| pg.state == "active+clean");
@@ -253,8 +254,10 @@ impl Cluster {
         self
     }
 
-    /// The balancer is at work: of every so many PGs a copy is to lie on another OSD of the same host, by an
-    /// upmap; one fills, the others wait.
+    /// Adds a balancer in progress: of every `each`-th PG an upmap moves a copy to another OSD of the same
+    /// host.
+    ///
+    /// One of these PGs is backfilling; the others wait.
     #[must_use]
     pub(crate) fn balancing(mut self, each: usize) -> Self {
         let numbers: Vec<usize> = (0..self.pgs.len()).step_by(each).collect();
@@ -279,16 +282,16 @@ impl Cluster {
     }
 }
 
-/// The fsid of an OSD.
+/// Returns the fsid of an OSD.
 pub(crate) fn fsid(osd: u32) -> String {
     format!("{osd:08x}-5ca1-4e00-8000-0000c0ffee00")
 }
 
-/// The fsid of the cluster.
+/// Fsid of the cluster.
 pub(crate) const CLUSTER: &str = "c0a9b5e2-5ca1-4e00-8000-00000c0ffee0";
 
 impl Osd {
-    /// The kernel's name of the disk below it.
+    /// Returns the kernel's name of the disk below the OSD.
     pub(crate) fn kernel_name(&self) -> String {
         if self.made == Made::NoSerial {
             return format!("vd{}", letters(self.disk + 1));
@@ -301,7 +304,7 @@ impl Osd {
     }
 }
 
-/// a..z, aa..: as the kernel counts disks.
+/// Returns `a`..`z`, `aa`..., the letters by which the kernel counts disks.
 fn letters(number: u32) -> String {
     let letter = |n: u32| char::from(b'a' + u8::try_from(n % 26).unwrap());
     if number < 26 {

@@ -18,7 +18,7 @@ const NAMESPACE: &str = "rook-ceph";
 const CLUSTER_UID: &str = "e9265b0d-5ca1-4e00-8000-00000c0ffee0";
 const STARTED: &str = "2026-11-20T06:14:02Z";
 
-/// Looks at the cluster through the adapter.
+/// Observes the cluster through the adapter.
 pub(crate) async fn observe(cluster: &Cluster) -> Kube {
     let server = Server::of(cluster);
     let (service, mut handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
@@ -36,7 +36,7 @@ pub(crate) async fn observe(cluster: &Cluster) -> Kube {
     kube
 }
 
-/// Lists by the path and label selector that they are asked for with.
+/// Lists by path and label selector.
 struct Server {
     lists: BTreeMap<&'static str, Vec<Value>>,
 }
@@ -95,7 +95,7 @@ fn not_found(name: &str) -> Value {
         "message": format!("\"{name}\" not found")})
 }
 
-/// Deployments that were captured, of which those of the cluster are made.
+/// Captured Deployments from which those of the cluster are derived.
 struct Templates {
     filestore: String,
     by_hand: String,
@@ -108,7 +108,8 @@ impl Templates {
         Self { filestore: of("filestore-part"), by_hand: of("bluestore-dev"), raw: of("raw") }
     }
 
-    /// The captured one with another id, host, fsid, image and device, as its controller sees it.
+    /// Returns the captured Deployment with another id, host, fsid, image and device, as its controller sees
+    /// it.
     fn deployment(&self, cluster: &Cluster, osd: &Osd) -> Value {
         let (template, id, host, old) = match osd.made {
             Made::Filestore => (&self.filestore, "7", "h2", "067fb35a-00a7-4f1a-9ad9-2b329c5332a3"),
@@ -161,7 +162,7 @@ fn uid(osd: u32, kind: &str) -> String {
     format!("{kind}{osd:07x}-5ca1-4e00-8000-00000c0ffee0")
 }
 
-/// The device that its Deployment names.
+/// Returns the device that the OSD's Deployment names.
 fn block_path(osd: &Osd) -> String {
     match osd.made {
         Made::Multipath => format!("/dev/mapper/mpath{}", osd.disk),
@@ -281,7 +282,7 @@ fn ceph_cluster(cluster: &Cluster) -> Value {
     })
 }
 
-/// At 0: the run scales it, or a person did.
+/// Returns the operator at 0: the run, or a person, scaled it.
 fn operator() -> Value {
     json!({
         "metadata": {"name": "rook-ceph-operator", "namespace": NAMESPACE, "uid": "operator",

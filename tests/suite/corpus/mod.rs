@@ -1,8 +1,8 @@
-//! Whole clusters in the shape of real ones: what Ceph and the API server answer, uncut, goes through the
-//! readers, `classify`, the gates and `plan`; what comes out is written down in `golden`. Everything is made
-//! from a seed; nothing large lies in git.
+//! Whole clusters in the shape of real ones. The complete answers of Ceph and the API server go through the
+//! readers, `classify`, the gates and `plan`; the results are stored in `golden`. Everything is generated
+//! from a seed; git contains nothing large.
 //!
-//! To write what comes out now: `CORPUS_WRITE=1 cargo test --test suite corpus::`, then read the difference.
+//! To write the current results: `CORPUS_WRITE=1 cargo test --test suite corpus::`, then read the difference.
 
 mod answers;
 mod cluster;
@@ -28,7 +28,7 @@ fn policy() -> Policy {
     Policy { confirmed: true, run: "run-1".to_owned(), at_once: 1, ..Policy::default() }
 }
 
-/// A look at the whole of it, and what Ceph answers to the questions of a plan without open records.
+/// Observes the whole cluster, with Ceph's answers to the questions of a plan without open records.
 async fn look(cluster: &Cluster) -> Observation {
     let ceph = answers::answers(cluster, Detail::Whole).seen().unwrap();
     let mut seen = Observation { at: noon(), ceph, kube: kube::observe(cluster).await };
@@ -36,7 +36,7 @@ async fn look(cluster: &Cluster) -> Observation {
     seen
 }
 
-/// `osd ok-to-stop` as Ceph decides it: no PG may fall below its pool's min_size.
+/// Answers `osd ok-to-stop` as Ceph decides it: no PG may fall below its pool's min_size.
 fn ask(cluster: &Cluster, seen: &mut Observation) {
     let questions = plan::questions(&policy(), &Ledger::default(), seen);
     let min_size = |pg: &str| {
@@ -64,8 +64,10 @@ async fn check(name: &str, cluster: &Cluster) {
 
 const RBD: Pool = Pool { id: 1, name: "rbd", size: 3, min_size: 2, data_chunks: None, pgs: 2048 };
 
-/// Two thirds Filestore or made by hand; scrubs; disks that died long ago, the first of them on the first
-/// host; an OSD that never came to life.
+/// Returns a cluster with two thirds Filestore or OSDs created by hand, with scrubs and an OSD that never
+/// booted.
+///
+/// Some disks died long ago, the first of them on the first host.
 fn pacific() -> Cluster {
     let made = |osd: &cluster::Osd| [Made::Filestore, Made::ByHand, Made::Raw][osd.id as usize % 3];
     Cluster::new(PACIFIC, 16, 12, 30)
@@ -78,7 +80,7 @@ fn pacific() -> Cluster {
         .health(&["POOL_NO_REDUNDANCY", "RECENT_CRASH"])
 }
 
-/// All kinds of devices that a host may put below an OSD; a node that is cordoned.
+/// Returns a cluster with all kinds of devices that a host may put below an OSD, and with a cordoned node.
 fn reef() -> Cluster {
     let made = |osd: &cluster::Osd| match (osd.host % 6, osd.disk) {
         (0, _) => Made::Multipath,
@@ -97,7 +99,9 @@ fn reef() -> Cluster {
         .scrubbing(25)
 }
 
-/// The balancer moves PGs; a scratch pool of two copies on some hosts; legacy OSDs among others.
+/// Returns a cluster whose balancer moves PGs, with a scratch pool of two copies on some hosts.
+///
+/// Legacy OSDs are among others.
 fn tentacle() -> Cluster {
     let made = |osd: &cluster::Osd| if osd.disk < 3 { Made::ByHand } else { Made::Raw };
     Cluster::new(TENTACLE, 20, 20, 20)
@@ -108,7 +112,7 @@ fn tentacle() -> Cluster {
         .scrubbing(50)
 }
 
-/// The same with a node that is away: its OSDs are down, and PGs lack their copies.
+/// Returns a cluster with a node that is away: its OSDs are down, and PGs have missing copies.
 fn node_lost() -> Cluster {
     let made = |osd: &cluster::Osd| if osd.disk < 3 { Made::ByHand } else { Made::Raw };
     let lost: Vec<u32> = (60..80).collect();
@@ -140,7 +144,7 @@ async fn reef_with_a_lost_node_is_planned_as_written() {
     check("reef-node-lost", &node_lost()).await;
 }
 
-/// A mgr prints 2.2-2.6 KB for each PG; else the corpus would show less than there is.
+/// Checks the size of PG entries: a mgr prints 2.2-2.6 KB for each, and the corpus must not be smaller.
 #[test]
 fn pg_entries_are_of_full_size_in_each_release() {
     for (release, at_least) in [(PACIFIC, 2_000), (REEF, 2_200), (TENTACLE, 2_200)] {

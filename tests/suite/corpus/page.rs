@@ -1,4 +1,4 @@
-//! What comes out of a cluster, as a page that a person can check.
+//! The results for a cluster, as a page that a person can check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -58,7 +58,7 @@ fn section(out: &mut String, title: &str, lines: impl Iterator<Item = (String, O
     }
 }
 
-/// `0-4 7 9-11`, the first dozen.
+/// Returns ranges such as `0-4 7 9-11`, at most a dozen.
 fn ranges(osds: &BTreeSet<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for osd in osds {

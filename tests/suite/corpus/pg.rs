@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 use super::cluster::{OBJECT, Pg, Release};
 
-/// What is printed of a PG.
+/// Amount of detail that is printed of a PG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Each field that a real mgr prints: 2.2 KB (16.2.15) to 2.6 KB (20.2.4).
     Whole,
-    /// Those that are read, for clusters that are too large to be printed whole.
+    /// Only the fields that are read, for clusters that are too large to be printed whole.
     Read,
 }
 
-/// Counters that a quiet PG has at 0, in the order of the source.
+/// Counters that are 0 for a quiet PG, in the order of the source.
 const ZEROS: [&str; 21] = [
     "num_scrub_errors",
     "num_shallow_scrub_errors",

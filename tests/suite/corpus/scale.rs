@@ -1,6 +1,6 @@
-//! Nothing that a look or a decision does grows much faster than the cluster. Measured is the time of this
-//! thread on a processor, once at a size and once at four times that size: on a machine that does other
-//! things too, the ratio tells, the seconds don't.
+//! The cost of an observation or a decision does not grow much faster than the cluster. The tests measure the
+//! processor time of this thread at one size and at four times that size. On a busy computer the ratio is
+//! significant, the seconds are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,23 @@ use super::pg::Detail;
 use super::{RBD, ask, kube, policy};
 use crate::support::build::noon;
 
-/// The smaller size, in hosts of 25 OSDs; the other is four times as large.
+/// The smaller size, in hosts of 25 OSDs; the larger size is four times that.
 const HOSTS: u32 = 20;
 
-/// What four times the cluster may cost, as a multiple: 4 is linear, 5.6 is n^1.25, 16 is quadratic.
+/// Highest cost of four times the cluster, as a multiple: 4 is linear, 5.6 is n^1.25, 16 is quadratic.
 const AT_MOST: f64 = 9.0;
 
-/// Time of this thread on a processor (`/proc/<pid>/schedstat`: nanoseconds on a CPU, then waiting, then
-/// slices).
+/// Returns the time of this thread on a processor.
+///
+/// The source is `/proc/<pid>/schedstat`: nanoseconds on a CPU, then waiting, then slices.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Returns what one call takes: the least of three tries, of as many calls as take long enough to be measured
-/// (the kernel counts by ticks of some milliseconds).
+/// Returns the cost of one call: the least of three measurements.
+///
+/// Each measurement has enough calls to be measurable (the kernel counts by ticks of some milliseconds).
 fn cost<T>(mut work: impl FnMut() -> T) -> f64 {
     const LONG_ENOUGH: f64 = 0.06;
     let mut once = || {
@@ -53,7 +55,7 @@ fn assert_growth(what: &str, small: f64, large: f64) {
     );
 }
 
-/// Half legacy, 33 PGs on each OSD.
+/// Returns a cluster with half its OSDs legacy and 33 PGs on each OSD.
 fn shape(hosts: u32) -> Cluster {
     let made =
         |osd: &cluster::Osd| [Made::Filestore, Made::Raw, Made::ByHand, Made::Raw][osd.id as usize % 4];
@@ -64,8 +66,9 @@ fn with_pool(hosts: u32, pool: &Pool) -> Cluster {
     shape(hosts).pool(Pool { pgs: hosts * 25 * 33 / pool.size, ..pool.clone() })
 }
 
-/// What a look sees of a cluster that is too large for whole objects: each Deployment and node is one that
-/// was read, with other names.
+/// Returns an observation of a cluster that is too large for whole objects.
+///
+/// Each Deployment and node is one that was read, with other names.
 fn seen(cluster: &Cluster) -> Observation {
     let ceph = answers(cluster, Detail::Read).seen().unwrap();
     let kinds = [Made::Filestore, Made::Raw, Made::ByHand];
@@ -94,7 +97,7 @@ fn seen(cluster: &Cluster) -> Observation {
     seen
 }
 
-/// What a plan and a preview cost, with what comes out.
+/// Returns the costs of a plan and of a preview, with the decision.
 fn decisions(seen: &Observation) -> (f64, f64, Next) {
     let (policy, ledger) = (policy(), Ledger::default());
     let next = plan::plan(&policy, &ledger, seen);
@@ -128,7 +131,7 @@ fn plan_of_a_clean_cluster_grows_with_the_osds() {
 #[test]
 fn plan_with_a_pool_of_size_2_grows_with_the_osds() {
     let scratch = || Pool { size: 2, min_size: 1, ..RBD };
-    // No OSD is begun: free disks are next.
+    // No OSD is started: available disks are next.
     let is_all_refused = |next: &Next| matches!(next, Next::Save { osd: None, .. } | Next::Finished(_));
     assert_decisions_grow_with_the_cluster(|hosts| seen(&with_pool(hosts, &scratch())), is_all_refused);
 }
@@ -163,6 +166,6 @@ fn ten_thousand_osds_are_read_and_planned_in_seconds() {
     assert_eq!(osd, Some(OsdId(0)));
     let hosts: BTreeSet<&str> = lines.iter().map(|line| line.host.as_str()).collect();
     assert_eq!((lines.len(), hosts.len()), (10_000, 400));
-    // Without optimization too; the promise is a second for a plan.
+    // The limit holds without optimization too; the promise is a second for a plan.
     assert!(decided < 20.0, "read in {read} s, decided in {decided} s");
 }

@@ -1,4 +1,4 @@
-//! An OSD whose database is to lie on another disk of its node, searched the same way.
+//! An OSD whose database is to be on another disk of its node, searched like the others.
 
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
@@ -8,7 +8,7 @@ use osd_migrate::sim::{Happening, World};
 use super::search::Search;
 use super::{explore, explored, has_time, nothing, promises};
 
-/// What breaks by itself; the disk for databases too, as long as nothing is on it.
+/// Returns the hardware faults, including those of the database disk as long as it is blank.
 fn machines(world: &World) -> Vec<Happening> {
     let mut menu = super::machines(world);
     let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);

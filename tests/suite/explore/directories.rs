@@ -1,14 +1,14 @@
-//! An OSD in a directory, searched the same way: its id is made anew on a free disk.
+//! An OSD in a directory, searched like the others: its id is recreated on an available disk.
 
 use osd_migrate::sim::{Around, Happening, World, example};
 
 use super::search::Search;
 use super::{OURS, explore, explored, has_time, nothing, with_the_osd};
 
-/// The free disk.
+/// The available disk.
 const DISK: &str = "disk-new";
 
-/// What breaks by itself.
+/// Returns the faults that happen by themselves.
 fn machines(world: &World) -> Vec<Happening> {
     let mut menu = super::machines(world);
     let lit = world.kube.nodes.iter().filter(|(_, node)| node.ready).map(|(node, _)| node);
@@ -16,7 +16,7 @@ fn machines(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// What people, and Rook, do: to the OSD, to the disk that it goes to, and to its directory.
+/// Returns what people and Rook do to the OSD, to its destination disk, and to its directory.
 pub(super) fn people(world: &World) -> Vec<Happening> {
     let mut menu = vec![
         Happening::DiskSwapped(DISK.to_owned()),
@@ -30,7 +30,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     ];
     let (disk, below) = (&world.disks[DISK], &world.disks["disk-0"]);
     if disk.held_by.is_none() && !world.is_run(disk) {
-        // Who writes to a disk opens it exclusively too.
+        // A person who writes to a disk opens it exclusively too.
         menu.extend([Happening::DiskOverwritten(DISK.to_owned()), Happening::DiskFormatted(DISK.to_owned())]);
     }
     if below.directory().is_some() && !world.is_run(below) {
@@ -40,7 +40,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// All of it but for what changes around the OSDs, which is the same for all of them.
+/// Returns all of it except changes around the OSDs, which are the same for all strategies.
 pub(super) fn everything(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
     menu.extend(people(world));

@@ -1,5 +1,6 @@
-//! Drains of other nodes while an OSD is stopped: the runner freezes around what it writes about them, and people stop the run before
-//! its stop.
+//! Drains of other nodes while an OSD is stopped.
+//!
+//! The runner freezes around its writes about drains, and people stop the run before the stop of its OSD.
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::sim::{Around, Happening, World, example};
@@ -7,7 +8,7 @@ use osd_migrate::sim::{Around, Happening, World, example};
 use super::search::Search;
 use super::{explored, has_time, needs};
 
-/// What gives an OSD up, or holds it, before its stop.
+/// Returns what makes the run give an OSD up, or suspend it, before its stop.
 fn holds_up(_: &World) -> Vec<Happening> {
     let mut menu: Vec<_> = [Around::Paused, Around::Cancelled, Around::RookPrepares, Around::MonDown]
         .map(|what| Happening::Around(what, true))
@@ -16,7 +17,8 @@ fn holds_up(_: &World) -> Vec<Happening> {
     menu
 }
 
-/// Rook has made no budget: some Deployment lacks a label of its (ADR 0021).
+/// Returns a world in which Rook has created no PodDisruptionBudget: a Deployment is missing one of Rook's
+/// labels (ADR 0021).
 fn without_rooks() -> World {
     let mut world = example::replicated();
     world.kube.osd_pdb = None;

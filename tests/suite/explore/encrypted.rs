@@ -1,4 +1,5 @@
-//! OSDs that are encrypted, or are to be, searched the same way: what opens one goes when its slot is destroyed.
+//! OSDs that are encrypted, or are to be, searched like the others: destroying the slot also removes the
+//! OSD's dmcrypt key.
 
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::guard::Guard;

@@ -1,4 +1,4 @@
-//! From each state on, without more going wrong: it must come to an end.
+//! From each state, without further faults, the run must come to an end.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,14 @@ use super::search::{Search, decision};
 use super::state::{Done, State};
 use super::{pace, promises};
 
-/// Turns and happenings after which a run without further faults must have ended.
+/// Number of iterations and happenings after which a run without further faults must have ended.
 const BOUND: usize = 600;
 
 impl Search {
-    /// Without further faults, and with what can be mended mended, the run ends within a bounded number of steps, or waits for
-    /// something that it names and that does not mend by itself.
+    /// Checks that the run ends within a bounded number of steps if nothing more goes wrong and what can be
+    /// fixed is fixed.
+    ///
+    /// The run may also wait for something that it names and that does not recover by itself.
     pub(super) fn settles(
         &self,
         state: &State,
@@ -25,18 +27,18 @@ impl Search {
         settled: &mut HashSet<u128>,
     ) -> Result<(), String> {
         let Err(why) = self.goes_on(state, policy, settled, None) else { return Ok(()) };
-        // Once more, told.
+        // Replays the run and records its story.
         let mut told = Vec::new();
         self.goes_on(state, policy, &mut HashSet::new(), Some(&mut told)).ok();
         Err(format!("{why}\n  (without more going wrong: {})", told.join("; ")))
     }
 
-    /// Something is wrong that nobody fixes.
+    /// Returns whether something is wrong that is never fixed.
     fn is_sick(&self, state: &State) -> bool {
         self.has_sick || state.world.noise != Noise::default()
     }
 
-    /// What could be done at such an end, and is not: nothing is to be done in a world that stays shut.
+    /// Returns what could be done at such an end and is not; a world that stays shut has nothing to do.
     fn left_undone(&self, now: &State, decided: &Next, policy: &Policy) -> Option<String> {
         promises::progress::at_an_end(now, decided, policy).filter(|_| !self.stays_shut)
     }
@@ -171,14 +173,14 @@ impl Search {
     }
 }
 
-/// What people and machines mend sooner or later.
+/// Fixes what people and hardware fix sooner or later.
 fn mend(state: &mut State, policy: &Policy) {
     let world = &mut state.world;
     let mut mended: Vec<Happening> = Vec::new();
     let dark = world.kube.nodes.iter().filter(|(_, node)| !node.ready);
     mended.extend(dark.map(|(name, _)| Happening::PowerBack(name.clone())));
     mended.push(Happening::FlagUnset);
-    // One that the fence keeps off may run; and one that the run itself is to scale.
+    // An operator that the fence keeps off may run, and so may one that the run itself is to scale.
     let is_ours = policy.scales_operator && state.ledger.run.operator.is_none();
     if world.kube.running_operator().is_some_and(|operator| !operator.honours_fence) && !is_ours {
         mended.push(Happening::OperatorDown);
@@ -186,7 +188,7 @@ fn mend(state: &mut State, policy: &Policy) {
     if world.kube.fence.as_deref() == Some("theirs") {
         mended.push(Happening::OthersUnfence);
     }
-    // Nobody starts what was destroyed.
+    // A destroyed OSD is not started.
     let is_there = |osd| world.ceph.slots.get(osd).is_some_and(|slot| slot.state != SlotState::Destroyed);
     let stopped = world
         .kube
@@ -206,7 +208,7 @@ fn mend(state: &mut State, policy: &Policy) {
     world.noise_stays();
 }
 
-/// A wait for what does not mend by itself, named.
+/// Returns whether a wait names a cause that does not recover by itself.
 fn is_for_others(wait: &Wait, state: &State) -> bool {
     let world = &state.world;
     let is_ours =

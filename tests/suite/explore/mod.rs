@@ -1,5 +1,7 @@
-//! All states: the real `plan`, `step` and `gate` over the simulated cluster, breadth first, with every order in which things may
-//! happen, go wrong or be done by others. See `docs/concepts/safety.md`.
+//! All states: the real `plan`, `step` and `gate` over the simulated cluster, searched breadth first.
+//!
+//! The search takes every order in which things may happen, go wrong or be done externally. See
+//! `docs/concepts/safety.md`.
 
 mod databases;
 mod directories;
@@ -28,12 +30,12 @@ use search::{Menu, Search};
 const OURS: OsdId = OsdId(0);
 const PARTNER: OsdId = OsdId(1);
 
-/// Nothing.
+/// Returns an empty menu.
 fn nothing(_: &World) -> Vec<Happening> {
     Vec::new()
 }
 
-/// client.bootstrap-osd is not there: Rook from 1.19 on deletes it.
+/// Returns a search in which client.bootstrap-osd is missing: Rook from 1.19 on deletes it.
 fn keyless(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     let world = || {
         let mut world = example::replicated();
@@ -43,14 +45,14 @@ fn keyless(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     Search::new(name, world, menu, left)
 }
 
-/// Everything that is modelled, of one OSD and one partner (the others are like it).
+/// Returns everything that is modelled, for one OSD and one partner (the others are like it).
 fn everything(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
     menu.extend(people(world));
     menu
 }
 
-/// What breaks by itself.
+/// Returns the faults that happen by themselves.
 fn machines(world: &World) -> Vec<Happening> {
     let mut menu = Vec::new();
     menu.extend(deaths_of(&[OURS, PARTNER], world));
@@ -65,13 +67,13 @@ fn machines(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// Whichever of them is up dies.
+/// Returns the death of each of these OSDs that is up.
 fn deaths_of(osds: &[OsdId], world: &World) -> Vec<Happening> {
     let is_up = |osd: &&OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
     osds.iter().filter(is_up).map(|osd| Happening::Dies(*osd)).collect()
 }
 
-/// What goes wrong in node agents.
+/// Returns the faults of node agents.
 fn agents(world: &World) -> Vec<Happening> {
     let mut menu = Vec::new();
     for (job, agent) in &world.agents {
@@ -100,16 +102,18 @@ fn agents(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// What changes around the OSDs.
+/// Returns the changes around the OSDs.
 fn around(_: &World) -> Vec<Happening> {
     let mut menu: Vec<_> = Around::ALL.map(|what| Happening::Around(what, true)).into();
     menu.extend([Happening::FlagSet, Happening::OperatorUp, Happening::OthersFence, Happening::Unconfirmed]);
     menu
 }
 
-/// What may come in pairs: what breaks by itself, and what people do to an OSD that is being worked on. Not two deliberate
-/// acts whose end is known and told in `docs/concepts/safety.md`: a purge with a start or a stop, and a ceph-volume that goes past
-/// the stand-in.
+/// Returns the faults that may come in pairs: faults that happen by themselves, and what people do to an OSD
+/// in progress.
+///
+/// Pairs exclude two combinations of deliberate acts whose outcome is known and described in
+/// `docs/concepts/safety.md`: a purge with a start or a stop, and a ceph-volume that bypasses the shim.
 fn pairs(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
     menu.retain(|what| !matches!(what, Happening::AgentStumbles(_, Stumble::IgnoresIdPastUs)));
@@ -126,7 +130,7 @@ fn pairs(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// What people, and Rook, do.
+/// Returns what people and Rook do.
 fn people(world: &World) -> Vec<Happening> {
     let mut menu = vec![
         Happening::DiskSwapped("disk-0".to_owned()),
@@ -138,14 +142,15 @@ fn people(world: &World) -> Vec<Happening> {
     ];
     let disk = &world.disks["disk-0"];
     if disk.held_by.is_none() && !world.is_run(disk) {
-        // Who writes to a disk opens it exclusively too.
+        // A person who writes to a disk opens it exclusively too.
         menu.push(Happening::DiskOverwritten("disk-0".to_owned()));
     }
     menu.extend(with_the_osd(world, disk));
     menu
 }
 
-/// What people do with the Deployment, the slot and the fence of an OSD, whose new store is to be on `disk`.
+/// Returns what people do with the Deployment, the slot and the fence of an OSD whose new store is to be on
+/// `disk`.
 fn with_the_osd(world: &World, disk: &Disk) -> Vec<Happening> {
     let mut menu = Vec::new();
     if let Some(daemon) = world.kube.daemons.get(&OURS) {
@@ -160,7 +165,8 @@ fn with_the_osd(world: &World, disk: &Disk) -> Vec<Happening> {
         ]);
     }
     match world.ceph.slots.get(&OURS) {
-        // Not while an agent has the disk open: between its last proof and its first write nothing can tell it.
+        // Excluded while an agent has the disk open: between its last proof and its first write it cannot
+        // notice the change.
         Some(slot) if slot.state == SlotState::Destroyed && disk.held_by.is_none() => {
             menu.extend([Happening::PersonGivesBack(OURS), Happening::PersonPurges(OURS)]);
         }
@@ -188,7 +194,7 @@ fn explored(search: &Search) {
     }
 }
 
-/// Each guard, taken out, lets the search find something.
+/// Asserts that the search finds a violation when any one of the guards is taken out.
 fn needs(search: impl Fn() -> Search, guards: &[Guard]) {
     for guard in guards {
         let found = without(Some(*guard), || search().run());
@@ -226,7 +232,8 @@ fn without_a_bootstrap_key_a_fault_or_a_freeze() {
     explored(&keyless("no bootstrap key, a freeze", nothing, (0, 1, 0)));
 }
 
-/// Somebody takes the fence off, and a runner that is to put it up again sleeps right before it writes.
+/// Returns a search in which a person removes the fence, and a runner that is to set it again sleeps right
+/// before it writes.
 #[test]
 fn replicated_a_late_fence() {
     let unfenced = |_: &World| vec![Happening::PersonUnfences];
@@ -239,13 +246,13 @@ fn erasure_coded_a_fault() {
     explore("erasure coded", example::erasure_coded, everything, (1, 0, 0));
 }
 
-/// Wider bounds take minutes: `make lab-full` sets EXPLORE_FULL.
+/// Returns whether the wider bounds are searched, which takes minutes: `make lab-full` sets EXPLORE_FULL.
 #[expect(clippy::disallowed_methods, reason = "how much time there is, the one who starts the tests says")]
 fn has_time() -> bool {
     std::env::var_os("EXPLORE_FULL").is_some()
 }
 
-/// Deeper than everything can be searched: many faults one after the other, along seeded walks.
+/// Checks seeded walks with many faults one after the other, deeper than the exhaustive search can go.
 #[test]
 fn walks_go_deeper() {
     let walks = if has_time() { 30_000 } else { 300 };
@@ -279,7 +286,9 @@ fn wider_where_there_is_time() {
     explore("erasure coded", example::erasure_coded, everything, (1, 0, 1));
 }
 
-/// The same promises, asked of one change of a world by whoever changes it: not of what a runner decided.
+/// Returns the promise that a change of the world breaks, whatever caused the change.
+///
+/// The check does not know what a runner decided.
 pub(crate) fn broken_promise(
     (before, after): (&World, &World),
     ledger: &osd_migrate::domain::ledger::Ledger,

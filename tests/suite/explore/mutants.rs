@@ -13,18 +13,18 @@ use super::{
     rook, unnamed, upmaps,
 };
 
-/// New OSDs that come up, and are not what was wanted.
+/// Returns the boots of new OSDs that are not as declared.
 fn ambiguities(world: &World) -> Vec<Happening> {
     let boots = |osd: &OsdId| world.progress().contains(&Happening::Boots(*osd));
     world.ceph.slots.keys().copied().filter(boots).map(Happening::BootsUnexpectedly).collect()
 }
 
-/// What may come while a runner is frozen.
+/// Returns the deaths that may come while a runner is frozen.
 fn deaths(world: &World) -> Vec<Happening> {
     super::deaths_of(&[super::OURS], world)
 }
 
-/// The same, behind its look at the ledger.
+/// Returns what may come while a runner is frozen after its check of the ledger.
 fn behind(world: &World) -> Vec<Happening> {
     let mut menu = vec![Happening::OthersFence];
     if world.ceph.slots[&super::PARTNER].up {
@@ -33,20 +33,21 @@ fn behind(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// What people may do while a runner is frozen that is about to begin with a free disk, or to start what came of one.
+/// Returns what people may do while a runner is frozen right before it uses an available disk, or starts its
+/// OSD.
 fn behind_new(world: &World) -> Vec<Happening> {
     let mut menu = vec![Happening::Unselected];
     menu.extend(world.kube.daemons.get(&super::OURS).map(|_| Happening::PersonEdits(super::OURS)));
     menu
 }
 
-/// The second to be restarted dies, and comes back while a runner is frozen.
+/// Returns the death of the second OSD to be restarted, which comes back while a runner is frozen.
 fn second_dies(world: &World) -> Vec<Happening> {
     let is_up = |osd: &OsdId| world.ceph.slots[osd].up;
     [super::PARTNER].into_iter().filter(is_up).map(Happening::Dies).collect()
 }
 
-/// Where mutants of the door of new OSDs are sought.
+/// Returns the searches for mutants of the strategy for new OSDs.
 fn searches_of_new() -> Vec<Search> {
     let new = Search::new;
     let late = |name, world, menu, left| Search { freezes_late: true, ..new(name, world, menu, left) };
@@ -61,14 +62,15 @@ fn searches_of_new() -> Vec<Search> {
     ]
 }
 
-/// The disk that an OSD went to from its directory is lost, when Rook has the CephCluster back.
+/// Returns the loss of the disk to which an OSD moved from its directory, after Rook has the CephCluster
+/// again.
 fn loses_disk(world: &World) -> Vec<Happening> {
     let disk = "disk-new";
     let is_run = world.kube.fence.is_none() && world.is_run(&world.disks[disk]);
     [disk.to_owned()].into_iter().filter(|_| is_run).map(Happening::DiskSwapped).collect()
 }
 
-/// Where mutants of what an OSD in a directory needs besides are sought.
+/// Returns the searches for mutants of what an OSD in a directory needs in addition.
 fn searches_of_directories() -> Vec<Search> {
     let new = Search::new;
     let lost =
@@ -89,7 +91,7 @@ fn searches_of_directories() -> Vec<Search> {
     ]
 }
 
-/// Where mutants are sought, the small searches first.
+/// Returns the searches for mutants, the small searches first.
 fn searches() -> Vec<Search> {
     let replicated = example::replicated;
     let new = Search::new;
@@ -130,9 +132,9 @@ fn searches() -> Vec<Search> {
     searches
 }
 
-/// Every n-th search: tests run side by side.
+/// Checks every n-th search without a mutant: tests run in parallel.
 fn nothing_is_found(part: usize) {
-    // Those are among the explored.
+    // The explored searches already include these.
     let explored = [
         "one more disk, a fault",
         "in a directory, a fault",
@@ -159,7 +161,10 @@ fn with_every_guard_in_place_nothing_is_found_either() {
     nothing_is_found(1);
 }
 
-/// The search that finds a guard's absence soonest goes first; the others follow, so this saves time and hides nothing.
+/// Returns the search that finds a guard's absence soonest.
+///
+/// A guard's test begins with this search. The other searches follow, so the order saves time and hides
+/// nothing.
 fn first_for(guard: Guard) -> &'static str {
     match guard {
         Guard::DestroyFsid
@@ -233,10 +238,11 @@ fn first_for(guard: Guard) -> &'static str {
     }
 }
 
-/// Tests among which the guards are divided: they run in parallel, and the longest one should not run alone in the end.
+/// Number of tests among which the guards are divided: they run in parallel, and the longest one should not
+/// run alone at the end.
 const PARTS: usize = 4;
 
-/// Every n-th guard.
+/// Takes out every n-th guard.
 #[expect(clippy::print_stdout, reason = "the figures")]
 fn take_out(part: usize) {
     let mut missed = BTreeSet::new();
@@ -258,7 +264,7 @@ fn take_out(part: usize) {
     assert!(missed.is_empty(), "taken out, and nothing happened: {missed:?}");
 }
 
-/// Guards of both doors, found by a search of the new one.
+/// Checks guards that both strategies need, with a search for new OSDs.
 #[test]
 fn the_door_of_new_osds_needs_them_too() {
     let guards = [
@@ -290,7 +296,7 @@ fn the_door_of_new_osds_needs_them_too() {
     }
 }
 
-/// Guards of all doors, found by a search of OSDs in directories.
+/// Checks guards that all strategies need, with a search of OSDs in directories.
 #[test]
 fn osds_in_directories_need_them_too() {
     let guards = [
@@ -340,7 +346,7 @@ fn each_guard_of_the_fourth_part_taken_out_is_found() {
     take_out(3);
 }
 
-/// Each rule of progress, taken out, is missed by the search that is about it.
+/// Checks that the search about a rule of progress finds a violation when the rule is taken out.
 #[test]
 fn each_rule_of_progress_taken_out_is_found_by_its_own_search() {
     let rules = [

@@ -1,4 +1,4 @@
-//! The door of new OSDs, searched the same way.
+//! The strategy for new OSDs, searched like the others.
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::osd::OsdId;
@@ -11,13 +11,14 @@ use super::{agents, explore, explored, has_time, needs, nothing};
 /// The disk that becomes an OSD.
 const DISK: &str = "disk-new";
 
-/// The OSD that it becomes: the one whose slot is to be filled, else the lowest id that is absent at first.
+/// Returns the OSD that the disk becomes: the one whose slot is to be filled, else the lowest id that is
+/// absent at first.
 fn made(world: &World) -> OsdId {
     let was_three = world.disks.contains_key("disk-0");
     OsdId(if was_three { 3 } else { 0 })
 }
 
-/// What breaks by itself.
+/// Returns the faults that happen by themselves.
 pub(super) fn machines(world: &World) -> Vec<Happening> {
     let mut menu = agents(world);
     let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);
@@ -31,7 +32,7 @@ pub(super) fn machines(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// What people, and Rook, do.
+/// Returns what people and Rook do.
 pub(super) fn people(world: &World) -> Vec<Happening> {
     let osd = made(world);
     let mut menu = vec![
@@ -44,7 +45,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     if let Some(disk) = world.disks.get(DISK) {
         menu.push(Happening::DiskSwapped(DISK.to_owned()));
         if disk.held_by.is_none() && !world.is_run(disk) {
-            // Who writes to a disk opens it exclusively too.
+            // A person who writes to a disk opens it exclusively too.
             menu.extend([
                 Happening::DiskOverwritten(DISK.to_owned()),
                 Happening::DiskFormatted(DISK.to_owned()),
@@ -71,7 +72,7 @@ pub(super) fn people(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// All of it.
+/// Returns all of these faults.
 pub(super) fn everything(world: &World) -> Vec<Happening> {
     let mut menu = machines(world);
     menu.extend(people(world));
@@ -79,12 +80,12 @@ pub(super) fn everything(world: &World) -> Vec<Happening> {
     menu
 }
 
-/// Two side by side on one host.
+/// Returns a policy that creates two OSDs in parallel on one host.
 pub(super) fn two_at_once() -> Policy {
     Policy { at_once: 2, ..Policy::default() }
 }
 
-/// One host with two disks.
+/// Returns a world of one host with two disks.
 fn two_disks() -> World {
     example::empty_with(&[2])
 }
@@ -129,7 +130,7 @@ fn an_osd_that_nothing_starts() {
 
 pub(super) const ON_VOLUMES: &str = "on PersistentVolumes";
 
-/// An OSD that nothing starts, and a blank disk, both PersistentVolumes.
+/// Returns a search with an OSD that no Deployment starts, and a blank disk, both PersistentVolumes.
 pub(super) fn on_volumes() -> Search {
     Search { stays_shut: true, ..Search::new(ON_VOLUMES, example::on_volumes, nothing, (0, 0, 0)) }
 }
@@ -145,7 +146,8 @@ fn taints_that_came_later() {
     explore("taints that came later", example::tolerate, everything, (1, 0, 0));
 }
 
-/// The few that matter where two are made side by side: all of them would be too many orders.
+/// Returns the few faults that matter while two OSDs are created in parallel: all of them would give too many
+/// orders.
 fn one_of_two_fails(world: &World) -> Vec<Happening> {
     let mut menu: Vec<_> = world.agents.keys().cloned().map(Happening::AgentDies).collect();
     let is_up = |osd: &OsdId| world.ceph.slots.get(osd).is_some_and(|slot| slot.up);

@@ -1,4 +1,5 @@
-//! One part is sick and stays so: the rest is done, and no OSD stays down without a way back (`promises::progress`).
+//! One part is sick and stays sick: the rest is migrated, and no OSD stays down without a way back
+//! (`promises::progress`).
 
 use osd_migrate::domain::osd::{NodeName, OsdId, PgId};
 use osd_migrate::domain::plan::Questions;
@@ -39,7 +40,9 @@ fn init_container_fails(world: &World) -> Vec<Happening> {
     if is_well { noise(Disturbance::InitFails(OURS)) } else { Vec::new() }
 }
 
-/// A policy comes while the OSD serves: what comes after its stop is met too late.
+/// Returns an admission policy that appears while the OSD serves.
+///
+/// A rejection after the stop would be noticed too late.
 fn policy_comes(world: &World) -> Vec<Happening> {
     let serves = world.kube.daemons.get(&OURS).is_some_and(|daemon| daemon.stopped_by.is_none());
     let is_old = world.ceph.slots[&OURS].fsid == example::two_in_line().ceph.slots[&OURS].fsid;
@@ -64,14 +67,14 @@ fn pg_turns_odd(world: &World) -> Vec<Happening> {
     pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
 }
 
-/// As above, and a PG that lies elsewhere for months.
+/// Returns the changes of one PG to an unusual state, and of each PG to one that is remapped for months.
 fn pg_is_remapped_or_unusual(world: &World) -> Vec<Happening> {
     let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
     let remapped = |pg: &PgId| Happening::Noise(Disturbance::PgChanges(pg.clone(), UnusualPg::Remapped));
     pgs.map(remapped).chain(pg_turns_odd(world)).collect()
 }
 
-/// The owner asks only for clean PGs of the OSD itself.
+/// Returns a policy that requires only the OSD's own PGs to be clean.
 fn only_its_own_pgs() -> Policy {
     Policy { require_clean: RequireClean::Own, ..Policy::default() }
 }
@@ -88,7 +91,7 @@ fn alone(name: &'static str, world: fn() -> World) -> Search {
     Search { has_sick: true, ..Search::new(name, world, nothing, (0, 0, 0)) }
 }
 
-/// Where the mutants of progress are sought.
+/// Returns the searches for mutants of progress.
 pub(super) fn searches() -> Vec<Search> {
     let one = |name, world, menu| Search::new(name, world, menu, (1, 0, 0));
     vec![

@@ -1,4 +1,4 @@
-//! Beside a Rook that runs and knows no fence: it is scaled to 0 for the time being.
+//! Alongside a running Rook that does not honour a fence: the run scales its operator to 0 temporarily.
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::policy::Policy;
@@ -15,7 +15,7 @@ pub(super) fn auxiliary(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> S
     Search { policy: scales, ..Search::new(name, example::with_old_rook, menu, left) }
 }
 
-/// What goes wrong with the OSD, and what people do to the operator and the run meanwhile.
+/// Returns the faults of the OSD, and what people do to the operator and the run meanwhile.
 fn faults(world: &World) -> Vec<Happening> {
     let mut menu = agents(world);
     menu.extend(deaths_of(&[OURS, PARTNER], world));
@@ -45,12 +45,12 @@ fn beside_an_old_rook_a_freeze() {
     explored(&frozen_late());
 }
 
-/// A runner that wakes when all is done.
+/// Returns a search with a runner that wakes when everything is done.
 pub(super) fn frozen_late() -> Search {
     Search { freezes_late: true, ..auxiliary("beside an old Rook, frozen late", nothing, (0, 1, 0)) }
 }
 
-/// People take it back while a runner is on its way to scale the operator.
+/// Returns a cancel by a person while a runner is about to scale the operator.
 fn cancels(world: &World) -> Vec<Happening> {
     let runs = world.kube.running_operator().is_some();
     let cancelled = [Happening::Around(Around::Cancelled, true), Happening::Unconfirmed];

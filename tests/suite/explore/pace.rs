@@ -1,8 +1,10 @@
-//! Iterations that take time: nothing may depend on how fast a look, a decision and an act follow each other.
+//! Iterations that take time: nothing may depend on how fast an observation, a decision and an act follow
+//! each other.
 //!
-//! A state knows the times of what it holds exactly; two states count as one if their times lie between the same deadlines
-//! (`state::passed`). Of such states the one that was reached first is followed, so a deadline that passes in the middle of a chain of
-//! iterations is met at the remainders that the shortest stories have, not at all of them. Different paces give different remainders.
+//! A state stores its times exactly. Two states count as one if their times are between the same deadlines
+//! (`state::passed`). Of such states the search follows the one that was reached first. So a deadline that
+//! passes during a chain of iterations is tested with the remainders of the shortest stories, not with all of
+//! them. Different paces give different remainders.
 
 use chrono::TimeDelta;
 
@@ -11,10 +13,13 @@ use osd_migrate::sim::{Happening, World, example};
 use super::search::{Menu, Search};
 use super::{everything, explored, has_time, machines, nothing, rook};
 
-/// Statistics come each 5 s, at most 7 s late, and PGs peer in about a second (16.2.15): an iteration that is longer sees both.
+/// Seconds after which new statistics have arrived.
+///
+/// The mgr gets statistics each 5 s, at most 7 s late, and PGs peer in about a second (16.2.15). A longer
+/// iteration sees both.
 const HEARD_AFTER: i64 = 8;
 
-/// So many seconds pass between what a runner saw and what it does.
+/// Lets this many seconds pass between what a runner saw and what it does.
 pub(super) fn pass(world: &mut World, seconds: i64) {
     if seconds >= HEARD_AFTER {
         let peers = |what: &Happening| matches!(what, Happening::Peer(_));
@@ -29,7 +34,7 @@ pub(super) fn pass(world: &mut World, seconds: i64) {
     world.agents_say_that_they_live();
 }
 
-/// A second, half a minute as on a large cluster, and two minutes as beside an API server that is overloaded.
+/// Seconds of an iteration: one, thirty as on a large cluster, and 120 as with an overloaded API server.
 const PACES: [i64; 3] = [1, 30, 120];
 
 fn at_each_pace(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, u8)) {
@@ -38,7 +43,7 @@ fn at_each_pace(name: &'static str, world: fn() -> World, menu: Menu, left: (u8,
     }
 }
 
-/// Where the mutant of an intent that does not outlive slow iterations is sought.
+/// Returns the search for the mutant of an intent that does not outlive slow iterations.
 pub(super) fn slow() -> Search {
     Search { pace: 30, ..Search::new(SLOW, example::replicated, nothing, (0, 0, 0)) }
 }

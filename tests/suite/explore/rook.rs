@@ -1,4 +1,5 @@
-//! Beside a Rook that runs: it starts what it finds stopped, whenever it likes, until it has seen the fence and said so.
+//! Alongside a running Rook: it starts what it finds stopped, at any time, until it has acknowledged the
+//! fence.
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::policy::{DeploymentBy, Policy};
@@ -15,23 +16,23 @@ pub(super) fn auxiliary(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> S
     Search { policy: confirmed_by_flag, ..Search::new(name, example::with_rook, menu, left) }
 }
 
-/// Rook makes the Deployments.
+/// Returns a search in which Rook creates the Deployments.
 pub(super) fn handed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     let policy = || Policy { deployment_by: DeploymentBy::ByRook, ..confirmed_by_flag() };
     Search { policy, ..Search::new(name, example::with_rook_that_hydrates, menu, left) }
 }
 
-/// The CephCluster confirms Rook's own migration too, of two OSDs.
+/// Returns a search in which the CephCluster also confirms Rook's own migration, of two OSDs.
 pub(super) fn both_confirmed(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     Search::new(name, || example::with_rook_that_migrates(2), menu, left)
 }
 
-/// Of one.
+/// Returns a search in which Rook migrates one OSD.
 fn of_one(name: &'static str, menu: Menu, left: (u8, u8, u8)) -> Search {
     Search::new(name, || example::with_rook_that_migrates(1), menu, left)
 }
 
-/// What goes wrong around the fence, and with the OSD while it is up.
+/// Returns the faults around the fence, and of the OSD while it is up.
 pub(super) fn faults(world: &World) -> Vec<Happening> {
     let mut menu = agents(world);
     menu.extend(deaths_of(&[OURS, PARTNER], world));

@@ -1,4 +1,5 @@
-//! Breadth first through everything that can happen, so that the first violation is the shortest story.
+//! A breadth-first search through everything that can happen, so that the first violation is the shortest
+//! story.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,27 +15,27 @@ use super::{pace, promises};
 /// One step of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Move {
-    /// A runner's turn.
+    /// An iteration of a runner.
     Iteration,
-    /// A runner's act that dies after so many of its writes.
+    /// An act of a runner that dies after this many of its writes.
     Cut(usize),
-    /// A runner decides, and is frozen before it does it.
+    /// A decision of a runner that is frozen before it acts.
     Freeze,
-    /// It goes on.
+    /// The frozen runner resumes.
     Thaw,
     /// Something happens by itself.
     Happens(Happening),
-    /// Something goes wrong, or others do something.
+    /// A fault, or an external change.
     Fault(Happening),
     /// Time passes.
     Leap(u32),
-    /// A minute passes for a runner that waits for what takes less.
+    /// A minute passes for a runner that waits for something shorter.
     Later,
-    /// Somebody deletes the ledger.
+    /// A person deletes the ledger.
     Forget,
 }
 
-/// What may go wrong in a world, of all that could.
+/// Faults that are possible in a world.
 pub(crate) type Menu = fn(&World) -> Vec<Happening>;
 
 pub(crate) struct Search {
@@ -43,15 +44,15 @@ pub(crate) struct Search {
     pub(crate) left: Allowance,
     pub(crate) menu: Menu,
     pub(crate) policy: fn() -> Policy,
-    /// Nothing is to be done in this world: a gate stays shut for good.
+    /// Nothing is to be done in this world: a gate stays shut permanently.
     pub(crate) stays_shut: bool,
-    /// One OSD of this world can't be done, and the others can.
+    /// One OSD of this world cannot be migrated, and the others can.
     pub(crate) has_sick: bool,
     /// See `State`.
     pub(crate) freezes_late: bool,
     /// Seconds that an iteration takes; see `pace`.
     pub(crate) pace: i64,
-    /// The stored ledger may be deleted by somebody, as a fault.
+    /// The stored ledger may be deleted externally, as a fault.
     pub(crate) loses_ledger: bool,
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct Found {
     pub(crate) violation: Option<String>,
 }
 
-/// More than this is not a small world: the bounds must be made smaller, never the search cut short.
+/// Highest number of states: with more, the bounds must be reduced. The search is never cut short.
 const TOO_MANY: usize = 3_000_000;
 
 impl Search {
@@ -131,8 +132,9 @@ impl Search {
         found
     }
 
-    /// One seeded walk of so many steps, beyond the bounds within which everything is searched: the steps taken, and the
-    /// violation that it ran into.
+    /// Takes one seeded walk of `steps` steps, beyond the bounds of the exhaustive search.
+    ///
+    /// Returns the number of steps taken, and the violation if the walk found one.
     pub(crate) fn walk(&self, seed: u64, steps: usize) -> (usize, Option<String>) {
         let policy = (self.policy)();
         let mut chance = fastrand::Rng::with_seed(seed);
@@ -140,7 +142,7 @@ impl Search {
         let mut parents = vec![(0, Move::Iteration)];
         for taken in 0..steps {
             let decided = state.decide(&policy);
-            // Now and then something goes wrong; else the budget would be spent before anything has begun.
+            // Faults are rare; otherwise the allowance would be spent before any OSD is in progress.
             let rare =
                 |step: &Move| matches!(step, Move::Fault(_) | Move::Leap(_) | Move::Cut(_) | Move::Forget);
             let (wrong, usual): (Vec<_>, Vec<_>) = self.moves(&state, &decided).into_iter().partition(rare);
@@ -187,7 +189,7 @@ impl Search {
             if let Next::Do(act) = decided {
                 moves.extend((1..writes_of(act)).map(Move::Cut));
             }
-            // Later our mark is off again: what is left then are flags, which the next drift repair finds.
+            // Later osd-migrate's mark is removed: only flags remain then, which the next drift repair finds.
             let is_marked = state.world.kube.daemons.values().any(|daemon| daemon.stopped_by.is_some());
             if self.loses_ledger && is_marked {
                 moves.push(Move::Forget);
@@ -200,7 +202,7 @@ impl Search {
         moves
     }
 
-    /// The story of a violation, told from the start.
+    /// Returns the story of a violation from the start.
     fn story(&self, parents: &[(u32, Move)], mut at: u32, last: Option<Move>, broken: &str) -> String {
         let mut steps: Vec<Move> = last.into_iter().collect();
         while at != 0 {
@@ -280,7 +282,7 @@ fn take(state: &State, step: &Move, decided: &Next) -> (State, Done, Option<Next
     }
 }
 
-/// Statistics lag by seconds, not by minutes.
+/// Lets minutes pass; statistics lag by seconds, not by minutes.
 fn minutes_pass(world: &mut World, minutes: u32) {
     for pg in world.lagging() {
         world.happen(&Happening::Hear(pg));
@@ -288,7 +290,7 @@ fn minutes_pass(world: &mut World, minutes: u32) {
     world.happen(&Happening::Minutes(minutes));
 }
 
-/// A new OSD came up less than a minute ago.
+/// Returns whether a new OSD came up less than a minute ago.
 fn is_young(state: &State) -> bool {
     let is_young = |(_, at): (_, DateTime<Utc>)| (state.world.at - at).num_minutes() < 1;
     state.ledger.in_flight().any(|record| record.up_seen.is_some_and(is_young))

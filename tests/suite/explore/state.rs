@@ -1,5 +1,7 @@
-//! A state of the search: the world, the stored ledger, a second runner frozen in the middle of its turn, and what is left of
-//! the budgets. And its canonical projection: states that behave alike count as one.
+//! A state of the search: the world, the stored ledger, a second runner that is frozen during its iteration,
+//! and the remaining allowances.
+//!
+//! The canonical projection of a state makes states that behave alike count as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -15,7 +17,7 @@ use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Effect, Read, World};
 
-/// What may still go wrong.
+/// Number of faults, freezes and leaps that may still come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Allowance {
     pub(crate) faults: u8,
@@ -27,32 +29,33 @@ pub(crate) struct Allowance {
 pub(crate) struct State {
     pub(crate) world: World,
     pub(crate) ledger: Ledger,
-    /// How often the ledger was written.
+    /// Number of writes of the ledger.
     pub(crate) version: u32,
-    /// What a frozen runner is about to do, the version of the ledger that it had read, and what its act had read before that.
+    /// A frozen runner: its next act, the version of the ledger that it had read, and what its act had read
+    /// before that.
     pub(crate) frozen: Option<(Box<Next>, u32, Read)>,
     pub(crate) left: Allowance,
-    /// This step is a frozen runner's.
+    /// Marks a step of a frozen runner.
     pub(crate) thaws: bool,
     /// A flag of the run confirms, not the CephCluster.
     pub(crate) by_flag: bool,
-    /// Runners freeze behind the look at the ledger that every act begins with, not before it.
+    /// Runners freeze after the check of the ledger that every act begins with, not before it.
     pub(crate) freezes_late: bool,
     /// Seconds between what a runner saw and what it does.
     pub(crate) pace: i64,
 }
 
-/// What a step did.
+/// Effects of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) effects: Vec<Effect>,
     /// The ledger was written.
     pub(crate) saved: bool,
-    /// An act was refused by its preconditions.
+    /// Reason for which an act was refused by its preconditions.
     pub(crate) refused: Option<String>,
 }
 
-/// What a value feeds to a hasher, to be hashed in one go: half of a search's time went into small writes.
+/// Bytes that a value feeds to a hasher, hashed in one go: half of a search's time went into small writes.
 struct Bytes(Vec<u8>);
 
 impl Hasher for Bytes {
@@ -80,18 +83,20 @@ impl State {
         }
     }
 
-    /// What a runner decides now: the real `plan` on the real questions.
+    /// Returns what a runner decides now: the real `plan` on the real questions.
     pub(crate) fn decide(&self, policy: &Policy) -> Next {
         let seen = self.world.observe(|seen| plan::questions(policy, &self.ledger, seen));
         plan::plan(policy, &self.ledger, &seen)
     }
 
-    /// Does what a runner decided when the ledger had that version.
+    /// Performs what a runner decided when the ledger had that version.
     pub(crate) fn perform(&mut self, next: &Next, version: u32) -> Done {
         self.perform_until(next, version, usize::MAX)
     }
 
-    /// Does what a frozen runner was about to do. Frozen late, it had read the object before its look at the ledger.
+    /// Performs what a frozen runner was about to do.
+    ///
+    /// A runner that was frozen late had read the object before its check of the ledger.
     pub(crate) fn perform_as_read(&mut self, next: &Next, version: u32, read: &Read) -> Done {
         let read = if self.freezes_late { read.clone() } else { self.world.read() };
         self.perform_on(next, version, usize::MAX, &read)
@@ -126,19 +131,22 @@ impl State {
         }
     }
 
-    /// A runner that is frozen behind its look at the ledger has made the report of its agent before that (ADR 0011): where
-    /// the record was closed since, the report is swept, and only the Job is made.
+    /// Removes the report of a closed record, and leaves only the Job to create.
+    ///
+    /// A runner that is frozen after its check of the ledger has created the report of its agent before that
+    /// (ADR 0011). If the record was closed since, the report was cleaned up.
     fn report_was_swept(&mut self, act: &Act) {
         if let Act::Node(NodeAct::Agent { request, .. }) = act
             && !self.ledger.records.values().any(|record| record.id == request.record)
         {
             self.world.kube.leftovers.remove(&request.record);
-            // The garbage collector deletes a key whose owner belongs to a report that is gone.
+            // The garbage collector deletes a key whose owner belongs to a deleted report.
             self.world.kube.keys.retain(|_, owner| owner.record != request.record);
         }
     }
 
-    /// Equal for states that behave alike: epochs as ranks, times as deadlines passed, history dropped.
+    /// Returns a value that is equal for states that behave alike: epochs as ranks, times as deadlines
+    /// passed, history dropped.
     pub(crate) fn canonical(&self) -> u128 {
         let mut plain = self.clone();
         plain.flatten();
@@ -165,14 +173,14 @@ impl State {
             report.ended_at = passed(now, report.ended_at);
         }
         if self.frozen.is_none() {
-            // Who decides next reads them anew; only a frozen runner remembers one.
+            // The next decision reads the generations again; only a frozen runner remembers one.
             self.world.kube.daemons.values_mut().for_each(|daemon| daemon.generation = 0);
         }
         self.flatten_versions();
         flatten_ledger(&mut self.ledger, now);
         let version = self.version;
         if let Some((next, read, _)) = &mut self.frozen {
-            // Only whether it is the present one counts.
+            // It only matters whether the version is the present one.
             *read = u32::from(*read == version);
             if let Next::Save { ledger, .. } = next.as_mut() {
                 flatten_ledger(ledger, now);
@@ -182,20 +190,22 @@ impl State {
         self.world.at = DateTime::UNIX_EPOCH;
     }
 
-    /// Of the CephCluster's versions only what is compared counts: whether it is the one that the fence was meant for, and
-    /// whether Rook has skipped a later one.
+    /// Reduces the CephCluster's versions to the compared facts.
+    ///
+    /// The facts are whether the version is the one that the fence was set for, and whether Rook has skipped
+    /// a later one.
     fn flatten_versions(&mut self) {
         let kube = &mut self.world.kube;
         let (present, skipped, after) = (kube.cluster_revision(), kube.skipped, self.ledger.run.fence_after);
         kube.skipped = (skipped < present).then_some(0);
-        // Without a fence nobody reads it.
+        // Without a fence it is never read.
         kube.fenced_at = kube.fenced_at.filter(|_| kube.fence.is_some()).map(|at| {
             let heard = skipped.is_some_and(|skipped| skipped > at);
             u64::from(after.is_none_or(|after| at >= after)) + 2 * u64::from(heard)
         });
         self.ledger.run.fence_after = after.map(|_| 0);
         if let Some((_, _, read)) = &mut self.frozen {
-            // Who is not frozen late reads it when it goes on.
+            // A runner that is not frozen late reads it when it resumes.
             let read_later = self.world.read();
             *read = if self.freezes_late { read.clone() } else { read_later };
             read.flatten(&self.world.kube.cluster_version);
@@ -211,16 +221,19 @@ impl State {
         let is_frozen = self.frozen.is_some();
         let kube = &mut self.world.kube;
         if let Some(operator) = &mut kube.operator {
-            // As it was, scaled by us, or touched by others since.
+            // Unchanged, scaled by osd-migrate, or changed externally since.
             operator.generation = was.map_or(0, |was| (operator.generation - was).min(2));
         }
         if !is_frozen {
-            // Who decides next reads it again; only a frozen runner remembers one.
+            // The next decision reads it again; only a frozen runner remembers one.
             self.flatten_pdb();
         }
     }
 
-    /// Limited by us and written by nobody since, or not yet, or by others since: more of its generations does not count.
+    /// Reduces the PodDisruptionBudget's generation to three cases.
+    ///
+    /// Either osd-migrate limited it and it was not written since, or it is not limited yet, or it was
+    /// written externally since.
     fn flatten_pdb(&mut self) {
         let run = &mut self.ledger.run;
         if run.pdb.is_some() {
@@ -232,7 +245,7 @@ impl State {
         });
         self.world.pdbs = 0;
         if let Some(pdb) = &mut self.world.kube.osd_pdb {
-            // The one that was saved, or another one.
+            // The PodDisruptionBudget that was saved, or another one.
             let is_it = uid.is_none_or(|uid| uid == pdb.uid);
             let which = if is_it { "saved" } else { "another" };
             which.clone_into(&mut pdb.uid);
@@ -244,7 +257,7 @@ impl State {
     }
 
     fn flatten_epochs(&mut self) {
-        // Only whether it is the present boot counts.
+        // It only matters whether it is the present boot.
         let raw_up: BTreeMap<OsdId, Epoch> =
             self.world.ceph.slots.iter().map(|(osd, slot)| (*osd, slot.up_from)).collect();
         let ceph = &mut self.world.ceph;
@@ -279,7 +292,8 @@ impl State {
     }
 }
 
-/// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start, twice that for a silent agent.
+/// Deadlines in the domain, in minutes: 2 and 8 between attempts of an agent, 15 for `noout` and a start,
+/// twice that for a silent agent.
 const DEADLINES: [i64; 7] = [1, 2, 3, 8, 10, 15, 30];
 
 fn passed(now: DateTime<Utc>, at: DateTime<Utc>) -> DateTime<Utc> {
@@ -307,7 +321,7 @@ fn flatten_ledger(ledger: &mut Ledger, now: DateTime<Utc>) {
         record.stop_intended_at = record.stop_intended_at.map(|at| passed(now, at));
         record.wipe_blocked_since = record.wipe_blocked_since.map(|at| passed(now, at));
         record.left_to_rook_since = record.left_to_rook_since.map(|at| passed(now, at));
-        // Less than a minute is one with none: a deadline of seconds is passed by the first minute.
+        // Less than a minute counts as none: the first minute passes a deadline of seconds.
         record.up_seen = record.up_seen.map(|(epoch, at)| (epoch, passed(now, at)));
         if let Some(quarantine) = &mut record.quarantine {
             quarantine.since = DateTime::UNIX_EPOCH;

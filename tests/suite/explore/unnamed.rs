@@ -1,4 +1,5 @@
-//! Disks without serial numbers, all of one size: only what they carry, and of blank ones their place, tells one from another.
+//! Disks without serial numbers, all of one size: only their content, and for blank disks their place,
+//! distinguishes them.
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::sim::{Happening, World, example};
@@ -8,7 +9,9 @@ use super::{explored, needs, nothing};
 
 pub(super) const PULLED: &str = "without serial numbers, disks change places";
 
-/// The disk of the OSD in work changes places with that of another OSD or with a blank one, or is pulled out.
+/// Returns moves of the disk of the OSD in progress.
+///
+/// The disk changes places with that of another OSD or with a blank one, or is pulled out.
 fn moved(world: &World) -> Vec<Happening> {
     let there = world.disks.contains_key("disk-0");
     let others = [Some("disk-1"), Some("disk-blank"), None].into_iter().filter(|_| there);
@@ -24,7 +27,7 @@ fn osd_on_a_disk_without_serial_number_is_migrated() {
     explored(&Search::new("without serial numbers", example::without_serial_numbers, nothing, (0, 0, 0)));
 }
 
-/// The other disk is never wiped, whichever is where.
+/// Checks that the other disk is never wiped, whatever disk is in which place.
 #[test]
 fn disks_without_serial_numbers_may_change_places() {
     explored(&disks_move());

@@ -1,4 +1,4 @@
-//! Upmaps that a purge takes: put back, but for those that others replaced meanwhile.
+//! Upmaps that a purge removes: they are restored, except those that were replaced externally meanwhile.
 
 use osd_migrate::domain::guard::Guard;
 use osd_migrate::domain::observation::SlotState;
@@ -13,7 +13,9 @@ fn upmap(to: u32) -> Upmap {
     Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(1), OsdId(to))] }
 }
 
-/// One to migrate beside two others on its host. CRUSH gives the PG to the second, an upmap to the first.
+/// Returns a world with one OSD to migrate alongside two others on its host.
+///
+/// CRUSH maps the PG to the second OSD, an upmap to the first.
 fn world() -> World {
     let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
     let hosts = vec![vec![Kind::ByHand, Kind::Raw, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
@@ -23,7 +25,9 @@ fn world() -> World {
     world
 }
 
-/// The id is purged, once, by a person or by ceph-volume past the stand-in; the balancer finds another place for its PG.
+/// Returns one purge of the id, by a person or by a ceph-volume that bypasses the shim.
+///
+/// The balancer then finds another place for the PG.
 pub(super) fn purges(world: &World) -> Vec<Happening> {
     if world.ceph.upmaps.is_empty() {
         return vec![Happening::Balanced(upmap(2))];

@@ -1,4 +1,5 @@
-//! An OSD that is there and is to have its database on another disk: its node is looked at, the record holds what it gets.
+//! An existing OSD whose database is to be on another disk: its node is inspected, and the record stores what
+//! it gets.
 
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;

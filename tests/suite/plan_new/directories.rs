@@ -1,4 +1,4 @@
-//! An OSD in a directory: which free disk its id is made anew on, and what becomes of its directory.
+//! An OSD in a directory: on which available disk its id is recreated, and what happens to its directory.
 
 use osd_migrate::domain::gate::Reason;
 use osd_migrate::domain::inspection::NodeTask;
@@ -150,7 +150,7 @@ fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_w
     assert_eq!(run.world.disks["disk-1"].directory(), Some("/var/lib/rook/osd1"));
     let other = &run.world.ceph.slots[&OsdId(1)];
     assert!(other.up && other.fsid == Some(example::fsid(OsdId(1), 0)), "it serves as before");
-    // With a second disk the next run goes on.
+    // With a second disk the next run continues.
     run.world.add_disk("disk-more", "h1", 6 * GIB);
     run.policy.run = "second".to_owned();
     assert_eq!(run.summary(), nothing_left());
@@ -201,7 +201,7 @@ fn a_disk_that_is_not_free_after_all_is_left_and_another_one_is_taken_before_any
 fn a_directory_that_does_not_hold_the_osd_is_looked_at_again_and_its_osd_left_alone_serving() {
     let mut run = Run::of(example::in_directory());
     run.recorded();
-    // Another path than the one that its Deployment says: nothing is found there.
+    // Another path than the one in its Deployment: nothing is found at that path.
     let proof = Proof::Directory {
         made: osd_migrate::domain::osd::Kind::FilestoreDirectory,
         path: "/elsewhere".to_owned(),
@@ -214,12 +214,12 @@ fn a_directory_that_does_not_hold_the_osd_is_looked_at_again_and_its_osd_left_al
     assert!(summary.quarantined[0].1.contains("a blank disk"), "{summary:?}");
     assert_eq!(run.ledger.records[&OSD].attempt.number, 3);
     assert!(run.world.ceph.slots[&OSD].up);
-    // Its disk stays its own: nothing else is made on it.
+    // Its disk stays reserved: no other OSD is created on it.
     assert_eq!(run.world.disks["disk-new"].content, Content::Blank);
     assert!(!run.world.ceph.slots.contains_key(&OsdId(3)));
 }
 
-/// The slot is destroyed, and somebody takes the disk before the agent does.
+/// Returns a run in which the slot is destroyed and another client takes the disk before the agent does.
 fn taken_past_destroy() -> (Run, Halt) {
     let mut run = Run::of(example::in_directory());
     run.acts(is_destroy);
@@ -334,7 +334,8 @@ fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
     assert_eq!(line(&run).onto.unwrap().device.by_id.first().map(String::as_str), Some(onto(&record)));
 }
 
-/// CRUSH gives PGs of it to others with its new weight, while it is down: its boot is nothing to them.
+/// Checks PGs that CRUSH moves because of the OSD's new weight while it is down: its boot does not affect
+/// them.
 #[test]
 fn pgs_that_its_new_weight_gave_to_others_are_waited_for_where_they_are() {
     use osd_migrate::domain::gate::is_filled;

@@ -1,8 +1,8 @@
-//! Which id a free disk gets, and what is recorded of it.
+//! The id that an available disk gets, and what is recorded of the disk.
 
 use super::*;
 
-/// Without data every gate that asks for it is open.
+/// Removes all data: every gate that asks for data is then open.
 fn without_data(mut world: World) -> World {
     world.ceph.pools.clear();
     world.ceph.pgs.clear();
@@ -10,7 +10,7 @@ fn without_data(mut world: World) -> World {
     world
 }
 
-/// A slot that was destroyed, its Deployment at 0.
+/// Destroys a slot, with its Deployment at 0.
 fn destroy(world: &mut World, osd: u32) {
     let osd = OsdId(osd);
     world.osd_down(osd);

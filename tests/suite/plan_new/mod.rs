@@ -1,4 +1,6 @@
-//! What a run does with free disks, decision by decision: which id one gets, where each node stands, who is restarted for a taint.
+//! The steps of a run with available disks, decision by decision.
+//!
+//! Tests cover which id a disk gets, the status of each node, and which OSDs are restarted for a taint.
 
 mod databases;
 mod directories;
@@ -19,7 +21,7 @@ use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::sim::{Around, Happening, World, example};
 
-/// A run over a simulated cluster, turn by turn.
+/// A run over a simulated cluster, iteration by iteration.
 #[derive(Clone)]
 struct Run {
     world: World,
@@ -41,7 +43,7 @@ impl Run {
         plan::plan(&self.policy, &self.ledger, &self.seen())
     }
 
-    /// Goes on until something is decided of which this is true; what.
+    /// Runs until a decision matches, and returns it.
     fn until(&mut self, is_it: impl Fn(&Next) -> bool) -> Next {
         for _ in 0..400 {
             let next = self.next();
@@ -74,7 +76,7 @@ impl Run {
         }
     }
 
-    /// The record of the next free disk.
+    /// Returns the record of the next available disk.
     fn recorded(&mut self) -> Record {
         let before: BTreeSet<OsdId> = self.ledger.records.keys().copied().collect();
         let ledger = self.save(|why| *why == Saving::Record);
@@ -99,7 +101,7 @@ impl Run {
         }
     }
 
-    /// Goes on until the next thing is this act; then it is done.
+    /// Runs until the next step is a matching act, and performs it.
     fn acts(&mut self, is_it: impl Fn(&Act) -> bool) -> Act {
         match self.until(|next| matches!(next, Next::Do(act) if is_it(act))) {
             Next::Do(act) => {

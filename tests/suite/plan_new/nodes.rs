@@ -1,4 +1,4 @@
-//! Where each node stands, and what its disks become.
+//! The status of each node, and the fate of its disks.
 
 use chrono::TimeDelta;
 
@@ -164,7 +164,7 @@ fn side_by_side_are_as_many_as_asked_for_and_on_one_host_only() {
     }
 }
 
-/// A run of another Job, over what the one before left.
+/// Returns a run of another Job, over what the previous run left.
 fn replaced(run: &Run, name: &str) -> Run {
     let mut next = run.clone();
     name.clone_into(&mut next.policy.run);
@@ -177,7 +177,7 @@ fn young_inventory_serves_the_next_run_and_an_old_one_does_not() {
     first.save(|why| matches!(why, Saving::Node { status: NodeStatus::Orchestrating, .. }));
     let inventories: Vec<_> = first.world.kube.inventories.keys().cloned().collect();
     assert_eq!(inventories.len(), 1);
-    // Jobs replaced every few seconds: under way, and reported.
+    // Jobs that are replaced every few seconds: in progress, and reported.
     for under_way in [true, false] {
         let mut run = Run::of(example::one_more());
         run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
@@ -220,11 +220,11 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
     let mut run = Run::of(example::empty());
     run.until(|next| matches!(next, Next::Do(Act::Node(NodeAct::Inventory { request, .. })) if request.node.0 == "h1"));
     run.world.happen(&Happening::Around(Around::Cordoned, true));
-    // The first node; the other two get their OSDs all the same.
+    // The first node has a problem; the other two get their OSDs all the same.
     let problems = run.finished();
     assert_eq!(run.world.ceph.slots.len(), 2);
     assert!(problems.iter().any(|(node, why)| node == "h1" && why.contains("cordon")), "{problems:?}");
-    // If nothing else is left to do, it is waited for; one that is back in time gets its own.
+    // If nothing else is left to do, the run waits for the node. A node that is back in time gets its OSD.
     let mut back = Run::of(example::one_more());
     back.until(|next| matches!(next, Next::Do(Act::Node(NodeAct::Inventory { .. }))));
     back.world.happen(&Happening::Around(Around::Cordoned, true));

@@ -1,4 +1,4 @@
-//! Taints that came later.
+//! Taints that were added later.
 
 use super::*;
 

@@ -18,7 +18,9 @@ fn adopts(change: impl Fn(&mut Vec<LocalVolume>)) -> (bool, Vec<String>) {
     (matches!(next, Next::Do(Act::Kube(KubeAct::Adopt(_)))), problems)
 }
 
-/// Measured before: `provision` made it a Deployment of a host's OSD, and Kubernetes took its claim for unused.
+/// Checks a case that failed before: `provision` created a host OSD's Deployment for the OSD.
+///
+/// Kubernetes then treated the PersistentVolumeClaim as unused.
 #[test]
 fn osd_on_a_persistent_volume_is_not_adopted() {
     let (adopted, problems) = adopts(|_| {});

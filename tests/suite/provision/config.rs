@@ -1,4 +1,4 @@
-//! How the new OSDs are laid out, and what can't be.
+//! The layout of new OSDs, and layouts that are impossible.
 
 use osd_migrate::domain::osd::{Layout, Mode, ObjectStore, Weight};
 use osd_migrate::domain::storage::DeviceConfig;
@@ -18,7 +18,7 @@ fn class(class: &str) -> DeviceConfig {
     DeviceConfig { device_class: Some(class.to_owned()), ..DeviceConfig::default() }
 }
 
-/// `sdb` named by `h1`, with a config on each level.
+/// Returns `sdb` named by `h1`, with a config on each level.
 fn levels(cluster: DeviceConfig, node: DeviceConfig, device: DeviceConfig) -> Case {
     Case::named(
         devices(&["sdb"]),
@@ -88,7 +88,7 @@ fn the_layout_is_raw_only_where_rook_chooses_raw() {
     assert_eq!(of(encrypted(true)), layout(Mode::Lvm, true));
     assert_eq!(of(metadata("nvme0n1")), layout(Mode::Lvm, false));
     assert_eq!(of(DeviceConfig { encrypted: Some(true), ..metadata("nvme0n1") }), layout(Mode::Lvm, true));
-    // Sizes change nothing about it.
+    // Sizes do not change the layout.
     assert_eq!(of(sized(1024)), layout(Mode::Raw, false));
 }
 
@@ -121,7 +121,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
         let expected = format!("sdb, sdc can't be made an OSD: {why}");
         check!(&case.problems()[..], [only] if only.starts_with(&expected));
         check!(case.verdict("sdb"), Verdict::Rejected(_));
-        // Nobody is told of it where no disk would become one.
+        // The problem is not reported if no disk would become an OSD.
         assert_eq!(Case::of(filter("none"), &disks).with(change).problems(), Vec::<String>::new(), "{why}");
     }
 }
@@ -169,7 +169,7 @@ fn the_label_of_a_node_names_the_class_where_nothing_else_does() {
         case.node().labels.insert("osd.rook.io/device-class".to_owned(), "nvme".to_owned());
     };
     assert_eq!(levels(none(), none(), none()).with(label).only().device_class.as_deref(), Some("nvme"));
-    // A device's own is no conflict: it is nearer.
+    // A device's own class is no conflict: it has precedence.
     assert_eq!(levels(none(), none(), class("c")).with(label).only().device_class.as_deref(), Some("c"));
 }
 

@@ -1,4 +1,4 @@
-//! `metadataDevice`.
+//! Tests of `metadataDevice`.
 
 use osd_migrate::domain::inspection::RecordId;
 use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection};
@@ -6,7 +6,7 @@ use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection};
 use super::*;
 use crate::support::check;
 
-/// All disks are asked for, and `nvme0n1` is their metadata device, of so many MiB.
+/// Returns a case in which all disks are selected and `nvme0n1`, of `mib` MiB, is their metadata device.
 fn shared(disks: &[&str], mib: u64) -> Case {
     let mut seen: Vec<DiskSeen> = disks.iter().map(|name| free(name)).collect();
     let mut nvme = free("nvme0n1");
@@ -19,7 +19,7 @@ fn device(case: &mut Case) -> &mut DiskSeen {
     case.inventory.disks.iter_mut().find(|disk| disk.name == "nvme0n1").unwrap()
 }
 
-/// Databases of osd.1 and osd.2 are on it.
+/// Puts the databases of osd.1 and osd.2 on the device.
 fn with_databases(case: &mut Case) {
     device(case).state = DiskState::Ours { fsid: fsid(OsdId(1)), osd: Some(OsdId(1)) };
     case.inventory.osds =
@@ -47,7 +47,7 @@ fn osds_that_are_there_share_with_the_new_ones_and_each_gets_its_part_in_its_tur
     });
     assert_eq!(given(&two_and_a_new_one), [(OsdId(4), Some(3_000)), (OsdId(5), Some(3_000))]);
     assert_eq!(sizes(&two_and_a_new_one), [("sdb".to_owned(), Some(3_000))]);
-    // The first has its database; the look is a new one.
+    // The first disk has its database; the inventory is a new one.
     let after_the_first = two_and_a_new_one.with(|case| {
         device(case).state = DiskState::Rejected { why: Rejection::Lvm };
         case.inventory.osds = vec![listed(OsdId(4), Some("nvme0n1"))];
@@ -55,7 +55,7 @@ fn osds_that_are_there_share_with_the_new_ones_and_each_gets_its_part_in_its_tur
     });
     assert_eq!(given(&after_the_first), [(OsdId(5), Some(3_000))]);
     assert_eq!(sizes(&after_the_first), [("sdb".to_owned(), Some(3_000))]);
-    // What is declared is given, alone on it or not.
+    // A declared size is given, whether or not the OSD is alone on the device.
     let declared = shared(&[], 9_001).with(|case| case.asked = [asks(4, Some(4_096))].into());
     assert_eq!(given(&declared), [(OsdId(4), Some(4_096))]);
     let alone = shared(&[], 9_001).with(|case| case.asked = [asks(4, None)].into());
@@ -91,9 +91,9 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
     let of_a_device = Case::of(devices(&["sdb", "nvme0n1"]), &[free("sdb"), free("nvme0n1")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
     assert_eq!(of_a_device.made(), ["sdb"]);
-    // Asked for by name as well: the owner contradicts himself.
+    // Selected by name as well: the owner's declaration contradicts itself.
     check!(&of_a_device.problems()[..], [only] if only.starts_with("nvme0n1 can't be made an OSD: it is kept"));
-    // Of another level that is not in effect it is none.
+    // A metadata device of another level that is not in effect does not count.
     let taken_back =
         Case::named(all(), DeviceSelection::default(), &[free("sdb"), free("nvme0n1")]).with(|case| {
             case.storage().config = metadata("nvme0n1");
@@ -161,7 +161,7 @@ fn one_with_databases_of_this_cluster_is_shared() {
         let case =
             shared(&["sdb"], 10_000).with(with_databases).with(|case| device(case).state = state.clone());
         assert_eq!(case.made(), ["sdb"], "{state:?}");
-        // Data of another kind is not explained by them.
+        // They do not explain data of another kind.
         let foreign = case.with(|case| device(case).state = mounted("nvme0n1").state);
         assert_eq!(foreign.made(), Vec::<String>::new());
     }
@@ -178,14 +178,14 @@ fn one_osd_alone_leaves_the_size_to_ceph_volume_and_several_share_evenly() {
     // 10001 MiB, one of them LVM's: 2500 extents of 4 MiB, a third of them each.
     let three = sizes(&shared(&["sdb", "sdc", "sdd"], 10_001));
     assert_eq!(three, ["sdb", "sdc", "sdd"].map(|name| (name.to_owned(), Some(3332))));
-    // Without that one the last extent is not whole.
+    // Without that one the last extent is not complete.
     let two = sizes(&shared(&["sdb", "sdc"], 10_000));
     assert_eq!(two, ["sdb", "sdc"].map(|name| (name.to_owned(), Some(4996))));
 }
 
 #[test]
 fn the_share_is_the_same_when_some_were_made_already() {
-    // Made at once: four share 10000 MiB. Now two are there and two are left.
+    // Created at once: four share 10000 MiB. Now two exist and two are left.
     let case = shared(&["sdb", "sdc"], 10_001).with(with_databases);
     assert_eq!(sizes(&case), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(2500))));
     assert_eq!(sizes(&shared(&["sda", "sdb", "sdc", "sdd"], 10_001))[0].1, Some(2500));
@@ -205,7 +205,7 @@ fn declared_sizes_are_given_while_there_is_room() {
         too_much.problems(),
         ["sdd can't be made an OSD: there is no room for its database on nvme0n1"]
     );
-    // How much is left beside databases that are there is not known here.
+    // It is not known here how much is left alongside existing databases.
     assert_eq!(sizes(&declared(4000).with(with_databases)).len(), 3);
 }
 

@@ -1,4 +1,4 @@
-//! Where in CRUSH.
+//! The location of new OSDs in CRUSH.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn every_level_that_rook_knows_is_taken_from_its_label() {
         levels.iter().map(|level| (format!("topology.rook.io/{level}"), format!("the-{level}"))).collect();
     labels.push(("topology.kubernetes.io/zone".to_owned(), "the-zone".to_owned()));
     labels.push(("topology.kubernetes.io/region".to_owned(), "the-region".to_owned()));
-    // Others say nothing.
+    // Other labels have no effect.
     labels.push(("topology.rook.io/zone".to_owned(), "z".to_owned()));
     labels.push(("failure-domain.beta.kubernetes.io/zone".to_owned(), "z".to_owned()));
     labels.push(("topology.rook.io/host".to_owned(), "z".to_owned()));

@@ -1,4 +1,4 @@
-//! Stage 2: which disks of which nodes become OSDs. Each rule has a test that fails without it.
+//! Stage 2: which disks of which nodes become OSDs. Each rule has a test that fails without the rule.
 
 mod config;
 mod database;
@@ -19,7 +19,7 @@ use osd_migrate::domain::storage::{DeviceConfig, DeviceSelection, NamedDevice, S
 
 use crate::support::build::{self, GIB};
 
-/// A free disk: links and names follow from the kernel's name.
+/// Returns an available disk: links and names follow from the kernel's name.
 fn free(name: &str) -> DiskSeen {
     DiskSeen {
         name: name.to_owned(),
@@ -57,7 +57,7 @@ fn fsid(osd: OsdId) -> OsdFsid {
     build::old(osd)
 }
 
-/// An OSD on lvm, as the inventory lists it.
+/// Returns an OSD on lvm, as the inventory lists it.
 fn listed(osd: OsdId, db_disk: Option<&str>) -> OsdSeen {
     OsdSeen {
         fsid: fsid(osd),
@@ -99,10 +99,10 @@ fn metadata(name: &str) -> DeviceConfig {
     DeviceConfig { metadata_device: Some(name.to_owned()), ..DeviceConfig::default() }
 }
 
-/// One thing that is different.
+/// One change of a case.
 type Change<'a> = &'a dyn Fn(&mut Case);
 
-/// A node `h1`, its disks, and what is declared.
+/// A node `h1`, its disks, and the declaration.
 #[derive(Clone)]
 struct Case {
     seen: Observation,
@@ -111,7 +111,7 @@ struct Case {
 }
 
 impl Case {
-    /// All nodes are used, with this selection and these disks.
+    /// Returns a case in which all nodes are used, with this selection and these disks.
     fn of(selection: DeviceSelection, disks: &[DiskSeen]) -> Self {
         let mut seen = build::observation();
         seen.kube.declaration.storage = Storage { all_nodes: true, selection, ..Storage::default() };
@@ -120,7 +120,7 @@ impl Case {
         Self { seen, inventory, asked: DatabasesAsked::new() }
     }
 
-    /// `h1` alone is named, with a selection of its own beside the cluster's.
+    /// Returns a case that names only `h1`, with a selection of its own in addition to the cluster's.
     fn named(own: DeviceSelection, cluster: DeviceSelection, disks: &[DiskSeen]) -> Self {
         Self::of(cluster, disks).with(|case| {
             case.storage().all_nodes = false;
@@ -145,7 +145,7 @@ impl Case {
         provision::process(&NodeName("h1".to_owned()), &self.inventory, &self.asked, &self.seen, false)
     }
 
-    /// Kernel names of the disks that become OSDs.
+    /// Returns the kernel names of the disks that become OSDs.
     fn made(&self) -> Vec<String> {
         available_disks(&self.process()).iter().map(|available| available.name.clone()).collect()
     }
@@ -154,7 +154,7 @@ impl Case {
         self.process().problems
     }
 
-    /// The one new OSD.
+    /// Returns the one new OSD.
     fn only(&self) -> AvailableDisk {
         let processed = self.process();
         let available_disks = available_disks(&processed);
@@ -162,7 +162,7 @@ impl Case {
         available_disks[0].clone()
     }
 
-    /// What is to be done with a disk.
+    /// Returns the verdict on a disk.
     fn verdict(&self, name: &str) -> Verdict {
         self.process().disks.into_iter().find(|(disk, _)| disk.name == name).unwrap().1
     }

@@ -1,4 +1,4 @@
-//! Which nodes, and the tolerations of their OSDs.
+//! The selected nodes, and the tolerations of their OSDs.
 
 use osd_migrate::domain::provision::{Nodes, missing_tolerations, nodes};
 use osd_migrate::domain::storage::{NodeTerm, Placement, Requirement, Taint, Toleration};
@@ -45,7 +45,7 @@ fn all_nodes_or_those_named_in_their_order() {
     assert_eq!(chosen(&named(&["h3", "h1"])), ["h3", "h1"]);
     assert_eq!(chosen(&named(&["h3", "h1", "h3"])), ["h3", "h1"]);
     assert_eq!(chosen(&named(&[])), Vec::<String>::new());
-    // Rook ignores the named ones then.
+    // Rook ignores the named nodes then.
     let both = named(&["h3"]).with(|case| case.storage().all_nodes = true);
     assert_eq!(chosen(&both), ["h1", "h2", "h3"]);
 }
@@ -109,7 +109,7 @@ fn with_all_nodes_only_what_passes_by_is_told() {
     });
     assert_eq!(chosen(&case), Vec::<String>::new());
     check!(&left_out(&case)[..], [(node, why)] if node == "h3" && why == "it is not Ready");
-    // A cordoned node has both: it is said in the plainer words.
+    // A cordoned node has both: the message names the cordon.
     let cordoned = Case::of(all(), &[]).with(|case| {
         case.node().cordoned = true;
         case.node().taints = vec![taint("node.kubernetes.io/unschedulable", "", "NoSchedule")];
@@ -175,9 +175,9 @@ fn an_osd_follows_taints_that_keep_its_pod_away_and_no_others() {
     let expected =
         [toleration("dedicated", "Equal", "db", "NoSchedule"), toleration("empty", "Equal", "", "NoExecute")];
     assert_eq!(missing, expected);
-    // With them it lacks nothing: it comes to an end.
+    // With these tolerations none is missing: the search comes to an end.
     assert_eq!(missing_tolerations(&missing, &tainted), []);
-    // One for a time would let it start, and take it away again and again.
+    // A toleration for a limited time would let the OSD start, and evict it repeatedly.
     let for_a_time: Vec<Toleration> =
         missing.iter().map(|found| Toleration { seconds: Some(300), ..found.clone() }).collect();
     assert_eq!(missing_tolerations(&for_a_time, &tainted), missing);

@@ -1,4 +1,4 @@
-//! Which disks are asked for, and which of them can be had.
+//! The disks that are selected, and those of them that are available.
 
 use osd_migrate::domain::inspection::RecordId;
 use osd_migrate::domain::inventory::{DiskState, Rejection};
@@ -9,7 +9,7 @@ use osd_migrate::domain::storage::DeviceSelection;
 use super::*;
 use crate::support::check;
 
-/// Two disks, a partitioned one, and its blank partition.
+/// Returns two disks, a partitioned one, and its blank partition.
 fn shelf() -> Vec<DiskSeen> {
     vec![
         rejected("sda", Rejection::Partitioned { count: 1 }),
@@ -26,21 +26,21 @@ fn selections_mean_what_rook_means_by_them() {
         (DeviceSelection { all: Some(false), ..DeviceSelection::default() }, vec![]),
         // Partitions count like disks.
         (all(), vec!["sda1", "sdb", "sdc"]),
-        // The word that Rook hands useAllDevices on as.
+        // The text that Rook passes on for useAllDevices.
         (filter("all"), vec!["sda1", "sdb", "sdc"]),
-        // Searched for anywhere in the name, not the whole of it.
+        // A pattern is searched for anywhere in the name, not matched with the whole of it.
         (filter("^sd[ab]"), vec!["sda1", "sdb"]),
         (filter("^sda$"), vec![]),
         (filter("b"), vec!["sdb"]),
-        // Kernel names, not paths.
+        // A filter takes kernel names, not paths.
         (filter("by-id"), vec![]),
         (filter("/dev/sdb"), vec![]),
-        // Paths: every link, and the device's own.
+        // A path filter takes paths: every link, and the device's own.
         (path_filter("^/dev/disk/by-path/pci-sdc$"), vec!["sdc"]),
         (path_filter("^/dev/disk/by-id/ata-sd[bc]"), vec!["sdb", "sdc"]),
         (path_filter("^/dev/sdb$"), vec!["sdb"]),
         (path_filter("^sdb"), vec![]),
-        // By kernel name, by path, by any link in full.
+        // A device is named by kernel name, by path, or by any link in full.
         (devices(&["sdb"]), vec!["sdb"]),
         (devices(&["/dev/sdb"]), vec!["sdb"]),
         (devices(&["/dev/disk/by-id/ata-sdb", "/dev/disk/by-path/pci-sdc"]), vec!["sdb", "sdc"]),
@@ -49,7 +49,7 @@ fn selections_mean_what_rook_means_by_them() {
         (devices(&["sd."]), vec![]),
         (devices(&["sd"]), vec![]),
         (devices(&["disk/by-id/ata-sdb"]), vec![]),
-        // An empty text is none.
+        // An empty text is no filter.
         (DeviceSelection { filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
         (DeviceSelection { path_filter: Some(String::new()), ..all() }, vec!["sda1", "sdb", "sdc"]),
     ] {
@@ -92,7 +92,8 @@ fn a_field_that_a_node_does_not_set_is_the_clusters() {
             DeviceSelection { all: Some(false), ..DeviceSelection::default() },
             vec!["sda1", "sdb", "sdc"],
         ),
-        // Field by field, not the whole of it: the cluster's filter goes before the node's useAllDevices.
+        // Field by field, not the whole selection: the cluster's filter takes precedence over the node's
+        // useAllDevices.
         (all(), filter("sdc"), vec!["sdc"]),
         (filter("sdb"), devices(&["sdc"]), vec!["sdc"]),
     ] {
@@ -125,7 +126,7 @@ fn with_all_nodes_the_named_ones_are_void() {
     });
     assert_eq!(case.made(), ["sdb"]);
     check!(&case.problems()[..], [only] if only.starts_with("spec.storage.nodes[h1] has no effect: useAllNodes is true"));
-    // Only a name says nothing that could be lost.
+    // An entry with only a name has nothing that could be lost.
     let bare = case.with(|case| case.storage().nodes = vec![entry("h1", DeviceSelection::default())]);
     assert_eq!(bare.problems(), Vec::<String>::new());
 }
@@ -188,7 +189,7 @@ fn a_named_device_that_is_of_this_cluster_is_no_problem() {
     let case = Case::of(devices(&["sdb"]), &[ours("sdb", OsdId(3))]);
     assert_eq!(case.problems(), Vec::<String>::new());
     check!(case.verdict("sdb"), Verdict::Ours { osd: Some(OsdId(3)), .. });
-    // Whether or not anybody asks for it; its id is looked up in the list of OSDs.
+    // Whether or not it is selected; its id is looked up in the list of OSDs.
     let unasked = Case::of(DeviceSelection::default(), &[ours("sdb", OsdId(3))]).with(|case| {
         case.inventory.disks[0].state = DiskState::Ours { fsid: fsid(OsdId(3)), osd: None };
         case.inventory.osds = vec![listed(OsdId(2), None), listed(OsdId(3), None)];
@@ -213,7 +214,7 @@ fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_p
         assert_eq!(case.made(), ["sdc"], "{why:?}");
         assert_eq!(case.problems(), Vec::<String>::new(), "{why:?}");
         check!(case.verdict("sdb"), Verdict::Rejected(text) if *text == why.to_string());
-        // What nobody asks for is not judged.
+        // A disk that is not selected is not judged.
         check!(Case::of(filter("sdc"), &[rejected("sdb", why)]).verdict("sdb"), Verdict::NotSelected);
     }
 }

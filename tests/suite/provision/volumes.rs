@@ -1,4 +1,4 @@
-//! Which disks a PersistentVolume means: none of them becomes an OSD.
+//! The disks to which a PersistentVolume refers: none of them becomes an OSD.
 
 use osd_migrate::domain::observation::LocalVolume;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What stands before a code in its anchor, by the heading that it is below. Codes of reasons and of drift stand alone.
+/// Prefix of a code in its anchor, by heading. Codes of reasons and of drift have none.
 const PREFIXES: [(&str, &str); 9] = [
     ("# Exit codes", "exit-"),
     ("# Events", "event-"),
@@ -44,7 +44,7 @@ pub(super) fn anchored(page: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// `LedgerLost` is `ledger-lost`.
+/// Converts `LedgerLost` to `ledger-lost`.
 fn kebab(code: &str) -> String {
     let mut text = String::new();
     for c in code.chars() {

@@ -1,4 +1,4 @@
-//! What `docs/guides/run.md` quotes of the program.
+//! Quotations of the program in `docs/guides/run.md`.
 
 use osd_migrate::domain::next::Wait;
 use osd_migrate::domain::osd::OsdId;
@@ -40,7 +40,9 @@ fn guide_names_the_words_of_the_plan() {
     assert!(spans.len() > 5 && unknown.is_empty(), "docs/guides/run.md, NOW: {unknown:#?}");
 }
 
-/// The lab types what the pages say: a heading or an entry that was renamed would end its scenario.
+/// Checks that the headings and entries from which the lab takes its commands exist.
+///
+/// The lab types what the pages say, so a renamed heading or entry would end its scenario.
 #[test]
 fn sections_that_the_lab_types_from_exist() {
     let scenario = read("tests/lab/scenarios/by_hand.py");

@@ -1,4 +1,4 @@
-//! Pages that are generated: the command line, the values of the chart, and the sample of `rehearse` in README.md.
+//! Generated pages: the command line, the values of the chart, and the sample of `rehearse` in README.md.
 //!
 //! To write them: `REFERENCE_WRITE=1 cargo test --locked --test suite reference::`, then read the difference.
 
@@ -63,7 +63,8 @@ fn each_code_has_its_anchor() {
     }
 }
 
-/// Times and sizes differ as soon as a step is added; the rest of a line does not.
+/// Removes numbers from a line: times and sizes differ as soon as a step is added, the rest of a line does
+/// not.
 fn without_numbers(line: &str) -> String {
     line.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().trim().to_owned()
 }

@@ -21,12 +21,13 @@ anything is changed. Which of them you need: [install](../guides/install.md#with
 struct Key {
     path: Vec<String>,
     comment: String,
-    /// Its default; empty if other keys are below it.
+    /// Default of the key; empty if other keys are below the key.
     default: String,
 }
 
-/// Reads keys and the comments above them. It knows the YAML of this one file: maps indented by two columns, values in
-/// one line.
+/// Reads keys and the comments above them.
+///
+/// The function only supports the YAML of this one file: maps indented by two columns, values in one line.
 fn keys() -> Vec<Key> {
     let mut found: Vec<Key> = Vec::new();
     let (mut above, mut comment) = (Vec::<String>::new(), Vec::<&str>::new());
@@ -84,7 +85,7 @@ fn property<'a>(schema: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(schema, |of, name| resolved(schema, &of["properties"][name]))
 }
 
-/// What a value may be, in words.
+/// Returns the permitted values of a key, in words.
 fn kind(schema: &Value, path: &[String]) -> String {
     let of = property(schema, path);
     let mut words = Vec::new();

@@ -1,10 +1,10 @@
-//! Node agents: Unproven and Busy.
+//! Node agents: the phases Unproven and Busy.
 
 use chrono::TimeDelta;
 
 use super::*;
 
-// ---- Unproven: looking
+// ---- Unproven: inspection
 
 #[test]
 fn a_recorded_osd_is_looked_at_before_anything_is_done_and_without_a_fence() {
@@ -44,7 +44,10 @@ fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
     }
 }
 
-/// Rook 1.19 and later delete the key after a reconcile, which may be between our look and the agent's.
+/// Checks the retry after the mons refuse the key, which is limited.
+///
+/// Rook 1.19 and later delete the key after a reconcile, which may be between the observation and the agent's
+/// start.
 #[test]
 fn a_key_that_the_mons_refuse_is_asked_for_anew_and_not_for_ever() {
     let refused = |world: World| {
@@ -58,7 +61,7 @@ fn a_key_that_the_mons_refuse_is_asked_for_anew_and_not_for_ever() {
         check!(world.plan(), Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, after: Some(why) }, .. }
             if why.contains("EACCES"));
         world = world.saved("inspect");
-        // Gone by now: it is made again first.
+        // The key is gone by now: it is created again first.
         world.seen.ceph.bootstrap = Some(false);
         check!(world.plan(), Next::Save { why: Saving::Bootstrap { ours: true }, .. });
         world.seen.ceph.bootstrap = Some(true);
@@ -138,7 +141,8 @@ fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
     }
 }
 
-/// Its device carried that, and does so at two more looks; nothing but looks is done meanwhile.
+/// Returns the world after two more inspections that report the same content; meanwhile only inspections are
+/// done.
 pub(super) fn looked_thrice(mut world: World, content: &Content) -> World {
     for _ in 0..2 {
         world = world.saved("inspect");
@@ -148,7 +152,7 @@ pub(super) fn looked_thrice(mut world: World, content: &Content) -> World {
     world
 }
 
-/// Once more: past the stop there are four attempts.
+/// Returns the world after one more inspection: after the stop there are four attempts.
 pub(super) fn looked_again(world: World, content: &Content) -> World {
     world.saved("inspect").report(OSD, Some(content.clone()), None)
 }
@@ -156,10 +160,10 @@ pub(super) fn looked_again(world: World, content: &Content) -> World {
 #[test]
 fn a_device_that_one_look_does_not_find_is_looked_at_again() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
-    // Before Stop: the next look proves it.
+    // Before Stop: the next inspection proves it.
     let world = World::recorded(OSD).report(OSD, Some(lost.clone()), None).saved("inspect");
     assert_eq!(word(&world.report(OSD, Some(old_content(OSD)), None).plan()), Some("proof"));
-    // Past Stop: the rebuild could not read what it had written, the next look can.
+    // After Stop: the rebuild could not read what it had written, the next inspection can.
     let world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
     let world = world.rebuild_ended(OSD, Some(lost), failed()).saved("inspect");
@@ -181,7 +185,7 @@ fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_th
     let world = looked_again(looked_thrice(world, &lost), &lost);
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     let started = world.with(|w| (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (1, None));
-    // Whether it comes up or not: nobody waits for it.
+    // The OSD is quarantined whether or not it comes up: the run does not wait for it.
     assert!(quarantine(&started.plan()).is_some(), "{:#?}", started.plan());
     assert!(quarantine(&started.up(OSD).reported().saved("up").plan()).is_some());
 }
@@ -225,7 +229,7 @@ fn an_agent_that_found_another_at_work_has_not_failed() {
     let mut world = World::recorded(OSD);
     for _ in 0..300 {
         world = world.report(OSD, None, busy());
-        // Nobody is sent after a frozen one every few seconds.
+        // After a frozen agent no new one is started every few seconds.
         check!(world.plan(), Next::Wait(Wait::AgentBusy { osd: OSD, .. }));
         world = world.with(|w| w.seen.at += TimeDelta::minutes(1)).saved("inspect");
     }
@@ -240,7 +244,7 @@ fn an_agent_that_found_another_at_work_has_not_failed() {
 
 #[test]
 fn stopped_and_not_provable_it_is_started_again() {
-    // The first look is lost; the second one fails four times.
+    // The first inspection is lost; the second one fails four times.
     let mut world = World::stopped(OSD).with(|w| {
         w.seen.kube.reports.clear();
         w.seen.kube.node_jobs.clear();
@@ -276,13 +280,13 @@ fn an_agent_on_a_node_that_lost_power_is_waited_for_by_the_nodes_name() {
 
 #[test]
 fn silent_agent_is_given_up_and_never_killed() {
-    // Before the stop it has changed nothing: the OSD serves, and the others go on.
+    // Before the stop the agent has changed nothing: the OSD serves, and the others continue.
     let world = World::recorded(OSD).job(OSD, JobState::Running);
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));
     assert!(
         quarantine(&world.clone().minutes_later(10).plan()).is_some_and(|why| why.contains("does not end"))
     );
-    // Past it Ceph may heal first.
+    // After the stop Ceph may recover first.
     let down = without_noout(World::destroyed(OSD).saved("rebuild").job(OSD, JobState::Running));
     check!(down.clone().minutes_later(29).plan(), Next::Wait(Wait::AgentSilent { osd: OSD, .. }));
     assert!(quarantine(&down.minutes_later(30).plan()).is_some());
@@ -292,7 +296,9 @@ fn silent_agent_is_given_up_and_never_killed() {
     assert!(quarantine(&for_ever.plan()).is_some(), "ceph-volume hangs");
 }
 
-/// By a runner that was frozen before it made its Job, and its record was closed meanwhile.
+/// Checks the agent of a closed record, created by a runner that was frozen before it created the Job.
+///
+/// The record was closed meanwhile.
 #[test]
 fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_holds_up_nothing_that_is_stopped()
  {
@@ -305,7 +311,7 @@ fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_ho
     };
     let early = misplaced(World::recorded(OSD), JobState::Running);
     check!(early.plan(), Next::Wait(Wait::Agent { osd: OsdId(6), .. }));
-    // Its node may be gone: it holds up its own OSD alone.
+    // The agent's node may be gone: it blocks only its own OSD.
     let silent = early.minutes_later(10);
     assert_eq!(silent.plan(), World::recorded(OSD).minutes_later(10).plan());
     let of_a_candidate = |w: &mut World| {
@@ -319,7 +325,7 @@ fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_ho
     check!(waiting.minutes_later(10).plan(), Next::Do(Act::Node(NodeAct::DropAgent { .. })));
     let stopped = World::stopped(OSD);
     assert_eq!(misplaced(stopped.clone(), JobState::Running).plan(), stopped.plan());
-    // One of the same OSD's is waited for in any case.
+    // An agent of the same OSD is waited for in any case.
     let own =
         misplaced(stopped, JobState::Running).with(|w| w.seen.kube.node_jobs.last_mut().unwrap().osd = OSD);
     check!(own.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
@@ -343,7 +349,7 @@ fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped(
     assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
 }
 
-// ---- the key with which it makes OSDs
+// ---- the key with which the agent creates OSDs
 
 #[test]
 fn a_key_that_is_missing_is_recorded_as_ours_then_made_and_only_then_the_agent() {

@@ -1,4 +1,4 @@
-//! Up to Stop: Withdrawn, Serving, NotOurStop.
+//! The phases up to Stop: Withdrawn, Serving, NotOurStop.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
     for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
         assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
     }
-    // Past Stop it is not asked.
+    // After Stop it is not asked.
     check!(anew(World::stopped(OSD)).plan(), Next::Do(Act::Ceph(CephAct::Destroy { .. })));
 }
 
@@ -56,7 +56,7 @@ fn withdrawn_it_sweeps_lifts_its_own_flags_and_fence_and_is_gone() {
 #[test]
 fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() {
     let withdraw = |world: World| world.with(|w| w.policy.skip = [OSD].into()).saved("withdrawn");
-    // noout was set when the record was made.
+    // noout was set when the record was created.
     let had = World::new().with(|w| {
         w.policy.select = [OSD].into();
         w.slot(OSD).noout = true;
@@ -67,7 +67,7 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
         withdraw(had.with_flags_set(OSD)).cleaned_up(OSD).plan(),
         Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { noout: false, noin: true, .. }))
     );
-    // Somebody set flags before we ever meant to.
+    // A person set flags before osd-migrate intended a stop.
     withdraw(World::proven(OSD).with_flags_set(OSD)).cleaned_up(OSD).saved("closed");
 }
 
@@ -80,11 +80,12 @@ fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
     let world = set.saved("stop");
     assert_eq!(world.ledger.records[&OSD].former_flags, (true, false));
     assert_eq!(world.ledger.records[&OSD].primary_affinity, Weight::from_decimal(0.5));
-    // The intent is saved once more after our own flags were set: they do not become a person's by that.
+    // The intent is saved once more after osd-migrate's own flags were set: that does not make them a
+    // person's flags.
     let again =
         world.with_flags_set(OSD).fenced(OSD).with(|w| drop(w.record(OSD).pgs.pop_first())).saved("stop");
     assert_eq!(again.ledger.records[&OSD].former_flags, (true, false));
-    // Its owner takes it off: what is set then is ours.
+    // The owner unsets the flag: a flag that is set from then on is osd-migrate's.
     let off = again.with(|w| w.slot(OSD).noout = false).saved("stop");
     assert_eq!(off.ledger.records[&OSD].former_flags, (false, false));
 }
@@ -149,7 +150,7 @@ fn the_gates_are_asked_again_before_every_turn_towards_stop() {
     for (world, noted) in [
         (World::proven(OSD), at_once),
         (World::proven(OSD).keep(OSD), at_once),
-        // From the intent on since when is saved.
+        // From the intent on, the ledger saves since when the gate is not open.
         (World::intended(OSD), held),
     ] {
         let world = world.down(OsdId(3));
@@ -165,11 +166,11 @@ fn the_gates_are_asked_again_before_every_turn_towards_stop() {
 fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
     let world = held(World::intended(OSD).down(OsdId(3)).reported());
     check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
-    // It opens again: the intent is saved once more.
+    // The gate opens again: the intent is saved once more.
     let open = world.clone().up(OsdId(3)).reported().saved("stop");
     assert_eq!(open.ledger.records[&OSD].blocked_since, None);
     check!(open.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
-    // It does not: the OSD is as it was, and Rook has the CephCluster back.
+    // The gate does not open: the OSD is as it was, and Rook has the CephCluster again.
     let world = world.minutes_later(3).saved("withdrawn").cleaned_up(OSD);
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     let world = world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
@@ -178,7 +179,7 @@ fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
 
 #[test]
 fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
-    // It was small enough when it was recorded, and grew while it waited.
+    // Usage was small enough when the OSD was recorded, and grew while it waited.
     let world = World::intended(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB));
     check!(held(world).plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
     let unknown = World::intended(OSD).with(|w| {
@@ -208,7 +209,7 @@ fn the_fence_is_recorded_before_it_is_put_up_and_put_up_again_where_somebody_tak
     });
     let recorded = bare.saved("fence");
     check!(recorded.plan(), Next::Do(Act::Kube(KubeAct::Fence { value, .. })) if Some(value) == recorded.ledger.run.fence.as_ref());
-    // Every act from Stop to Deploy has it as its precondition.
+    // Every act from Stop to Deploy has the fence as its precondition.
     for world in [World::intended(OSD), World::stopped(OSD), World::prepared(OSD).saved("new")] {
         check!(world.with(|w| w.seen.kube.fence = None).plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     }
@@ -243,7 +244,7 @@ fn down_osd_that_was_only_recorded_is_given_up() {
     for world in [World::recorded(OSD), World::proven(OSD)] {
         assert!(stopped(world).saved("withdrawn").ledger.records[&OSD].closing);
     }
-    // A stop of ours may still be on its way: for a minute it is waited for.
+    // A stop of osd-migrate may still be in transit: the run waits a minute for it.
     let intended = stopped(World::intended(OSD));
     check!(intended.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
     assert!(intended.minutes_later(1).saved("withdrawn").ledger.records[&OSD].closing);
@@ -261,7 +262,7 @@ fn an_osd_that_we_started_again_is_waited_for_as_ours() {
 
 #[test]
 fn the_record_alone_never_makes_a_stop_ours() {
-    // Somebody took our annotation off while the OSD was stopped.
+    // A person removed the annotation of osd-migrate while the OSD was stopped.
     let world = World::stopped(OSD).with(|w| w.daemon(OSD).stopped_by = None);
     check!(world.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
 }
@@ -272,7 +273,9 @@ fn a_deployment_that_was_deleted_while_we_had_it_stopped_is_made_again_from_the_
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
-/// Two of such OSDs ended the run before: virtio without serial, VMware without enableUUID, KubeVirt.
+/// Checks disks without serial numbers: virtio without serial, VMware without enableUUID, KubeVirt.
+///
+/// Two of such OSDs ended the run before.
 #[test]
 fn osd_on_a_disk_without_serial_number_is_proven() {
     let world = World::recorded(OSD).report_with(OSD, |report| {

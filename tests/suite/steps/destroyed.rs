@@ -1,4 +1,4 @@
-//! Destroyed: the wipe and the rebuild.
+//! The phase Destroyed: the wipe and the rebuild.
 
 use super::agents::{looked_again, looked_thrice};
 use super::*;
@@ -33,7 +33,7 @@ fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
 
 #[test]
 fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
-    // However long ago it was stopped.
+    // However long ago the OSD was stopped.
     let long = without_noout(World::destroyed(OSD).minutes_later(60));
     let world = long.down(OsdId(2)).reported().saved("wipe-blocked");
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
@@ -46,7 +46,7 @@ fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
 fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
     let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("wipe-blocked");
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
-    // Nobody is there after the halt to lift its noout.
+    // After the halt nothing else lifts its noout.
     let halts = world.minutes_later(10).saved("noout-lifted");
     check!(halts.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: false })));
     check!(
@@ -79,7 +79,7 @@ fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
     for change in changes {
         let world = without_noout(World::destroyed(OSD).minutes_later(1000)).with(change);
         check!(world.plan(), Next::Wait(Wait::UnsafeToWipe { .. } | Wait::Gate { .. }));
-        // Data that stands in the way as well is not hidden by it.
+        // The halt also reports data that blocks the wipe as well.
         let both = world.down(OsdId(2)).reported().saved("wipe-blocked").minutes_later(10);
         check!(
             both.plan(),
@@ -92,7 +92,7 @@ fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
 fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() {
     let lacks = |world: World| world.down(OsdId(2)).reported();
     let healed = |world: World| world.up(OsdId(2)).reported();
-    // Unsafe for nine minutes, then a rebuild that fails and leaves the old data there.
+    // Unsafe for nine minutes, then a rebuild that fails and leaves the old data in place.
     let world = healed(lacks(World::destroyed(OSD)).saved("wipe-blocked").minutes_later(9));
     let world = world.rebuild_ended(OSD, Some(old_content(OSD)), failed());
     assert_eq!(world.ledger.records[&OSD].wipe_blocked_since, None);
@@ -102,7 +102,7 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
     let world = healed(lacks(World::destroyed(OSD).saved("rebuild")).saved("wipe-blocked").minutes_later(9));
     let world = lacks(world.report(OSD, Some(old_content(OSD)), failed()).minutes_later(9));
     check!(without_noout(world).plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
-    // Left alone, and tried again.
+    // Quarantined, and tried again.
     let tried = again.with(|w| {
         w.record(OSD).quarantine =
             Some(osd_migrate::domain::ledger::Quarantine { why: String::new(), since: w.seen.at });
@@ -114,7 +114,7 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
 
 #[test]
 fn the_ten_minutes_count_from_the_stop_that_was_done_and_not_from_one_that_was_undone() {
-    // Stop was intended an hour ago: it counts from when the OSD is seen stopped.
+    // Stop was intended an hour ago: the time counts from when the OSD is seen stopped.
     let world = World::intended(OSD).minutes_later(60);
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
     let id = world.ledger.records[&OSD].id.clone();
@@ -141,7 +141,7 @@ fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
         world = world.rebuild_ended(OSD, Some(gone.clone()), failed());
     }
     world = world.saved("quarantine");
-    // Its noin stays: it keeps the reweight for its first boot.
+    // Its noin stays: it preserves the reweight for the first boot.
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: false })));
     world.slot(OSD).noout = false;
     check!(world.plan(), Next::Finished(s) if s.quarantined.len() == 1);
@@ -180,7 +180,7 @@ fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
     let world = World::destroyed(OSD).saved("rebuild").job(OSD, JobState::Ended).saved("inspect");
     assert_eq!(agent(&world), NodeTask::Inspect);
     let again = world.report(OSD, Some(old_content(OSD)), None);
-    // The old data is there after all: its gate is asked.
+    // The old data still exists: its gate is asked.
     let unsafe_now = again.clone().down(OsdId(2)).reported().saved("wipe-blocked");
     check!(unsafe_now.plan(), Next::Wait(Wait::UnsafeToWipe { .. }));
     assert_eq!(word(&again.plan()), Some("rebuild"));
@@ -201,7 +201,7 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
         others_tombstone,
     ] {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content.clone()), failed());
-        // With a claim, nothing is there to be written over.
+        // A blank device with an issued fsid would have nothing to overwrite.
         let issued = if content == Content::Blank { [].into() } else { BTreeSet::from([claim(OSD, 1)]) };
         let world = looked_again(looked_thrice(world.report_issued(OSD, issued), &content), &content);
         assert!(quarantine(&world.plan()).is_some(), "{content:?}: {:#?}", world.plan());

@@ -1,11 +1,11 @@
-//! No drain may take another OSD while one of ours is stopped (ADR 0021).
+//! No drain may evict another OSD while osd-migrate has stopped one (ADR 0021).
 
 use osd_migrate::domain::ledger::FormerPdb;
 use osd_migrate::domain::observation::{Control, ControlKind, OsdPdb};
 
 use super::*;
 
-/// The OSDs' budget, and where its generation stands.
+/// Sets the OSDs' PodDisruptionBudget, and its generation.
 fn pdb(max_unavailable: u32, generation: i64) -> impl FnOnce(&mut World) {
     move |w| {
         let (left_out, uid) = (BTreeSet::new(), "rooks".to_owned());
@@ -17,7 +17,7 @@ fn was(max_unavailable: u32, generation: i64) -> Option<FormerPdb> {
     Some(FormerPdb { max_unavailable, uid: Some("rooks".to_owned()), generation: Some(generation) })
 }
 
-/// Limited by us, on generation 4.
+/// Limits the PodDisruptionBudget as osd-migrate does, on generation 4.
 fn limited(world: World) -> World {
     world.with(pdb(0, 5)).with(|w| w.ledger.run.pdb = was(1, 4))
 }
@@ -43,7 +43,7 @@ fn own(w: &mut World) {
     w.seen.kube.own_pdb = Some("own".to_owned());
 }
 
-/// Rook's budget does not count an OSD.
+/// Changes Rook's PodDisruptionBudget so that it does not count an OSD.
 fn leaves_out(osd: OsdId) -> impl FnOnce(&mut World) {
     move |w| {
         pdb(1, 4)(w);
@@ -61,7 +61,7 @@ fn right_before_a_stop_what_it_was_is_saved_and_then_it_is_limited() {
     assert_eq!(saved.ledger.run.pdb, was(1, 4));
     assert!(is_write(&saved.plan(), 0, 4), "{:?}", saved.plan());
     assert!(is_stop(&saved.with(pdb(0, 5)).plan()));
-    // Nothing is to be done where somebody else lets none be evicted.
+    // Nothing is to be done if the PodDisruptionBudget already allows no eviction.
     assert!(is_stop(&World::intended(OSD).with(pdb(0, 4)).plan()));
 }
 
@@ -72,7 +72,7 @@ fn where_rook_has_none_or_leaves_an_osd_out_we_make_one_of_our_own() {
     let left_out = World::intended(OSD).with(leaves_out(other));
     assert!(is_own(&left_out.plan()));
     assert!(is_stop(&left_out.clone().with(own).plan()));
-    // Itself, and one that is down, need not be counted.
+    // The OSD itself, and an OSD that is down, need not be counted.
     assert!(!is_own(&World::intended(OSD).with(leaves_out(OSD)).plan()));
     assert!(!is_own(&left_out.with(|w| w.slot(other).up = false).plan()));
 }
@@ -95,7 +95,8 @@ fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
         left_out.plan(),
         Next::Wait(Wait::Gate { osd: OSD, reason: Reason::PdbExcludesOsd { osd } }) if *osd == other
     );
-    // Longer than that it is not waited for; nor for this one, for one that is down, or where nobody looks.
+    // The run waits at most a minute; nor does it wait for this OSD, for one that is down, or if nothing was
+    // observed.
     let goes_on = |world: World| !matches!(world.plan(), Next::Wait(_));
     assert!(goes_on(left_out.clone().minutes_later(1)));
     assert!(goes_on(left_out.clone().with(leaves_out(OSD))));
@@ -121,7 +122,7 @@ fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_ou
     }
 }
 
-/// A missing right, a quota, a policy.
+/// Checks a rejection by a missing right, a quota, or a policy.
 #[test]
 fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
     let refused = |w: &mut World| w.seen.kube.pdb_rejected = Some("by a policy".to_owned());
@@ -192,7 +193,7 @@ fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
 #[test]
 fn what_others_wrote_since_or_took_away_is_theirs() {
     let closing = || limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
-    // Also a 0 of theirs.
+    // Also an external 0.
     for theirs in [pdb(1, 6), pdb(0, 7), pdb(3, 8)] {
         closing().with(theirs).saved("pdb-restored");
     }
@@ -220,7 +221,7 @@ fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain(
     for world in committed() {
         assert!(is_write(&limited(world).with(quarantined).plan(), 1, 5));
     }
-    // The gate shut after it was limited: the OSD is given up after three minutes, and drains wait no longer.
+    // The gate shut after the limit: the OSD is given up after three minutes, and drains wait no longer.
     let shut = limited(World::intended(OSD)).with(|w| w.seen.kube.rook_prepares = vec!["x".to_owned()]);
     let shut = held(shut);
     check!(shut.plan(), Next::Wait(Wait::Gate { .. }));
@@ -228,7 +229,7 @@ fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain(
     assert!(is_write(&shut.minutes_later(3).saved("withdrawn").plan(), 1, 5));
     let cancelled = limited(World::intended(OSD)).with(cancel).minutes_later(1).saved("withdrawn");
     assert!(is_write(&cancelled.plan(), 1, 5));
-    // Past its stop it is finished, and nothing is put back before that.
+    // After its stop the OSD is finished, and the limit is not restored before that.
     for world in committed() {
         let next = limited(world).with(cancel).minutes_later(1).plan();
         assert!(!matches!(next, Next::Do(Act::Kube(KubeAct::LimitDrains { .. }))), "{next:?}");
@@ -243,10 +244,10 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
     for change in cases {
         assert!(is_write(&left().with(change).plan(), 1, 5));
     }
-    // One that was made anew is not the one that we wrote.
+    // A recreated PodDisruptionBudget is not the one that osd-migrate wrote.
     let anew = left().with(|w| w.seen.kube.osd_pdb.as_mut().unwrap().uid = "another".to_owned());
     anew.saved("pdb-restored");
-    // From before it had a generation of its own.
+    // A ledger from before the limit had a generation of its own.
     let older = left().with(|w| {
         w.ledger.run.pdb = Some(FormerPdb { max_unavailable: 1, uid: None, generation: None });
     });
@@ -255,7 +256,8 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
 
 #[test]
 fn a_limit_that_comes_late_is_taken_back_or_taken_up() {
-    // The runner was frozen right before it wrote; another one gave the OSD up meanwhile, and found nothing to put back.
+    // The runner was frozen right before it wrote. Another runner gave the OSD up meanwhile, and found
+    // nothing to restore.
     let late = |w: &mut World| (w.ledger.run.pdb, w.ledger.run.last_pdb) = (None, was(1, 4));
     let ended = World::new().with(|w| w.policy.skip = [BY_HAND, FILESTORE].into()).with(late);
     check!(ended.clone().with(pdb(1, 4)).plan(), Next::Finished(_));

@@ -1,4 +1,4 @@
-//! What is done next, world by world: each test is a row of the phase table, asked of the real `plan`.
+//! The next step, world by world: each test is a row of the phase table, checked with the real `plan`.
 
 mod agents;
 mod before_stop;
@@ -28,15 +28,15 @@ use crate::support::build::{
 };
 use crate::support::check;
 
-/// Most stories are the same for every kind of OSD; they are told of osd.0.
+/// The OSD of most stories, which are the same for every kind of OSD.
 const OSD: OsdId = BY_HAND;
 
-/// A gate is not open after the intent: since when is saved.
+/// Saves since when a gate is not open after the intent.
 fn held(world: World) -> World {
     world.saved("blocked")
 }
 
-/// It was down for so long that its `noout` was lifted.
+/// Marks an OSD as down for so long that its `noout` was lifted.
 fn without_noout(mut world: World) -> World {
     world.record(OSD).noout_lifted = true;
     world.slot(OSD).noout = false;
@@ -55,7 +55,7 @@ fn busy() -> Option<NodeProblem> {
     Some(NodeProblem::Busy("another agent holds osd-0.lock".to_owned()))
 }
 
-/// The agent that the world's program wants to start now.
+/// Returns the agent that the program wants to start now.
 fn agent(world: &World) -> NodeTask {
     match world.plan() {
         Next::Do(Act::Node(NodeAct::Agent { request, .. })) => request.task,
@@ -63,7 +63,7 @@ fn agent(world: &World) -> NodeTask {
     }
 }
 
-/// The way of an OSD from its stop until its data comes back.
+/// Returns the worlds of an OSD from its stop until its data comes back.
 fn committed() -> [World; 6] {
     [
         World::stopping(OSD),
@@ -165,7 +165,7 @@ fn an_osd_of_a_thin_pool_is_refused_and_the_run_ends() {
 
 #[test]
 fn osds_of_a_thin_pool_do_not_hide_the_candidates_after_them() {
-    // Twelve by-hand OSDs more, on hosts that sort first, all in a pool of size 2.
+    // Twelve more OSDs created by hand, on hosts that sort first, all in a pool of size 2.
     let world = World::new().with(|w| {
         let mut without_redundancy = w.seen.ceph.pools[&POOL].clone();
         (without_redundancy.size, without_redundancy.pg_num) = (2, 12);
@@ -205,14 +205,15 @@ fn a_mark_of_ours_without_a_record_halts() {
     check!(deployment.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "Deployment rook-ceph-osd-0");
     let fence = World::intended(OSD).with(|w| w.ledger = Ledger::default());
     check!(fence.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "the CephCluster");
-    // The fence that was taken down last came back: a runner was frozen while it put it up once more. No ledger was lost.
+    // The fence that was removed last came back: a runner was frozen while it set the fence once more. No
+    // ledger was lost.
     let late = fence.with(|w| w.ledger.run.last_fence = w.seen.kube.fence.clone());
     let value = late.seen.kube.fence.clone().unwrap();
     check!(late.plan(), Next::Do(Act::Kube(KubeAct::Unfence { value: off })) if *off == value);
-    // The same value for a record that is open is no late one.
+    // The same value is not a late one if its record is open.
     let again = World::intended(OSD).with(|w| w.ledger.run.last_fence = w.ledger.run.fence.clone());
     check!(again.plan(), Next::Do(act) if !matches!(act, Act::Kube(KubeAct::Unfence { .. })));
-    // Also where another record is there.
+    // Also if another record exists.
     let other = World::intended(FILESTORE).with(|w| {
         w.daemon(OSD).stopped_by = Some(osd_migrate::domain::inspection::RecordId("lost-1".to_owned()));
     });

@@ -1,4 +1,4 @@
-//! OSDs that were left alone, and the rest.
+//! Quarantined OSDs, and the rest.
 
 use super::stopped::stopped_in_vain;
 use super::*;
@@ -8,9 +8,9 @@ use osd_migrate::domain::next::Summary;
 use osd_migrate::domain::observation::{Control, ControlKind, KeyOwner};
 use osd_migrate::domain::preview::{self, Now};
 
-// ---- OSDs that were left alone, and the rest
+// ---- quarantined OSDs, and the rest
 
-/// It was left alone, its flags lifted; the others may be migrated.
+/// Quarantines the OSD, with its flags lifted; the others may be migrated.
 fn quarantined(world: World) -> World {
     world.with(|w| {
         let since = w.seen.at;
@@ -21,7 +21,7 @@ fn quarantined(world: World) -> World {
     })
 }
 
-/// Nobody else is a candidate.
+/// Leaves no other candidate.
 fn alone(world: World) -> World {
     world.with(|w| w.policy.skip = [FILESTORE].into())
 }
@@ -31,11 +31,11 @@ fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_ca
     for world in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
         let world = quarantined(world);
         check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
-        // Another PG lacks something too: that may pass.
+        // Another PG is not clean either: that may pass.
         let other = world.pg_state(1, "active+undersized+degraded");
         check!(other.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
     }
-    // Ceph has healed without it.
+    // Ceph has recovered without it.
     let healed = quarantined(World::destroyed(OSD)).with(|w| {
         for n in 0..8 {
             let pg = w.pg(n);
@@ -52,7 +52,7 @@ fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_ca
 
 #[test]
 fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
-    // The new one fills; the old one serves again, and catches up.
+    // The new OSD is backfilling; the old OSD serves again, and recovers.
     for world in [World::booted(OSD), World::intended(OSD).pg_state(0, "active+recovering+degraded")] {
         let world = quarantined(world);
         check!(world.plan(), Next::Wait(Wait::Gate { osd: FILESTORE, reason: Reason::NotClean { .. } }));
@@ -61,7 +61,7 @@ fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
 
 #[test]
 fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_stop_does() {
-    // It was only meant to be stopped; or it was stopped and serves again.
+    // The stop was only intended; or the OSD was stopped and serves again.
     for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
         check!(alone(quarantined(world)).plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     }
@@ -83,14 +83,16 @@ fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
     }
 }
 
-/// Under the fence, and back in.
+/// Returns a world with an OSD that is up under the fence, and in again.
 fn alone_and_up() -> World {
     World::booted(FILESTORE)
         .fenced(FILESTORE)
         .with(|w| (w.slot(FILESTORE).noout, w.slot(FILESTORE).noin) = (false, false))
 }
 
-/// Left alone with its slot destroyed, and Ceph has healed; another OSD comes up under the fence that both need.
+/// Returns a world with a quarantined OSD whose slot is destroyed, and another OSD that comes up.
+///
+/// Ceph has recovered. Both OSDs need the fence.
 fn half_way_and_another_up() -> World {
     let lost = quarantined(World::destroyed(OSD));
     let (ledger, slot) = (lost.ledger.records[&OSD].clone(), lost.seen.ceph.slots[&OSD].clone());
@@ -110,7 +112,7 @@ fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_come
     assert!(!is_unfence(&both.plan()), "{:#?}", both.plan());
     assert!(is_unfence(&alone_and_up().plan()));
 
-    // In a pause, with Rook's operator at 0 by us.
+    // During a pause, with Rook's operator at 0 by osd-migrate.
     let paused = |world: World| {
         quarantined(world).with(|w| {
             for n in 0..8 {
@@ -160,7 +162,7 @@ fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() 
         let expected = "Rook is kept off until what is half-way is mended: osd-migrate retry osd.0";
         assert!(said.contains(expected), "{said}");
     }
-    // Without anything that keeps it off there is nothing to say.
+    // If nothing keeps Rook off, there is nothing to report.
     let unfenced = fenced.with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (None, None));
     check!(unfenced.plan(), Next::Finished(summary) if summary.half_way.is_empty());
 }
@@ -175,7 +177,7 @@ fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
     check!(paused.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
 }
 
-/// The key of the attempt that is saved, as it is seen beside its node Job.
+/// Adds the key of the saved attempt, as it is observed alongside its node Job.
 fn with_key(world: World) -> World {
     world.with(|w| {
         let record = w.record(OSD).clone();
@@ -191,15 +193,15 @@ fn quarantined_osd_loses_its_key_once_its_node_job_ended() {
         let ended = with_job(JobState::Ended);
         let expected = ended.seen.kube.node_jobs.last().unwrap().name.clone();
         check!(ended.plan(), Next::Do(Act::Node(NodeAct::DeleteKey { osd: OSD, job, uid })) if *job == expected && uid == "key");
-        // Once: the Job stays, as the message of the quarantine names its log.
+        // The key is removed once: the Job stays, as the message of the quarantine names its log.
         let without_key = ended.with(|w| w.seen.kube.keys.clear());
         assert!(!is_about_key(&without_key.plan()), "{:#?}", without_key.plan());
-        // An agent that has not ended may still need it.
+        // An agent that has not ended may still need the key.
         for state in [JobState::Waiting, JobState::Running] {
             let next = with_job(state).plan();
             assert!(!is_about_key(&next), "{state:?}: {next:#?}");
         }
-        // A Job that was deleted, or never created, needs none.
+        // A Job that was deleted, or never created, needs no key.
         let no_job = with_key(quarantined(begun.clone())).with(|w| w.seen.kube.node_jobs.clear());
         assert!(is_about_key(&no_job.plan()), "{:#?}", no_job.plan());
     }

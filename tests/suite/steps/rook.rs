@@ -1,4 +1,4 @@
-//! Beside a Rook that runs and can be fenced.
+//! Alongside a running Rook that can be fenced.
 
 use osd_migrate::domain::policy::DeploymentBy;
 use osd_migrate::domain::storage::Storage;
@@ -6,7 +6,7 @@ use osd_migrate::report::Event;
 
 use super::*;
 
-/// Rook runs, honours a fence, and has said that it skipped that version of the CephCluster.
+/// Lets Rook run and honour a fence; `skipped` is the version of the CephCluster that it reported as skipped.
 fn auxiliary(world: World, skipped: Option<u64>) -> World {
     world.with(|w| {
         let operator = w.seen.kube.operator.as_mut().unwrap();
@@ -55,7 +55,8 @@ fn fence_that_was_taken_off_is_put_up_again_and_acknowledged_again() {
     let saved = bare.saved("fence");
     assert_eq!((saved.ledger.run.fence_after, saved.ledger.run.fence_acknowledged), (Some(8), false));
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
-    // Rook writes the CephCluster each minute, and an iteration may take longer: the fence is put up all the same (ADR 0024).
+    // Rook writes the CephCluster each minute, and an iteration may take longer: the fence is set all the
+    // same (ADR 0024).
     let later = saved.with(|w| w.seen.kube.cluster_version = "9".to_owned());
     check!(later.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
 }
@@ -66,20 +67,21 @@ fn fence_label_without_a_version_of_ours_is_put_up_again() {
     let of = |fenced_at| {
         up.clone().with(|w| (w.ledger.run.fence_after, w.seen.kube.fenced_at) = (Some(7), fenced_at))
     };
-    // Somebody took the annotation off, or put the label back by hand: what is older was written for an earlier fence.
+    // A person removed the annotation, or set the label again by hand: an older annotation was written for an
+    // earlier fence.
     for fenced_at in [None, Some(6)] {
         check!(of(fenced_at).plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     }
     check!(of(Some(8)).plan(), Next::Save { why: Saving::FenceAcknowledged, .. });
-    // Once it was acknowledged, nothing more is asked of it.
+    // Once the fence is acknowledged, nothing more is required of it.
     let heard = of(None).with(|w| w.ledger.run.fence_acknowledged = true);
     check!(heard.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
 }
 
-/// One that is as wanted.
+/// An OSD that conforms.
 const ON_RAW: OsdId = OsdId(5);
 
-/// The CephCluster confirms to both.
+/// Lets the CephCluster confirm to both.
 fn both_confirmed(world: World) -> World {
     auxiliary(world, None).with(|w| {
         w.seen.kube.declaration.confirmed = true;
@@ -95,7 +97,7 @@ fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_
     let booted = up(World::booted(OSD).fenced(OSD));
     assert!(is_unfence(&auxiliary(booted.clone(), None).plan()));
     assert!(!is_unfence(&both_confirmed(booted).plan()));
-    // It is put up before the stop is meant.
+    // The fence is set before the stop is intended.
     let backups = World::proven(OSD).keep(OSD);
     check!(auxiliary(backups.clone(), None).plan(), Next::Save { why: Saving::Stop, .. });
     check!(both_confirmed(backups).plan(), Next::Save { why: Saving::Fence, .. });
@@ -111,7 +113,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
             (w.ledger.run.fence, w.seen.kube.fence) =
                 (Some("osd-migrate-x".to_owned()), Some("osd-migrate-x".to_owned()));
             w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
-            // Which no OSD has.
+            // No OSD conforms to that.
             w.seen.kube.declaration.storage = encrypted();
         }))
     };
@@ -120,7 +122,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     assert!(!summary.withheld_from_rook.is_empty());
     let said = Event::Finished(summary).to_string();
     assert!(said.contains("kept off") && said.contains("spec.storage.migration.confirmation"), "{said}");
-    // Nothing is left for Rook; the confirmation was taken out; we go.
+    // Nothing is left for Rook; or the confirmation was removed; or osd-migrate is being uninstalled.
     let cases: [fn(&mut World); 3] = [
         |w| w.seen.kube.declaration.storage = Storage::default(),
         |w| (w.seen.kube.declaration.confirmed, w.policy.confirmed) = (false, true),
@@ -129,7 +131,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     for change in cases {
         check!(ended(World::new()).with(change).plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     }
-    // As wanted, and to Rook not: it takes each encrypted OSD that is on no PVC for one that is to be plain.
+    // The OSD conforms, but not to Rook: Rook wants each encrypted OSD that is on no PVC to be plain.
     let encrypted_one = |w: &mut World| {
         w.seen.kube.declaration.storage = Storage::default();
         w.slot(ON_RAW).dmcrypt_key = true;
@@ -138,7 +140,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
     };
     let only_that = ended(World::new()).with(encrypted_one).plan();
     check!(only_that, Next::Finished(summary) if summary.withheld_from_rook == [ON_RAW].into());
-    // By its label it is encrypted to Rook, though its disk is plain as declared.
+    // By its label the OSD is encrypted to Rook, though its disk is plain as declared.
     let by_label = ended(World::new()).with(|w| {
         w.seen.kube.declaration.storage = Storage::default();
         w.daemon(ON_RAW).encrypted_to_rook = true;
@@ -181,12 +183,14 @@ fn new_osds_are_left_to_a_rook_that_runs() {
     };
     let done = auxiliary(World::new().with(select), None);
     check!(done.plan(), Next::Finished(summary) if !summary.left_to_rook.is_empty());
-    // Who asks for them alone means ours.
+    // An owner who asks only for new OSDs wants osd-migrate's.
     let only_new = done.with(|w| w.policy.only_new = true);
     check!(only_new.plan(), Next::Save { why: Saving::Node { .. }, .. });
 }
 
-/// An OSD that was made anew, its fsid saved, beside a Rook that was heard and is to make its Deployment.
+/// Returns a world with a recreated OSD whose Deployment a running Rook is to create.
+///
+/// The OSD's fsid is saved, and Rook has acknowledged the fence.
 fn left_to_rook() -> World {
     auxiliary(World::prepared(OSD).fenced(OSD).keep(OSD).saved("new"), None).with(|w| {
         w.policy.deployment_by = DeploymentBy::ByRook;
@@ -214,7 +218,7 @@ fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
     check!(gone.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let unfenced = gone.with(|w| w.seen.kube.fence = None).saved("unfenced");
     check!(unfenced.plan(), Next::Wait(Wait::RookDeploys { osd: OSD, .. }));
-    // Rook's: it is waited for as for one of ours.
+    // A Deployment that Rook created: the run waits for it as for its own.
     let theirs = unfenced.with(|w| {
         let made = World::deployed(OSD).seen.kube.daemons.remove(&OSD).unwrap();
         w.seen.kube.daemons.insert(OSD, made);
@@ -246,17 +250,17 @@ fn only_a_rook_that_can_be_let_go_and_looks_at_the_node_is_left_anything() {
             let operator = w.seen.kube.operator.as_mut().unwrap();
             (operator.replicas, operator.pods) = (0, 0);
         },
-        // It would begin a migration of its own.
+        // Rook would start a migration of its own.
         |w| w.seen.kube.declaration.confirmed = true,
         |w| w.seen.kube.declaration.storage.all_nodes = false,
-        // Somebody else is at it.
+        // Another client changes the Deployment.
         |w| w.daemon(OSD).replicas = 1,
         |w| w.daemon(OSD).stopped_by = None,
     ];
     for (n, change) in cases.into_iter().enumerate() {
         let world = left_to_rook().with(change);
         assert!(renders(&world), "{n}: {:?}", world.plan());
-        // Also once the old one is gone.
+        // Also once the old Deployment is gone.
         let gone = left_to_rook()
             .saved("left-to-rook")
             .with(change)
@@ -265,7 +269,7 @@ fn only_a_rook_that_can_be_let_go_and_looks_at_the_node_is_left_anything() {
     }
 }
 
-/// An older Rook runs, and the owner lets us scale it.
+/// Returns a world in which an older Rook is running, and the owner lets osd-migrate scale it.
 fn beside_an_old_one() -> World {
     World::new().with(|w| {
         w.policy.scales_operator = true;
@@ -282,13 +286,14 @@ fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
     let was = saved.ledger.run.operator.clone().unwrap();
     assert_eq!((was.replicas, was.generation), (2, 5));
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 0, .. })));
-    // Not without the owner's word, not while the cluster is not clean, nor in a pause.
+    // The operator is not scaled without the owner's consent, while the cluster is not clean, or during a
+    // pause.
     assert!(runs(&beside_an_old_one().with(|w| w.policy.scales_operator = false).plan()));
     assert!(runs(&beside_an_old_one().with(|w| w.pg(0).state = states("active+undersized")).plan()));
-    // Nor what an earlier run had saved, and not done.
+    // Nor does the run do what an earlier run had saved and not done.
     assert!(runs(&saved.clone().with(|w| w.policy.scales_operator = false).plan()));
     assert!(runs(&saved.clone().with(|w| w.pg(0).state = states("active+undersized")).plan()));
-    // Somebody scaled it up after us: it is not fought over.
+    // The operator was scaled up externally after osd-migrate: the run does not scale it again.
     let fought = saved.with(|w| w.seen.kube.operator.as_mut().unwrap().generation = 7);
     assert!(runs(&fought.plan()));
 }
@@ -308,7 +313,7 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     check!(ended(8).plan(), Next::Save { why: Saving::OperatorRestored, ledger, .. } if ledger.run.operator.is_none());
     let anew = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().uid = "another".to_owned();
     check!(ended(6).with(anew).plan(), Next::Save { why: Saving::OperatorRestored, .. });
-    // It was forgotten, and then a runner woke on its way to it; a person scaled it to 0.
+    // The ledger forgot the operator, then a runner woke on its way to it; a person scaled it to 0.
     let late =
         |generation| ended(generation).with(|w| w.ledger.run.last_operator = w.ledger.run.operator.take());
     check!(late(6).plan(), Next::Do(Act::Kube(KubeAct::ScaleOperator { replicas: 2, .. })));
@@ -321,7 +326,7 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     );
     let runs = |w: &mut World| w.seen.kube.operator.as_mut().unwrap().replicas = 1;
     check!(late(8).with(runs).plan(), Next::Finished(summary) if summary.operator_at_0.is_none());
-    // It would begin with a migration of its own, in a pause too; unless we go.
+    // Rook would start a migration of its own, during a pause too; unless osd-migrate is being uninstalled.
     let left = |w: &mut World| {
         w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
         w.seen.kube.declaration.storage = encrypted();
@@ -333,7 +338,8 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
     );
 }
 
-/// Seen with 1.20.6: `mkfs` was held for minutes, and Rook reconciled freely until the agent had ended.
+/// Checks the case seen with 1.20.6: `mkfs` was blocked for minutes, and Rook reconciled freely until the
+/// agent had ended.
 #[test]
 fn fence_taken_off_while_an_agent_rebuilds_is_put_up_again() {
     let busy =
@@ -348,7 +354,7 @@ fn fence_taken_off_while_an_agent_rebuilds_is_put_up_again() {
     assert!(said.contains("do-not-reconcile") && said.contains("put up again"), "{said}");
     let saved = bare.saved("fence-gone");
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
-    // Back in force, the agent is waited for.
+    // With the fence in force again, the run waits for the agent.
     let again = saved.with(|w| {
         w.seen.kube.fence.clone_from(&w.ledger.run.fence);
         (w.seen.kube.fenced_at, w.seen.kube.skipped) = (Some(9), Some(10));

@@ -1,4 +1,4 @@
-//! Stopping and Stopped: what is still undone by a start.
+//! The phases Stopping and Stopped: a start still undoes them.
 
 use super::*;
 
@@ -54,17 +54,17 @@ fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone(
 fn stopped_and_no_longer_safe_it_is_started_again() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
     check!(stop_reverted(&world), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
-    // Decided and counted, it is done, whatever the gate says meanwhile.
+    // A revert that is decided and counted is done, whatever the gate says meanwhile.
     let counted = world.saved("revert-stop").with(|w| w.seen.ceph = World::stopped(OSD).seen.ceph);
     check!(counted.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }
 
-/// The turn back is counted; what is done then.
+/// Counts the reverted stop, and returns the next step.
 fn stop_reverted(world: &World) -> Next {
     world.clone().saved("revert-stop").plan()
 }
 
-/// osd.0 was stopped, its neighbours became nearly full by it, and it serves again.
+/// Returns the world after osd.0 was stopped, which made its neighbours nearly full, and serves again.
 pub(super) fn stopped_in_vain(world: World) -> World {
     let world = world.with(|w| {
         let id = w.record(OSD).id.clone();
@@ -84,7 +84,8 @@ pub(super) fn stopped_in_vain(world: World) -> World {
 
 #[test]
 fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
-    // After a pause: what made it fail may pass, and clients are not to see their OSD go twice within seconds.
+    // The stop follows after a pause: the cause of the failure may pass, and clients must not lose their OSD
+    // twice within seconds.
     let world = stopped_in_vain(World::intended(OSD));
     check!(
         world.clone().minutes_later(1).plan(),
@@ -107,7 +108,7 @@ fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_
     let mut world = twice.saved("quarantine");
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
-    // Tried again, it counts from nothing.
+    // After a retry, the count starts at zero.
     let again = world.ledger.retried(OSD).unwrap();
     assert_eq!((again.records[&OSD].restarts, &again.records[&OSD].stop_reverted), (0, &None));
 }
@@ -122,7 +123,7 @@ fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
 
 #[test]
 fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
-    // The two other copies of PG 0 died after our Stop: nobody reports for it any more.
+    // The two other copies of PG 0 died after the Stop: no OSD reports for it any more.
     let world = World::stopped(OSD).down(OsdId(2)).down(OsdId(4)).with(|w| {
         for n in 0..8 {
             w.pg(n).state.insert("stale".to_owned());
@@ -133,12 +134,12 @@ fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
         stop_reverted(&world.clone().minutes_later(3)),
         Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. }))
     );
-    // One that is open late is open.
+    // A gate that opens late is open.
     check!(
         without_noout(World::stopped(OSD).minutes_later(60)).plan(),
         Next::Do(Act::Ceph(CephAct::Destroy { .. }))
     );
-    // Destroyed, there is nothing to start.
+    // If the OSD is destroyed, there is nothing to start.
     let destroyed = world.slot_destroyed(OSD).minutes_later(3).plan();
     assert!(!matches!(destroyed, Next::Do(_)), "{destroyed:#?}");
 }
@@ -177,6 +178,6 @@ fn pgs_that_are_no_more_are_dropped_and_told_of_before_the_gate_is_asked() {
         World::stopped(OSD).with(merged).saved("pgs-gone").plan(),
         Next::Do(Act::Ceph(CephAct::Destroy { .. }))
     );
-    // Before Stop they are saved anew with the intent.
+    // Before Stop the PGs are saved again with the intent.
     assert_eq!(word(&World::intended(OSD).with(merged).plan()), Some("stop"));
 }

@@ -23,7 +23,8 @@ fn the_new_fsid_is_saved_before_it_is_deployed() {
     check!(gone.plan(), Next::Do(Act::Kube(KubeAct::Deploy(_))));
 }
 
-/// Virtual disks without serial number: the Deployment has the path that there is, and activation goes by the label.
+/// Checks virtual disks without serial number: the Deployment has the existing path, and activation goes by
+/// the label.
 #[test]
 fn deployment_without_a_by_id_name_has_another_path() {
     let path = |by_path: &[&str]| {
@@ -88,13 +89,14 @@ fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
 
 // ---- Settling, Settled
 
-/// A daemon that booted under noin is still marked `new`: noin is lifted, and the mark with it, as soon as it is up.
+/// Lifts noin from a daemon that booted under it and is still marked `new`; the mark goes with it, once the
+/// OSD is up.
 fn noin_lifted(world: World) -> World {
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     world.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false))
 }
 
-/// The fence comes down next.
+/// Removes the fence, which must be the next act.
 fn unfenced(world: World) -> World {
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     world.with(|w| w.seen.kube.fence = None).saved("unfenced")
@@ -134,7 +136,8 @@ fn less_to_come_back_than_an_earlier_pod_of_the_run_saw_is_progress_and_is_noted
 
 #[test]
 fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
-    // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs is unclean.
+    // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs
+    // is unclean.
     let world = World::deployed(OSD).up(OSD).with(|w| {
         w.slot(OSD).metadata = Some(metadata("bluestore", OSD, false));
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
@@ -144,7 +147,7 @@ fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
     assert!(world.seen.ceph.pgs.values().all(|pg| !pg.up.contains(&OSD)));
     let world = world.saved("up");
     check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
-    // Nor where some PGs report already, and others not yet.
+    // Nor if some PGs report already, and others not yet.
     let half = world.with(|w| {
         let epoch = w.seen.ceph.epoch;
         let pg = w.pg(0);
@@ -192,7 +195,7 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
     let out = World::filled(OSD).with(|w| {
         w.slot(OSD).is_in = false;
         w.slot(OSD).reweight = Weight(0);
-        // Its PGs moved elsewhere, and are clean.
+        // The OSD's PGs moved elsewhere, and are clean.
         for n in (0..8).filter(|n| members(*n).contains(&OSD)) {
             let pg = w.pg(n);
             pg.up = [1, 3, 5].map(OsdId).into();
@@ -209,13 +212,13 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
     );
     let plain = Wait::MarkedOutExternally { osd: OSD, reweight: Weight::ONE }.to_string();
     assert!(plain.ends_with("`ceph osd in 0`"), "{plain}");
-    // Nobody takes it in: the others go on without it.
+    // No person marks the OSD in: the others continue without it.
     let long = out.clone().minutes_later(15);
     assert!(quarantine(&long.plan()).is_some_and(|why| why.contains("`ceph osd in 0`")));
-    // The mons did it while its noout was lifted: it is taken in.
+    // The mons marked it out while its noout was lifted: it is marked in.
     let healed = out.clone().with(|w| (w.slot(OSD).auto_out, w.record(OSD).noout_lifted) = (true, true));
     check!(healed.plan(), Next::Do(Act::Ceph(CephAct::TakeIn { osd: OSD, reweight, .. })) if *reweight == healed.ledger.records[&OSD].reweight);
-    // One that was out when it was recorded stays out.
+    // An OSD that was out when it was recorded stays out.
     let was_out = out.with(|w| w.record(OSD).reweight = Weight(0));
     assert_eq!(word(&was_out.plan()), Some("closing"));
 }

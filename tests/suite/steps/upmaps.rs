@@ -1,4 +1,4 @@
-//! Upmaps that went in a purge.
+//! Upmaps that a purge removed.
 
 use osd_migrate::domain::ledger::LostUpmaps;
 use osd_migrate::domain::osd::Upmap;
@@ -6,7 +6,7 @@ use osd_migrate::domain::step::MAX_UPMAP_TRIES;
 
 use super::*;
 
-/// An upmap onto it and one away from it, recorded; then all went in a purge.
+/// Returns an upmap onto the OSD and one away from it, as recorded before a purge removed all.
 fn upmaps() -> Vec<Upmap> {
     [("1.0", 3, 0), ("1.1", 0, 3)]
         .map(|(pg, from, to)| Upmap { pg: PgId(pg.to_owned()), mappings: vec![(OsdId(from), OsdId(to))] })
@@ -24,7 +24,7 @@ fn that_upmaps_were_lost_is_saved_before_the_place_is_put_back() {
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, .. })));
 }
 
-/// It is up again, its upmaps noted as lost.
+/// Returns a world in which the OSD is up again, with its upmaps noted as lost.
 fn without_upmaps() -> World {
     World::booted(OSD).with(|w| {
         w.record(OSD).upmaps = upmaps();
@@ -42,7 +42,7 @@ fn lost_upmaps_are_put_back_when_the_osd_is_up() {
         world.plan(),
         Next::Do(Act::Ceph(CephAct::RestoreUpmaps { osd: OSD, fsid: named, upmaps: sent })) if *named == fsid && *sent == upmaps()
     );
-    // In the map, and the statistics do not know it yet.
+    // The upmaps are in the osdmap, and the statistics do not know it yet.
     let put = world.with(|w| w.seen.ceph.upmaps = upmaps());
     check!(put.plan(), Next::Wait(Wait::FreshView));
     let heard = put.with(|w| {
@@ -77,7 +77,7 @@ fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up()
     assert_eq!(done.record(OSD).lost_upmaps, None);
 }
 
-/// Its boot is nothing to a PG that lies elsewhere by now: such a PG reports when it likes.
+/// Checks that a PG which is elsewhere by now does not block: the OSD's boot does not make such a PG report.
 #[test]
 fn a_pg_that_the_balancer_gave_to_others_meanwhile_holds_nothing_up() {
     let onto = Upmap { pg: pg_id(1), mappings: vec![(OsdId(1), OSD)] };
@@ -94,7 +94,7 @@ fn a_pg_that_the_balancer_gave_to_others_meanwhile_holds_nothing_up() {
     assert_eq!(word(&taken_back.plan()), Some("closing"));
     let given_away = without(0).with(|w| w.seen.ceph.upmaps = vec![away.clone()]);
     assert_eq!(word(&given_away.plan()), Some("closing"));
-    // As it was when it was recorded, the statistics are just behind.
+    // The upmap is as it was when it was recorded; only the statistics are behind.
     let behind = without(1).with(|w| {
         (w.record(OSD).upmaps, w.seen.ceph.upmaps) = (vec![onto.clone()], vec![onto.clone()]);
     });

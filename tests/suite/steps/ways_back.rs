@@ -1,10 +1,10 @@
-//! What others did meanwhile: Claimed, Purged, Gone, Unplaced, Strayed, Undone, Unauthed.
+//! External changes meanwhile: Registered, Purged, Gone, Unplaced, Misplaced, Undone, Unauthed.
 
 use osd_migrate::domain::observation::Slot;
 
 use super::*;
 
-// ---- Claimed, Purged, Gone, Unplaced, Strayed, Undone, Unauthed
+// ---- Registered, Purged, Gone, Unplaced, Misplaced, Undone, Unauthed
 
 #[test]
 fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
@@ -12,7 +12,7 @@ fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
     for content in [
         label(fsid, OSD, false),
         tombstone(&World::destroyed(OSD).ledger.records[&OSD]),
-        // Finished, but for an earlier claim.
+        // Finished, but with an fsid that was issued earlier.
         label(claim(OSD, 2), OSD, true),
     ] {
         let world = World::destroyed(OSD)
@@ -51,7 +51,7 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
     );
     let looked = World::stopped(OSD).slot_gone(OSD);
     check!(looked.plan(), Next::Halt(Halt::PurgedExternally { osd: OSD, .. }));
-    // What the sentence tells to type, typed: its slot is destroyed again, its place gone.
+    // The command in the message was run: the slot is destroyed again, and its place in CRUSH is gone.
     let typed = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
     check!(typed.plan(), Next::Do(Act::Ceph(CephAct::RestoreCrush { osd: OSD, .. })));
 }
@@ -69,16 +69,16 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
         world = world.saved("closed");
         check!(world.plan(), Next::Finished(_));
     }
-    // An agent that still looks is waited for.
+    // An agent that is still inspecting is waited for.
     let busy = purged(World::recorded(OSD).job(OSD, JobState::Running));
     check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
-    // From the intent to stop on, it may have been stopped by us.
+    // From the intent of a stop on, osd-migrate may have stopped the OSD.
     check!(purged(World::intended(OSD)).saved("down").plan(), Next::Halt(Halt::PurgedExternally { .. }));
 }
 
 #[test]
 fn a_place_that_was_lost_is_put_back_as_recorded() {
-    // One that never booted is destroyed first: putting its reweight back would take the mark `new` off it.
+    // An OSD that never booted is destroyed first: restoring its reweight would remove the mark `new`.
     let world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
     let mut world = World::destroyed(OSD).with(|w| w.slot(OSD).crush = None);
@@ -90,7 +90,8 @@ fn a_place_that_was_lost_is_put_back_as_recorded() {
     );
 }
 
-/// A purge takes the per-OSD flags with it, and a first boot without noin resets the reweight.
+/// Checks the flags after a purge, which removes the per-OSD flags; a first boot without noin resets the
+/// reweight.
 #[test]
 fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
     let world = World::prepared(OSD).saved("new").with(|w| {
@@ -172,7 +173,7 @@ fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
     }
 }
 
-/// Something else came onto the disk after our agent had wiped it.
+/// Checks a disk that got external content after the agent had wiped it.
 #[test]
 fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_says_how() {
     let looked = |content: Content, issued: BTreeSet<OsdFsid>| {
@@ -190,7 +191,7 @@ fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_sa
     );
     let zapped = looked(Content::Blank, [claim(OSD, 1)].into());
     assert_eq!(word(&zapped.plan()), Some("rebuild"));
-    // Without a claim nothing shows that the old data is gone, though the disk looks blank.
+    // Without an issued fsid nothing shows that the old data is gone, though the disk looks blank.
     assert!(!alone(looked(luks(), BTreeSet::new())).contains("zap"));
     assert_ne!(word(&looked(Content::Blank, BTreeSet::new()).plan()), Some("rebuild"));
 }

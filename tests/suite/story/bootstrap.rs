@@ -1,5 +1,7 @@
-//! client.bootstrap-osd is not there (Rook from 1.19 on deletes it): it is made for the agents and gone at the end, wherever the
-//! program dies or freezes.
+//! client.bootstrap-osd is missing (Rook from 1.19 on deletes it).
+//!
+//! The program creates the key for the agents and removes it at the end, at whatever point it dies or
+//! freezes.
 
 use osd_migrate::sim::World;
 
@@ -23,7 +25,7 @@ fn it_is_gone(play: &Play) {
     assert!(!sim.ledger().unwrap().run.bootstrap, "it is still taken for ours");
 }
 
-/// What was saved and done about it.
+/// Returns the saves and acts about the key.
 fn told(play: &Play) -> Vec<String> {
     play.log.borrow().iter().filter(|line| line.contains("bootstrap")).cloned().collect()
 }

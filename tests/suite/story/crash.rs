@@ -1,5 +1,6 @@
-//! The program dies before or after any call that changes something, and is started anew with nothing but what is stored.
-//! Dying around a look is the same as dying at the point before it: what the program knew is lost either way.
+//! The program dies before or after any call that changes something, and is restarted with nothing but the
+//! stored state. Dying around an observation is the same as dying at the point before it: the program's
+//! memory is lost either way.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,16 +11,17 @@ use osd_migrate::sim::ports::{Call, Side, Watch};
 use super::play::{Ended, Play, ends, told};
 use super::{assert_cancelled_after_the_first, cancelled, rebuild_fails};
 
-/// Second crashes for each first one: of the points that follow, so many, evenly apart, and each time others.
+/// Number of second crashes for each first one, evenly spaced over the points that follow, and different each
+/// time.
 const SECOND: usize = 1;
 
-/// Stops at the n-th point (from 1), and counts them.
+/// Stops at the n-th point (from 1), and counts the points.
 fn dies_at(n: usize, points: &Rc<Cell<usize>>) -> Option<Watch> {
     let points = Rc::clone(points);
     points.set(0);
     let mut held = false;
     Some(Box::new(move |call, side, _| {
-        // The Lease that is held already is only looked at: one point a turn, for the sleep before it.
+        // A Lease that is acquired already is only read: one point an iteration, for the sleep before it.
         let again = matches!(call, Call::Hold) && side == Side::Queued && std::mem::replace(&mut held, true);
         if side == Side::Late || again {
             return false;
@@ -48,7 +50,7 @@ impl CleanUp {
         },
     };
 
-    /// Some seconds later it is started anew.
+    /// Restarts the program some seconds later.
     fn goes_on(&self, play: &Play, pause: usize, said: &str) -> usize {
         play.time_passes(i64::try_from(pause).unwrap());
         let points = Rc::new(Cell::new(0));

@@ -1,4 +1,4 @@
-//! Pods of a run that end again and again: nothing came of ten of them, and a person is called.
+//! Pods of a run that end repeatedly: after ten of them without progress, the run calls for a person.
 
 use osd_migrate::domain::ledger::Progress;
 use osd_migrate::domain::next::Halt;
@@ -10,7 +10,7 @@ use super::play::{Ended, Play};
 
 const JOB: &str = "uid-of-the-job";
 
-/// The next pod of a Job whose pods failed so often.
+/// Returns the play of the next pod of a Job of which `failed_pods` pods failed.
 fn after(play: Play, failed_pods: u32) -> Play {
     Play { policy: Policy { run: JOB.to_owned(), failed_pods, ..Policy::default() }, ..play }
 }
@@ -43,7 +43,7 @@ fn one_before_that_it_goes_on_and_what_is_saved_begins_the_count_anew() {
     assert_eq!(play.run(), Play::finished(), "nine more");
     let play = after(play, 2 * CRASH_LOOP - 1);
     assert_eq!(play.run(), crash_loop(CRASH_LOOP));
-    // Another Job has a count of its own.
+    // Another Job has its own count.
     let other =
         Play { policy: Policy { run: "another".to_owned(), failed_pods: 3, ..Policy::default() }, ..play };
     assert_eq!(other.run(), Play::finished());

@@ -1,4 +1,4 @@
-//! A right that is taken away in the middle: an OSD that is stopped is not left for it.
+//! A right that is removed during a run: an OSD that is stopped is not abandoned because of that.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,14 +16,14 @@ use osd_migrate::sim::ports::Runner;
 
 use super::play::{BY_HAND, Ended, Log, Play};
 
-/// What a missing right keeps from being done.
+/// Actions that a missing right prevents.
 #[derive(Clone, Copy)]
 enum Of {
     Inventories,
     Acts,
 }
 
-/// A cluster that denies, from the moment when something is true of the world, for so long.
+/// A cluster that denies an action for some time, from the moment when a condition on the world is true.
 struct Denying<'a> {
     play: &'a Play,
     runner: Runner,
@@ -49,7 +49,7 @@ fn denied<T>() -> Result<T, Failure> {
     Err(Failure { severity: Severity::Denied, message: DENIED.to_owned() })
 }
 
-/// Plays a run whose rights are taken away.
+/// Plays a run whose rights are removed.
 fn play(of: Of, when: fn(&World) -> bool, lasts: TimeDelta) -> (Play, Ended) {
     let play = Play::new();
     let runner = Runner::new(&play.sim, None);

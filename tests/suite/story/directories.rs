@@ -1,4 +1,4 @@
-//! An OSD in a directory goes the whole way onto a free disk, wherever the program dies or freezes on it.
+//! An OSD in a directory moves to an available disk, at whatever point the program dies or freezes.
 
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::inspection::Content;
@@ -16,7 +16,9 @@ fn in_directory() -> Play {
     Play::over(example::in_directory(), 1)
 }
 
-/// It is on the disk, as it was but for its weight; its directory is gone; nothing of ours is left.
+/// Asserts that the OSD is on the disk, unchanged except for its weight.
+///
+/// The OSD's directory is gone, and nothing of osd-migrate's is left.
 fn it_moved(play: &Play) {
     let sim = play.sim.borrow();
     let before = example::in_directory();

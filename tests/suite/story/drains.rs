@@ -1,4 +1,4 @@
-//! Drains of other nodes wait while one of ours is stopped, and have their turn before the next.
+//! Drains of other nodes wait while osd-migrate has stopped an OSD, and are allowed before the next stop.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! A runner is frozen before any of its acts and saves; another one goes to the end over the same cluster; then the first goes
-//! on. Nothing that it does then may change anything.
+//! A runner is frozen before any of its acts and saves. Another runner finishes over the same cluster, and
+//! then the first one resumes. Nothing that the first runner does then may change anything.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ fn freezes_at(n: usize, side: Side, points: &Rc<Cell<usize>>) -> Option<Watch> {
     }))
 }
 
-/// But for the clock.
+/// Returns the world without its clock.
 fn world_of(play: &Play) -> World {
     let mut world = play.sim.borrow().world.clone();
     world.at = chrono::DateTime::UNIX_EPOCH;

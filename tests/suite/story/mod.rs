@@ -1,5 +1,8 @@
-//! The real loop over the simulated cluster in virtual time: a BlueStore made by hand and a Filestore go the whole way, and do
-//! so wherever the program dies or freezes on it. The promises are asked at each change of the world.
+//! The real loop over the simulated cluster in virtual time, with the promises checked at each change of the
+//! world.
+//!
+//! A BlueStore created by hand and a Filestore are migrated completely, at whatever point the program dies or
+//! freezes.
 
 mod bootstrap;
 mod crash;
@@ -85,7 +88,7 @@ fn once_finished_running_it_again_does_nothing() {
     assert_eq!((play.sim.borrow().done.len(), play.sim.borrow().version()), (done, version));
 }
 
-/// ceph-volume fails in the next rebuild of osd.0 right after it claimed the slot.
+/// Makes ceph-volume fail in the next rebuild of osd.0, right after it has registered the slot.
 pub(crate) fn rebuild_fails(play: &Play) {
     play.sim.borrow_mut().add_fault(std::rc::Rc::new(|world, _| {
         let issued = world.agents.iter().find(|(_, agent)| {
@@ -116,7 +119,7 @@ fn a_rebuild_that_fails_twice_goes_through_the_third_time() {
         let issued = world.agents.iter().find(|(_, agent)| {
             agent.request.osd == BY_HAND && matches!(agent.stage, Stage::Registered { .. })
         });
-        // The first one is the other fault's.
+        // The first attempt belongs to the other fault.
         let Some((job, _)) = issued else { return Vec::new() };
         let first = again.take().unwrap_or_else(|| job.clone());
         again.set(Some(first.clone()));
@@ -156,7 +159,9 @@ pub(crate) fn cancelled() -> Option<Result<End, osd_migrate::run::RunError>> {
     Some(Ok(End::Finished(Summary { cancelled: true, ..nothing_left() })))
 }
 
-/// osd.0 is stopped when somebody cancels: it is finished, osd.2 is not begun, nothing of ours is left.
+/// Asserts the end of a run that was cancelled while osd.0 was stopped.
+///
+/// osd.0 is finished, osd.2 is not started, and nothing of osd-migrate's is left.
 pub(crate) fn assert_cancelled_after_the_first(play: &Play) {
     let sim = play.sim.borrow();
     let slots = &sim.world.ceph.slots;
@@ -171,7 +176,7 @@ pub(crate) fn assert_cancelled_after_the_first(play: &Play) {
     assert_eq!(stops, 1);
 }
 
-/// How often each fsid was destroyed.
+/// Returns how often each fsid was destroyed.
 pub(crate) fn destroyed(play: &Play) -> BTreeMap<OsdFsid, u32> {
     let mut times: BTreeMap<OsdFsid, u32> = BTreeMap::new();
     for act in &play.sim.borrow().done {

@@ -1,4 +1,4 @@
-//! Free disks become OSDs, once each, wherever the program dies or freezes on the way.
+//! Available disks become OSDs, once each, at whatever point the program dies or freezes.
 
 use osd_migrate::domain::classify::Class;
 use osd_migrate::domain::osd::OsdId;
@@ -17,7 +17,10 @@ fn from_nothing() -> Play {
     Play::over(example::empty(), 1)
 }
 
-/// Every disk is an OSD, up, in, in its place, and nothing of ours is left. No id was claimed but those.
+/// Asserts that every disk is an OSD that is up, in, and in its place, and that nothing of osd-migrate's is
+/// left.
+///
+/// No other id was taken.
 fn assert_made(play: &Play, made: &[u32]) {
     let sim = play.sim.borrow();
     for (osd, end) in ends(&sim) {
@@ -46,7 +49,7 @@ fn three_are_made(play: &Play) {
     assert_made(play, &[0, 1, 2]);
 }
 
-/// What is told of one disk, from its record on.
+/// The story of one disk, from its record on.
 const ONE_DISK: [&str; 9] = [
     "save record",
     "save rebuild",

@@ -1,4 +1,4 @@
-//! A simulated cluster, runs over it, and what must be true at their end.
+//! A simulated cluster, runs over it, and assertions about their end.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,19 +26,19 @@ use osd_migrate::sim::{Happening, World};
 use crate::explore::broken_promise;
 use crate::support::build::nothing_left;
 
-/// The BlueStore made by hand.
+/// The BlueStore OSD created by hand.
 pub(crate) const BY_HAND: OsdId = OsdId(0);
-/// The Filestore.
+/// The Filestore OSD.
 pub(crate) const FILESTORE: OsdId = OsdId(2);
-/// On the third host.
+/// An OSD on the third host.
 const PARTNER: OsdId = OsdId(4);
 
-/// The fsid that an OSD has at first.
+/// Returns the fsid that an OSD has at first.
 pub(crate) fn old(osd: OsdId) -> OsdFsid {
     example::fsid(osd, 0)
 }
 
-/// Six OSDs on three hosts, eight PGs of three copies.
+/// Returns a world with six OSDs on three hosts, and eight PGs of three copies.
 pub(crate) fn six() -> World {
     use Kind::{ByHand, Filestore, Raw};
     let pool = PoolShape { pgs: 8, size: 3, min_size: 2, data_chunks: None, gib: 1 };
@@ -51,18 +51,18 @@ pub(crate) type Ended = Option<Result<End, RunError>>;
 pub(crate) struct Play {
     pub(crate) policy: Policy,
     pub(crate) sim: Rc<RefCell<Sim>>,
-    /// What the audience was told.
+    /// Reported messages.
     pub(crate) log: Rc<RefCell<Vec<String>>>,
 }
 
-/// A run that may be polled on later.
+/// A run that may be polled later.
 pub(crate) struct Running {
     pub(crate) runner: Runner,
     future: Pin<Box<dyn Future<Output = Result<End, RunError>>>>,
 }
 
 impl Running {
-    /// Goes on until its end, or until it is stopped: nothing else makes it wait.
+    /// Polls the run until its end, or until it is stopped: nothing else makes it wait.
     pub(crate) fn go_on(&mut self) -> Ended {
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(end) => Some(end),
@@ -122,7 +122,7 @@ impl Play {
         Running { runner, future: Box::pin(async move { ports.run(&policy).await }) }
     }
 
-    /// A run that is killed where the watch stops it.
+    /// Starts a run that is killed when the watch stops it.
     pub(crate) fn run_watched(&self, watch: Option<Watch>) -> Ended {
         self.start(watch).go_on()
     }
@@ -131,7 +131,7 @@ impl Play {
         self.run_watched(None)
     }
 
-    /// The same, and somebody cancels as soon as osd.0 is stopped.
+    /// Starts a run with the watch, and cancels it as soon as osd.0 is stopped.
     pub(crate) fn run_cancelled_at_stop(&self, mut watch: Option<Watch>) -> Ended {
         let cancels: Watch = Box::new(move |call, side, world| {
             if let (Call::Act(Act::Kube(KubeAct::Stop { .. })), Side::Queued) = (call, side) {
@@ -142,7 +142,7 @@ impl Play {
         self.run_watched(Some(cancels))
     }
 
-    /// As soon as osd.0 is stopped, an OSD that has copies of its PGs goes down for 20 seconds.
+    /// Lets an OSD with copies of osd.0's PGs go down for 20 seconds, as soon as osd.0 is stopped.
     pub(crate) fn partner_fails(&self) {
         self.sim.borrow_mut().add_fault(Rc::new(|world, _| {
             if world.ceph.slots[&BY_HAND].up {
@@ -157,7 +157,7 @@ impl Play {
         self.sim.borrow_mut().advance(TimeDelta::seconds(seconds));
     }
 
-    /// The end that every story must have.
+    /// Asserts the end that every story must have.
     pub(crate) fn assert_all_is_well(&self) {
         let sim = self.sim.borrow();
         let before = six();
@@ -177,7 +177,7 @@ impl Play {
         assert_eq!(closed(&sim).len(), 2, "both are in the history");
     }
 
-    /// Run once more, it does nothing at all.
+    /// Asserts that another run does nothing at all.
     pub(crate) fn assert_again_nothing(&self) {
         let state = || (self.sim.borrow().done.len(), self.sim.borrow().version());
         let before = state();
@@ -185,7 +185,7 @@ impl Play {
         assert_eq!(state(), before, "again: nothing");
     }
 
-    /// One Stop of each old OSD, one Destroy of each fsid.
+    /// Asserts one Stop of each old OSD, and one Destroy of each fsid.
     pub(crate) fn assert_once_per_incarnation(&self) {
         for osd in [BY_HAND, FILESTORE] {
             let stops =
@@ -198,7 +198,7 @@ impl Play {
     }
 }
 
-/// What is the same however the way went.
+/// Facts at the end that are the same for every course of a story.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EndOf {
     pub(crate) is_new: bool,
@@ -231,7 +231,7 @@ pub(crate) fn assert_no_leftovers(sim: &Sim) {
     let ledger = sim.ledger().unwrap();
     assert!(ledger.records.is_empty() && ledger.run.fence.is_none() && ledger.run.pdb.is_none());
     let kube = &sim.world.kube;
-    // Where Rook has taken it away, it brings it back when it looks next, if it still runs.
+    // If Rook has removed it, Rook creates it again in its next reconcile, if it is still running.
     let is_rooks =
         sim.world.drains_due || kube.operator.as_ref().is_some_and(|operator| operator.generation > 1);
     let pdb = kube.osd_pdb.as_ref().map(|pdb| pdb.max_unavailable);
@@ -242,7 +242,7 @@ pub(crate) fn assert_no_leftovers(sim: &Sim) {
     closed(sim);
 }
 
-/// The OSDs in the history; each record is there once.
+/// Returns the OSDs in the history, in which each record occurs once.
 pub(crate) fn closed(sim: &Sim) -> Vec<OsdId> {
     let records: Vec<Record> = sim.history.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut ids: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
@@ -272,13 +272,13 @@ impl Reporter for Log {
     }
 }
 
-/// The act's name, as it is serialised.
+/// Returns the act's name, as it is serialised.
 pub(crate) fn name(act: &Act) -> String {
     let value = serde_json::to_value(act).unwrap();
     value.as_object().unwrap().keys().next().unwrap().clone()
 }
 
-/// Figures that `cargo test -- --nocapture` shows.
+/// Prints figures that `cargo test -- --nocapture` shows.
 #[expect(clippy::print_stdout, reason = "how much was tried is part of the result")]
 pub(crate) fn told(figures: &str) {
     println!("{figures}");

@@ -1,4 +1,4 @@
-//! Rook runs beside us, and makes the Deployments of what was made anew.
+//! A running Rook alongside osd-migrate, which creates the Deployments of recreated OSDs.
 
 use std::rc::Rc;
 

@@ -1,9 +1,10 @@
 //! A small world to start from, and the changes that the tests make to it.
 //!
-//! Six OSDs on three hosts (0, 1 on h1; 2, 3 on h2; 4, 5 on h3), one replicated pool of size 3 whose eight PGs each have
-//! one OSD of every host. osd.0 is a BlueStore made by hand, osd.2 a Filestore on partitions; the others are as wanted.
-//! Rook's operator is at 0. The states a migration passes through are rungs of a ladder: `recorded`, `proven`, `intended`,
-//! `stopping`, `stopped`, `destroyed`, `prepared`, `deployed`, `booted`, `filled`.
+//! The world has six OSDs on three hosts (0, 1 on h1; 2, 3 on h2; 4, 5 on h3) and one replicated pool of size
+//! 3. Each of the pool's eight PGs has one OSD of every host. osd.0 is a BlueStore created by hand, osd.2 a
+//! Filestore on partitions; the others conform. Rook's operator is scaled to 0. The states that a migration
+//! passes through are rungs of a ladder: `recorded`, `proven`, `intended`, `stopping`, `stopped`,
+//! `destroyed`, `prepared`, `deployed`, `booted`, `filled`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,24 +31,24 @@ use osd_migrate::domain::storage::{DeviceConfig, Resources, Storage};
 
 /// OSDs of the small world.
 pub(crate) const OSDS: u32 = 6;
-/// PGs of its pool.
+/// PGs of the small world's pool.
 pub(crate) const PGS: u32 = 8;
-/// Its one pool.
+/// The only pool of the small world.
 pub(crate) const POOL: u64 = 1;
-/// The BlueStore made by hand.
+/// The BlueStore OSD created by hand.
 pub(crate) const BY_HAND: OsdId = OsdId(0);
-/// The Filestore.
+/// The Filestore OSD.
 pub(crate) const FILESTORE: OsdId = OsdId(2);
 
 /// Rook's operator, which a person scaled to 0.
 pub(crate) const OPERATOR: &str = "rook-ceph/rook-ceph-operator";
-/// The last line of a run that leaves nothing to do.
+/// Last line of a run that leaves nothing to do.
 pub(crate) const FINISHED: &str = "finished: nothing is left to do; Rook's operator rook-ceph/rook-ceph-operator is at 0, \
      which osd-migrate needs no longer: kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1";
 
 pub(crate) const GIB: u64 = 1 << 30;
 
-/// The end of such a run.
+/// Returns the summary of a run that leaves nothing to do.
 pub(crate) fn nothing_left() -> Summary {
     Summary { operator_at_0: Some(OPERATOR.to_owned()), ..Summary::default() }
 }
@@ -56,17 +57,17 @@ pub(crate) fn cluster() -> ClusterFsid {
     ClusterFsid::new(Uuid::from_u128(0xc1)).unwrap()
 }
 
-/// The fsid that an OSD has at first.
+/// Returns the fsid that an OSD has at first.
 pub(crate) fn old(osd: OsdId) -> OsdFsid {
     OsdFsid::new(Uuid::from_u128((0x01d0_0000 + u128::from(osd.0)) << 96 | 1)).unwrap()
 }
 
-/// The fsid that ceph-volume makes up for an OSD in its n-th try.
+/// Returns the fsid that ceph-volume generates for an OSD in its n-th attempt.
 pub(crate) fn claim(osd: OsdId, n: u32) -> OsdFsid {
     OsdFsid::new(Uuid::from_u128((0xc1a1_0000 + u128::from(osd.0)) << 96 | u128::from(n))).unwrap()
 }
 
-/// Somebody else's.
+/// Returns the fsid of an OSD that osd-migrate did not create.
 pub(crate) fn foreign() -> OsdFsid {
     OsdFsid::new(Uuid::from_u128(0xf0_4e16)).unwrap()
 }
@@ -87,7 +88,7 @@ pub(crate) fn pg_id(n: u32) -> PgId {
     PgId(format!("{POOL}.{n:x}"))
 }
 
-/// Where CRUSH puts a PG.
+/// Returns the OSDs to which CRUSH maps a PG.
 pub(crate) fn members(n: u32) -> BTreeSet<OsdId> {
     [n & 1, 2 + (n >> 1 & 1), 4 + (n >> 2 & 1)].map(OsdId).into()
 }
@@ -106,7 +107,7 @@ pub(crate) fn identity(osd: OsdId) -> DeviceIdentity {
     }
 }
 
-/// What the first inspection proves of an OSD.
+/// Returns the evidence that the first inspection collects for an OSD.
 pub(crate) fn evidence(osd: OsdId) -> Evidence {
     let (osd_fsid, whoami, cluster) = (old(osd), osd, cluster());
     let proof = if osd == FILESTORE {
@@ -125,7 +126,7 @@ pub(crate) fn evidence(osd: OsdId) -> Evidence {
     Evidence { device: identity(osd), proof, usable_bytes: 6 * GIB, auxiliary: Vec::new() }
 }
 
-/// What is on the device of an untouched OSD.
+/// Returns the content of the device of an untouched OSD.
 pub(crate) fn old_content(osd: OsdId) -> Content {
     if osd == FILESTORE {
         Content::Osd { made: Kind::FilestorePartition, osd_fsid: old(osd), whoami: osd, cluster: cluster() }
@@ -134,7 +135,7 @@ pub(crate) fn old_content(osd: OsdId) -> Content {
     }
 }
 
-/// A BlueStore label of this cluster.
+/// Returns a BlueStore label of this cluster.
 pub(crate) fn label(osd_fsid: OsdFsid, whoami: OsdId, finished: bool) -> Content {
     let activatable = osd_fsid != old(whoami);
     Content::Bluestore { osd_fsid, whoami: Some(whoami), cluster: Some(cluster()), finished, activatable }
@@ -271,7 +272,7 @@ pub(crate) fn declaration() -> Declaration {
     }
 }
 
-/// A declaration that wants OSDs encrypted.
+/// Returns a declaration that wants OSDs encrypted.
 pub(crate) fn encrypted() -> Storage {
     let config = DeviceConfig { encrypted: Some(true), ..DeviceConfig::default() };
     Storage { all_nodes: true, config, ..Storage::default() }
@@ -330,7 +331,7 @@ pub(crate) fn observation() -> Observation {
             }),
             rook_checked: Some(noon()),
             rook_image: None,
-            // Somebody lets none be evicted: drains are a subject of `steps/drains.rs` alone.
+            // The PodDisruptionBudget allows no eviction: only `steps/drains.rs` tests drains.
             osd_pdb: Some(OsdPdb {
                 max_unavailable: 0,
                 left_out: BTreeSet::new(),
@@ -359,7 +360,7 @@ pub(crate) fn observation() -> Observation {
     }
 }
 
-/// All that a turn is decided from.
+/// Everything that an iteration is decided from.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) policy: Policy,
@@ -375,18 +376,18 @@ impl World {
         Self { policy, ledger: Ledger::default(), seen: observation() }
     }
 
-    /// What the real program does in this world.
+    /// Returns what the real program does in this world.
     pub(crate) fn plan(&self) -> Next {
         plan::plan(&self.policy, &self.ledger, &self.seen)
     }
 
-    /// Any change.
+    /// Applies any change.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The program must want to save just now: it is stored.
+    /// Stores the ledger that the program must want to save at this point.
     pub(crate) fn saved(mut self, expected: &str) -> Self {
         match self.plan() {
             Next::Save { ledger, why, .. } if why.word() == expected => self.ledger = ledger,
@@ -418,7 +419,7 @@ impl World {
 
     // ---- Ceph
 
-    /// The map says down; the mgr does not know yet.
+    /// Marks an OSD down in the osdmap; the mgr does not know it yet.
     pub(crate) fn down(mut self, osd: OsdId) -> Self {
         self.seen.ceph.epoch.0 += 1;
         let epoch = self.seen.ceph.epoch;
@@ -428,7 +429,7 @@ impl World {
         self
     }
 
-    /// The map says up; the mgr does not know yet.
+    /// Marks an OSD up in the osdmap; the mgr does not know it yet.
     pub(crate) fn up(mut self, osd: OsdId) -> Self {
         self.seen.ceph.epoch.0 += 1;
         let epoch = self.seen.ceph.epoch;
@@ -439,7 +440,7 @@ impl World {
         self
     }
 
-    /// The mgr's statistics catch up with the map: what is up is complete.
+    /// Updates the mgr's statistics to the osdmap: PGs on OSDs that are up are complete.
     pub(crate) fn reported(mut self) -> Self {
         let epoch = self.seen.ceph.epoch;
         for n in 0..PGS {
@@ -459,7 +460,7 @@ impl World {
         self
     }
 
-    /// The state of one PG, reported just now.
+    /// Sets the state of one PG, as reported at this moment.
     pub(crate) fn pg_state(mut self, n: u32, text: &str) -> Self {
         let epoch = self.seen.ceph.epoch;
         let pg = self.pg(n);
@@ -470,7 +471,7 @@ impl World {
 
     // ---- node agents
 
-    /// The Job of the saved attempt is there.
+    /// Adds the Job of the saved attempt.
     pub(crate) fn job(mut self, osd: OsdId, state: JobState) -> Self {
         let record = self.record(osd).clone();
         let name = job_name(&record.id, osd, record.attempt.task, record.attempt.number);
@@ -490,7 +491,7 @@ impl World {
         self
     }
 
-    /// The agent of the saved attempt ended and reported.
+    /// Ends the agent of the saved attempt with a report.
     pub(crate) fn report(self, osd: OsdId, content: Option<Content>, problem: Option<NodeProblem>) -> Self {
         self.report_with(osd, |report| {
             report.inspection = content.map(|content| Inspection {
@@ -504,7 +505,7 @@ impl World {
         })
     }
 
-    /// The same, changed at will.
+    /// Ends the agent of the saved attempt with a report that the caller changes.
     pub(crate) fn report_with(self, osd: OsdId, change: impl FnOnce(&mut NodeReport)) -> Self {
         let mut world = self.job(osd, JobState::Ended);
         let record = world.record(osd).clone();
@@ -536,29 +537,29 @@ impl World {
 
     // ---- the ladder
 
-    /// Only this OSD is selected; its record is saved.
+    /// Returns a world in which only this OSD is selected and its record is saved.
     pub(crate) fn recorded(osd: OsdId) -> Self {
         Self::new().with(|w| w.policy.select = BTreeSet::from([osd])).saved("record")
     }
 
-    /// The first inspection came back, its proof is saved.
+    /// Returns a world in which the first inspection has reported and its proof is saved.
     pub(crate) fn proven(osd: OsdId) -> Self {
         Self::recorded(osd).report(osd, Some(old_content(osd)), None).saved("proof")
     }
 
-    /// Everything is prepared for Stop, which is the next thing.
+    /// Returns a world in which everything is prepared for Stop, which is the next act.
     pub(crate) fn intended(osd: OsdId) -> Self {
         Self::proven(osd).keep(osd).saved("stop").with_flags_set(osd).fenced(osd)
     }
 
-    /// The Deployment as found is kept.
+    /// Saves the Deployment as found as a backup.
     pub(crate) fn keep(mut self, osd: OsdId) -> Self {
         let id = self.record(osd).id.clone();
         self.seen.kube.backups.insert(osd, id);
         self
     }
 
-    /// The program must want to sweep what was made for its record just now: it is gone.
+    /// Removes what was created for a record, which the program must want to clean up at this point.
     pub(crate) fn cleaned_up(mut self, osd: OsdId) -> Self {
         let plan = self.plan();
         assert!(
@@ -577,7 +578,7 @@ impl World {
         self
     }
 
-    /// Our fence is recorded and up.
+    /// Records osd-migrate's fence and sets it.
     pub(crate) fn fenced(mut self, osd: OsdId) -> Self {
         let value = format!("osd-migrate-{}", self.record(osd).id);
         self.ledger.run.fence = Some(value.clone());
@@ -586,7 +587,7 @@ impl World {
         self
     }
 
-    /// Stop was written; the daemon still runs.
+    /// Returns a world in which Stop was written and the daemon is still running.
     pub(crate) fn stopping(osd: OsdId) -> Self {
         let mut world = Self::intended(osd);
         let id = world.record(osd).id.clone();
@@ -596,12 +597,12 @@ impl World {
         world.saved("down")
     }
 
-    /// It is down, its pod gone, its PGs reported so.
+    /// Returns a world in which the OSD is down, its pod is gone, and its PGs are reported accordingly.
     pub(crate) fn stopped(osd: OsdId) -> Self {
         Self::stopping(osd).with(|w| w.daemon(osd).pods.clear()).down(osd).reported()
     }
 
-    /// Its slot is destroyed, its old data still there.
+    /// Returns a world in which the OSD's slot is destroyed and its old data still exists.
     pub(crate) fn destroyed(osd: OsdId) -> Self {
         Self::stopped(osd).slot_destroyed(osd)
     }
@@ -614,7 +615,7 @@ impl World {
         self
     }
 
-    /// `osd new` took the slot.
+    /// Registers the slot, as `osd new` does.
     pub(crate) fn slot_registered(mut self, osd: OsdId, fsid: OsdFsid) -> Self {
         let slot = self.slot(osd);
         slot.state = SlotState::New;
@@ -623,14 +624,14 @@ impl World {
         self
     }
 
-    /// The id was purged.
+    /// Removes the slot, as a purge of the id does.
     pub(crate) fn slot_gone(mut self, osd: OsdId) -> Self {
         self.seen.ceph.slots.remove(&osd);
         self.seen.ceph.auth.insert(osd, false);
         self
     }
 
-    /// The rebuild is saved, made, and ended so: what the device carries, what was claimed, what went wrong.
+    /// Ends the saved rebuild: with the content of the device, the issued fsids, and the problem if any.
     pub(crate) fn rebuild_ended(
         self,
         osd: OsdId,
@@ -640,7 +641,7 @@ impl World {
         self.saved("rebuild").report(osd, content, problem).report_issued(osd, [claim(osd, 1)])
     }
 
-    /// The last report names these claims.
+    /// Adds these issued fsids to the last report.
     pub(crate) fn report_issued(mut self, osd: OsdId, issued: impl Into<BTreeSet<OsdFsid>>) -> Self {
         let record = self.record(osd).clone();
         let name = job_name(&record.id, osd, record.attempt.task, record.attempt.number);
@@ -648,20 +649,20 @@ impl World {
         self
     }
 
-    /// The rebuild succeeded; no Deployment starts the new OSD.
+    /// Returns a world in which the rebuild succeeded and no Deployment starts the new OSD.
     pub(crate) fn prepared(osd: OsdId) -> Self {
         let fsid = claim(osd, 1);
         Self::destroyed(osd).rebuild_ended(osd, Some(label(fsid, osd, true)), None).slot_registered(osd, fsid)
     }
 
-    /// Its Deployment is there.
+    /// Returns a world in which the Deployment of the new OSD exists.
     pub(crate) fn deployed(osd: OsdId) -> Self {
         Self::prepared(osd).saved("new").with(|w| {
             *w.daemon(osd) = Daemon { fsid: Some(claim(osd, 1)), activates: true, ..daemon(osd) };
         })
     }
 
-    /// It is up and empty; its PGs know and fill it.
+    /// Returns a world in which the new OSD is up and empty; its PGs know it and are backfilling.
     pub(crate) fn booted(osd: OsdId) -> Self {
         let mut world = Self::deployed(osd).up(osd).reported();
         world.slot(osd).metadata = Some(metadata("bluestore", osd, false));
@@ -674,13 +675,13 @@ impl World {
         world.saved("up")
     }
 
-    /// All data is back.
+    /// Returns a world in which all data is back on the OSD.
     pub(crate) fn filled(osd: OsdId) -> Self {
         Self::booted(osd).reported()
     }
 }
 
-/// The word of a save, where it is one.
+/// Returns the code of a save, if the step is one.
 pub(crate) fn word(next: &Next) -> Option<&'static str> {
     match next {
         Next::Save { why, .. } => Some(why.word()),
@@ -688,7 +689,7 @@ pub(crate) fn word(next: &Next) -> Option<&'static str> {
     }
 }
 
-/// Why an OSD is quarantined, where it is.
+/// Returns why an OSD is quarantined, if it is.
 pub(crate) fn quarantine(next: &Next) -> Option<&str> {
     match next {
         Next::Save { why: Saving::Quarantine { why }, .. } => Some(why),
@@ -696,5 +697,5 @@ pub(crate) fn quarantine(next: &Next) -> Option<&str> {
     }
 }
 
-/// The mode that a layout has in these tests.
+/// Mode of a layout in these tests.
 pub(crate) const MODE: Mode = Mode::Raw;

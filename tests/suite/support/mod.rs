@@ -1,8 +1,8 @@
-//! What the tests share.
+//! Code that the tests share.
 
 pub(crate) mod build;
 
-/// Asserts that a value has a shape, and prints it where it has not.
+/// Asserts that a value has a shape, and prints the value if it has not.
 macro_rules! check {
     ($value:expr, $pattern:pat $(if $guard:expr)? $(,)?) => {{
         let value = $value;

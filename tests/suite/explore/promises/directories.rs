@@ -1,4 +1,4 @@
-//! The promises of an OSD in a directory, whose id is made anew on a free disk.
+//! The promises for an OSD in a directory, whose id is recreated on an available disk.
 
 use osd_migrate::domain::act::{Act, CephAct, NodeAct};
 use osd_migrate::domain::inspection::{Content, NodeTask, RecordId};
@@ -10,13 +10,15 @@ use osd_migrate::sim::{Effect, World, example, fsid_on};
 use super::super::state::{Done, State};
 use super::Broken;
 
-/// The open record of an OSD in a directory of that name.
+/// Returns the open record of an OSD in a directory, by the record's name.
 pub(super) fn record_of<'a>(state: &'a State, id: &RecordId) -> Option<&'a Record> {
     state.ledger.records.values().find(|record| record.id == *id && record.is_in_directory())
 }
 
-/// P3: what is written over is the recorded disk, with nothing on it but what is ours, the slot given up; never the disk that a
-/// directory lies on.
+/// Checks P3 for a disk that is written over.
+///
+/// The disk is the recorded one, and never the disk that a directory is on. The disk carries nothing except
+/// what osd-migrate wrote, and the slot is given up.
 pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) -> Option<Broken> {
     let (world, osd) = (&before.world, record.osd);
     let found = &world.disks[disk];
@@ -42,8 +44,11 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
     why.map(|why| format!("P3: {disk} was made {osd}, {why}: {was}"))
 }
 
-/// P3: what is removed is the directory of the record's OSD, which serves from it no more. What is left of its data without it, is
-/// asked of each step; that the new OSD has it all, when its agent is made.
+/// Checks P3 for a directory that is removed.
+///
+/// The directory is that of the record's OSD, which no longer serves from it. Each step checks what is left
+/// of the OSD's data without the directory. When the agent is created, it is checked that the new OSD has all
+/// the data.
 pub(super) fn cleared(before: &State, was: &Content, osd: OsdId) -> Option<Broken> {
     let fsid = fsid_on(was);
     if fsid != Some(example::fsid(osd, 0)) {
@@ -53,7 +58,7 @@ pub(super) fn cleared(before: &State, was: &Content, osd: OsdId) -> Option<Broke
     holds_it.then(|| format!("P3: the directory of {osd} was removed while a slot holds its OSD"))
 }
 
-/// P7: what the last look said of the disk that it is to go to.
+/// Checks P7: the last inspection of the destination disk allows the move.
 pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
     if !record.is_in_directory() {
         return None;
@@ -67,7 +72,8 @@ pub(super) fn nowhere_to_go(before: &State, record: &Record) -> Option<Broken> {
     (*content != Content::Blank).then(broken)
 }
 
-/// Of what a runner did: no directory is given up before the new OSD has its data, no weight of others is written over.
+/// Checks what a runner did: no directory is given up before the new OSD has its data, and no external weight
+/// is overwritten.
 pub(super) fn allowed(before: &State, next: &Next, done: &Done, after: &State) -> Option<Broken> {
     let Next::Do(act) = next else { return None };
     match act {
@@ -101,7 +107,7 @@ fn lacks_data(world: &World, osd: OsdId) -> Option<String> {
     lacking.map(|pg| format!("lacks PG {pg}"))
 }
 
-/// At the end: a directory whose OSD was made anew is gone, or told of.
+/// Checks at the end that a directory whose OSD was recreated is gone, or is reported.
 pub(super) fn left(state: &State) -> Option<Broken> {
     let (world, ledger) = (&state.world, &state.ledger);
     let is_created = |osd: OsdId| {

@@ -1,4 +1,5 @@
-//! The promises about drains: while an OSD is stopped by us no other may be evicted, and afterwards it is as it was.
+//! The promises about drains: while osd-migrate has stopped an OSD, no other may be evicted; afterwards the
+//! limit is restored.
 
 use osd_migrate::domain::next::Halt;
 use osd_migrate::domain::osd::OsdId;
@@ -15,20 +16,24 @@ fn are_drains_blocked(world: &World) -> bool {
     world.kube.own_pdb.is_some() || limit(world) == Some(0)
 }
 
-/// P1: nothing lets another OSD be evicted at the moment of a stop, nor when the old OSD is given up and the new one deployed. (A
-/// runner that slept right before it has seen to that earlier.)
+/// Checks P1: no other OSD can be evicted at the moment of a stop.
+///
+/// The rule also applies when the old OSD is given up and when the new one is deployed. (A runner that slept
+/// right before the act has ensured that earlier.)
 pub(super) fn limited(before: &State, osd: OsdId) -> Option<Broken> {
     let is_stopped = before.ledger.records.get(&osd).is_some_and(|record| record.stop_intended_at.is_some());
     let allows = is_stopped && !are_drains_blocked(&before.world) && !before.thaws;
     allows.then(|| format!("P1: {osd} is stopped, and a drain may take another one meanwhile"))
 }
 
-/// One that is stopped goes on where nobody lets us keep drains off.
+/// Checks P1 for an OSD that is stopped already: it continues even if the cluster refuses to block drains.
 pub(super) fn still_limited(before: &State, osd: OsdId) -> Option<Broken> {
     if before.world.rejects_pdbs { None } else { limited(before, osd) }
 }
 
-/// P9: it is known how it was before it is written. P6: nobody's but our own 0 is taken back.
+/// Checks a write of the limit.
+///
+/// P9: the former limit is saved before the limit is written. P6: only osd-migrate's own 0 is restored.
 pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
     let run = &before.ledger.run;
     if max_unavailable == 0 {
@@ -40,7 +45,7 @@ pub(super) fn written(before: &State, max_unavailable: u32) -> Option<Broken> {
     is_theirs.then(|| "P6: a budget that somebody else wrote was written over".to_owned())
 }
 
-/// P9: what is left behind.
+/// Checks P9 at the end: no limit is left behind.
 pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<Broken> {
     let (now, before) = (limit(&state.world), limit(begun));
     if now == Some(0) || state.ledger.run.pdb.is_some() || state.world.kube.own_pdb.is_some() {
@@ -50,7 +55,9 @@ pub(crate) fn at_the_end(state: &State, begun: &World, faults: bool) -> Option<B
     (!faults && now != before).then(|| format!("P9: the budget is {now:?}, it was {before:?}"))
 }
 
-/// At a halt: only for an OSD that is past its stop, and in the ledger. One that was lost says nothing of it.
+/// Checks a halt: drains stay limited only for an OSD that is stopped and recorded in the ledger.
+///
+/// A lost ledger has no record to check.
 pub(crate) fn at_a_halt(state: &State, halt: &Halt) -> Option<Broken> {
     let is_lost = matches!(halt, Halt::LedgerLost { .. });
     let mut open = state.ledger.in_flight();

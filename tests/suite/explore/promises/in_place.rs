@@ -1,4 +1,4 @@
-//! The promises of an OSD that is stopped, destroyed and made anew on its own disk.
+//! The promises for an OSD that is stopped, destroyed and recreated on its own disk.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,8 @@ pub(super) fn stopped(before: &State, osd: OsdId, after: &State) -> Option<Broke
         .or_else(|| has_room(world, record))
 }
 
-/// P6: the Deployment that goes is the one that we stopped, of an OSD that is made anew, and can be made again.
+/// Checks P6: the deleted Deployment is the one that osd-migrate stopped, of an OSD that is recreated, and it
+/// can be created again.
 pub(super) fn undeployed(before: &State, osd: OsdId) -> Option<Broken> {
     let kube = &before.world.kube;
     let record = before.ledger.records.get(&osd).filter(|record| record.new.is_some());
@@ -64,7 +65,7 @@ pub(super) fn undeployed(before: &State, osd: OsdId) -> Option<Broken> {
         .then(|| format!("P6: the Deployment of {osd} was deleted, which is not ours to delete"))
 }
 
-/// P2: what Ceph's `ok-to-stop` is about.
+/// Checks P2, which is what Ceph's `ok-to-stop` is about.
 pub(super) fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
     world.placements.iter().filter(|(id, _)| maps_to(world, id, osd)).find_map(|(id, placement)| {
         let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
@@ -73,7 +74,7 @@ pub(super) fn goes_on_serving(world: &World, osd: OsdId) -> Option<Broken> {
     })
 }
 
-/// P7: the new OSD must hold what the old one held, below the nearfull line.
+/// Checks P7: the new OSD has capacity for what the old one contained, below the nearfull line.
 fn has_room(world: &World, record: &Record) -> Option<Broken> {
     let osd = record.osd;
     let slot = world.ceph.slots.get(&osd)?;
@@ -83,7 +84,7 @@ fn has_room(world: &World, record: &Record) -> Option<Broken> {
     (slot.used_bytes? > line).then(|| format!("P7: {osd} was stopped, and the new one would be too full"))
 }
 
-/// What a record must hold before the point of no return.
+/// Returns what is missing in a record before the point of no return.
 fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
     let pgs: BTreeSet<_> = state
         .world
@@ -107,10 +108,10 @@ fn incomplete(record: &Record, state: &State) -> Option<&'static str> {
     }
 }
 
-/// What nobody begins anything under (the gates).
+/// Checks that no stop, destroy or wipe happens in surroundings that shut its gate.
 ///
-/// A runner that was frozen right behind its looks asks again for the data alone: what is around it may have changed in that
-/// hour, and endangers no copy.
+/// A runner that was frozen right after its observations asks again for the data alone. Its surroundings may
+/// have changed in that hour, and endanger no copy.
 fn surroundings(state: &State, what: &str, osd: OsdId) -> Option<Broken> {
     if state.thaws {
         return None;
@@ -153,7 +154,7 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
         return Some(format!("P6: {osd} was destroyed, which is the finished new OSD"));
     }
     if fsid != record.old {
-        // A claim that was not finished: nothing is on it.
+        // An issued fsid of an OSD that was not finished: it has no data.
         let is_claim =
             world.issued.get(&(osd, record.id.clone())).is_some_and(|issued| issued.contains(&fsid));
         let broken = || format!("P6: {osd} was destroyed, which is somebody else's OSD {fsid}");
@@ -172,7 +173,7 @@ pub(super) fn destroyed(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Bro
     surroundings(before, "destroy", osd).or_else(|| others_suffice(world, osd, "destroy"))
 }
 
-/// P3: what is wiped is what was recorded, its slot destroyed, nobody serving it.
+/// Checks P3: what is wiped is what was recorded, its slot is destroyed, and no daemon serves it.
 pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Option<Broken> {
     let world = &before.world;
     if world.is_run(&world.disks[disk]) {
@@ -214,7 +215,10 @@ pub(super) fn wiped(before: &State, disk: &str, was: &Content, osd: OsdId) -> Op
     }
 }
 
-/// P2 for the wipe: asked when its agent is made, since a frozen agent can't know better. P5: its attempt is saved.
+/// Checks P2 for the wipe, and P5.
+///
+/// P2 is checked when the agent is created, since a frozen agent cannot know better. P5: the agent's attempt
+/// is saved.
 pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
     let Next::Do(Act::Node(NodeAct::Agent { request, .. })) = next else { return None };
     if done.refused.is_some() {
@@ -233,12 +237,12 @@ pub(super) fn agent_allowed(before: &State, next: &Next, done: &Done) -> Option<
     {
         return Some(format!("P5: an agent was made for {osd} whose attempt is not the saved one"));
     }
-    // Past the first write the disk that a directory's OSD goes to carries nothing that could be lost.
+    // After the first write, the destination disk of a directory's OSD carries nothing that could be lost.
     let is_begun = request.directory.as_ref().is_some_and(|directory| {
         let disk = before.world.disks.values().find(|disk| directory.onto.is_same_as(&disk.identity));
         disk.is_none_or(|disk| disk.content != Content::Blank)
     });
-    // What opens an encrypted one went with its slot: nothing is lost with what nobody can read.
+    // The key of an encrypted OSD was removed with its slot: data that cannot be read cannot be lost.
     let is_readable = before.world.dmcrypt.get(&request.old) != Some(&false);
     let carries_old = before.world.disk_of(request.old).is_some() && is_readable && !is_begun;
     let at_work = before

@@ -1,4 +1,4 @@
-//! The promises as predicates over the world, asked of the truth and not of what the runner saw.
+//! The promises as predicates over the true state of the world, not over what the runner saw.
 
 mod directories;
 mod drains;
@@ -21,10 +21,10 @@ use osd_migrate::sim::{Disk, Effect, World, example};
 use super::state::{Done, State};
 pub(super) use drains::{at_a_halt as drains_at_a_halt, at_the_end as drains_at_the_end};
 
-/// A broken promise, in words.
+/// Description of a broken promise.
 pub(crate) type Broken = String;
 
-/// What must hold in every step, from `before` to `after`; `next` is what a runner did in it, if it was one's step.
+/// Checks every step, from `before` to `after`; `next` is what a runner did, if it was a runner's step.
 pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &State) -> Option<Broken> {
     if let Some(Next::Do(Act::Ceph(CephAct::RestoreUpmaps { .. }))) = next
         && let Some(theirs) = before.world.ceph.upmaps.iter().find(|u| !after.world.ceph.upmaps.contains(u))
@@ -54,19 +54,19 @@ pub(crate) fn always(before: &State, next: Option<&Next>, done: &Done, after: &S
     by_effect.or(by_save).or(by_agent).or(by_door).or(by_directory).or_else(|| data_is_there(before, after))
 }
 
-/// Copies, or shards, without which data is lost.
+/// Returns the number of copies, or shards, without which data is lost.
 fn needed(world: &World, pool: u64) -> usize {
     world.ceph.pools[&pool].data_chunks.unwrap_or(1) as usize
 }
 
-/// CRUSH and the PG's upmap put it onto the OSD.
+/// Returns whether CRUSH and the PG's upmap map the PG to the OSD.
 fn maps_to(world: &World, pg: &PgId, osd: OsdId) -> bool {
     let mappings = world.ceph.upmaps.iter().filter(|upmap| upmap.pg == *pg).flat_map(|upmap| &upmap.mappings);
     let mapped = |home: &OsdId| mappings.clone().find(|(from, _)| from == home).map_or(*home, |(_, to)| *to);
     world.placements[pg].home.iter().any(|home| mapped(home) == osd)
 }
 
-/// P1, P2: whoever loses a copy leaves all that is needed, and one more.
+/// Checks P1 and P2: an OSD that loses a copy leaves all that is needed, and one more.
 fn others_suffice(world: &World, osd: OsdId, what: &str) -> Option<Broken> {
     world.placements.iter().filter(|(id, _)| maps_to(world, id, osd)).find_map(|(id, placement)| {
         let others = world.complete_set(id).iter().filter(|other| **other != osd).count();
@@ -133,7 +133,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
                     "P6: the fence was taken down, and Rook goes on with a migration of its own".to_owned(),
                 );
             }
-            // The one that was taken down last is remembered for a runner that put it up too late, and is taken down again.
+            // The last removed fence is remembered for a runner that set it too late, and is removed again.
             let run = &before.ledger.run;
             let is_late = before.thaws && before.freezes_late && fence == run.last_fence.as_ref();
             let recorded = fence.is_none() || fence == run.fence.as_ref() || is_late;
@@ -141,7 +141,7 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
         }
         Effect::Operator(_) => {
             let run = &before.ledger.run;
-            // What was forgotten last is remembered for a runner that slept on its way to it.
+            // The last forgotten operator is remembered for a runner that slept before scaling it.
             let is_late = before.thaws && before.freezes_late && run.last_operator.is_some();
             (run.operator.is_none() && !is_late && replicas_of(after) == Some(0)).then(|| {
                 "P9: Rook's operator was set aside, and the ledger does not know how it was".to_owned()
@@ -154,8 +154,10 @@ fn answer_for(before: &State, effect: &Effect, after: &State) -> Option<Broken> 
     }
 }
 
-/// P6, P9: client.bootstrap-osd is made and removed only by who knows that it was not there. (A runner that slept on its way may make
-/// it when that is forgotten.)
+/// Checks P6 and P9: client.bootstrap-osd is created and removed only if the ledger knows that it was
+/// missing.
+///
+/// (A runner that slept before it created the key may create it after the ledger has forgotten that.)
 fn bootstrap_known(before: &State, after: &State) -> Option<Broken> {
     let is_changed = before.world.ceph.bootstrap != after.world.ceph.bootstrap;
     let is_known = before.ledger.run.bootstrap || before.thaws && before.freezes_late;
@@ -163,7 +165,7 @@ fn bootstrap_known(before: &State, after: &State) -> Option<Broken> {
         .then(|| "P9: client.bootstrap-osd was made or removed, and the ledger does not know it".to_owned())
 }
 
-/// P9: it is as it was, and forgotten.
+/// Checks P9: the bootstrap key is as it was, and forgotten.
 pub(super) fn bootstrap_at_the_end(state: &State, begun: &World) -> Option<Broken> {
     let (now, before) = (state.world.ceph.bootstrap, begun.ceph.bootstrap);
     let is_left = now != before || state.ledger.run.bootstrap;
@@ -174,8 +176,10 @@ fn replicas_of(state: &State) -> Option<u32> {
     state.world.kube.operator.as_ref().map(|operator| operator.replicas)
 }
 
-/// The owner confirmed to Rook, too, which runs, and something is left that it would migrate. (A runner that was frozen saw it
-/// before that.)
+/// Returns whether Rook's own migration would continue.
+///
+/// The owner confirmed it to a running Rook too, and something is left that Rook would migrate. (A runner
+/// that was frozen saw the cluster before that.)
 fn rook_goes_on(state: &State) -> bool {
     let kube = &state.world.kube;
     let begins = kube.declaration.confirmed && kube.fenceable_operator().is_some() && !state.thaws;
@@ -190,7 +194,9 @@ fn domain_of(world: &World, osd: OsdId) -> Option<String> {
     world.ceph.slots.get(&osd)?.crush.as_ref()?.location.get("host").cloned()
 }
 
-/// OSDs that are down for us, or will be: their Deployments stopped, or their slots given up and not served again.
+/// Returns the OSDs that osd-migrate has taken down, or is taking down.
+///
+/// Their Deployments are stopped, or their slots are given up and not served again.
 fn down_by_us(state: &State) -> BTreeSet<OsdId> {
     let world = &state.world;
     let stopped =
@@ -207,7 +213,7 @@ pub(super) fn class(world: &World, osd: OsdId) -> Class {
     classify::class_of(osd, &seen.ceph.slots[&osd], &seen)
 }
 
-/// What the runner must do nothing under when it begins with an OSD.
+/// Checks the conditions under which the runner must not start with an OSD.
 pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Broken> {
     if before.thaws {
         return None; // a record alone does nothing, and is withdrawn
@@ -226,7 +232,8 @@ pub(crate) fn begun(before: &State, after: &State, policy: &Policy) -> Option<Br
     why.iter().find(|(passes, _)| *passes).map(|(_, why)| format!("P12: {new} was begun {why}"))
 }
 
-/// No record is lost; what is closed is as it was before (P4), and nothing of ours is left (P9).
+/// Checks that no record is lost, that a closed OSD is as it was before (P4), and that nothing of
+/// osd-migrate's is left (P9).
 fn record_kept(before: &State, after: &State) -> Option<Broken> {
     let twice = new_osds::recorded_twice(after);
     if twice.is_some() {
@@ -239,7 +246,8 @@ fn record_kept(before: &State, after: &State) -> Option<Broken> {
             }
             return closed(record, before);
         };
-        // What a frozen runner saw was true; what came since shows in the cluster, and no act follows from it.
+        // What a frozen runner saw was true; later changes are visible in the cluster, and no act follows
+        // from the closing.
         if now.closing && !record.closing && record.new.is_some() && !before.thaws {
             let broken = called_done(record, before);
             if broken.is_some() {
@@ -270,13 +278,13 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
         return None; // given up before anything was done
     }
     if record.new.is_none() {
-        // Made anew by others before anything was done: theirs.
+        // Recreated externally before osd-migrate did anything: the OSD is not osd-migrate's.
         let ours = |fsid| state.world.issued.values().any(|issued| issued.contains(&fsid));
         let theirs = record.stop_intended_at.is_none() && !slot.fsid.is_some_and(ours);
         let whole = slot.fsid == Some(record.old) || theirs;
         return (!whole).then(|| format!("the record of {osd} was closed, and it is not what it was"));
     }
-    // Out when it was recorded, or out now: somebody else decides on its reweight.
+    // Out when it was recorded, or out now: its reweight is set externally.
     let meddled = !slot.is_in || record.reweight.0 == 0;
     if record.is_new() {
         let placed = slot.crush.as_ref().map(|item| &item.location) == Some(&record.crush.location);
@@ -291,7 +299,7 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     if slot.primary_affinity != record.primary_affinity || (slot.reweight != record.reweight && !meddled) {
         return Some(format!("P4: the reweight of {osd} is {}, it was {}", slot.reweight, record.reweight));
     }
-    // The balancer may have given the PG another one; else only a purge takes them in the searches with upmaps.
+    // The balancer may have given the PG another upmap; otherwise only a purge removes upmaps here.
     let has_one = |pg| state.world.ceph.upmaps.iter().any(|upmap| upmap.pg == pg);
     if let Some(lost) = record.upmaps.iter().find(|upmap| !has_one(upmap.pg.clone())) {
         return Some(format!("P4: the upmap {lost} is gone"));
@@ -302,7 +310,7 @@ fn closed(record: &Record, state: &State) -> Option<Broken> {
     None
 }
 
-/// P10: an OSD is called done when the cluster shows it.
+/// Checks P10: an OSD is called done only when the cluster shows it.
 fn called_done(record: &Record, state: &State) -> Option<Broken> {
     let osd = record.osd;
     let Some(slot) = state.world.ceph.slots.get(&osd) else {
@@ -320,7 +328,7 @@ fn called_done(record: &Record, state: &State) -> Option<Broken> {
         .then(|| format!("P10: {osd} was called done, and is not as wanted"))
 }
 
-/// Whatever happens: no data is gone that was there, but by what others did to disks.
+/// Checks that no existing data is lost, except by external changes to disks.
 fn data_is_there(before: &State, after: &State) -> Option<Broken> {
     after.world.placements.iter().find_map(|(id, placement)| {
         let least = needed(&after.world, placement.pool);
@@ -329,7 +337,7 @@ fn data_is_there(before: &State, after: &State) -> Option<Broken> {
     })
 }
 
-/// At the end of a run nothing of ours is left that nobody remembers.
+/// Checks that nothing of osd-migrate's is left at the end of a run without being remembered.
 pub(crate) fn at_the_end(state: &State, faults: bool) -> Option<Broken> {
     let (kube, ledger) = (&state.world.kube, &state.ledger);
     let known = |id: &osd_migrate::domain::inspection::RecordId| {

@@ -1,4 +1,5 @@
-//! The promises of free disks that become OSDs, of OSDs that nothing starts, and of those that are restarted for a taint.
+//! The promises for available disks that become OSDs, OSDs that no Deployment starts, and OSDs restarted for
+//! a taint.
 
 use osd_migrate::domain::act::{Act, Deploy, KubeAct, NodeAct};
 use osd_migrate::domain::inspection::{Content, NodeTask, Proof, RecordId};
@@ -14,12 +15,12 @@ use osd_migrate::sim::{Disk, Effect, World, fsid_on};
 use super::super::state::{Done, State};
 use super::{Broken, domain_of, in_place};
 
-/// The open record of a free disk of that name.
+/// Returns the open record of an available disk, by the record's name.
 pub(super) fn record_of<'a>(state: &'a State, id: &RecordId) -> Option<&'a Record> {
     state.ledger.records.values().find(|record| record.id == *id && record.is_new())
 }
 
-/// P3: what an agent writes over for a record of a free disk carries nothing, our tombstone or its claim.
+/// Checks P3: an agent writes only over a blank disk, osd-migrate's tombstone, or an OSD with an issued fsid.
 pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) -> Option<Broken> {
     let world = &before.world;
     let evidence = record.evidence.as_ref()?;
@@ -48,7 +49,9 @@ pub(super) fn taken(before: &State, disk: &str, was: &Content, record: &Record) 
     }
 }
 
-/// An OSD without a record was started: it is the one that its slot names, on its own disk, down, and nothing started it.
+/// Checks that an OSD without a record that was started is the one that its slot names.
+///
+/// The OSD is on its own disk, is down, and no Deployment started it.
 pub(super) fn adopted(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broken> {
     let world = &before.world;
     let slot = world.ceph.slots.get(&osd);
@@ -67,7 +70,7 @@ pub(super) fn adopted(before: &State, osd: OsdId, fsid: OsdFsid) -> Option<Broke
     Some(format!("P3: {osd} was started as {fsid}, though {why}"))
 }
 
-/// P1, P2: OSDs are restarted one after the other, and no PG stops serving for it.
+/// Checks P1 and P2: OSDs are restarted one after the other, and no PG stops serving because of it.
 pub(super) fn restarted(before: &State, osd: OsdId) -> Option<Broken> {
     let world = &before.world;
     if !world.ceph.slots.get(&osd).is_some_and(|slot| slot.up) {
@@ -83,7 +86,7 @@ pub(super) fn restarted(before: &State, osd: OsdId) -> Option<Broken> {
     in_place::goes_on_serving(world, osd).or_else(not_clean)
 }
 
-/// Of what a runner did: no Deployment written over that it had not seen, nothing begun that may not be.
+/// Checks what a runner did: no unseen Deployment is overwritten, and nothing forbidden is started.
 pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken> {
     let Next::Do(act) = next else { return None };
     if done.refused.is_some() {
@@ -106,11 +109,12 @@ pub(super) fn allowed(before: &State, next: &Next, done: &Done) -> Option<Broken
 }
 
 fn told(before: &State, what: &str, osd: OsdId, why: &str) -> Option<Broken> {
-    // A runner that was frozen behind its looks asks again for the data alone.
+    // A runner that was frozen after its observations asks again for the data alone.
     (!before.thaws).then(|| format!("gate: {what} of {osd} while {why}"))
 }
 
-/// P3, P6: what is started is what its slot holds, and is down; no Deployment is written over that was not seen.
+/// Checks P3 and P6: what is started is what its slot names, and is down; no unseen Deployment is
+/// overwritten.
 fn started(before: &State, deploy: &Deploy, done: &Done) -> Option<Broken> {
     let osd = deploy.osd;
     let is_written = done.effects.iter().any(|effect| matches!(effect, Effect::Deployed(..)));
@@ -128,7 +132,7 @@ fn started(before: &State, deploy: &Deploy, done: &Done) -> Option<Broken> {
     (fresh.replaces != Some(is_it)).then(broken)
 }
 
-/// Nothing is begun with a disk while something stands in the way, or where its owner does not want it.
+/// Checks that no disk is used while something blocks it, or against its owner's declaration.
 fn begun(before: &State, record: &Record) -> Option<Broken> {
     let world = &before.world;
     let is_created = |job: &osd_migrate::domain::observation::NodeJob| {
@@ -150,8 +154,10 @@ fn begun(before: &State, record: &Record) -> Option<Broken> {
     why.map(|why| format!("gate: {} was begun while {why}", record.osd))
 }
 
-/// A PG that lacks a copy, though not for lack of OSDs; or that is not at rest. But where every OSD is up, and the mgr has not
-/// heard of the PG since: right after the boot of an OSD nobody can tell that from one that finds no OSD to lie on.
+/// Returns a PG that has a missing copy, though not for lack of OSDs, or that is not at rest.
+///
+/// If every OSD is up and the mgr has no report of the PG since, the PG does not count. Right after the boot
+/// of an OSD, such a PG cannot be distinguished from one that finds no OSD to map to.
 fn lacks(world: &World) -> Option<String> {
     let slots = world.ceph.slots.values();
     let all_up = slots.clone().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
@@ -173,7 +179,7 @@ fn is_selected(world: &World, node: &NodeName) -> bool {
     storage.selection.all == Some(true) && provision::nodes(&look(world), false).chosen.contains(node)
 }
 
-/// What nothing is begun under.
+/// Returns the condition under which nothing is started.
 fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
     let (kube, ceph) = (&state.world.kube, &state.world.ceph);
     let runs = kube.running_operator().is_some();
@@ -199,7 +205,7 @@ fn in_the_way(state: &State, node: &NodeName) -> Option<&'static str> {
     why.iter().find(|(passes, _)| *passes).map(|(_, why)| *why)
 }
 
-/// No disk is in two records.
+/// Checks that no disk is in two records.
 pub(super) fn recorded_twice(after: &State) -> Option<Broken> {
     let goes_to_one = |record: &&Record| record.is_new() || record.is_in_directory();
     let mut of_new = after.ledger.records.values().filter(goes_to_one);
@@ -231,7 +237,7 @@ fn is_of(record: &Record, disk: &Disk) -> bool {
     record.node == disk.node && record.device().is_some_and(|device| device.is_same_as(&disk.identity))
 }
 
-/// At the end of a run, whatever went wrong: no id is left that nobody remembers, no disk that could have become an OSD.
+/// Checks the end of a run, whatever went wrong: no id is left without a record, and no usable disk is left.
 pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     let (world, ledger) = (&state.world, &state.ledger);
     let ours = |osd: &OsdId, fsid: Option<OsdFsid>| {
@@ -276,7 +282,8 @@ pub(crate) fn at_the_end(state: &State, policy: &Policy) -> Option<Broken> {
     lacking.map(|(osd, _)| format!("{osd} would not start for a taint of its node"))
 }
 
-/// The same where nothing went wrong: every OSD is up and in its place, all data is whole, nothing was left alone.
+/// Checks the end of a run without faults: every OSD is up and in its place, all data is complete, none is
+/// quarantined.
 pub(super) fn undisturbed(state: &State) -> Option<Broken> {
     let (world, ledger) = (&state.world, &state.ledger);
     if let Some(record) = ledger.quarantined().next() {
@@ -301,7 +308,7 @@ pub(super) fn undisturbed(state: &State) -> Option<Broken> {
     short.map(|(id, _)| format!("nothing went wrong, and PG {id} lacks a copy"))
 }
 
-/// Hosts that have OSDs.
+/// Returns the number of hosts that have OSDs.
 fn hosts(world: &World) -> u64 {
     let hosts = world.ceph.slots.keys().filter_map(|osd| domain_of(world, *osd));
     hosts.collect::<std::collections::BTreeSet<_>>().len() as u64

@@ -1,5 +1,7 @@
-//! Progress (P8): one sick part never holds up the healthy rest, and no OSD stays down because of us without a way back. Asked of the
-//! truth: what the runner takes for closed gates does not count here.
+//! Progress (P8): one sick part never holds up the healthy rest, and osd-migrate leaves no OSD down without a
+//! way back.
+//!
+//! The checks use the true state: gates that the runner takes for shut do not count here.
 
 use std::collections::BTreeMap;
 
@@ -19,38 +21,39 @@ use osd_migrate::sim::{UnusualPg, World};
 
 use super::{Broken, State, needed};
 
-/// Minutes without a change of its record after which an OSD that is down must be free to be healed: the rule says 15; a wait in
-/// `ending` lasts 3, and some iterations follow.
+/// Minutes without a change of its record after which Ceph must be free to recover from an OSD that is down.
+///
+/// The rule says 15; a wait in `ending` lasts 3, and some iterations follow.
 const QUIET_MINUTES: i64 = 25;
 
-/// The same, whatever changes.
+/// Hours after which Ceph must be free to recover from an OSD that is down, even if its record changes.
 const DOWN_HOURS: i64 = 3;
 
-/// Minutes between the first and the last attempt of a node agent before the OSD is given up past its stop.
+/// Minutes between the first and the last attempt of a node agent before a stopped OSD is given up.
 const TRIED_MINUTES: i64 = 5;
 
 /// Flags of the whole osdmap that keep OSDs or data from coming back.
 const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
 
-/// An OSD that is down with a `noout` of ours.
+/// An OSD that is down with a `noout` that osd-migrate set.
 struct Down {
     since: DateTime<Utc>,
-    /// Since when its record is as it is.
+    /// Time of the last change of the OSD's record.
     changed: DateTime<Utc>,
     record: Option<Record>,
 }
 
-/// What is watched while a run goes on and nothing more goes wrong.
+/// State that is watched while a run continues without further faults.
 #[derive(Default)]
 pub(in super::super) struct Watch {
-    /// OSDs that are down with a `noout` of ours.
+    /// OSDs that are down with a `noout` that osd-migrate set.
     down: BTreeMap<OsdId, Down>,
-    /// Since when Rook's operator is at 0 by us with no OSD past its stop.
+    /// Time since when osd-migrate has kept Rook's operator at 0 without a stopped OSD.
     set_aside: Option<DateTime<Utc>>,
 }
 
 impl Watch {
-    /// What a state breaks after so many iterations of waiting.
+    /// Returns the promise that a state breaks after so many iterations of waiting.
     pub(in super::super) fn broken(&mut self, now: &State, decided: &Next) -> Option<Broken> {
         let at = now.world.at;
         let slack = TimeDelta::seconds(4 * now.pace);
@@ -83,13 +86,13 @@ impl Watch {
     }
 }
 
-/// Rook is kept off for an OSD that is past its stop, or is being closed.
+/// Returns whether Rook is kept off for an OSD that is committed (after its stop), or is being closed.
 fn is_needed(state: &State) -> bool {
     let seen = state.world.observe(|_| Questions::default());
     state.ledger.in_flight().any(|record| record.closing || is_committed(record, &seen))
 }
 
-/// `noout` is on it, and by us.
+/// Returns whether `noout` is set on the OSD, by osd-migrate.
 fn is_ours(state: &State, osd: OsdId) -> bool {
     let slot = state.world.ceph.slots.get(&osd);
     let record = state.ledger.records.get(&osd);
@@ -101,7 +104,7 @@ fn down_with_noout(state: &State) -> impl Iterator<Item = OsdId> {
     down.map(|(osd, _)| *osd).filter(|osd| is_ours(state, *osd))
 }
 
-/// What is broken when a run ends, or waits for what does not end by itself.
+/// Returns the promise that is broken when a run ends, or waits for something that does not end by itself.
 pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy) -> Option<Broken> {
     let ends = matches!(decided, Next::Finished(_) | Next::Halt(_));
     if let Some(osd) = down_with_noout(state).next().filter(|_| ends) {
@@ -121,7 +124,7 @@ pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy
     Some(format!("P8: nothing stands in the way of {osd}, and it is left undone"))
 }
 
-/// OSDs that are to be migrated, were not begun, and whose own gates are open.
+/// Returns the OSDs that are to be migrated, were not started, and whose own gates are open.
 fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
     let seen = state.world.observe(|_| Questions::default());
     let classes = classify::classify(&seen).into_iter().filter_map(|(osd, class)| {
@@ -136,7 +139,10 @@ fn undone(state: &State, policy: &Policy) -> impl Iterator<Item = OsdId> {
     found.into_iter()
 }
 
-/// It serves, its node is there, its device is what it should be, others can do without it, and what it holds fits.
+/// Returns whether an OSD may be migrated.
+///
+/// The OSD serves, its node is available, its device is as expected, other OSDs can serve without it, and its
+/// data fits.
 fn may_go(world: &World, osd: OsdId) -> Option<bool> {
     let slot = world.ceph.slots.get(&osd)?;
     let daemon = world.kube.daemons.get(&osd)?;
@@ -167,7 +173,7 @@ fn may_go(world: &World, osd: OsdId) -> Option<bool> {
     )
 }
 
-/// Nothing of the whole cluster stands in the way: no data is endangered, and nobody forbids it.
+/// Returns whether nothing in the whole cluster blocks: no data is endangered, and no setting forbids it.
 fn is_well(state: &State, policy: &Policy) -> bool {
     let World { ceph, kube, placements, noise, .. } = &state.world;
     let declaration = &kube.declaration;
@@ -176,7 +182,7 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     };
     let is_full =
         |code: &String| code.starts_with("OSD_") && code.contains("FULL") || code == "PG_BACKFILL_FULL";
-    // A PG that lies elsewhere for months holds up its own OSDs alone, if the owner says so.
+    // A PG that is remapped for months blocks only its own OSDs, if the owner says so.
     let is_passed_over =
         |pg: &UnusualPg| policy.require_clean == RequireClean::Own && *pg == UnusualPg::Remapped;
     let data =
@@ -203,14 +209,16 @@ fn is_well(state: &State, policy: &Policy) -> bool {
     data && cluster && allowed && rook && failed < 2 && !ceph.slots.values().any(is_down)
 }
 
-/// An OSD is stopped whose new Deployment is refused.
+/// Checks that no OSD is stopped whose new Deployment would be rejected.
 pub(super) fn unadmitted(before: &State, next: &Next) -> Option<Broken> {
     let Next::Do(Act::Kube(KubeAct::Stop { osd, .. })) = next else { return None };
     let is_refused = before.world.noise.refused.contains(osd) && !before.thaws;
     is_refused.then(|| format!("P8: {osd} is stopped, and its new Deployment is not admitted"))
 }
 
-/// A stop is reverted, or an OSD given up, for what passes by itself. (For what nobody knows after minutes it is: a copy may be gone.)
+/// Checks that no stop is reverted, and no OSD given up, for a condition that passes by itself.
+///
+/// (A condition that is still unknown after minutes is a reason: a copy may be gone.)
 pub(super) fn given_up(before: &State, next: &Next) -> Option<Broken> {
     let Next::Save { osd: Some(osd), why, .. } = next else { return None };
     let record = before.ledger.records.get(osd)?;
