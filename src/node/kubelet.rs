@@ -69,6 +69,7 @@ fn parsed(line: &str) -> Option<(u32, u32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::samples::bare_disk;
 
     fn backed_by(file: &str) -> Option<String> {
         let root = tempfile::tempdir().unwrap();
@@ -97,24 +98,7 @@ mod tests {
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
         let at = parsed(&format!("{} {major}:{minor}\n", meta.ino())).unwrap();
         let mapped = Mapped([(at, "pv1".to_owned())].into());
-        let disk = |node: &Path| Disk {
-            name: "sdb".into(),
-            node: node.to_owned(),
-            number: (8, 16),
-            identity: crate::domain::osd::DeviceIdentity {
-                by_id: [].into(),
-                by_path: [].into(),
-                serial: None,
-                wwn: None,
-                size_bytes: 1,
-            },
-            links: [].into(),
-            parent: None,
-            rotational: true,
-            read_only: false,
-            holders: Vec::new(),
-            partitions: Vec::new(),
-        };
+        let disk = |node: &Path| Disk { node: node.to_owned(), ..bare_disk(&[], 1) };
         assert_eq!(mapped.of(&disk(root.path())).as_deref(), Some("pv1"));
         assert_eq!(mapped.of(&disk(Path::new("/dev/null"))), None);
         assert_eq!((parsed(""), parsed("x 0:5")), (None, None));

@@ -1,7 +1,8 @@
 use super::*;
 use crate::domain::inspection::RecordId;
-use crate::domain::osd::{DeviceIdentity, ObjectStore};
+use crate::domain::osd::ObjectStore;
 use crate::node::devices::Partition;
+use crate::node::samples::bare_disk;
 use crate::node::tombstone::Tombstone;
 
 fn cluster(n: u8) -> ClusterFsid {
@@ -13,24 +14,7 @@ fn fsid(n: u8) -> OsdFsid {
 }
 
 fn disk() -> Disk {
-    Disk {
-        name: "sdb".into(),
-        node: "/dev/sdb".into(),
-        number: (8, 16),
-        identity: DeviceIdentity {
-            by_id: ["ata-1".to_owned()].into(),
-            by_path: [].into(),
-            serial: None,
-            wwn: None,
-            size_bytes: MIN_BYTES,
-        },
-        links: [].into(),
-        parent: None,
-        rotational: true,
-        read_only: false,
-        holders: Vec::new(),
-        partitions: Vec::new(),
-    }
+    bare_disk(&["ata-1"], MIN_BYTES)
 }
 
 fn facts(marks: Marks) -> Facts {

@@ -54,7 +54,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::domain::osd::{DeviceIdentity, Kind};
+    use crate::domain::osd::Kind;
+    use crate::node::samples::bare_disk;
     use crate::node::tests::{host, request};
 
     const HEADER: &str = "95889c26-82f1-46a3-b2a7-609a34676da4";
@@ -63,24 +64,7 @@ mod tests {
     const VOLUME: &str = "80dfGe-zbcx-tU97-2fNT-VOiI-ux6x-g74vRE";
 
     fn disk(holders: &[&str]) -> Disk {
-        Disk {
-            name: "sdb".into(),
-            node: "/dev/sdb".into(),
-            number: (8, 16),
-            identity: DeviceIdentity {
-                by_id: [].into(),
-                by_path: [].into(),
-                serial: None,
-                wwn: None,
-                size_bytes: 1,
-            },
-            links: [].into(),
-            parent: None,
-            rotational: true,
-            read_only: false,
-            holders: holders.iter().map(|holder| (*holder).to_owned()).collect(),
-            partitions: Vec::new(),
-        }
+        Disk { holders: holders.iter().map(|holder| (*holder).to_owned()).collect(), ..bare_disk(&[], 1) }
     }
 
     fn put(host: &Host, kernel: &str, name: &str, uuid: &str, holders: &[&str]) {
