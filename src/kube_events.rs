@@ -121,7 +121,7 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<KubeEvent> {
         | Saving::LeftToRook
         | Saving::Down
         | Saving::Up
-        | Saving::Held
+        | Saving::Blocked
         | Saving::Skipping
         | Saving::UpmapsLost
         | Saving::Upmaps

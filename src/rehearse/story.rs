@@ -181,7 +181,7 @@ fn saved(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> Option<String> {
             | Saving::LeftToRook
             | Saving::Down
             | Saving::Up
-            | Saving::Held
+            | Saving::Blocked
             | Saving::Skipping
             | Saving::Progress
             | Saving::Closing,

@@ -87,7 +87,7 @@ pub(super) fn all_clean_or_short_of_osds(ceph: &Ceph) -> Gate {
 }
 
 /// States in which a PG stays although replicas are missing.
-const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "creating", "unknown"];
+const SHORT_OF_OSDS: [&str; 6] = ["active", "undersized", "degraded", "peered", "creating", "unknown"];
 
 /// Returns whether a PG is not clean only because CRUSH finds fewer OSDs for it than its pool's size.
 ///
@@ -97,8 +97,10 @@ const STARVING: [&str; 6] = ["active", "undersized", "degraded", "peered", "crea
 pub fn is_short_of_osds(pg: &Pg, ceph: &Ceph) -> bool {
     let size = ceph.pools.get(&pg.pool).map_or(0, |pool| u64::from(pool.size));
     let all_up = || ceph.slots.values().all(|slot| slot.up || !slot.is_in || slot.state != SlotState::Exists);
-    let rests =
-        pg.state.iter().all(|word| STARVING.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
+    let rests = pg
+        .state
+        .iter()
+        .all(|word| SHORT_OF_OSDS.contains(&word.as_str()) || HEALTHY.contains(&word.as_str()));
     (pg.up.len() as u64) < size && passes(Guard::OnlyShortOfOsds, pg.up == pg.acting && rests && all_up())
 }
 

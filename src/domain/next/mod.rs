@@ -106,7 +106,7 @@ pub enum Saving {
     /// The `noout` of the OSD is lifted while the OSD is down.
     NooutLifted,
     /// A gate blocks the OSD.
-    Held,
+    Blocked,
     /// The run waits only for OSDs blocked by their own state.
     Skipping,
     /// The CRUSH item is gone, and with it the upmaps of the OSD.
@@ -184,7 +184,7 @@ impl Saving {
             Self::Down => "down",
             Self::Up => "up",
             Self::NooutLifted => "noout-lifted",
-            Self::Held => "blocked",
+            Self::Blocked => "blocked",
             Self::Skipping => "skipping",
             Self::UpmapsLost => "upmaps-lost",
             Self::Upmaps => "upmaps",
@@ -248,7 +248,7 @@ impl fmt::Display for Saving {
             | Self::LeftToRook
             | Self::Down
             | Self::Up
-            | Self::Held
+            | Self::Blocked
             | Self::Skipping
             | Self::UpmapsLost
             | Self::Upmaps

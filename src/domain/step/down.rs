@@ -135,7 +135,7 @@ impl Step<'_> {
             return wait;
         }
         let Some(since) = record.blocked_since else {
-            return self.save(Saving::Held, |record| record.blocked_since = Some(self.seen.at));
+            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.seen.at));
         };
         if (self.seen.at - since).num_minutes() < BLOCKED_MINUTES {
             return wait;

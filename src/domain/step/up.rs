@@ -208,7 +208,7 @@ impl Step<'_> {
             return Next::Do(Act::Ceph(CephAct::TakeIn { osd, fsid, reweight: record.reweight }));
         }
         let Some(since) = record.blocked_since else {
-            return self.save(Saving::Held, |record| record.blocked_since = Some(self.seen.at));
+            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.seen.at));
         };
         if self.seen.at - since < self.policy.limits.start {
             return Next::Wait(wait);
