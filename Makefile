@@ -3,14 +3,14 @@
 MAKEFLAGS += --no-print-directory
 
 help:
-	@echo 'make demo      everything, on a fresh Debian 12 machine, as root'
-	@echo 'make test      every test; installs what it needs; as root on Debian 12'
-	@echo 'make check     formatting, lints, the hermetic tests without the searches: a minute or two'
-	@echo 'make build     the binary for Ceph'"'"'s images (glibc 2.28)'
-	@echo 'make lab-up    real Ceph on real Kubernetes, on this machine (tests/lab/lab help)'
-	@echo 'make lab-down  end and remove it'
-	@echo 'make lab-full  the demo, then the lab'"'"'s tests alone: killed with five seeds, all of frozen'
-	@echo 'One stage alone: build/stages NAME'
+	@echo 'make demo      install, build, and migrate a real cluster; as root on a fresh Debian 12'
+	@echo 'make test      run all tests, and install what they need; as root on Debian 12'
+	@echo 'make check     check formatting and lints, run the hermetic tests without the searches (2 minutes)'
+	@echo 'make build     build the program for Ceph'"'"'s images (glibc 2.28 and later)'
+	@echo 'make lab-up    start the lab: a real Ceph cluster on a real Kubernetes cluster (tests/lab/lab help)'
+	@echo 'make lab-down  stop and remove the lab'
+	@echo 'make lab-full  run the demo, then only the lab'"'"'s tests: killed with five seeds, all of frozen'
+	@echo 'To run one stage: build/stages NAME'
 
 demo:
 	@build/demo

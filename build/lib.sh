@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# What the scripts here share: where they are, where the tools are, and how they end. Sourced; sets the working directory.
-# shellcheck disable=SC2034 # used by those who source this
+# Shared by the scripts of this folder: versions, paths and errors. The file is sourced, and sets the working directory.
+# shellcheck disable=SC2034 # used by the scripts that source this file
 set -eu -o pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
-unset MAKEFLAGS MAKELEVEL MFLAGS # cargo and cc must not look for make's job server
+unset MAKEFLAGS MAKELEVEL MFLAGS # cargo and cc must not use make's job server
 [ -d "$HOME/.cargo/bin" ] && PATH=$PATH:$HOME/.cargo/bin
 export LC_ALL=C.UTF-8
 
-# Pinned: a new version is a change to these lines. The caches are keyed by them and serve every clone on the machine.
+# Pinned versions. They are part of the paths of the caches, which all clones on this computer share.
 CARGO_DENY=0.20.2
 ZIG=0.17.0 ZIGBUILD=0.24.0
 HELM=3.22.0
 KUBERNETES_VALIDATE=1.37.0 # schemas of Kubernetes 1.29 to 1.37, offline
-GLIBC=2.28 # that of Ceph's images on el8, the oldest the binary must start in
+GLIBC=2.28 # glibc of Ceph's images on el8: the oldest in which the binary must start
 
 TOOLS=${XDG_CACHE_HOME:-$HOME/.cache}/osd-migrate
 DENY_ROOT=$TOOLS/cargo-deny-$CARGO_DENY
@@ -20,8 +20,8 @@ ZIG_VENV=$TOOLS/zig-$ZIG-zigbuild-$ZIGBUILD
 HELM_ROOT=$TOOLS/helm-$HELM
 SCHEMAS_VENV=$TOOLS/kubernetes-validate-$KUBERNETES_VALIDATE
 TARGET=${CARGO_TARGET_DIR:-target}
-TESTED=$TARGET/lab-binary/osd-migrate # of the test build, for Ceph images as new as this machine
-BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the tests' failpoints
+TESTED=$TARGET/lab-binary/osd-migrate # of the test build, for Ceph images with the glibc of this computer
+BINARY=$TARGET/x86_64-unknown-linux-gnu/lab/osd-migrate # with the failpoints of the tests
 RELEASED=$TARGET/x86_64-unknown-linux-gnu/release/osd-migrate
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }

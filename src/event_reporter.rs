@@ -133,7 +133,8 @@ impl EventReporter {
         let now = now();
         for finding in findings.iter().take(FINDINGS) {
             for about in self.abouts().await {
-                self.k8s.warn_once(&about, DRIFT_FOUND, &finding.to_string(), now).await;
+                let text = self.k8s.names().complete(&finding.to_string());
+                self.k8s.warn_once(&about, DRIFT_FOUND, &text, now).await;
             }
         }
     }
@@ -148,18 +149,19 @@ impl EventReporter {
 
     async fn publish(&mut self, announcement: &KubeEvent, at: DateTime<Utc>) {
         let KubeEvent { kind, reason, note } = announcement;
+        let note = self.k8s.names().complete(note);
         for about in self.abouts().await {
-            self.k8s.publish(&about, *kind, reason, note, at).await;
+            self.k8s.publish(&about, *kind, reason, &note, at).await;
         }
     }
 
-    async fn write_status(&mut self, event: &Event<'_>, now: DateTime<Utc>) {
+    async fn write_status(&mut self, event: &Event<'_>, text: &str, now: DateTime<Utc>) {
         let at_once = matches!(event, Event::Finished(_) | Event::Halted(_));
         if !at_once && (now - self.written_at).num_seconds() < STATUS_SECONDS {
             return;
         }
         self.written_at = now;
-        let status = serde_json::to_string(&Said::of(event, self.since, now)).unwrap_or_default();
+        let status = serde_json::to_string(&Said::of(event, text, self.since, now)).unwrap_or_default();
         if let Err(error) = self.k8s.write_status(&status).await {
             tracing::debug!("status not written: {error}");
         }
@@ -168,8 +170,13 @@ impl EventReporter {
 
 impl Reporter for EventReporter {
     async fn report(&mut self, event: Event<'_>) {
-        let text = event.to_string();
+        let text = self.k8s.names().complete(&event.to_string());
         let now = now();
+        if event.is_detail() {
+            self.has_acted = true;
+            tracing::debug!("{text}");
+            return;
+        }
         let waits = matches!(event, Event::Waiting { .. } | Event::Lease(_) | Event::Blind(_));
         let is_news = self.is_news(&text, now);
         if !waits || is_news {
@@ -197,7 +204,7 @@ impl Reporter for EventReporter {
             }
         }
         if !matches!(event, Event::Lease(_)) {
-            self.write_status(&event, now).await;
+            self.write_status(&event, &text, now).await;
         }
         if let Event::Saved {
             why: Saving::Node { node, status: NodeStatus::Orchestrating, problems, .. },
@@ -205,7 +212,7 @@ impl Reporter for EventReporter {
         } = event
         {
             for problem in problems {
-                let text = format!("node {node}: {problem}");
+                let text = self.k8s.names().complete(&format!("node {node}: {problem}"));
                 tracing::warn!("{text}");
                 if let Some(about) = &self.about {
                     self.k8s.warn_once(about, DEVICE_PROBLEM_FOUND, &text, now).await;

@@ -39,11 +39,11 @@ pub fn pause_at(place: &str) {
     if name != place || SEEN.fetch_add(1, Ordering::Relaxed) + 1 != times.parse().unwrap_or(1) {
         return;
     }
-    tracing::warn!("failpoint: held before {place}, process {}", getpid());
+    tracing::warn!("failpoint: suspended before {place}, process {}", getpid());
     if let Err(errno) = kill_process(getpid(), Signal::STOP) {
-        tracing::error!("failpoint: can't stop: {errno}");
+        tracing::error!("failpoint: cannot stop: {errno}");
     }
-    tracing::warn!("failpoint: goes on with {place}");
+    tracing::warn!("failpoint: resumes with {place}");
 }
 
 /// Stops this process if the prefix and the name of the act form the requested place.
@@ -67,7 +67,7 @@ pub fn pause_agent(state: &Path, place: &str) {
     let file = state.join(FAILPOINT_FILE);
     let asked = || std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == place);
     if asked() {
-        tracing::warn!("failpoint: held before {place}");
+        tracing::warn!("failpoint: suspended before {place}");
     }
     while asked() {
         std::thread::sleep(Duration::from_millis(20));

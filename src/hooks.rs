@@ -41,11 +41,14 @@ pub async fn preflight(k8s: Arc<K8s>, timeout: Duration, print: impl Fn(&str)) -
 pub async fn start(k8s: &K8s, revision: u32) -> Exit {
     match k8s.start_run(revision).await {
         Ok(Started::Made(job)) => {
-            tracing::info!("job {job} was made from cronjob/{CRON_JOB}: kubectl logs --follow job/{job}");
+            tracing::info!(
+                "created Job {job} from CronJob {CRON_JOB}. See: kubectl -n {} logs --follow job/{job}",
+                k8s.namespace()
+            );
             Exit::Finished
         }
         Ok(Started::Already(job)) => {
-            tracing::info!("job {job} of this revision is there already: nothing was made");
+            tracing::info!("Job {job} of this revision already exists: nothing was created");
             Exit::Finished
         }
         Err(error) => not_seen(&kube_failure(error)),
@@ -97,7 +100,11 @@ pub async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
             Exit::Finished
         }
         Ok(End::LeftToOther) => {
-            failed("not uninstalled: a run is at work; let it end: osd-migrate cancel", Exit::Refused)
+            let namespace = k8s.namespace();
+            let why = format!(
+                "not uninstalled: a run is in progress. To end it: osd-migrate -n {namespace} cancel"
+            );
+            failed(&why, Exit::Refused)
         }
         end @ (Ok(End::Halted(_)) | Err(_)) => {
             tracing::info!("{}", show::UNINSTALL_ALL_THE_SAME);

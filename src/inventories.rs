@@ -48,8 +48,11 @@ impl Inventories<'_> {
         }
         Err(Failure {
             severity: Severity::Passing,
-            message: "not all nodes could be looked at: kubectl get pods -l osd-migrate.io/part=inventory"
-                .to_owned(),
+            message: format!(
+                "the disks of some nodes were not inspected within {PATIENCE_SECONDS} s. See: kubectl -n {} \
+                 get pods -l osd-migrate.io/part=inventory",
+                self.k8s.namespace()
+            ),
         })
     }
 

@@ -2,9 +2,8 @@
 //! each is a sentence that stands alone.
 
 use crate::domain::act::{Act, CephAct, KubeAct};
-use crate::domain::ledger::{Ledger, Record, Strategy};
+use crate::domain::ledger::Ledger;
 use crate::domain::next::{Saving, Summary};
-use crate::domain::osd::OsdId;
 use crate::k8s::EventType;
 use crate::report::Event;
 
@@ -56,51 +55,35 @@ pub const DEVICE_PROBLEM_FOUND: &str = "DeviceProblemFound";
 pub const DRIFT_FOUND: &str = "DriftFound";
 
 /// Returns the Kubernetes event for an event of a run, or none if the event is only logged.
+///
+/// Its note is the event's message.
 pub fn kube_event(event: &Event<'_>) -> Option<KubeEvent> {
-    Some(match event {
-        Event::Saved { osd: Some(osd), why, ledger } => return saved(*osd, why, ledger),
-        Event::Done(act) => return done_act(act),
-        Event::Halted(_) => warning(MIGRATION_HALTED, event.to_string()),
-        Event::Finished(summary) if waits_for_a_person(summary) => {
-            warning(MIGRATION_FINISHED, event.to_string())
-        }
-        Event::Finished(_) => normal(MIGRATION_FINISHED, event.to_string()),
+    let (kind, reason) = match event {
+        Event::Saved { osd: Some(_), why, .. } => of_save(why)?,
+        Event::Done(act) => of_act(act)?,
+        Event::Halted(_) => (EventType::Warning, MIGRATION_HALTED),
+        Event::Finished(summary) if waits_for_a_person(summary) => (EventType::Warning, MIGRATION_FINISHED),
+        Event::Finished(_) => (EventType::Normal, MIGRATION_FINISHED),
         Event::Saved { .. }
         | Event::Conflict
         | Event::NotDone { .. }
         | Event::Blind(_)
         | Event::Waiting { .. }
         | Event::Lease(_) => return None,
-    })
+    };
+    Some(KubeEvent { kind, reason, note: event.to_string() })
 }
 
-fn normal(reason: &'static str, note: String) -> KubeEvent {
-    KubeEvent { kind: EventType::Normal, reason, note }
-}
-
-fn warning(reason: &'static str, note: String) -> KubeEvent {
-    KubeEvent { kind: EventType::Warning, reason, note }
-}
-
-fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<KubeEvent> {
+fn of_save(why: &Saving) -> Option<(EventType, &'static str)> {
     Some(match why {
-        Saving::Record => normal(OSD_RECORDED, begun(ledger.records.get(&osd)?)),
-        Saving::New => normal(OSD_PREPARED, format!("{osd} was made anew with its id, and is to be started")),
+        Saving::Record => (EventType::Normal, OSD_RECORDED),
+        Saving::New => (EventType::Normal, OSD_PREPARED),
         // Records that are given up are closed too. This event is only for records whose OSD is done.
-        Saving::Closing => normal(OSD_MIGRATED, done(osd)),
-        Saving::Uncleared { path, node, why } => warning(
-            OSD_MIGRATED,
-            format!("{}; its old directory {path} on node {node} could not be removed: {why}", done(osd)),
-        ),
-        Saving::Quarantine { why } => warning(OSD_QUARANTINED, quarantined(osd, why)),
-        Saving::RevertStop { why } => warning(
-            OSD_STOP_REVERTED,
-            format!("{osd} is started again as it was, nothing of it is lost: {why}"),
-        ),
-        Saving::NooutLifted => warning(
-            NOOUT_LIFTED,
-            format!("{osd} is still down: its noout is lifted, and Ceph may restore its data elsewhere"),
-        ),
+        Saving::Closing => (EventType::Normal, OSD_MIGRATED),
+        Saving::Uncleared { .. } => (EventType::Warning, OSD_MIGRATED),
+        Saving::Quarantine { .. } => (EventType::Warning, OSD_QUARANTINED),
+        Saving::RevertStop { .. } => (EventType::Warning, OSD_STOP_REVERTED),
+        Saving::NooutLifted => (EventType::Warning, NOOUT_LIFTED),
         Saving::Withdrawn
         | Saving::NotAdmitted { .. }
         | Saving::Purged
@@ -132,23 +115,14 @@ fn saved(osd: OsdId, why: &Saving, ledger: &Ledger) -> Option<KubeEvent> {
     })
 }
 
-fn done_act(act: &Act) -> Option<KubeEvent> {
-    if let Act::Kube(KubeAct::Stop { osd, .. }) = act {
-        return Some(normal(
-            OSD_STOPPED,
-            format!("{osd} was stopped: its data lacks a copy until it is filled again"),
-        ));
+#[expect(clippy::wildcard_enum_match_arm, reason = "few acts are events")]
+fn of_act(act: &Act) -> Option<(EventType, &'static str)> {
+    match act {
+        Act::Kube(KubeAct::Stop { .. }) => Some((EventType::Normal, OSD_STOPPED)),
+        Act::Ceph(CephAct::Destroy { .. }) => Some((EventType::Normal, OSD_DESTROYED)),
+        Act::Kube(KubeAct::ScaleOperator { .. }) => Some((EventType::Normal, OPERATOR_SCALED)),
+        _ => None,
     }
-    if let Act::Ceph(CephAct::Destroy { osd, fsid, .. }) = act {
-        return Some(normal(OSD_DESTROYED, format!("{osd}, {fsid}, was destroyed; its id and place stay")));
-    }
-    let Act::Kube(KubeAct::ScaleOperator { name, replicas, .. }) = act else { return None };
-    let until = if *replicas == 0 {
-        ", while OSDs are migrated: Rook reconciles nothing until it is back"
-    } else {
-        " again"
-    };
-    Some(normal(OPERATOR_SCALED, format!("Rook's operator {name} was scaled to {replicas}{until}")))
 }
 
 /// Returns whether work is left that needs a confirmation or that Rook prevents. The person who set the
@@ -162,38 +136,17 @@ fn waits_for_a_person(summary: &Summary) -> bool {
 pub fn standing(text: &str, ledger: &Ledger) -> Vec<KubeEvent> {
     let progressed =
         KubeEvent { kind: EventType::Normal, reason: MIGRATION_PROGRESSED, note: text.to_owned() };
-    let quarantined = ledger.quarantined().map(|record| KubeEvent {
-        kind: EventType::Warning,
-        reason: OSD_QUARANTINED,
-        note: quarantined(
-            record.osd,
-            record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str()),
-        ),
+    let quarantined = ledger.quarantined().filter_map(|record| {
+        let why = record.quarantine.as_ref().map(|quarantine| quarantine.why.clone()).unwrap_or_default();
+        kube_event(&Event::Saved { osd: Some(record.osd), why: &Saving::Quarantine { why }, ledger })
     });
     [progressed].into_iter().chain(quarantined).collect()
-}
-
-fn begun(record: &Record) -> String {
-    let Record { osd, node, class, target, .. } = record;
-    match record.strategy {
-        Strategy::New { .. } => format!("{osd} is made on node {node}: {target}, on a free disk"),
-        Strategy::InPlace | Strategy::Directory { .. } => {
-            format!("{osd} on node {node} is migrated: {class}; it becomes {target}")
-        }
-    }
-}
-
-fn done(osd: OsdId) -> String {
-    format!("{osd} is as declared; every PG that it holds is active+clean")
-}
-
-fn quarantined(osd: OsdId, why: &str) -> String {
-    format!("{osd} was left alone: {why}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::osd::OsdId;
 
     #[test]
     fn reasons_are_words_in_past_tense_and_no_two_are_the_same() {
@@ -229,7 +182,7 @@ mod tests {
         let event = Event::Saved { osd: Some(OsdId(3)), why: &quarantine, ledger: &Ledger::default() };
         let told = kube_event(&event).unwrap();
         assert_eq!((told.kind, told.reason), (EventType::Warning, "OsdQuarantined"));
-        assert_eq!(told.note, "osd.3 was left alone: the disk is gone");
+        assert_eq!(told.note, "osd.3: quarantined: the disk is gone [quarantine]");
         let end = kube_event(&Event::Finished(&Summary::default())).unwrap();
         assert_eq!((end.kind, end.reason), (EventType::Normal, "MigrationFinished"));
         let fenced = Summary { withheld_from_rook: [OsdId(3)].into(), ..Summary::default() };

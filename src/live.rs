@@ -107,7 +107,7 @@ impl Live {
         let verdict = self.reopen(verdict)?;
         if !expect::to_stop_by_ceph(&verdict) {
             return Err(passing(format!(
-                "{osd} was not stopped: ok-to-stop refuses, {} PGs would stop serving",
+                "{osd} was not stopped: ceph osd ok-to-stop refuses: {} PGs would become unavailable",
                 verdict.bad_pgs
             )));
         }
@@ -116,7 +116,7 @@ impl Live {
             return Err(passing(format!("{osd} was not stopped: {reason}")));
         }
         if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
-            return Err(passing(format!("{osd} was not stopped: it is not up with {fsid} any more")));
+            return Err(passing(format!("{osd} was not stopped: it is no longer up with fsid {fsid}")));
         }
         self.k8s.stop(osd, record, uid, generation).await.map_err(kube_failure)
     }
@@ -126,7 +126,7 @@ impl Live {
         let Some(precondition) = precondition else { return Ok(()) };
         let seen = self.observe_ceph().await?;
         expect::precondition(precondition, &seen)
-            .map_err(|reason| passing(format!("nothing was given up: {reason}")))
+            .map_err(|reason| passing(format!("nothing was destroyed or wiped: {reason}")))
     }
 
     async fn make_agent(
@@ -165,7 +165,7 @@ impl Live {
     }
 
     fn runner(&self) -> Result<Arc<Own>, Failure> {
-        self.own.clone().ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))
+        self.own.clone().ok_or_else(|| passing("only a runner in a Job can create node Jobs".to_owned()))
     }
 
     /// Does one step of restoring the Deployment. A Deployment that had to be deleted first is created by a
@@ -193,7 +193,7 @@ impl Live {
         if expect::to_start(seen.slots.get(osd), *fsid) {
             return Ok(());
         }
-        Err(passing(format!("{osd} was not started: its slot does not hold {fsid} any more, or it is up")))
+        Err(passing(format!("{osd} was not started: its slot no longer has fsid {fsid}, or the OSD is up")))
     }
 
     /// Adds tolerations to a Deployment. An OSD that is up restarts by it, so the same checks apply as before
@@ -207,9 +207,9 @@ impl Live {
     ) -> Result<(), Failure> {
         let seen = self.observe_ceph().await?;
         let is_up = seen.slots.get(&osd).is_some_and(|slot| slot.up);
-        let refused = |why: String| passing(format!("{osd} was not given tolerations: {why}"));
+        let refused = |why: String| passing(format!("no tolerations were added to {osd}: {why}"));
         if !expect::to_tolerate(is_up, precondition.is_some()) {
-            return Err(refused("it came up since it was looked at".to_owned()));
+            return Err(refused("the OSD came up since it was observed".to_owned()));
         }
         if is_up {
             expect::precondition(precondition.unwrap_or(&DataPrecondition::AllClean), &seen)
@@ -217,7 +217,8 @@ impl Live {
             let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
             let verdict = self.reopen(verdict)?;
             if !expect::to_stop_by_ceph(&verdict) {
-                let would = format!("ok-to-stop refuses, {} PGs would stop serving", verdict.bad_pgs);
+                let would =
+                    format!("ceph osd ok-to-stop refuses: {} PGs would become unavailable", verdict.bad_pgs);
                 return Err(refused(would));
             }
         }
@@ -239,7 +240,7 @@ impl Live {
     }
 
     fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
-        self.declared.clone().ok_or_else(|| passing("nothing was looked at yet".to_owned()))
+        self.declared.clone().ok_or_else(|| passing("the cluster was not observed yet".to_owned()))
     }
 }
 
@@ -276,7 +277,7 @@ fn until_tried_again(error: &K8sError) -> TimeDelta {
 }
 
 fn passing(message: String) -> Failure {
-    Failure { severity: Severity::Passing, message }
+    Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
 }
 
 /// Converts an error of Ceph to a failure with its severity.
@@ -287,7 +288,7 @@ pub fn ceph_failure(error: CephError) -> Failure {
         (true, false) => Severity::NeedsPerson,
         (false, false) => Severity::Passing,
     };
-    Failure { severity, message: error.to_string() }
+    Failure { severity, message: format!("{error} [{}]", error.code()) }
 }
 
 /// Converts an error of Kubernetes to a failure with its severity.
@@ -309,7 +310,7 @@ pub fn kube_failure(error: K8sError) -> Failure {
         | K8sError::Unexpected { .. }
         | K8sError::Other { .. } => Severity::Passing,
     };
-    Failure { severity, message: error.to_string() }
+    Failure { severity, message: format!("{error} [{}]", error.code()) }
 }
 
 /// System clock.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use osd_migrate::cli::{Cli, Command, NodeCommand, Output, PlanArgs, RehearseArgs};
+use osd_migrate::domain::commands;
 use osd_migrate::domain::drift::{self, Finding};
 use osd_migrate::domain::ledger::Ledger;
 use osd_migrate::domain::observation::ControlKind;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            tracing::error!("no runtime: {error}");
+            tracing::error!("the async runtime could not be started: {error}");
             return Exit::TryAgain.into();
         }
     };
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
         tokio::select! {
             exit = dispatch(cli) => exit,
             () = interrupted(), if !on_a_node => {
-                tracing::warn!("interrupted; what was begun is finished by the next run");
+                tracing::warn!("interrupted: the next run completes what is in progress");
                 Exit::Interrupted
             }
         }
@@ -85,7 +86,7 @@ async fn interrupted() {
 
 async fn dispatch(cli: Cli) -> Exit {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
-        tracing::debug!("a TLS provider is installed already");
+        tracing::debug!("a TLS provider is already installed");
     }
     if let Command::Node { command } = &cli.command {
         return match command {
@@ -206,7 +207,7 @@ async fn print_plan(
     policy: &Policy,
     output: Output,
 ) -> Result<Vec<Finding>, Exit> {
-    let (ledger, _) = Ledgers(k8s).load().await.map_err(|error| not_loaded(&error))?;
+    let (ledger, _) = Ledgers(Arc::clone(&k8s)).load().await.map_err(|error| not_loaded(&error))?;
     let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
     let seen = observed.map_err(|failure| not_seen(&failure))?;
     let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };
@@ -214,11 +215,12 @@ async fn print_plan(
     let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
     let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
     let drift = drift::find(&ledger, &seen, &keys);
+    let names = k8s.names();
     match output {
         Output::Table => {
-            print(&show::plan_table(&lines, &devices, &disks));
+            print(&names.complete(&show::plan_table(&lines, &devices, &disks)));
             if let Some(text) = show::drift_text(&drift) {
-                print(&text);
+                print(&names.complete(&text));
             }
         }
         Output::Json => {
@@ -226,7 +228,7 @@ async fn print_plan(
             if let Some(plan) = plan.as_object_mut() {
                 plan.insert("drift".to_owned(), show::drift_json(&drift));
             }
-            print(&format!("{plan:#}"));
+            print(&names.complete(&format!("{plan:#}")));
         }
     }
     Ok(drift)
@@ -279,7 +281,7 @@ async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
 fn rehearse(args: &RehearseArgs) -> Exit {
     let rehearsal = rehearse::rehearse(args.seed, &args.fault, BACKFILL_RATE);
     match args.output {
-        Output::Table => print(&rehearse::text(&rehearsal, args.quiet)),
+        Output::Table => print(&rehearse::text(&rehearsal, args.detail())),
         Output::Json => print(&format!("{:#}", rehearse::json(&rehearsal))),
     }
     rehearsal.end.map_or(Exit::Halted, |end| ended(end, &Policy::default()))
@@ -305,6 +307,7 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
         Ok(control) => control,
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
     };
+    let names = k8s.names();
     let own_pdb = match k8s.own_pdb().await {
         Ok(own) => own.is_some(),
         Err(error) => return failed(&error.to_string(), Exit::TryAgain),
@@ -312,8 +315,8 @@ async fn print_status(k8s: Arc<K8s>, output: Output) -> Exit {
     let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let status = Status { ledger: &ledger, control: control.as_ref(), own_pdb, said: said.as_ref() };
     match output {
-        Output::Table => print(&show::status_text(&status)),
-        Output::Json => print(&format!("{:#}", show::status_json(&status))),
+        Output::Table => print(&names.complete(&show::status_text(&status))),
+        Output::Json => print(&names.complete(&format!("{:#}", show::status_json(&status)))),
     }
     Exit::Finished
 }
@@ -332,27 +335,33 @@ async fn control(k8s: &K8s, kind: Option<ControlKind>) -> Exit {
     {
         return not_seen(&kube_failure(error));
     }
-    tracing::info!("{}", show::control_changed(standing, kind));
+    tracing::info!("{}", k8s.names().complete(show::control_changed(standing, kind)));
     Exit::Finished
 }
 
 async fn retry(k8s: Arc<K8s>, osd: OsdId) -> Exit {
+    let names = k8s.names();
     let mut store = Ledgers(k8s);
     let (ledger, version) = match store.load().await {
         Ok(loaded) => loaded,
         Err(error) => return not_loaded(&error),
     };
     let Some(ledger) = ledger.retried(osd) else {
-        return failed(&format!("{osd} is not left alone; see osd-migrate status"), Exit::Refused);
+        let why = format!("{osd} is not quarantined. See: osd-migrate -n {} status", names.namespace);
+        return failed(&why, Exit::Refused);
     };
     match store.save(&ledger, version).await {
         Ok(osd_migrate::ports::Saved::Stored) => {
             tracing::info!(
-                "{osd} is tried again by the next run: kubectl create job --from=cronjob/osd-migrate NAME"
+                "the next run tries {osd} again. Start it: {}",
+                names.complete(commands::RUN_AGAIN)
             );
             Exit::Finished
         }
-        Ok(osd_migrate::ports::Saved::Conflict) => failed("a run is at work; try again", Exit::TryAgain),
+        Ok(osd_migrate::ports::Saved::Conflict) => {
+            let again = names.complete(&commands::retry(osd));
+            failed(&format!("a run wrote the ledger at the same time. Try again: {again}"), Exit::TryAgain)
+        }
         Err(failure) => not_seen(&failure),
     }
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::domain::units::{grouped, size};
+
 /// Bytes for each PG in an observation inside an act.
 ///
 /// The text of `pg dump` is 2.2-2.6 KB for each PG (16-20), and librados has it in memory twice while it
@@ -61,16 +63,16 @@ fn advice(limit: u64, peak: u64, pgs: u64, namespace: &str) -> Option<String> {
     if needed <= limit {
         return None;
     }
-    let mib = |bytes: u64| bytes >> 20;
     let gib = (0..=20).map(|power| 1_u64 << power).find(|gib| needed <= gib << 30)?;
     Some(format!(
-        "this pod may use {} MiB of memory, and a look at the {pgs} PGs of this cluster can need {} MiB \
-         ({} MiB were used so far): the kernel may kill it in the middle of a look. Raise the limit: helm upgrade with \
-         --set resources.limits.memory={gib}Gi, or without Helm: \
-         kubectl -n {namespace} set resources cronjob/osd-migrate --limits=memory={gib}Gi; the next Job has it",
-        mib(limit),
-        mib(needed),
-        mib(peak)
+        "this pod may use {} of memory, but an observation of the {} PGs of this cluster can need {} \
+         (maximum so far: {}). The kernel kills a pod that needs more than its limit. To raise the limit of \
+         the next Job with Helm, set the value resources.limits.memory={gib}Gi. Without Helm: kubectl -n \
+         {namespace} set resources cronjob/osd-migrate --limits=memory={gib}Gi",
+        size(limit),
+        grouped(pgs),
+        size(needed),
+        size(peak)
     ))
 }
 
@@ -100,9 +102,9 @@ mod tests {
     fn memory_that_is_short_is_said_with_the_value_to_set() {
         let by_size = advice(1 << 30, 80 << 20, 328_704, "rook-ceph").unwrap();
         for part in [
-            "may use 1024 MiB",
-            "328704 PGs",
-            "80 MiB were used",
+            "may use 1.0 GiB",
+            "328,704 PGs",
+            "maximum so far: 80.0 MiB",
             "resources.limits.memory=4Gi",
             "kubectl -n rook-ceph set resources cronjob/osd-migrate --limits=memory=4Gi",
         ] {
@@ -110,6 +112,6 @@ mod tests {
         }
         assert_eq!(advice(1 << 30, 700 << 20, 1_000, "rook-ceph"), None);
         let by_use = advice(1 << 30, 900 << 20, 1_000, "rook-ceph").unwrap();
-        assert!(by_use.contains("memory=2Gi") && by_use.contains("900 MiB were used"), "{by_use}");
+        assert!(by_use.contains("memory=2Gi") && by_use.contains("maximum so far: 900.0 MiB"), "{by_use}");
     }
 }

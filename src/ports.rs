@@ -28,7 +28,7 @@ pub enum Severity {
 pub struct Failure {
     /// Severity.
     pub severity: Severity,
-    /// Sentence for people.
+    /// Sentence for people, with its code in brackets at the end.
     pub message: String,
 }
 
@@ -69,7 +69,9 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Failed(failure) => failure,
-            LoadError::Unreadable(why) => Self { severity: Severity::NeedsPerson, message: why.to_string() },
+            LoadError::Unreadable(why) => {
+                Self { severity: Severity::NeedsPerson, message: format!("{why} [{}]", why.code()) }
+            }
         }
     }
 }

@@ -170,7 +170,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         match next {
             Next::Save { ledger: new, osd, why } => {
                 #[cfg(feature = "failpoint")]
-                crate::failpoint::pause_at(&format!("save-{}", why.word()));
+                crate::failpoint::pause_at(&format!("save-{}", why.code()));
                 if let Some(closed) =
                     osd.filter(|osd| !new.records.contains_key(osd)).and_then(|osd| ledger.records.get(&osd))
                 {

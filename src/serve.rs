@@ -21,15 +21,16 @@ const FIRST_TRIES: u32 = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The pod was created without this variable.
-    #[error("environment variable {0} is not set: this runs in a node Job only")]
+    #[error("environment variable {0} is not set: this command runs only in a node Job")]
     NotSet(&'static str),
     /// The request was written by another version.
-    #[error("the request can't be read: {0}")]
+    #[error("the request cannot be read: {0}")]
     Request(#[from] serde_json::Error),
     /// The node had another image under the same name.
     #[error(
-        "the runner has version {runner}, this agent {}: the node has an older image of that name; give each version a tag of its \
-         own, or set the value image.pullPolicy to Always", env!("CARGO_PKG_VERSION")
+        "the runner has version {runner}, but this agent has version {}: the node has an older image with \
+         the same tag. Give each version its own tag, or set the value image.pullPolicy to Always",
+        env!("CARGO_PKG_VERSION")
     )]
     OtherVersion {
         /// version of the runner
@@ -39,7 +40,7 @@ pub enum ServeError {
     #[error(transparent)]
     Kubernetes(#[from] crate::k8s::K8sError),
     /// The node failed.
-    #[error("this program's own path can't be read: {0}")]
+    #[error("the path of this program cannot be read: {0}")]
     Host(#[from] std::io::Error),
 }
 
@@ -112,7 +113,7 @@ pub async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Resul
     of_our_version(&get)?;
     let request: InventoryRequest = serde_json::from_str(&get("OSD_MIGRATE_INVENTORY")?)?;
     let post = Post::taken(get).await?;
-    tracing::info!("inventory {} of the disks of {}", request.number, request.node);
+    tracing::info!("inventory {} of the disks of node {}", request.number, request.node);
     let report = post.alive(node::inventory(&request, &post.host)).await;
     told(&report.steps, report.problem.as_deref());
     post.k8s.patch_inventory(&post.report, &report).await?;
@@ -135,7 +136,9 @@ fn told(steps: &[(String, u32)], problem: Option<&str>) {
 async fn expected(k8s: &K8s, report: &str) -> Result<(), ServeError> {
     for _ in 0..FIRST_TRIES {
         match k8s.patch_heartbeat(report, now()).await {
-            Err(error) if error.is_transient() => tracing::warn!(%error, "no first heartbeat; trying again"),
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "the first heartbeat was not written; trying again");
+            }
             done => return Ok(done?),
         }
         pause(HEARTBEAT).await;
@@ -147,7 +150,7 @@ async fn expected(k8s: &K8s, report: &str) -> Result<(), ServeError> {
 async fn beat(k8s: &K8s, report: &str) -> Infallible {
     loop {
         if let Err(error) = k8s.patch_heartbeat(report, now()).await {
-            tracing::debug!("no heartbeat: {error}");
+            tracing::debug!("the heartbeat was not written: {error}");
         }
         pause(HEARTBEAT).await;
     }

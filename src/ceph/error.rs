@@ -9,12 +9,14 @@ use super::caps;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
 /// Reason why Ceph could not be queried, or did not do an act.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "ceph-")]
 pub enum CephError {
     /// `librados.so.2` is missing, or too old.
     #[error(
-        "librados.so.2 can't be used ({reason}); run osd-migrate in the cluster's own Ceph image, which has it: \
-         kubectl -n {namespace} get cephcluster -o jsonpath='{{.items[*].spec.cephVersion.image}}'"
+        "librados.so.2 cannot be used ({reason}). Run osd-migrate in the Ceph image of the cluster, which \
+         contains it. See: kubectl -n {namespace} get cephcluster -o \
+         jsonpath='{{.items[*].spec.cephVersion.image}}'"
     )]
     NoLibrados {
         /// Message of the dynamic linker.
@@ -24,7 +26,7 @@ pub enum CephError {
     },
     /// The value given as a key is not a key. It never reached librados, which would print it.
     #[error(
-        "what was given as the key of {user} is no cephx key; look at its Secret: \
+        "the value given as the key of {user} is not a cephx key. See its Secret: \
          kubectl -n {namespace} describe secret {secret}"
     )]
     NotAKey {
@@ -37,8 +39,8 @@ pub enum CephError {
     },
     /// The mons answered, and refuse the key.
     #[error(
-        "the mons refuse the key of {user} ({errno}): was it changed, or is it another cluster's? It comes from the Secret: \
-         kubectl -n {namespace} describe secret {secret}"
+        "the mons refuse the key of {user} ({errno}): the key was changed, or belongs to another cluster. \
+         See its Secret: kubectl -n {namespace} describe secret {secret}"
     )]
     KeyRefused {
         /// User that the key is for.
@@ -52,8 +54,8 @@ pub enum CephError {
     },
     /// No mon answered, or they have no quorum.
     #[error(
-        "no mon of {mon_host} let us in within {} s: they are down, without quorum, or out of reach; see: \
-         kubectl -n {namespace} get pods -l app=rook-ceph-mon -o wide", waited.as_secs()
+        "no mon of {mon_host} accepted the connection within {} s: the mons are down, without quorum, or \
+         unreachable. See: kubectl -n {namespace} get pods -l app=rook-ceph-mon -o wide", waited.as_secs()
     )]
     NoMon {
         /// Addresses that were tried.
@@ -65,7 +67,7 @@ pub enum CephError {
     },
     /// Connecting failed in another way. With `EINVAL` or `ENOENT` the mon addresses cannot be used.
     #[error(
-        "can't connect to the mons `{mon_host}`: {reason}; the addresses come from: \
+        "cannot connect to the mons `{mon_host}`: {reason}. See the source of the addresses: \
          kubectl -n {namespace} get configmap rook-ceph-mon-endpoints -o yaml"
     )]
     Connect {
@@ -109,7 +111,10 @@ pub enum CephError {
         said: String,
     },
     /// The user has no capability for a command: nothing was changed.
-    #[error("{user} may not `ceph {command}`{}{}; give it what it needs: {}", about(*osd), sentence(said), remedy(user))]
+    #[error(
+        "{user} may not run `ceph {command}`{}{}. To fix its capabilities: {}", about(*osd), sentence(said),
+        remedy(user)
+    )]
     NotAllowed {
         /// User.
         user: String,
@@ -125,7 +130,7 @@ pub enum CephError {
     /// **The outcome is unknown**: the command may have been done, or may be done later. Observe again, never
     /// assume.
     #[error(
-        "no answer to `ceph {command}` within {} s, its outcome is unknown; see: \
+        "no answer to `ceph {command}` within {} s; the outcome is unknown. See: \
          kubectl -n {namespace} get pods -l app=rook-ceph-{daemon} -o wide", waited.as_secs()
     )]
     NoAnswer {
@@ -139,7 +144,7 @@ pub enum CephError {
         namespace: String,
     },
     /// The answer cannot be read: it comes from a release that this program does not know.
-    #[error("can't read the answer to `ceph {command}`: {source}")]
+    #[error("the answer to `ceph {command}` cannot be read: {source}")]
     UnreadableAnswer {
         /// Command.
         command: &'static str,
@@ -167,6 +172,13 @@ pub enum CephError {
     /// The thread of librados has ended.
     #[error("the connection to Ceph is closed")]
     Closed,
+}
+
+impl CephError {
+    /// Returns the code: the anchor of the error in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
 }
 
 impl CephError {
@@ -285,7 +297,7 @@ mod tests {
         let text = refused(caps::USER, Some(OsdId(1))).to_string();
         assert!(
             text.starts_with(
-                "client.osd-migrate may not `ceph osd destroy-actual` for osd.1: access denied; "
+                "client.osd-migrate may not run `ceph osd destroy-actual` for osd.1: access denied. "
             ),
             "{text}"
         );

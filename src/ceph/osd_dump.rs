@@ -179,7 +179,7 @@ pub(super) fn describe(slot: Option<&Slot>) -> String {
     let Some(slot) = slot else { return "no such id".to_owned() };
     let state = match slot.state {
         SlotState::Exists => "exists",
-        SlotState::New => "new (claimed, never booted)",
+        SlotState::New => "new (fsid issued, never booted)",
         SlotState::Destroyed => "destroyed",
     };
     let fsid = slot.fsid.map_or_else(|| "no fsid".to_owned(), |fsid| format!("fsid {fsid}"));

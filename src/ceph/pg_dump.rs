@@ -90,7 +90,7 @@ fn pg(entry: &Entry<'_>) -> Result<Pg, String> {
     let pool = entry.pgid.0.split('.').next().and_then(|pool| pool.parse().ok());
     let count = |number: i64| u64::try_from(number).unwrap_or_default();
     Ok(Pg {
-        pool: pool.ok_or_else(|| format!("`{}` is no PG", entry.pgid))?,
+        pool: pool.ok_or_else(|| format!("`{}` is not a PG", entry.pgid))?,
         state: entry.state.split('+').map(str::to_owned).collect(),
         up: osds(&entry.up),
         acting: osds(&entry.acting),
@@ -153,7 +153,7 @@ mod tests {
         let answer = br#"{"pg_ready":true,"pg_stats":[{"pgid":"x","state":"active","up":[],"acting":[],"reported_epoch":1,
             "stat_sum":{"num_bytes":0,"num_objects":0,"num_objects_degraded":0,"num_objects_misplaced":0}}]}"#;
         let error = parse(answer).unwrap_err().to_string();
-        assert!(error.starts_with("`x` is no PG"), "{error}");
+        assert!(error.starts_with("`x` is not a PG"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use super::commands::scale_osd;
 use super::ledger::{FENCE, Ledger};
 use super::observation::{Observation, SlotState};
 use super::osd::{OsdFsid, OsdId, Weight};
@@ -75,7 +76,7 @@ pub enum Finding {
 
 impl Finding {
     /// Returns the code, for programs.
-    pub fn word(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::SlotWithoutOsd { .. } => "slot-without-osd",
             Self::UpInDestroyedSlot { .. } => "up-in-destroyed-slot",
@@ -94,30 +95,34 @@ impl fmt::Display for Finding {
         match self {
             Self::SlotWithoutOsd { osd } => write!(
                 f,
-                "{osd} is destroyed, and nothing took its place: a run fills it from a free disk of its host that the CephCluster \
-                 selects, where its Deployment is still there; if it is not to come back: ceph osd purge {} --yes-i-really-mean-it",
+                "{osd} is destroyed, and no OSD has taken its id. If its Deployment still exists, a run \
+                 recreates the OSD on an available disk of its node that the CephCluster selects. To remove \
+                 the OSD instead: ceph osd purge {} --yes-i-really-mean-it",
                 osd.0
             ),
             Self::UpInDestroyedSlot { osd } => write!(
                 f,
-                "{osd} is up though its slot is destroyed: somebody gave it a new key and started it; if it is to stay: ceph osd \
-                 out {0}; wait until all PGs are clean; kubectl scale deployment rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; \
-                 its disk blank, a run fills the slot",
-                osd.0
+                "{osd} is up although its slot is destroyed: another client gave it a new key and started \
+                 it. To recreate the OSD in its slot: ceph osd out {}; wait until all PGs are clean; {}; \
+                 ceph auth rm {osd}; clear its disk. A run then recreates the OSD",
+                osd.0,
+                scale_osd(*osd, 0)
             ),
             Self::OsdWithoutDeployment { osd } => {
                 write!(
                     f,
-                    "no Deployment runs {osd}: a run makes it one where its disk is found (osd-migrate plan --inventory)"
+                    "{osd} has no Deployment. If a run finds its disk, the run creates the Deployment. To \
+                     inspect the disks: osd-migrate -n NAMESPACE plan --inventory"
                 )
             }
             Self::DeploymentWithoutOsd { name, osd } => write!(
                 f,
-                "Deployment {name} is there, and no {osd} in Ceph: if it is not to come back: kubectl delete deployment {name}"
+                "Deployment {name} exists, but Ceph has no {osd}. If the OSD is not needed, delete the \
+                 Deployment: kubectl -n NAMESPACE delete deployment {name}"
             ),
             Self::FlagsWithoutRecord { osd, flags, reweight } => {
                 let flags = flags.join(",");
-                write!(f, "{flags} on {osd}, and no record is open: ")?;
+                write!(f, "{osd} has the OSD flags {flags}, but no record of it exists. Unset the flags: ")?;
                 if let Some(reweight) = reweight {
                     write!(f, "ceph osd reweight {} {reweight}; ", osd.0)?;
                 }
@@ -125,19 +130,22 @@ impl fmt::Display for Finding {
             }
             Self::FenceWithoutRecord { value } => write!(
                 f,
-                "the CephCluster carries ceph.rook.io/do-not-reconcile={value}, the fence of a run that the ledger does not know: \
-                 when nobody works on its OSDs: kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-"
+                "the CephCluster has the label ceph.rook.io/do-not-reconcile={value}, which belongs to a run \
+                 that is not in the ledger. When no run is working on its OSDs: kubectl -n NAMESPACE label \
+                 cephcluster CEPHCLUSTER ceph.rook.io/do-not-reconcile-"
             ),
             Self::KeyWithoutOsd { osd } => {
                 write!(
                     f,
-                    "Ceph has a key of {osd}, and no such OSD: if its disk is not needed: ceph auth rm {osd}"
+                    "Ceph has a key of {osd}, but the OSD does not exist. If its disk is not needed: ceph \
+                     auth rm {osd}"
                 )
             }
             Self::DmcryptKeyWithoutOsd { fsid } => write!(
                 f,
-                "the mons keep what opens the disk of {fsid}, an OSD that is not there: if that disk is not needed: \
-                 ceph auth rm client.osd-lockbox.{fsid}; ceph config-key rm dm-crypt/osd/{fsid}/luks"
+                "the mons store the disk encryption key of {fsid}, but no OSD has this fsid. If its disk is \
+                 not needed: ceph auth rm client.osd-lockbox.{fsid}; ceph config-key rm \
+                 dm-crypt/osd/{fsid}/luks"
             ),
         }
     }

@@ -110,8 +110,11 @@ pub enum DiskState {
 }
 
 /// Reason why a disk is not available.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", prefix = "disk-")]
 pub enum Rejection {
     /// The disk is read-only (`ro` is 1).
     ReadOnly,
@@ -184,18 +187,25 @@ pub enum Rejection {
     },
 }
 
+impl Rejection {
+    /// Returns the code: the anchor of the rejection in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly => f.write_str("read-only"),
             Self::TooSmall { bytes } => {
-                write!(f, "too small: {} MiB, ceph-volume takes 5 GB at least", bytes >> 20)
+                write!(f, "too small: {} MiB, but ceph-volume needs at least 5 GB", bytes >> 20)
             }
             Self::Partitioned { count } => write!(f, "has {count} partitions"),
             Self::Mounted { at } => write!(f, "mounted at {at}"),
-            Self::Held { by } => write!(f, "in use: {} on it", by.join(", ")),
+            Self::Held { by } => write!(f, "in use by {}", by.join(", ")),
             Self::ForeignCeph { cluster: Some(cluster) } => write!(f, "an OSD of another cluster, {cluster}"),
-            Self::ForeignCeph { cluster: None } => f.write_str("an OSD of a cluster that is not named"),
+            Self::ForeignCeph { cluster: None } => f.write_str("an OSD of an unknown cluster"),
             Self::Lvm => f.write_str("a physical volume of LVM"),
             Self::Luks => f.write_str("a LUKS header"),
             Self::Signature { kind } => write!(f, "a signature of {kind}"),
@@ -206,10 +216,11 @@ impl fmt::Display for Rejection {
             Self::PersistentVolume { name, claim: None } => write!(f, "PersistentVolume {name}"),
             Self::MayBePersistentVolume { name, path } => write!(
                 f,
-                "perhaps PersistentVolume {name}: which disk its path {path} leads to can't be seen; see `readlink -f {path}` on its node"
+                "perhaps PersistentVolume {name}: the disk of its path {path} is unknown. See on its node: \
+                 readlink -f {path}"
             ),
             Self::NoStableName => f.write_str("no name under /dev/disk/by-id or by-path"),
-            Self::Unreadable { why } => write!(f, "can't be read: {why}"),
+            Self::Unreadable { why } => write!(f, "cannot be read: {why}"),
             Self::CephVolume { why } => write!(f, "ceph-volume rejects it: {}", why.join(", ")),
         }
     }

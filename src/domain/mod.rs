@@ -5,6 +5,7 @@
 
 pub mod act;
 pub mod classify;
+pub mod commands;
 pub mod drift;
 pub mod expect;
 pub mod gate;
@@ -23,3 +24,4 @@ pub mod preview;
 pub mod provision;
 pub mod step;
 pub mod storage;
+pub mod units;

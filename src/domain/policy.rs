@@ -227,10 +227,10 @@ impl fmt::Display for Window {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadWindow {
     /// The text is not `HH:MM-HH:MM`.
-    #[error("a window is HH:MM-HH:MM in UTC, such as 22:00-05:00")]
+    #[error("a window has the form HH:MM-HH:MM in UTC, for example 22:00-05:00")]
     Form,
     /// The window ends when it begins, which is ambiguous: it could mean always or never.
-    #[error("a window can't end when it begins; leave --window out for the whole day")]
+    #[error("the window ends when it begins. For the whole day, omit --window")]
     Empty,
 }
 

@@ -104,7 +104,7 @@ pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> 
 fn strategy(made: Option<Kind>, selected: bool, now: &Now) -> &'static str {
     match (made, selected, now) {
         (Some(_), _, Now::Refused(Reason::NoRedundancy { .. })) => "drain first",
-        (Some(made), true, _) if made.in_directory() => "on a free disk, same id",
+        (Some(made), true, _) if made.in_directory() => "on an available disk, same id",
         (Some(_), true, _) => "in place, same id",
         (Some(_), false, _) => "not selected",
         (None, _, _) => "-",

@@ -8,6 +8,7 @@ use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
+use crate::domain::commands::Names;
 use crate::domain::expect;
 use crate::domain::osd::ObjectStore;
 use crate::domain::policy::Declaration;
@@ -29,6 +30,14 @@ impl K8s {
         self.untyped(&ApiResource::from_gvk_with_plural(&kind, "cephclusters"))
     }
 
+    /// Returns the names for commands in messages.
+    pub fn names(&self) -> Names {
+        Names {
+            namespace: self.namespace().to_owned(),
+            cluster: self.cluster_name.get().or(self.place.cluster.as_ref()).cloned(),
+        }
+    }
+
     /// Returns the CephCluster: the one that was named, or else the only one in the namespace.
     pub(super) async fn ceph_cluster(&self) -> Result<DynamicObject, K8sError> {
         let mut found = match self.ceph_clusters().list("", Some).await {
@@ -42,7 +51,10 @@ impl K8s {
             found.retain(|c| c.metadata.name.as_ref() == Some(name));
         }
         match (found.pop(), found.len()) {
-            (Some(only), 0) => Ok(only),
+            (Some(only), 0) => {
+                let _known = self.cluster_name.set(only.metadata.name.clone().unwrap_or_default());
+                Ok(only)
+            }
             (None, _) => Err(K8sError::NoCephCluster { namespace, name }),
             (Some(last), _) => {
                 let mut names: Vec<_> =
@@ -71,7 +83,7 @@ impl K8s {
         self.expect_ledger().await?;
         let there = fence_of(&cluster);
         if there.as_deref() != Some(value) && !expect::no_fence(there.as_deref()) {
-            let found = format!("the label {FENCE}={} is there, not by us", there.unwrap_or_default());
+            let found = format!("it already has the label {FENCE}={}", there.unwrap_or_default());
             return Err(K8sError::Unexpected { what, found });
         }
         self.ceph_clusters().json_patch(&name, &fence_patch(&cluster, value)).await
@@ -87,7 +99,8 @@ impl K8s {
                 self.ceph_clusters().json_patch(&name, &unfence_patch(&cluster, value)).await
             }
             Some(there) => {
-                Err(K8sError::Unexpected { what, found: format!("the label {FENCE} is `{there}`, not ours") })
+                let found = format!("its label {FENCE} is `{there}`, not `{value}`");
+                Err(K8sError::Unexpected { what, found })
             }
         }
     }
@@ -183,7 +196,7 @@ pub(super) fn declaration(cluster: &DynamicObject) -> Result<Declaration, K8sErr
     let missing = |why: &str| K8sError::Malformed { what: what.clone(), why: why.to_owned() };
     let external = yes("/external/enable");
     if !external && !data_dir.starts_with('/') {
-        return Err(missing("spec.dataDirHostPath is no absolute path"));
+        return Err(missing("spec.dataDirHostPath is not an absolute path"));
     }
     let uid = cluster.metadata.uid.clone().ok_or_else(|| missing("it has no uid"))?;
     let store = text("/storage/store/type");

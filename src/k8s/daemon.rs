@@ -121,15 +121,16 @@ fn osd_of(deployment: &Value, name: &str) -> Result<OsdId, String> {
     let suffix = name.strip_prefix("rook-ceph-osd-").map(|rest| rest.strip_prefix("id-").unwrap_or(rest));
     let by_name = suffix.and_then(id);
     match deployment.pointer("/metadata/labels/ceph-osd-id").and_then(Value::as_str) {
-        None => by_name
-            .ok_or_else(|| format!("deployment/{name} does not say which OSD it runs (label ceph-osd-id)")),
+        None => {
+            by_name.ok_or_else(|| format!("deployment/{name} has no label ceph-osd-id, which names its OSD"))
+        }
         Some(label) => match (id(label), by_name) {
             (Some(osd), Some(named)) if osd != named => {
-                Err(format!("deployment/{name} is labelled ceph-osd-id={label}: name and label disagree"))
+                Err(format!("deployment/{name} has the label ceph-osd-id={label}: name and label differ"))
             }
             (Some(osd), Some(_) | None) => Ok(osd),
             (None, _) => {
-                Err(format!("deployment/{name} is labelled ceph-osd-id={label}, which is no OSD id"))
+                Err(format!("deployment/{name} has the label ceph-osd-id={label}, which is not an OSD id"))
             }
         },
     }

@@ -76,7 +76,7 @@ fn networks(spec: &Value, namespace: &str) -> Result<Option<String>, String> {
     let mut all = Vec::new();
     for text in ["public", "cluster"].into_iter().filter_map(selector).filter(|text| !text.is_empty()) {
         all.push(selection(text, namespace).ok_or_else(|| {
-            format!("spec.network.selectors: `{text}` is not NAMESPACE/NAME, NAME or one element as JSON")
+            format!("spec.network.selectors: `{text}` is not namespace/name, name or one element as JSON")
         })?);
     }
     Ok((!all.is_empty()).then(|| Value::Array(all).to_string()))

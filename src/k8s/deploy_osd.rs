@@ -93,7 +93,7 @@ impl K8s {
             let what = format!("cephcluster/{}", declaration.name);
             return Err(K8sError::Unexpected {
                 what,
-                found: "it was made anew since it was looked at".to_owned(),
+                found: "it was recreated since it was observed".to_owned(),
             });
         }
         let tolerated = tolerations::for_node(&declaration.storage.placement.tolerations, &node_object);
@@ -164,11 +164,13 @@ fn expect_in_place(deploy: &Deploy, fresh: &Fresh, found: Option<&FoundDeploymen
         return Ok(());
     }
     Err(match found {
-        Some(found) if expected.is_none() => found.unexpected("it is there, and none was".to_owned()),
-        Some(found) => found.unexpected("it changed since it was looked at, or was made anew".to_owned()),
+        Some(found) if expected.is_none() => {
+            found.unexpected("it exists, but the OSD had no Deployment when it was observed".to_owned())
+        }
+        Some(found) => found.unexpected("it was changed or recreated since it was observed".to_owned()),
         None => K8sError::Unexpected {
             what: deploy.osd.to_string(),
-            found: "its Deployment, which was to be replaced, is gone".to_owned(),
+            found: "its Deployment, which was to be replaced, no longer exists".to_owned(),
         },
     })
 }

@@ -56,16 +56,17 @@ fn refused_user(said: &str) -> Option<&str> {
 }
 
 /// A failed call, or an object that is not as expected.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "kube-")]
 pub enum K8sError {
     /// The object does not exist.
     #[error("{0}: not found")]
     NotFound(Call),
     /// An object of that name already exists.
-    #[error("{0}: exists already")]
+    #[error("{0}: already exists")]
     AlreadyExists(Call),
     /// The object changed since it was read, or it is another one of the same name. Nothing was done.
-    #[error("{call}: it changed since it was read: {message}")]
+    #[error("{call}: the object changed since it was read: {message}")]
     Conflict {
         /// Call that failed.
         call: Call,
@@ -74,8 +75,8 @@ pub enum K8sError {
     },
     /// Our ServiceAccount may not do this.
     #[error(
-        "{call}: forbidden: the {} of our ServiceAccount lacks the verb `{}` on `{}` (the server says: {message}); \
-         check it with: {}",
+        "{call}: forbidden: the {} of osd-migrate's ServiceAccount does not allow the verb `{}` on `{}` (the \
+         server says: {message}). To check: {}",
         call.role(), call.verb, call.resource, call.can_i(message)
     )]
     Forbidden {
@@ -93,7 +94,7 @@ pub enum K8sError {
         message: String,
     },
     /// No answer came in time: whether it was done is unknown. Observe again.
-    #[error("{call}: no answer within {} s; whether it was done is unknown", limit.as_secs_f32())]
+    #[error("{call}: no answer within {} s; the outcome is unknown", limit.as_secs_f32())]
     Timeout {
         /// Call that failed.
         call: Call,
@@ -102,7 +103,8 @@ pub enum K8sError {
     },
     /// The connection failed, or broke before the answer: whether it was done is unknown. Observe again.
     #[error(
-        "{call}: the API server can't be reached, or went away before it answered; whether it was done is unknown"
+        "{call}: the API server is unreachable, or closed the connection before it answered; the outcome is \
+         unknown"
     )]
     Unreachable {
         /// Call that failed.
@@ -111,7 +113,7 @@ pub enum K8sError {
         source: Box<kube::Error>,
     },
     /// The object is not what the act expects. Nothing was done.
-    #[error("{what}: {found}; nothing was done")]
+    #[error("{what}: nothing was done, because {found}")]
     Unexpected {
         /// Object, as kubectl names it.
         what: String,
@@ -119,7 +121,7 @@ pub enum K8sError {
         found: String,
     },
     /// A required part of the object is missing, or a part can't be read.
-    #[error("{what} can't be read: {why}")]
+    #[error("{what} cannot be read: {why}")]
     Malformed {
         /// Object, as kubectl names it.
         what: String,
@@ -128,11 +130,14 @@ pub enum K8sError {
     },
     /// The API server does not know CephClusters.
     #[error(
-        "this cluster has no CephCluster resource (CRD cephclusters.ceph.rook.io): is Rook installed here?"
+        "this cluster has no CephCluster resource. Check that Rook is installed: kubectl get crd \
+         cephclusters.ceph.rook.io"
     )]
     NoRook,
     /// The namespace has no CephCluster.
-    #[error("namespace {namespace} has no CephCluster{}; list them with: kubectl get cephclusters -A", named(name.as_ref()))]
+    #[error(
+        "namespace {namespace} has no CephCluster{}. See: kubectl get cephclusters -A", named(name.as_ref())
+    )]
     NoCephCluster {
         /// Namespace that was searched.
         namespace: String,
@@ -140,7 +145,9 @@ pub enum K8sError {
         name: Option<String>,
     },
     /// The namespace has more than one CephCluster.
-    #[error("namespace {namespace} has several CephClusters ({}): name one with --cluster", names.join(", "))]
+    #[error(
+        "namespace {namespace} has several CephClusters ({}). Select one with --cluster", names.join(", ")
+    )]
     SeveralCephClusters {
         /// Namespace that was searched.
         namespace: String,
@@ -148,7 +155,7 @@ pub enum K8sError {
         names: Vec<String>,
     },
     /// The data would not fit. The write was refused before anything was sent.
-    #[error("{what} would have {bytes} bytes, more than the {limit} that it may have; nothing was written")]
+    #[error("{what} would have {bytes} bytes, more than its limit of {limit} bytes; nothing was written")]
     TooBig {
         /// Object that would be too big.
         what: String,
@@ -170,6 +177,13 @@ pub enum K8sError {
         /// Message of the server or the client.
         message: String,
     },
+}
+
+impl K8sError {
+    /// Returns the code: the anchor of the error in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
 }
 
 fn named(name: Option<&String>) -> String {
@@ -313,7 +327,7 @@ mod tests {
     fn forbidden_says_what_the_role_lacks_and_how_to_check_it() {
         let text = sorted(403, "Forbidden").to_string();
         assert!(
-            text.contains("the Role of our ServiceAccount lacks the verb `update` on `deployments.apps`"),
+            text.contains("the Role of osd-migrate's ServiceAccount does not allow the verb `update` on"),
             "{text}"
         );
         assert!(

@@ -110,7 +110,9 @@ pub(super) fn map_seen(map: ConfigMap) -> Result<InventoryJobSeen, String> {
     let number = map.metadata.labels.as_ref().and_then(|l| l.get(NUMBER)?.parse().ok());
     let (Some(node), Some(run), Some(number)) = (annotations.remove(NODE), annotations.remove(RUN), number)
     else {
-        return Err(format!("configmap/{name} has our label of an inventory, and does not say which"));
+        return Err(format!(
+            "configmap/{name} is labelled as an inventory, but names no node, run or number"
+        ));
     };
     let data = map.data.unwrap_or_default();
     let binary = map.binary_data.unwrap_or_default();
@@ -129,9 +131,9 @@ pub(super) fn map_seen(map: ConfigMap) -> Result<InventoryJobSeen, String> {
     let unreadable =
         match inventory_report::unpack(data.get(inventory_report::INVENTORY).map(String::as_str), gzip) {
             None => None,
-            Some(Err(why)) => Some(format!("configmap/{name}: its report can't be read: {why}")),
+            Some(Err(why)) => Some(format!("configmap/{name}: its report cannot be read: {why}")),
             Some(Ok(report)) if !is_of(&report, &inventory) => {
-                Some(format!("configmap/{name}: its report is of another look; it is not believed"))
+                Some(format!("configmap/{name}: its report belongs to another inventory and is ignored"))
             }
             Some(Ok(report)) => {
                 inventory.report = Some(report);

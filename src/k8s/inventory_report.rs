@@ -65,7 +65,7 @@ fn fit_below(report: &InventoryReport, limit: usize) -> Result<Stored, String> {
     // Searches the smallest number of disks to leave out: `fits` is known to fit, `too_few` is known not to.
     let (mut too_few, mut fits, mut best) = (0, rejected, without(rejected)?);
     if best.len() > limit {
-        let problem = format!("what was seen is {} bytes, compressed: too much for a ConfigMap", best.len());
+        let problem = format!("the inventory has {} compressed bytes: too much for a ConfigMap", best.len());
         let told = InventoryReport { inventory: None, problem: Some(problem), ..report.clone() };
         return packed(&told).map(Stored::Gzip);
     }
@@ -92,9 +92,7 @@ fn shortened(report: &InventoryReport, backups: usize, left_out: usize) -> Inven
             !is_rejected || seen <= backups
         });
         if left_out > 0 {
-            inventory
-                .notes
-                .push(format!("{left_out} disks that were rejected are left out: the report was too long"));
+            inventory.notes.push(format!("{left_out} rejected disks are omitted: the report was too long"));
         }
     }
     report

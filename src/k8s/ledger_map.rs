@@ -53,7 +53,7 @@ impl K8s {
         }
         Err(K8sError::Unexpected {
             what: format!("configmap/{LEDGER}"),
-            found: "somebody saved since this was decided".to_owned(),
+            found: "another client saved it since the act was decided".to_owned(),
         })
     }
 
@@ -133,10 +133,10 @@ impl K8s {
             Ok(map) => Ok(version_of(&map)),
             // Both errors mean that the object changed since it was read.
             Err(K8sError::AlreadyExists(call)) => {
-                Err(K8sError::Conflict { call, message: "somebody made it meanwhile".to_owned() })
+                Err(K8sError::Conflict { call, message: "another client created it meanwhile".to_owned() })
             }
             Err(K8sError::NotFound(call)) => {
-                Err(K8sError::Conflict { call, message: "somebody deleted it meanwhile".to_owned() })
+                Err(K8sError::Conflict { call, message: "another client deleted it meanwhile".to_owned() })
             }
             Err(error) => Err(error),
         }

@@ -107,6 +107,8 @@ pub struct K8s {
     notes: Mutex<BTreeSet<String>>,
     /// Namespace in which Rook's operator was found: OSDs' Deployments name it.
     operator_in: OnceLock<String>,
+    /// Name of the CephCluster, once it was read.
+    cluster_name: OnceLock<String>,
 }
 
 impl K8s {
@@ -142,6 +144,7 @@ impl K8s {
             decided_by: Mutex::new(None),
             notes: Mutex::new(BTreeSet::new()),
             operator_in: OnceLock::new(),
+            cluster_name: OnceLock::new(),
         }
     }
 

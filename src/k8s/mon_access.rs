@@ -81,7 +81,7 @@ impl K8s {
 fn mon_host(endpoints: &str) -> Result<String, String> {
     let mons: Vec<_> = endpoints.split(',').map(str::trim).filter(|m| !m.is_empty()).collect();
     if mons.is_empty() {
-        return Err("no mon is in its key `data`".to_owned());
+        return Err("its key `data` contains no mon".to_owned());
     }
     mons.into_iter().map(one_mon).collect::<Result<Vec<_>, _>>().map(|mons| mons.join(","))
 }

@@ -101,8 +101,10 @@ pub(super) fn job_seen(job: &Job) -> Result<JobSeen, String> {
     let facts = job_state::job(job);
     let labels = meta.labels.clone().unwrap_or_default();
     let annotations = meta.annotations.clone().unwrap_or_default();
-    let parsed = node_job(&facts.name, &labels, &annotations, job_state::created_at(meta))
-        .ok_or_else(|| format!("job/{} has our labels, but not those of a node Job", facts.name))?;
+    let parsed =
+        node_job(&facts.name, &labels, &annotations, job_state::created_at(meta)).ok_or_else(|| {
+            format!("job/{} has labels of osd-migrate, but not those of a node Job", facts.name)
+        })?;
     Ok(JobSeen { job: NodeJob { uid: facts.uid.clone(), ..parsed }, facts })
 }
 

@@ -192,7 +192,9 @@ fn assemble(lists: Lists, declaration: crate::domain::policy::Declaration) -> (K
                 heartbeats.extend(seen.heartbeat.map(|at| (job.clone(), at)));
                 match seen.report {
                     Some(Ok(report)) => notes.extend(taken(&mut reports, job, report)),
-                    Some(Err(why)) => notes.push(format!("configmap/{job}: its report can't be read: {why}")),
+                    Some(Err(why)) => {
+                        notes.push(format!("configmap/{job}: its report cannot be read: {why}"));
+                    }
                     None => {}
                 }
             }
@@ -275,7 +277,7 @@ fn daemons(
     for (osd, pod) in pods {
         match osd.and_then(|osd| daemons.get_mut(&osd)) {
             Some(daemon) => daemon.pods.push(pod),
-            None => ambiguities.push(format!("pod/{} runs an OSD without a Deployment of it", pod.name)),
+            None => ambiguities.push(format!("pod/{} runs an OSD that has no Deployment", pod.name)),
         }
     }
     for daemon in daemons.values_mut() {

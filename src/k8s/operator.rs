@@ -60,7 +60,7 @@ impl K8s {
         let what = format!("deployment/{name}");
         // A list is used, as in every observation: it needs no additional right.
         let found = deployments.list_where(&format!("metadata.name={name}"), Some).await?.pop();
-        let missing = || K8sError::Unexpected { what: what.clone(), found: "it is gone".to_owned() };
+        let missing = || K8sError::Unexpected { what: what.clone(), found: "it no longer exists".to_owned() };
         let version = expect_unchanged(&found.ok_or_else(missing)?.metadata, expected, what)?;
         deployments.json_patch_of(Some("scale"), name, &tested(&version, "/spec/replicas", replicas)).await
     }
@@ -77,9 +77,9 @@ pub(super) fn expect_unchanged(
         return Ok(found.resource_version.clone().unwrap_or_default());
     }
     let found = if now.0 == expected.0 {
-        format!("its generation is {}, not {}: it changed since it was looked at", now.1, expected.1)
+        format!("its generation is {}, not {}: it changed since it was observed", now.1, expected.1)
     } else {
-        format!("its uid is {}, not {}: it was created again", now.0, expected.0)
+        format!("its uid is {}, not {}: it was recreated", now.0, expected.0)
     };
     Err(K8sError::Unexpected { what, found })
 }

@@ -90,7 +90,7 @@ impl K8s {
         if expect::open_record(backups.as_ref(), stopped_by.as_ref(), record) {
             return Ok(());
         }
-        let found = format!("it keeps no Deployment for record `{record}`: the record is closed");
+        let found = format!("it has no backup for record `{record}`: the record is closed");
         Err(K8sError::Unexpected { what: format!("configmap/{name}"), found })
     }
 
@@ -110,7 +110,7 @@ impl K8s {
             return Ok(found);
         }
         Err(found
-            .unexpected(format!("it is not stopped for record `{record}` any more, or its pod is there")))
+            .unexpected(format!("it is no longer stopped for record `{record}`, or its pod still exists")))
     }
 
     /// Stops an OSD with one PUT: replicas 0 and our annotation. Already stopped for this record is success.
@@ -128,7 +128,9 @@ impl K8s {
         found.expect_uid(uid)?;
         match found.stopped_by() {
             Some(by) if by == record.0 && found.replicas() == 0 => return Ok(()),
-            Some(by) if by != record.0 => return Err(found.unexpected(format!("stopped for record `{by}`"))),
+            Some(by) if by != record.0 => {
+                return Err(found.unexpected(format!("it is stopped for record `{by}`")));
+            }
             Some(_) | None => {}
         }
         found.expect_generation(generation)?;
@@ -145,9 +147,9 @@ impl K8s {
         };
         match found.stopped_by() {
             Some(by) if by == record.0 => self.put(&found.name, running(found.object)).await,
-            Some(by) => Err(found.unexpected(format!("stopped for record `{by}`, not `{record}`"))),
+            Some(by) => Err(found.unexpected(format!("it is stopped for record `{by}`, not `{record}`"))),
             None if found.replicas() > 0 => Ok(()),
-            None => Err(found.unexpected("at 0 replicas, and not by us".to_owned())),
+            None => Err(found.unexpected("it has 0 replicas, and osd-migrate did not stop it".to_owned())),
         }
     }
 
@@ -225,7 +227,7 @@ impl K8s {
         let map = self.kind::<ConfigMap>().get(&name).await?;
         let (of, object) = parse_backup(map)?;
         if of != record.0 {
-            let found = format!("it keeps the Deployment for record `{of}`, not `{record}`");
+            let found = format!("it is the backup for record `{of}`, not `{record}`");
             return Err(K8sError::Unexpected { what: format!("configmap/{name}"), found });
         }
         Ok((text(&object, "/metadata/name"), object))

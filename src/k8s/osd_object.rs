@@ -48,7 +48,7 @@ impl FoundDeployment {
         if expect::same_deployment(&self.uid, uid) {
             return Ok(());
         }
-        Err(self.unexpected(format!("its uid is {}, not {uid}: it was made anew", self.uid)))
+        Err(self.unexpected(format!("its uid is {}, not {uid}: it was recreated", self.uid)))
     }
 
     pub(super) fn generation(&self) -> i64 {
@@ -62,14 +62,14 @@ impl FoundDeployment {
             return Ok(());
         }
         Err(self.unexpected(format!(
-            "its generation is {now}, not {generation}: it changed since it was looked at"
+            "its generation is {now}, not {generation}: it changed since it was observed"
         )))
     }
 
     /// Fails if a label says that another client works on the OSD: labels are not part of the generation.
     pub(super) fn expect_not_managed_externally(&self) -> Result<(), K8sError> {
         super::daemon::managed_externally(&self.object)
-            .map_or(Ok(()), |by| Err(self.unexpected(format!("held: {by}"))))
+            .map_or(Ok(()), |by| Err(self.unexpected(format!("another client works on it: {by}"))))
     }
 
     pub(super) fn unexpected(&self, found: String) -> K8sError {

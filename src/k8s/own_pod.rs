@@ -27,7 +27,7 @@ impl PodEnv {
         let get = |key: &str| {
             let missing = || {
                 K8sError::NoConfig(format!(
-                    "environment variable {key} is not set: this must run as a Job's pod"
+                    "environment variable {key} is not set: this command runs only in the pod of a Job"
                 ))
             };
             lookup(key).filter(|value| !value.is_empty()).ok_or_else(missing)
@@ -102,12 +102,12 @@ impl K8s {
     pub async fn whoami(&self, env: &PodEnv) -> Result<Own, K8sError> {
         let pod = self.kind_in::<Pod>(&env.namespace).get(&env.name).await?;
         if pod.metadata.uid.as_ref() != Some(&env.uid) {
-            let found = "it is another pod of our name".to_owned();
+            let found = "it is another pod with the same name".to_owned();
             return Err(K8sError::Unexpected { what: format!("pod/{}", env.name), found });
         }
         let own = own(&pod).ok_or_else(|| K8sError::Malformed {
             what: format!("pod/{}", env.name),
-            why: "no container".to_owned(),
+            why: "it has no container".to_owned(),
         })?;
         if own.job_uid == own.pod_uid {
             return Ok(own);

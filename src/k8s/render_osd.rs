@@ -93,7 +93,7 @@ pub(super) fn render(deploy: &Deploy, old: &Value, frame: &Frame<'_>) -> Value {
 pub(super) fn can_activate(deploy: &Deploy) -> Result<(), String> {
     match deploy.layout {
         Layout { mode: Mode::Raw, encrypted: true, .. } => {
-            Err("it is raw and encrypted: its key is in no mon's store, so no Deployment can open it"
+            Err("it is raw and encrypted: the mons do not store its key, so no Deployment can open it"
                 .to_owned())
         }
         Layout { .. } => Ok(()),

@@ -42,7 +42,7 @@ impl K8s {
                 Err(K8sError::Unexpected {
                     what: format!("job/{name}"),
                     found: format!(
-                        "it is of a former install: kubectl -n {} delete job {name}",
+                        "it belongs to an earlier installation. Delete it: kubectl -n {} delete job {name}",
                         self.namespace()
                     ),
                 })

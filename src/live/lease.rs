@@ -40,7 +40,7 @@ impl crate::ports::Lease for PodLease {
             Ok(outcome) => outcome,
             Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => {
                 return Ok(Tenure::Wait(
-                    "somebody else took the Lease at the same time; looking again".to_owned(),
+                    "another pod acquired the Lease at the same time; trying again".to_owned(),
                 ));
             }
             Err(error) => return Err(kube_failure(error)),
@@ -50,14 +50,15 @@ impl crate::ports::Lease for PodLease {
                 self.held_at = now;
                 Tenure::Mine
             }
-            LeaseOutcome::OwnedByLiveJob { job, pod } => {
-                Tenure::Other(format!("Job {job} is at work (pod {pod}): leaving it to that one"))
-            }
+            LeaseOutcome::OwnedByLiveJob { job, pod } => Tenure::Other(format!(
+                "Job {job} is already running (pod {pod}): leaving the work to that Job"
+            )),
             LeaseOutcome::WaitForOldPod { pod, .. } => {
-                Tenure::Wait(format!("pod {pod} of an earlier run is ending; waiting until it is gone"))
+                Tenure::Wait(format!("waiting until pod {pod} of an earlier run has ended"))
             }
             LeaseOutcome::OldRunnerNodeLost { pod, node, command } => Tenure::Wait(format!(
-                "pod {pod} of an earlier run may still work on node {node}, which does not answer. If that node is off: {command}"
+                "pod {pod} of an earlier run may still be running on node {node}, which is not Ready. If the \
+                 node is switched off, delete the pod: {command}"
             )),
         })
     }

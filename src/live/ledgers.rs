@@ -24,7 +24,7 @@ impl LedgerStore for Ledgers {
     async fn save(&mut self, ledger: &Ledger, version: Self::Version) -> Result<Saved, Failure> {
         let keys = ledger
             .to_keys()
-            .map_err(|error| passing(format!("the ledger can't be written as JSON: {error}")))?;
+            .map_err(|error| passing(format!("the ledger cannot be written as JSON: {error}")))?;
         match self.0.save(keys, version.as_ref()).await {
             Ok(_) => Ok(Saved::Stored),
             Err(K8sError::Conflict { .. } | K8sError::AlreadyExists(_)) => Ok(Saved::Conflict),

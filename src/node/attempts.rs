@@ -27,7 +27,7 @@ pub(crate) fn check_in(state: &Path, osd: OsdId, record: &RecordId, attempt: u32
     };
     if attempt < last {
         return Err(NodeError::Refused(format!(
-            "attempt {attempt} comes too late: attempt {last} of its record has been here"
+            "attempt {attempt} is too late: attempt {last} of its record has already run on this node"
         )));
     }
     let young = path.with_extension("attempt.new");

@@ -79,11 +79,11 @@ impl CapabilityAnswer {
         }
         if !lacks.is_empty() {
             let lacks: Vec<String> = lacks.into_iter().collect();
-            return Err(NodeError::Refused(format!("the image lacks {}", lacks.join(", "))));
+            return Err(NodeError::Refused(format!("the image is missing {}", lacks.join(", "))));
         }
         if mode == Mode::Raw && !self.capability.raw_osd_id {
             return Err(NodeError::Refused(format!(
-                "`ceph-volume raw prepare` knows no --osd-id in {}",
+                "ceph-volume raw prepare does not support --osd-id in {}",
                 self.capability.ceph_version
             )));
         }

@@ -78,7 +78,7 @@ pub(crate) fn list(sys_block: &Path, dev: &Path) -> Result<Disks, NodeError> {
             continue; // an empty card reader, an unused loop, one of several paths to an NVMe
         }
         if let Some(volume) = kubelet::volume_of(&sys) {
-            found.unseen.push(format!("{name} (a kubelet's, for PersistentVolume {volume})"));
+            found.unseen.push(format!("{name} (mapped by the kubelet for PersistentVolume {volume})"));
             continue;
         }
         let node = dev.join(name.replace('!', "/"));
@@ -166,14 +166,14 @@ pub(crate) fn partitions(sys: &Path, disk: &str, dev: &Path) -> Vec<Partition> {
 pub(crate) fn same_device(sys: &Path, node: &Path) -> Result<(u32, u32), String> {
     let meta = fs::metadata(node).map_err(|error| format!("{}: {error}", node.display()))?;
     if !meta.file_type().is_block_device() {
-        return Err(format!("{} is no block device", node.display()));
+        return Err(format!("{} is not a block device", node.display()));
     }
     let here = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
     let there = text(&sys.join("dev")).unwrap_or_default();
     if format!("{}:{}", here.0, here.1) == there {
         Ok(here)
     } else {
-        Err(format!("{} is {}:{}, the kernel says {there}", node.display(), here.0, here.1))
+        Err(format!("{} is {}:{}, but the kernel reports {there}", node.display(), here.0, here.1))
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
         let found = list(&sys, &dev).unwrap();
         assert!(found.disks.is_empty());
         assert_eq!(found.unseen.len(), 3, "{:?}", found.unseen);
-        assert_eq!(found.unseen[0], "loop1 (a kubelet's, for PersistentVolume pv1)");
-        assert!(found.unseen[2].contains("no block device"));
+        assert_eq!(found.unseen[0], "loop1 (mapped by the kubelet for PersistentVolume pv1)");
+        assert!(found.unseen[2].contains("not a block device"));
     }
 }

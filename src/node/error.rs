@@ -27,7 +27,7 @@ pub enum NodeError {
         source: std::io::Error,
     },
     /// A command gave no answer in time and was killed with its process group.
-    #[error("`{command}` gave no answer within {secs} s")]
+    #[error("`{command}` did not respond within {secs} s")]
     TimedOut {
         /// the command line
         command: String,
@@ -45,7 +45,7 @@ pub enum NodeError {
         last: String,
     },
     /// The output of a command, or the content of a file, has an unknown form.
-    #[error("{subject} is not understood: {why}")]
+    #[error("{subject} cannot be parsed: {why}")]
     Unreadable {
         /// the command or file
         subject: String,
@@ -53,7 +53,7 @@ pub enum NodeError {
         why: String,
     },
     /// Another agent, or a ceph-volume that it left running, has the OSD's lock.
-    #[error("{path} is locked by another agent, or by the ceph-volume that one left running")]
+    #[error("{path} is locked by another agent, or by a ceph-volume process that another agent left running")]
     Busy {
         /// the lock file
         path: String,

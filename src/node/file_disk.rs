@@ -54,11 +54,11 @@ pub(crate) fn as_disk(host: &Host) -> Result<Disk, NodeError> {
     let node = path(host);
     match std::fs::symlink_metadata(&node) {
         Ok(meta) if !meta.is_file() || meta.len() != BYTES => {
-            return Err(NodeError::Refused(format!("{} is no file of {BYTES} bytes", node.display())));
+            return Err(NodeError::Refused(format!("{} is not a file of {BYTES} bytes", node.display())));
         }
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(NodeError::io("look at", &node)(error)),
+        Err(error) => return Err(NodeError::io("inspect", &node)(error)),
     }
     Ok(disk(NAME.to_owned(), node, NO_DEVICE))
 }
@@ -131,7 +131,7 @@ pub(crate) async fn detach(host: &Host) -> Result<(), NodeError> {
 ///
 /// If the node is itself a container, another program may have to create the device node first.
 async fn shown(sys: PathBuf, node: PathBuf) -> Result<Result<(u32, u32), String>, NodeError> {
-    blocking("look at", node.display().to_string(), QUICK, move || Ok(shown_patiently(&sys, &node))).await
+    blocking("inspect", node.display().to_string(), QUICK, move || Ok(shown_patiently(&sys, &node))).await
 }
 
 #[expect(clippy::disallowed_methods, reason = "on a thread that may wait")]
@@ -168,7 +168,7 @@ fn lock(file: &File, path: &Path) -> Result<(), NodeError> {
             Ok(()) => {}
             Err(Errno::ACCESS | Errno::AGAIN) => {
                 return Err(NodeError::Refused(format!(
-                    "{} is in use: does its OSD still run?",
+                    "{} is in use: its OSD may still be running",
                     path.display()
                 )));
             }
@@ -208,7 +208,7 @@ async fn make_node() -> Result<bool, NodeError> {
     }
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
     mknodat(CWD, node, FileType::BlockDevice, mode, makedev(LOOPS, number))
-        .map_err(NodeError::io("make the node", node))?;
+        .map_err(NodeError::io("create the device node", node))?;
     Ok(true)
 }
 

@@ -64,7 +64,7 @@ pub(crate) async fn recorded(
     let ours =
         proof::candidates(seen, is_only, |found| &found.examine.content, |found| is_ours(&found.examine));
     let inspected =
-        format!("no disk is {} of {} bytes; {described}", identity.stable_name(), identity.size_bytes);
+        format!("found no disk {} of {} bytes; {described}", identity.stable_name(), identity.size_bytes);
     Ok(one_of(ours, inspected))
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn on_file(host: &Host, is_it: impl Fn(&FoundDisk) -> bool) -> 
     let examine =
         content::examine(&disk, Reading { scratch: &host.scratch, sharing: Sharing::No, whom: None }).await?;
     let found = Some(FoundDisk { disk, examine, volume: None }).filter(is_it);
-    Ok(one_of(found.into_iter().collect(), format!("looked at {inspected}")))
+    Ok(one_of(found.into_iter().collect(), format!("inspected {inspected}")))
 }
 
 /// Finds the disk that carries the request's old OSD in any way, or the partition that carries it on a disk
@@ -175,9 +175,9 @@ fn one_of(mut found: Vec<FoundDisk>, inspected: String) -> Search {
 fn described(disks: &[Disk], unseen: &[String]) -> String {
     let names: Vec<String> = disks.iter().map(Disk::described).collect();
     let mut described =
-        format!("looked at {}", if names.is_empty() { "no disk".to_owned() } else { names.join(", ") });
+        format!("inspected {}", if names.is_empty() { "no disk".to_owned() } else { names.join(", ") });
     if !unseen.is_empty() {
-        described.push_str("; could not look at ");
+        described.push_str("; could not inspect ");
         described.push_str(&unseen.join(", "));
     }
     described

@@ -101,7 +101,7 @@ pub(crate) async fn read_key(node: &Path) -> Result<Key, NodeError> {
     let raw: WithKey = show(node).await?;
     raw.osd_key.map(Key).ok_or_else(|| NodeError::Unreadable {
         subject: format!("the label of {}", node.display()),
-        why: "no osd_key in it".to_owned(),
+        why: "it contains no osd_key".to_owned(),
     })
 }
 

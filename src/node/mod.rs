@@ -175,7 +175,10 @@ pub async fn agent(request: &NodeRequest, host: &Host) -> NodeReport {
 
 fn ready(request: &NodeRequest, host: &Host) -> Result<OsdLock, NodeError> {
     if request.node != host.node {
-        return Err(NodeError::Refused(format!("meant for node {}, runs on {}", request.node, host.node)));
+        return Err(NodeError::Refused(format!(
+            "the request is for node {}, but the agent runs on node {}",
+            request.node, host.node
+        )));
     }
     let lock = OsdLock::take(&host.state, request.osd)?;
     attempts::check_in(&host.state, request.osd, &request.record, request.attempt)?;

@@ -51,7 +51,8 @@ pub(crate) fn verdict(
                 (true, false) => Verdict::WipeOurs,
                 (true, true) if *activatable && whoami.is_some() && cluster.is_some() => Verdict::Done,
                 (true, true) => Verdict::Refuse(format!(
-                    "the disk carries the new OSD {osd_fsid}, finished but without what its activation needs"
+                    "the disk carries the finished new OSD {osd_fsid}, but values that its activation needs \
+                     are missing"
                 )),
             }
         }
@@ -134,7 +135,10 @@ fn available(
     if passes(Guard::DiskAvailable, is_available) {
         return Verdict::TakeAvailable;
     }
-    Verdict::Refuse(format!("expected a free disk, as it was when it was chosen; found {}", examine.content))
+    Verdict::Refuse(format!(
+        "expected an available disk, as it was when it was chosen; found {}",
+        examine.content
+    ))
 }
 
 /// Checks that the slot is destroyed. If an available disk becomes an OSD, the id may also be absent.
@@ -158,7 +162,8 @@ pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> 
 pub(crate) fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
     match verdict {
         Verdict::WipeMisplaced(misplaced) if is_there(*misplaced) => Err(format!(
-            "the disk carries {misplaced}, which was made on it by mistake: expected it purged, found its id in use"
+            "the disk carries {misplaced}, which ceph-volume created on it by mistake: expected its id \
+             purged, found its id in use"
         )),
         Verdict::WipeMisplaced(_)
         | Verdict::Done
@@ -171,7 +176,7 @@ pub(crate) fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) ->
 
 fn refuse(examine: &DiskFinding, request: &NodeRequest) -> Verdict {
     Verdict::Refuse(format!(
-        "expected OSD {} ({}), our tombstone for it, or a claimed store; found {}",
+        "expected OSD {} ({}), its tombstone, or an OSD with an issued fsid; found {}",
         request.old, request.osd, examine.content
     ))
 }
@@ -179,7 +184,7 @@ fn refuse(examine: &DiskFinding, request: &NodeRequest) -> Verdict {
 /// Checks that the evidence is of the OSD that the request names, and that the disk's content equals it.
 pub(crate) fn old_is_proven(request: &NodeRequest, evidence: &Evidence, seen: &Proof) -> Result<(), String> {
     let Some((fsid, whoami, cluster)) = evidence.proof.names() else {
-        return Err("expected a free disk, found an OSD".to_owned());
+        return Err("expected an available disk, found an OSD".to_owned());
     };
     let mut differences = Differences::default();
     differences.note("OSD fsid of the evidence", &request.old, &fsid);
@@ -214,7 +219,7 @@ pub(crate) fn same_disk(
     let place = |device: &DeviceIdentity| {
         device.by_path.first().cloned().unwrap_or_else(|| "an unknown place".to_owned())
     };
-    Err(format!("a blank disk without serial number in {}, expected in {}", place(seen), place(recorded)))
+    Err(format!("a blank disk without a serial number at {}, expected at {}", place(seen), place(recorded)))
 }
 
 /// Selects the disks that a record can mean from those that fit it by their traits (`same_disk`).
@@ -350,7 +355,9 @@ impl Differences {
         if let (Proof::Volume { alone: true, name, .. }, Proof::Volume { alone: false, .. }) =
             (expected, found)
         {
-            self.0.push(format!("{name} was alone in its volume group, and is not any more"));
+            self.0.push(format!(
+                "{name} was alone in its volume group, but its volume group has other volumes now"
+            ));
         }
         let same_kind = expected.made().is_some() && expected.made() == found.made();
         if same_kind && recorded.len() == seen.len() {
@@ -391,7 +398,7 @@ fn marks(proof: &Proof) -> Vec<(String, String)> {
 }
 
 fn kind(proof: &Proof) -> String {
-    proof.made().map_or_else(|| "a free disk".to_owned(), |made| made.to_string())
+    proof.made().map_or_else(|| "an available disk".to_owned(), |made| made.to_string())
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ fn only_our_own_tombstone_counts() {
     }
     for content in [
         Content::Other { what: "a signature of xfs".into() },
-        Content::NotFound { inspected: "looked at no disk".into() },
+        Content::NotFound { inspected: "inspected no disk".into() },
     ] {
         assert!(matches!(decided(&DiskFinding::plain(content, None)), Verdict::Refuse(_)));
     }
@@ -234,7 +234,7 @@ fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
         bluestore(fsid(1), Some(1), Some(1), true, false),
         bluestore(fsid(8), None, None, false, false),
         examine(Content::Other { what: "a signature of ext4".into() }),
-        examine(Content::NotFound { inspected: "looked at no disk".into() }),
+        examine(Content::NotFound { inspected: "inspected no disk".into() }),
         buried(1, stone(3, 3, "r")),
         buried(2, stone(1, 1, "r")),
     ] {
@@ -377,7 +377,7 @@ fn the_device_for_an_osd_in_a_directory_must_be_blank_and_its_slot_destroyed() {
         DiskFinding::plain(stone(2), None),
         DiskFinding::other("a signature of xfs", None),
         bluestore(fsid(1), Some(1), Some(1), true, false),
-        DiskFinding::plain(Content::NotFound { inspected: "looked at no disk".into() }, None),
+        DiskFinding::plain(Content::NotFound { inspected: "inspected no disk".into() }, None),
     ] {
         assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
     }

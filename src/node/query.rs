@@ -116,7 +116,7 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(answer: &CommandOutput) -> Re
     let mut value = starts.filter(|at| text.get(..*at).is_some_and(begins));
     value.find_map(|at| serde_json::from_str(text.get(at..)?).ok()).ok_or_else(|| NodeError::Unreadable {
         subject: answer.command.clone(),
-        why: "not the JSON that it should be".to_owned(),
+        why: "not the JSON that was expected".to_owned(),
     })
 }
 

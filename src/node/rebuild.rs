@@ -193,9 +193,10 @@ async fn deployment_by(request: &NodeRequest, host: &Host) -> Result<(), NodeErr
                 let fsid = found
                     .examine
                     .about
-                    .ok_or_else(|| NodeError::Refused("the disk names no OSD".to_owned()))?;
+                    .ok_or_else(|| NodeError::Refused("the disk does not name an OSD".to_owned()))?;
                 if request.target.encrypted {
-                    let why = "its encryption key went when its slot was destroyed: it can only be made anew";
+                    let why = "its encryption key was deleted when its slot was destroyed, so the OSD can \
+                               only be recreated";
                     return Err(NodeError::Refused(why.to_owned()));
                 }
                 let volume = found.volume.as_ref().map(|volume| PathBuf::from(&volume.block_path));
@@ -207,7 +208,7 @@ async fn deployment_by(request: &NodeRequest, host: &Host) -> Result<(), NodeErr
             | Verdict::WipeMisplaced(_)
             | Verdict::TakeAvailable
             | Verdict::Refuse(_) => Err(NodeError::Refused(format!(
-                "expected a finished OSD of ours, found {}",
+                "expected a finished OSD that osd-migrate created, found {}",
                 found.examine.content
             ))),
         },
@@ -247,13 +248,13 @@ fn evidence_of(request: &NodeRequest) -> Result<&Evidence, NodeError> {
         Mode::Lvm => !request.on_file,
     };
     if target.store != ObjectStore::bluestore() || !is_created {
-        let with = if request.db.is_some() { " with a database elsewhere" } else { "" };
+        let with = if request.db.is_some() { " with a database on another device" } else { "" };
         let on = if request.on_file { " on a file" } else { "" };
         return Err(NodeError::Refused(format!(
-            "`{target}`{with}{on} is not made, only bluestore raw or lvm"
+            "`{target}`{with}{on} is not supported, only bluestore raw or lvm"
         )));
     }
-    request.evidence.as_ref().ok_or_else(|| NodeError::Refused("the request brings no proof".to_owned()))
+    request.evidence.as_ref().ok_or_else(|| NodeError::Refused("the request contains no proof".to_owned()))
 }
 
 pub(crate) fn issued(request: &NodeRequest, host: &Host) -> Result<BTreeSet<OsdFsid>, NodeError> {
@@ -321,7 +322,7 @@ fn inspection(request: &NodeRequest, host: &Host, search: Search, asked: &Capabi
         }
         Search::None(inspected) => nothing(Content::NotFound { inspected }, capability),
         Search::Several(disks) => {
-            nothing(Content::Other { what: format!("several disks claim to be it: {disks}") }, capability)
+            nothing(Content::Other { what: format!("several disks carry this OSD: {disks}") }, capability)
         }
     }
 }

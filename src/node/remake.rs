@@ -80,7 +80,7 @@ async fn on_disk(order: &Order<'_>, found: &FoundDisk, verdict: &Verdict) -> Res
     let &Order { request, evidence, host, steps } = order;
     if let Some(shared) = Shared::of(evidence) {
         return Err(NodeError::Refused(format!(
-            "others share the volume group of its volume, so its disk can't carry {}: {shared}",
+            "other volumes share the volume group of its volume, so its disk cannot become {}: {shared}",
             request.target
         )));
     }

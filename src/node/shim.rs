@@ -103,9 +103,7 @@ fn pass(name: &str, args: &[OsString]) -> Result<Command, NodeError> {
         std::env::var(key).map_err(|_| NodeError::Refused(format!("{name}: called without {key}")))
     };
     if name != CEPH {
-        return Err(NodeError::Refused(format!(
-            "{name}: refused, ceph-volume has nothing to take away here"
-        )));
+        return Err(NodeError::Refused(format!("{name}: refused, ceph-volume has nothing to remove here")));
     }
     let osd: OsdId =
         setting(OSD_ENV)?.parse().map_err(|error| NodeError::Refused(format!("{OSD_ENV}: {error}")))?;
@@ -135,7 +133,7 @@ enum Verdict {
 /// Refuses unknown commands on OSDs: the bootstrap key can do little else.
 fn judge(args: &[OsString], osd: OsdId) -> Verdict {
     let Some(words) = words(args) else {
-        return Verdict::Refuse("ceph: refused, a word is not text".to_owned());
+        return Verdict::Refuse("ceph: refused, an argument is not UTF-8 text".to_owned());
     };
     let Some(at) = words.iter().position(|word| *word == "osd") else {
         return Verdict::Pass;
@@ -152,7 +150,7 @@ fn judge(args: &[OsString], osd: OsdId) -> Verdict {
         ["new", ..] => Verdict::Refuse(format!("ceph osd {}: refused, expected {osd}", after.join(" "))),
         [verb, ..] if READS.contains(verb) => Verdict::Pass,
         ["purge-new" | "purge", ..] => Verdict::Refuse(format!(
-            "ceph osd {}: refused, it would lose the OSD's CRUSH place",
+            "ceph osd {}: refused, it would delete the OSD's CRUSH location",
             after.join(" ")
         )),
         _ => Verdict::Refuse(format!("ceph osd {}: refused, not needed to prepare an OSD", after.join(" "))),

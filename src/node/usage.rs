@@ -19,7 +19,7 @@ use super::error::NodeError;
 /// A pod does not see the host's own mounts.
 const NAMED_IN_SYS: [&str; 4] = ["ext4", "xfs", "f2fs", "bcachefs"];
 /// Place of a mount whose mount point this process does not see.
-const OUT_OF_SIGHT: &str = "a place that only the host sees";
+const OUT_OF_SIGHT: &str = "a path that is visible only on the host";
 
 /// The visible mounts, read once.
 #[derive(Debug, Default)]

@@ -62,14 +62,15 @@ impl ExclusiveDisk {
             return Err(NodeError::Refused(format!("{} is read-only", disk.described())));
         }
         if !disk.holders.is_empty() {
-            return Err(in_use(&format!("{} lies on it", disk.holders.join(", "))));
+            return Err(in_use(&format!("{} is on it", disk.holders.join(", "))));
         }
         let node = disk.node.clone();
         let file = {
             let node = node.clone();
             blocking("open", disk.described(), QUICK, move || open_patiently(&node)).await?
         };
-        let file = file.ok_or_else(|| in_use("mounted, or open exclusively (does its OSD still run?)"))?;
+        let file =
+            file.ok_or_else(|| in_use("mounted, or open exclusively (its OSD may still be running)"))?;
         let rdev = file.metadata().map_err(NodeError::io("stat", &node))?.rdev();
         if (rustix::fs::major(rdev), rustix::fs::minor(rdev)) != disk.number {
             return Err(NodeError::Refused(format!("{} became another device", node.display())));

@@ -1,4 +1,4 @@
-//! Faults by names that people understand, and the moment at which each does most harm.
+//! Faults of a rehearsal by name, and the moment at which each fault does most harm.
 
 use std::rc::Rc;
 
@@ -34,24 +34,24 @@ macro_rules! kinds {
 kinds! {
     KillRunner "kill-runner" "the run is killed right after it destroyed the OSD",
     AgentDies "agent-dies" "the node agent is killed after it wiped the disk",
-    AgentFreezes "agent-freezes" "Kubernetes gives the agent's Job up while its process lives on",
-    CephVolumeFails "ceph-volume-fails" "ceph-volume fails after it claimed the id",
-    CephVolumeRollsBack "ceph-volume-rolls-back" "it fails and wants to purge the id",
-    CephVolumePurges "ceph-volume-purges" "it purges the id past our guard, its place too",
-    CephVolumeDoesNothing "ceph-volume-does-nothing" "it exits 0 and has done nothing",
-    OsdDies "osd-dies" "an OSD with copies of the same PGs dies, 3 minutes",
-    NodePower "node-power" "the node loses its power for 5 minutes",
-    SwappedDisk "swapped-disk" "another disk, with data, is put in its place",
-    Purged "purged" "a person purges the OSD once it is destroyed",
-    RookUp "rook-up" "Rook's operator is up for 5 minutes, the OSD stopped",
-    Norecover "norecover" "norecover is set for 5 minutes, the OSD stopped",
+    AgentFreezes "agent-freezes" "Kubernetes ends the agent's Job, but its process still runs",
+    CephVolumeFails "ceph-volume-fails" "ceph-volume fails after it registered the id",
+    CephVolumeRollsBack "ceph-volume-rolls-back" "ceph-volume fails and tries to purge the id",
+    CephVolumePurges "ceph-volume-purges" "ceph-volume purges the id and its CRUSH item, past the shim",
+    CephVolumeDoesNothing "ceph-volume-does-nothing" "ceph-volume exits with code 0, but does nothing",
+    OsdDies "osd-dies" "an OSD with replicas of the same PGs is down for 3 minutes",
+    NodePower "node-power" "the node has no power for 5 minutes",
+    SwappedDisk "swapped-disk" "the disk is replaced by another disk, which has data",
+    Purged "purged" "a person purges the OSD after the run destroyed it",
+    RookUp "rook-up" "Rook's operator runs for 5 minutes while the OSD is stopped",
+    Norecover "norecover" "the flag norecover is set for 5 minutes while the OSD is down",
 }
 
 /// Returns the names for `--help`, one a line.
 pub fn help() -> String {
     let lines = KINDS.iter().map(|(name, _, help)| format!("  {name:<26}{help}"));
-    let head = "What goes wrong, at the moment at which it does most harm, while osd.N is migrated (the first legacy OSD, where \
-                none is named); may be given several times:\n";
+    let head = "Fault to inject while OSD is migrated, at the moment at which it does most harm. Without \
+                @OSD: while the first legacy OSD is migrated. The option can be repeated with these names:\n";
     std::iter::once(head.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
@@ -64,16 +64,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn parse(words: &str) -> Result<RequestedFault, String> {
     let (name, osd) = words.split_once('@').map_or((words, None), |(name, osd)| (name, Some(osd)));
     let Some((_, kind, _)) = KINDS.iter().find(|(known, _, _)| *known == name) else {
-        return Err(format!("no such fault; there are {}", names().collect::<Vec<_>>().join(", ")));
+        return Err(format!(
+            "no fault has this name. Use one of: {}",
+            names().collect::<Vec<_>>().join(", ")
+        ));
     };
     let legacy = legacy(&example::twelve());
-    let first = legacy.first().copied().ok_or("the example has no legacy OSD")?;
+    let first = legacy.first().copied().ok_or("the simulated cluster has no legacy OSD")?;
     let osd = osd.map_or(Ok(first), |osd| osd.parse::<OsdId>().map_err(|error| error.to_string()))?;
     if legacy.contains(&osd) {
         return Ok(RequestedFault { kind: *kind, osd });
     }
     let legacy: Vec<String> = legacy.iter().map(ToString::to_string).collect();
-    Err(format!("{osd} is not migrated in the rehearsal; there are {}", legacy.join(", ")))
+    Err(format!("the rehearsal does not migrate {osd}. Use one of: {}", legacy.join(", ")))
 }
 
 /// Returns the OSDs that are to be migrated.

@@ -2,6 +2,7 @@
 //! nothing.
 
 pub mod fault;
+mod lines;
 mod page;
 mod story;
 
@@ -22,8 +23,9 @@ use crate::sim::example;
 use crate::sim::ports::{Call, Runner, Side, Watch};
 
 use fault::{Kind, RequestedFault};
+pub use lines::Detail;
 pub use page::{json, text};
-pub use story::Line;
+pub use story::{Line, LineKind};
 use story::{Listener, Story};
 
 /// Delay of a new runner. Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to
@@ -83,7 +85,10 @@ pub fn rehearse(seed: u64, asked: &[RequestedFault], rate: u64) -> Rehearsal {
         Ended::Killed => None,
         Ended::Stuck => {
             let what = story.waits_for().unwrap_or("nothing").to_owned();
-            story.say(format!("the rehearsal ends here: it would wait until a person acts: {what}"));
+            story.say(
+                None,
+                format!("the rehearsal ends here: the run would wait until a person acts: {what}"),
+            );
             None
         }
     };
@@ -141,12 +146,11 @@ fn one_run(
                 struck.borrow_mut().push(RequestedFault { kind: Kind::KillRunner, osd }.name());
                 let mut story = story.borrow_mut();
                 story.end();
-                story.say(format!("{osd}: destroyed; id, place and weight stay"));
-                story.say("! the run is killed; it has told nobody what it did");
+                story.fault(Some(osd), format!("the run is killed right after it destroyed {osd}"));
             }
             sim.borrow_mut().advance(RESTART);
             story.borrow_mut().end();
-            story.borrow_mut().say("a new run starts, with nothing but the ledger and what it sees");
+            story.borrow_mut().say(None, "a new run starts; it knows only the ledger and what it observes");
             Ended::Killed
         }
         Poll::Pending => Ended::Stuck,

@@ -6,23 +6,24 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use super::Rehearsal;
-use super::story::{line, size, time};
+use super::lines::{self, Detail};
+use super::story::{Line, LineKind, time};
 use crate::domain::classify::{self, Class};
 use crate::domain::next::Summary;
 use crate::domain::observation::Slot;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
+use crate::domain::units::size;
 use crate::run::End;
 use crate::sim::World;
 
 /// Columns that the table may take.
 const WIDTH: u16 = 100;
 
-/// Returns the page, without the story if `quiet`.
-pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    if !quiet {
-        parts.extend(rehearsal.lines.iter().map(line));
+/// Returns the page with this part of the story.
+pub fn text(rehearsal: &Rehearsal, detail: Detail) -> String {
+    let mut parts = lines::text(&rehearsal.lines, detail);
+    if !parts.is_empty() {
         parts.push(String::new());
     }
     parts.extend(table(rehearsal).to_string().lines().map(|line| line.trim_end().to_owned()));
@@ -33,7 +34,14 @@ pub fn text(rehearsal: &Rehearsal, quiet: bool) -> String {
 
 /// Returns the page for programs.
 pub fn json(rehearsal: &Rehearsal) -> Value {
-    let lines = |lines: &super::Line| json!({ "seconds": lines.at.num_seconds(), "says": lines.says });
+    let event = |line: &Line| {
+        json!({
+            "seconds": line.at.num_seconds(),
+            "osd": line.osd,
+            "fault": line.kind == LineKind::Fault,
+            "message": line.text,
+        })
+    };
     let row = |row: Row| {
         json!({
             "osd": row.osd, "host": row.host, "was": row.was, "is": row.is, "device": row.device,
@@ -42,7 +50,7 @@ pub fn json(rehearsal: &Rehearsal) -> Value {
         })
     };
     json!({
-        "events": rehearsal.lines.iter().map(lines).collect::<Vec<_>>(),
+        "events": rehearsal.lines.iter().map(event).collect::<Vec<_>>(),
         "osds": rows(rehearsal).into_iter().map(row).collect::<Vec<_>>(),
         "summary": {
             "end": ended(rehearsal),
@@ -139,7 +147,7 @@ fn migrated(rehearsal: &Rehearsal) -> usize {
 fn ended(rehearsal: &Rehearsal) -> &'static str {
     match &rehearsal.end {
         Some(Ok(End::Finished(Summary { quarantined, .. }))) if quarantined.is_empty() => "finished",
-        Some(Ok(End::Finished(_))) => "finished, some OSDs left alone",
+        Some(Ok(End::Finished(_))) => "finished, some OSDs quarantined",
         Some(Ok(End::Halted(_))) => "halted, a person is needed",
         Some(Ok(End::LeftToOther)) => "left to another run",
         Some(Err(_)) => "failed",

@@ -1,9 +1,10 @@
-//! Acts in words, for the log, the status and events.
+//! Sentences about acts, for the log, the status, events and the rehearsal.
 
 use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
+use crate::domain::inspection::NodeTask;
 
-/// Returns what an act did, as one sentence.
-pub fn words(act: &Act) -> String {
+/// Returns the sentence about an act that succeeded.
+pub(super) fn sentence(act: &Act) -> String {
     match act {
         Act::Ceph(act) => of_ceph(act),
         Act::Kube(act) => of_kube(act),
@@ -11,67 +12,82 @@ pub fn words(act: &Act) -> String {
     }
 }
 
+/// Returns whether an act only prepares or completes another one that is reported.
+pub(super) fn is_detail(act: &Act) -> bool {
+    matches!(
+        act,
+        Act::Kube(KubeAct::BackUp { .. } | KubeAct::CleanUp { .. })
+            | Act::Ceph(CephAct::UnsetOsdFlags { .. })
+            | Act::Node(
+                NodeAct::DropAgent { .. } | NodeAct::DeleteKey { .. } | NodeAct::DeleteInventoryJob { .. }
+            )
+    )
+}
+
 fn of_ceph(act: &CephAct) -> String {
     match act {
-        CephAct::Bootstrap { there: true } => "made client.bootstrap-osd".to_owned(),
-        CephAct::Bootstrap { there: false } => "removed client.bootstrap-osd, which we had made".to_owned(),
-        CephAct::SetOsdFlags { osd, noout, noin, .. } => {
-            format!("{osd}: set {}", flags(*noout, *noin))
+        CephAct::Bootstrap { there: true } => "created the user client.bootstrap-osd".to_owned(),
+        CephAct::Bootstrap { there: false } => {
+            "deleted the user client.bootstrap-osd, which osd-migrate had created".to_owned()
         }
-        CephAct::UnsetOsdFlags { osd, noout, noin } => {
-            format!("{osd}: lifted {}", flags(*noout, *noin))
+        CephAct::SetOsdFlags { osd, noout, noin, .. } => format!("{osd}: set {}", flags(*noout, *noin)),
+        CephAct::UnsetOsdFlags { osd, noout, noin } => format!("{osd}: unset {}", flags(*noout, *noin)),
+        CephAct::TakeIn { osd, reweight, .. } => format!("{osd}: marked in again with reweight {reweight}"),
+        CephAct::Destroy { osd, fsid, .. } => {
+            format!("{osd}: destroyed (fsid {fsid}); its id, CRUSH location and weight are kept")
         }
-        CephAct::TakeIn { osd, reweight, .. } => {
-            format!("{osd}: taken in again, reweight {reweight}")
-        }
-        CephAct::Destroy { osd, fsid, .. } => format!("{osd}: destroyed {fsid}"),
-        CephAct::Reregister { osd, .. } => format!("{osd}: took its id back"),
+        CephAct::Reregister { osd, .. } => format!("{osd}: registered its id again"),
         CephAct::PurgeMisplaced { misplaced, .. } => {
-            format!("purged {misplaced}, which was made by mistake")
+            format!("purged {misplaced}, which ceph-volume had created by mistake")
         }
-        CephAct::RestoreCrush { osd, former: None, .. } => format!("{osd}: put back into CRUSH"),
+        CephAct::RestoreCrush { osd, former: None, .. } => format!("{osd}: restored its CRUSH location"),
         CephAct::RestoreCrush { osd, item, former: Some(former), .. } => {
-            format!("{osd}: in CRUSH as recorded, with weight {}, which was {former}", item.weight)
+            format!("{osd}: changed its CRUSH weight from {former} to {}", item.weight)
         }
         CephAct::RestoreUpmaps { osd, upmaps, .. } => {
             let pgs: Vec<_> = upmaps.iter().map(|upmap| upmap.pg.to_string()).collect();
-            format!("{osd}: put back the upmaps of PGs {}", pgs.join(", "))
+            format!("{osd}: restored the upmaps of PGs {}", pgs.join(", "))
         }
     }
 }
 
 fn of_kube(act: &KubeAct) -> String {
     match act {
-        KubeAct::BackUp { osd, .. } => format!("{osd}: kept its Deployment"),
+        KubeAct::BackUp { osd, .. } => format!("{osd}: backed up its Deployment"),
         KubeAct::Fence { value, .. } => {
-            format!("fenced the CephCluster: do-not-reconcile={value}")
+            format!("set the fence on the CephCluster (do-not-reconcile={value})")
         }
-        KubeAct::Unfence { value } => format!("lifted the fence {value}"),
+        KubeAct::Unfence { .. } => "removed the fence from the CephCluster; Rook reconciles again".to_owned(),
+        KubeAct::ScaleOperator { name, replicas: 0, .. } => {
+            format!("scaled Rook's operator {name} to 0 during the migration")
+        }
         KubeAct::ScaleOperator { name, replicas, .. } => {
-            format!("scaled Rook's operator {name} to {replicas}")
+            format!("scaled Rook's operator {name} back to {replicas}")
         }
         KubeAct::LimitDrains { max_unavailable, .. } => {
-            format!("drains may evict {max_unavailable} OSDs at a time (PodDisruptionBudget rook-ceph-osd)")
+            format!("set maxUnavailable of PodDisruptionBudget rook-ceph-osd to {max_unavailable}")
         }
         KubeAct::CreatePdb { .. } => {
-            "made PodDisruptionBudget osd-migrate-drains: no OSD may be evicted".to_owned()
+            "created PodDisruptionBudget osd-migrate-drains: no OSD may be evicted".to_owned()
         }
         KubeAct::DeletePdb { .. } => {
-            "deleted PodDisruptionBudget osd-migrate-drains: drains have their turn".to_owned()
+            "deleted PodDisruptionBudget osd-migrate-drains: OSDs may be evicted again".to_owned()
         }
-        KubeAct::Stop { osd, .. } => format!("{osd}: stopped"),
-        KubeAct::Restart { osd, .. } => format!("{osd}: started again as it was"),
+        KubeAct::Stop { osd, .. } => {
+            format!("{osd}: stopped; its PGs have one replica less until its backfill is complete")
+        }
+        KubeAct::Restart { osd, .. } => format!("{osd}: started again, unchanged"),
         KubeAct::DropDeployment { osd, .. } => {
-            format!("{osd}: deleted its old Deployment, for Rook to make one")
+            format!("{osd}: deleted its old Deployment, so that Rook creates the new one")
         }
-        KubeAct::Deploy(deploy) => format!("{}: deployed {}", deploy.osd, deploy.fsid),
-        KubeAct::CleanUp { osd, .. } => format!("{osd}: swept what was made for its record"),
+        KubeAct::Deploy(deploy) => format!("{}: deployed the new OSD", deploy.osd),
+        KubeAct::CleanUp { osd, .. } => format!("{osd}: deleted the objects of its record"),
         KubeAct::Adopt(deploy) => {
-            format!("{}: deployed {}, which nothing started", deploy.osd, deploy.fsid)
+            format!("{}: created the missing Deployment (fsid {})", deploy.osd, deploy.fsid)
         }
         KubeAct::Tolerate { osd, add, .. } => {
             let keys: Vec<_> = add.iter().map(|toleration| toleration.key.as_str()).collect();
-            format!("{osd}: tolerates {} from now on", keys.join(", "))
+            format!("{osd}: added tolerations for {}", keys.join(", "))
         }
     }
 }
@@ -79,16 +95,22 @@ fn of_kube(act: &KubeAct) -> String {
 fn of_node(act: &NodeAct) -> String {
     match act {
         NodeAct::Agent { request, .. } => {
-            format!("{}: made Job for {}, attempt {}", request.osd, request.task, request.attempt)
+            let what = match request.task {
+                NodeTask::Inspect => "inspect its disk",
+                NodeTask::Rebuild => "prove, wipe and prepare its disk",
+                NodeTask::RestoreSlot => "restore the slot of its new OSD",
+                NodeTask::Clear => "remove its old directory",
+            };
+            format!("{}: created a Job to {what} (attempt {})", request.osd, request.attempt)
         }
         NodeAct::DropAgent { job, .. } => format!("deleted Job {job}, which did not start"),
         NodeAct::DeleteKey { osd, job, .. } => {
             format!("{osd}: deleted the bootstrap-osd key of Job {job}")
         }
         NodeAct::Inventory { request, .. } => {
-            format!("{}: made Job for a look at its disks, number {}", request.node, request.number)
+            format!("created a Job to inspect the disks of node {}", request.node)
         }
-        NodeAct::DeleteInventoryJob { name, .. } => format!("swept the look {name}"),
+        NodeAct::DeleteInventoryJob { name, .. } => format!("deleted the inventory Job {name}"),
     }
 }
 

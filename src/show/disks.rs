@@ -20,7 +20,8 @@ pub(super) fn disks_text(disks: &Disks) -> Vec<String> {
     if !disks.unseen.is_empty() {
         let names: Vec<_> = disks.unseen.iter().map(ToString::to_string).collect();
         parts.push(format!(
-            "the disks of {} were not looked at: osd-migrate plan --inventory, in a Job",
+            "the disks of {} were not inspected. To inspect them, in a Job: osd-migrate -n NAMESPACE plan \
+             --inventory",
             names.join(", ")
         ));
     }
@@ -78,7 +79,7 @@ pub(super) fn nodes_text(ledger: &Ledger) -> Option<String> {
     for (node, work) in &ledger.nodes {
         let said = std::iter::once(&work.message).chain(&work.problems).filter(|text| !text.is_empty());
         let said: Vec<&str> = said.map(String::as_str).collect();
-        table.add_row([node.to_string(), work.status.word().to_owned(), time(work.since), said.join("; ")]);
+        table.add_row([node.to_string(), work.status.code().to_owned(), time(work.since), said.join("; ")]);
     }
     Some(table.to_string())
 }

@@ -12,5 +12,5 @@ pub fn drift_text(found: &[Finding]) -> Option<String> {
 
 /// Returns the findings for programs.
 pub fn drift_json(found: &[Finding]) -> Value {
-    found.iter().map(|finding| json!({"what": finding.word(), "message": finding.to_string()})).collect()
+    found.iter().map(|finding| json!({"what": finding.code(), "message": finding.to_string()})).collect()
 }

@@ -17,6 +17,7 @@ use chrono::{DateTime, Utc};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use crate::domain::commands::{RESUME, retry};
 use crate::domain::gate::Reason;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind};
@@ -37,7 +38,7 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Dis
         table.add_row([
             line.osd.to_string(),
             line.host.clone(),
-            line.class.word().to_owned(),
+            line.class.code().to_owned(),
             line.class.to_string(),
             line.becomes.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             device(line, devices),
@@ -46,7 +47,7 @@ pub fn plan_table(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Dis
         ]);
     }
     let mut parts = if lines.is_empty() { Vec::new() } else { vec![table.to_string()] };
-    parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.word())));
+    parts.extend(preview::reasons(lines).into_iter().map(|reason| format!("{}: {reason}", reason.code())));
     parts.extend(lines.iter().filter_map(goes_to));
     parts.extend(lines.iter().filter_map(database_on));
     parts.extend(lines.iter().filter_map(quarantined));
@@ -59,11 +60,11 @@ fn now(now: &Now) -> String {
     match now {
         Now::Nothing => "-".to_owned(),
         Now::Next => "next".to_owned(),
-        Now::InFlight => "in flight".to_owned(),
-        Now::Quarantined { .. } => "left alone".to_owned(),
+        Now::InFlight => "in progress".to_owned(),
+        Now::Quarantined { .. } => "quarantined".to_owned(),
         Now::Waits(Reason::Queued { osd }) => format!("after {osd}"),
-        Now::Waits(reason) => reason.word().to_owned(),
-        Now::Refused(reason) => format!("refused: {}", reason.word()),
+        Now::Waits(reason) => reason.code().to_owned(),
+        Now::Refused(reason) => format!("refused: {}", reason.code()),
     }
 }
 
@@ -73,7 +74,7 @@ fn goes_to(line: &Line) -> Option<String> {
     let weight =
         onto.weight.map(|(before, after)| format!("; CRUSH weight {before} -> {after}, by its size"));
     Some(format!(
-        "{}: its id is made anew on {} ({}){}; {directory} is removed when its data is there",
+        "{}: recreated with its id on {} ({}){}; {directory} is removed when the new OSD has all its data",
         line.osd,
         onto.device.stable_name(),
         disks::size(onto.device.size_bytes),
@@ -84,8 +85,8 @@ fn goes_to(line: &Line) -> Option<String> {
 /// Returns the target of an OSD's database.
 fn database_on(line: &Line) -> Option<String> {
     let db = line.db.as_ref()?;
-    let size = db.size_mib.map_or_else(|| "all of it".to_owned(), |mib| format!("{mib} MiB of it"));
-    Some(format!("{}: its database goes to {}, {size}", line.osd, db.identity.stable_name()))
+    let size = db.size_mib.map_or_else(|| "the whole device".to_owned(), |mib| format!("{mib} MiB"));
+    Some(format!("{}: its database is created on {} ({size})", line.osd, db.identity.stable_name()))
 }
 
 fn quarantined(line: &Line) -> Option<String> {
@@ -96,7 +97,7 @@ fn quarantined(line: &Line) -> Option<String> {
 }
 
 fn quarantined_text(osd: OsdId, why: &str) -> String {
-    format!("{osd} was left alone: {why}. When that is mended: osd-migrate retry {osd}")
+    format!("{osd} is quarantined: {why}. When the cause is fixed: {}", retry(osd))
 }
 
 /// Returns the plan for programs: a list of objects with the columns of the table.
@@ -105,7 +106,7 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disk
         json!({
             "osd": line.osd,
             "host": line.host,
-            "class": line.class.word(),
+            "class": line.class.code(),
             "why": line.class.to_string(),
             "becomes": line.becomes,
             "device": device(line, devices),
@@ -125,17 +126,17 @@ pub fn plan_json(lines: &[Line], devices: &BTreeMap<OsdId, String>, disks: &Disk
     };
     let (disks, problems, unseen) = disks::disks_json(disks);
     let osds: Vec<_> = lines.iter().map(row).collect();
-    json!({ "osds": osds, "disks": disks, "problems": problems, "notLookedAt": unseen })
+    json!({ "osds": osds, "disks": disks, "problems": problems, "notInspected": unseen })
 }
 
 fn now_json(now: &Now) -> Value {
     let (state, reason, message) = match now {
         Now::Nothing => ("nothing", None, None),
         Now::Next => ("next", None, None),
-        Now::InFlight => ("in-flight", None, None),
+        Now::InFlight => ("in-progress", None, None),
         Now::Quarantined { why } => ("quarantined", None, Some(why.clone())),
-        Now::Waits(reason) => ("waits", Some(reason.word()), Some(reason.to_string())),
-        Now::Refused(reason) => ("refused", Some(reason.word()), Some(reason.to_string())),
+        Now::Waits(reason) => ("waits", Some(reason.code()), Some(reason.to_string())),
+        Now::Refused(reason) => ("refused", Some(reason.code()), Some(reason.to_string())),
     };
     json!({ "state": state, "reason": reason, "message": message })
 }
@@ -149,7 +150,7 @@ fn device(line: &Line, devices: &BTreeMap<OsdId, String>) -> String {
         (Some(name), None) => name.clone(),
         (None, None) if !line.stable_devices.is_empty() => line.stable_devices.join(", "),
         (None, None) if line.devices.is_empty() => "-".to_owned(),
-        (None, None) => format!("{} (today)", line.devices.join(", ")),
+        (None, None) => format!("{} (kernel name)", line.devices.join(", ")),
     }
 }
 
@@ -178,7 +179,7 @@ pub fn status_text(status: &Status<'_>) -> String {
     let ledger = status.ledger;
     let mut parts = Vec::new();
     if ledger.records.is_empty() {
-        parts.push("No OSD is being migrated or made.".to_owned());
+        parts.push("No OSD is in progress.".to_owned());
     } else {
         parts.push(open_records(ledger).to_string());
     }
@@ -192,7 +193,8 @@ pub fn status_text(status: &Status<'_>) -> String {
     if let Some(operator) = &ledger.run.operator {
         let (name, replicas) = (&operator.name, operator.replicas);
         parts.push(format!(
-            "Rook's operator {name} is kept at 0; in the end it gets its {replicas} replicas back"
+            "Rook's operator {name} is scaled to 0 during the migration; osd-migrate scales it back to \
+             {replicas} at the end"
         ));
     }
     let pdbs = status.drains_limited_by();
@@ -212,14 +214,14 @@ fn standing(control: &Control) -> String {
         ControlKind::Cancel => "Cancelled",
     };
     let since = control.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
-    format!("{what}{since}: no OSD is begun. To let runs begin again: osd-migrate resume")
+    format!("{what}{since}: no OSD is started. To allow runs again: {RESUME}")
 }
 
 fn said(said: &Said) -> String {
     let Said { at, since, waits, says, .. } = said;
     match since.filter(|_| *waits) {
-        Some(since) => format!("Waits since {} (as of {}): {says}", time(since), time(*at)),
-        None => format!("Last, at {}: {says}", time(*at)),
+        Some(since) => format!("Waiting since {} (as of {}): {says}", time(since), time(*at)),
+        None => format!("Last message, at {}: {says}", time(*at)),
     }
 }
 
@@ -227,25 +229,29 @@ fn said(said: &Said) -> String {
 pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>) -> &'static str {
     match (standing, asked) {
         (Some(ControlKind::Cancel), Some(ControlKind::Pause)) => {
-            "cancelled already, which is more than paused: nothing was changed. To let runs begin again: osd-migrate resume"
+            "runs are already cancelled, which goes further than a pause: nothing was changed. To allow runs \
+             again: osd-migrate -n NAMESPACE resume"
         }
         (_, Some(ControlKind::Pause)) => {
-            "paused: no OSD is begun; one that is stopped for its migration is finished first. To go on: osd-migrate resume"
+            "paused: no OSD is started; an OSD that is stopped for its migration is completed first. To \
+             resume: osd-migrate -n NAMESPACE resume"
         }
         (_, Some(ControlKind::Cancel)) => {
-            "cancelled: no OSD is begun; one that is stopped for its migration is finished first, then the run ends with 3. \
-             To see how far it is: osd-migrate status. To let runs begin again: osd-migrate resume"
+            "cancelled: no OSD is started; an OSD that is stopped for its migration is completed first, then \
+             the run ends with exit code 3. To see its progress: osd-migrate -n NAMESPACE status. To allow \
+             runs again: osd-migrate -n NAMESPACE resume"
         }
-        (None, None) => "neither paused nor cancelled: nothing was changed",
-        (Some(ControlKind::Pause), None) => "resumed: a run that waits goes on within a second",
+        (None, None) => "runs are neither paused nor cancelled: nothing was changed",
+        (Some(ControlKind::Pause), None) => "resumed: a waiting run continues within 1 s",
         (Some(ControlKind::Cancel), None) => {
-            "resumed: a run that has not ended goes on; else start one: kubectl create job --from=cronjob/osd-migrate NAME"
+            "resumed: a run that has not ended continues. If no run is in progress, start one: kubectl -n \
+             NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)"
         }
     }
 }
 
 fn open_records(ledger: &Ledger) -> Table {
-    let mut table = table(&["OSD", "NODE", "WHY", "STANDS AT", "SINCE", "DEVICE"]);
+    let mut table = table(&["OSD", "NODE", "WHY", "MILESTONE", "SINCE", "DEVICE"]);
     for record in ledger.records.values() {
         let (word, since) = stands_at(record);
         let device = record.device().map(DeviceIdentity::stable_name);
@@ -270,7 +276,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
             "record": record.id,
             "node": record.node,
             "why": record.class.to_string(),
-            "standsAt": word,
+            "milestone": word,
             "since": since,
             "attempts": record.attempt.number,
             "failures": record.attempt.failures,
@@ -293,7 +299,7 @@ pub fn status_json(status: &Status<'_>) -> Value {
         "fence": status.ledger.run.fence,
         "operator": operator,
         "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
-        "order": control,
+        "control": control,
         "last": status.said,
     })
 }
@@ -306,16 +312,16 @@ fn time(at: DateTime<Utc>) -> String {
 fn stands_at(record: &Record) -> (String, String) {
     let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), "-".to_owned()) };
     let words = match word.as_str() {
-        "record" => "recorded, device being looked at",
-        "inspect" => "device being looked at",
-        "proof" => "device proven, to be stopped",
-        "stop" | "pgs-gone" => "being stopped and destroyed",
-        "rebuild" => "being made anew",
-        "restore-slot" => "its slot being given back",
-        "clear" => "its old directory being removed",
-        "new" => "made anew, starting and filling",
+        "record" => "recorded, inspecting its disk",
+        "inspect" => "inspecting its disk",
+        "proof" => "disk proven, stop is next",
+        "stop" | "pgs-gone" => "stopping and destroying",
+        "rebuild" => "recreating",
+        "restore-slot" => "restoring its slot",
+        "clear" => "removing its old directory",
+        "new" => "recreated, starting and backfilling",
         "closing" | "uncleared" | "withdrawn" => "cleaning up",
-        "quarantine" => "left alone",
+        "quarantine" => "quarantined",
         other => other,
     };
     (words.to_owned(), time(*at))

@@ -1,19 +1,20 @@
 //! Texts of the hooks of an upgrade and of an uninstall: which OSDs prevent it, and how to proceed.
 
 use crate::ceph::USER;
-use crate::domain::gate::{names, scale_operator};
+use crate::domain::commands::{RUN_AGAIN, scale_operator};
+use crate::domain::gate::names;
 use crate::domain::ledger::Ledger;
 use crate::domain::osd::OsdId;
 use crate::domain::preflight::Preflight;
 
 /// Command that uninstalls without the hook.
-pub const UNINSTALL_ALL_THE_SAME: &str = "To uninstall all the same: helm uninstall --no-hooks";
+pub const UNINSTALL_ALL_THE_SAME: &str = "To uninstall without this hook: helm uninstall --no-hooks";
 
 /// Returns what `preflight` found, and what to do. The lines are plain: people read them in the log of a Job.
 pub fn preflight(found: &Preflight, namespace: &str) -> String {
     let mut lines = Vec::new();
     if found.passes() {
-        lines.push("no legacy OSDs: nothing of osd-migrate stands in the way of an upgrade".to_owned());
+        lines.push("no legacy OSDs: osd-migrate does not block an upgrade".to_owned());
     }
     if !found.legacy.is_empty() {
         lines.push(format!(
@@ -24,14 +25,15 @@ pub fn preflight(found: &Preflight, namespace: &str) -> String {
     }
     lines.extend(unfinished(&found.in_flight, &found.quarantined, namespace));
     if !found.unknown.is_empty() {
-        lines.push("how these were made is not known; look before you upgrade:".to_owned());
+        lines.push("the format of these OSDs is not known. Check the OSDs before you upgrade:".to_owned());
         lines.extend(found.unknown.iter().map(|(osd, why)| format!("  {osd}: {why}")));
     }
     if !found.legacy.is_empty() {
         lines.extend([
-            "Bring them to the declared storage first, then upgrade:".to_owned(),
-            format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate NAME"),
-            format!("  kubectl -n {namespace} logs --follow job/NAME"),
+            "Migrate the legacy OSDs first, then upgrade:".to_owned(),
+            "  job=osd-migrate-$(date +%s)".to_owned(),
+            format!("  kubectl -n {namespace} create job --from=cronjob/osd-migrate $job"),
+            format!("  kubectl -n {namespace} logs --follow job/$job"),
         ]);
     }
     if !found.passes() {
@@ -45,36 +47,40 @@ fn unfinished(in_flight: &[OsdId], quarantined: &[OsdId], namespace: &str) -> Ve
     let mut lines = Vec::new();
     if !in_flight.is_empty() {
         lines.extend([
-            format!("being migrated: {}. Let the run finish them, begin no others, and end:", names(in_flight)),
-            format!("  kubectl -n {namespace} exec job/NAME -- osd-migrate cancel    (the Job of the run)"),
-            format!("or, where no run is at work: kubectl -n {namespace} create job --from=cronjob/osd-migrate NAME"),
-            "Afterwards: osd-migrate resume".to_owned(),
+            format!(
+                "in progress: {}. Let the run complete these OSDs, start no other OSD, and end:",
+                names(in_flight)
+            ),
+            format!("  osd-migrate -n {namespace} cancel"),
+            format!("Or, if no run is in progress: {}", RUN_AGAIN.replace("NAMESPACE", namespace)),
+            format!("Afterwards, to allow runs again: osd-migrate -n {namespace} resume"),
         ]);
     }
     if !quarantined.is_empty() {
         lines.extend([
-            format!("left alone after a failure: {}. The reasons, and what to do:", names(quarantined)),
+            format!("quarantined after a failure: {}. To see why, and what to do:", names(quarantined)),
             format!("  osd-migrate -n {namespace} status"),
         ]);
     }
     lines
 }
 
-const UPGRADE_ALL_THE_SAME: &str = "To upgrade all the same: helm upgrade ... --set preflight.enabled=false
+const UPGRADE_ALL_THE_SAME: &str =
+    "To upgrade without this check: helm upgrade ... --set preflight.enabled=false
 (in an umbrella chart: --set osd-migrate.preflight.enabled=false)";
 
 /// Returns the text for a namespace without a CephCluster: there are no OSDs, or they are in a namespace that
 /// was not observed.
 pub fn no_cluster(namespace: &str) -> String {
     format!(
-        "no CephCluster is in namespace {namespace}, so nothing stands in the way of an upgrade. (Where one is in another \
-         namespace, its OSDs were not looked at: it wants a release of its own.)"
+        "namespace {namespace} has no CephCluster: osd-migrate does not block an upgrade. (If a CephCluster \
+         is in another namespace, its OSDs were not inspected: install a release of osd-migrate for it.)"
     )
 }
 
 /// Returns the text for an upgrade whose OSDs could not be observed; the reason follows below it.
 pub fn not_inspected() -> String {
-    format!("whether legacy OSDs are there could not be seen, for the reason below. {UPGRADE_ALL_THE_SAME}")
+    format!("osd-migrate could not check for legacy OSDs; the reason follows. {UPGRADE_ALL_THE_SAME}")
 }
 
 /// Returns why an uninstall is refused: open records. Returns none if there are none.
@@ -85,7 +91,7 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
         return None;
     }
     let mut lines =
-        vec!["not uninstalled: OSDs are not finished, and what is known of them would be lost".to_owned()];
+        vec!["not uninstalled: OSDs are in progress or quarantined; their records would be lost".to_owned()];
     lines.extend(unfinished(&in_flight, &quarantined, namespace));
     lines.push(UNINSTALL_ALL_THE_SAME.to_owned());
     Some(lines.join("\n"))
@@ -94,8 +100,8 @@ pub fn still_open(ledger: &Ledger, namespace: &str) -> Option<String> {
 /// Returns the last text of an uninstall: what stays, for a person to delete.
 pub fn left_behind(namespace: &str) -> String {
     format!(
-        "nothing is open, and what was changed for the duration is restored. The history stays, and the user in Ceph; to delete \
-         both too:\n  {}\n  ceph auth rm {USER}",
+        "no OSD is in progress, and all temporary changes are restored. The history and the Ceph user \
+         {USER} remain. To delete both:\n  {}\n  ceph auth rm {USER}",
         delete_history(namespace)
     )
 }
@@ -107,7 +113,8 @@ pub fn left_without_cluster(ledger: &Ledger, namespace: &str) -> String {
     let operator =
         operator.map(|was| format!("\n  {}", scale_operator(&was.name, was.replicas))).unwrap_or_default();
     format!(
-        "nothing is open, and the CephCluster is gone. The history stays; what else may be ours, to be put away by hand:\n  \
+        "no OSD is in progress, and the CephCluster no longer exists. The history remains, and perhaps \
+         other changes of osd-migrate. To clean up by hand:\n  \
          kubectl -n {namespace} delete poddisruptionbudget osd-migrate-drains --ignore-not-found{operator}\n  {}",
         delete_history(namespace)
     )

@@ -135,7 +135,7 @@ impl World {
         if expect::at_rest(daemon.stopped_by.as_ref(), daemon.replicas, has_pods, record) {
             return Ok(());
         }
-        refuse("it is not stopped for this record any more")
+        refuse("it is no longer stopped for this record")
     }
 
     fn still_allowed(&self, precondition: Option<&DataPrecondition>) -> Result<(), String> {
@@ -147,10 +147,10 @@ impl World {
     fn keep(&mut self, osd: OsdId, record: &RecordId, uid: &str, generation: i64) -> Done {
         let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
         if !expect::same_deployment(&daemon.uid, uid) {
-            return refuse("the Deployment was made anew");
+            return refuse("the Deployment was recreated");
         }
         if !expect::unchanged_deployment(daemon.generation, generation) {
-            return refuse("the Deployment changed since it was looked at");
+            return refuse("the Deployment changed since it was observed");
         }
         self.kube.backups.insert(osd, record.clone());
         Ok(vec![Effect::Small(osd)])
@@ -158,14 +158,14 @@ impl World {
 
     fn drop_deployment(&mut self, osd: OsdId, record: &RecordId, uid: &str, generation: i64) -> Done {
         if self.kube.backups.get(&osd) != Some(record) {
-            return refuse("its copy is not kept");
+            return refuse("it has no backup");
         }
         self.still_at_rest(osd, record)?;
         let Some(daemon) = self.kube.daemons.get(&osd) else { return Ok(Vec::new()) };
         if !expect::same_deployment(&daemon.uid, uid)
             || !expect::unchanged_deployment(daemon.generation, generation)
         {
-            return refuse("the Deployment changed since it was looked at");
+            return refuse("the Deployment changed since it was observed");
         }
         self.kube.daemons.remove(&osd);
         Ok(vec![Effect::Undeployed(osd)])
@@ -175,7 +175,7 @@ impl World {
         let found = self.kube.node_jobs.iter().find(|found| found.name == job);
         let Some(found) = found else { return Ok(Vec::new()) };
         if found.uid != uid {
-            return refuse("the Job was made anew");
+            return refuse("the Job was recreated");
         }
         let osd = found.osd;
         self.drop_job(job);
@@ -211,7 +211,7 @@ impl World {
         self.expect_open(osd, record)?;
         let is_ours = self.kube.fence.as_deref() == Some(value);
         if !is_ours && !expect::no_fence(self.kube.fence.as_deref()) {
-            return refuse("another fence is there");
+            return refuse("another fence is set");
         }
         if !expect::unchanged_cluster(&self.kube.cluster_version, &read.cluster) {
             return refuse("the CephCluster changed since it was read");
@@ -235,7 +235,7 @@ impl World {
             return Ok(Vec::new());
         }
         if !expect::our_fence(self.kube.fence.as_deref(), value) {
-            return refuse("the fence is not ours");
+            return refuse("osd-migrate did not set the fence");
         }
         self.kube.fenced_at = None;
         self.label(None);
@@ -245,7 +245,7 @@ impl World {
     fn scale_operator(&mut self, expected: (&str, i64), replicas: u32) -> Done {
         let found = self.kube.operator.as_ref().map(|operator| (operator.uid.as_str(), operator.generation));
         if !expect::unchanged_operator(found.unwrap_or_default(), expected) {
-            return refuse("the operator changed since it was looked at");
+            return refuse("the operator changed since it was observed");
         }
         self.run_operator(replicas);
         self.scaled_by_osd_migrate = true;
@@ -261,7 +261,7 @@ impl World {
     ) -> Done {
         self.expect_open(osd, record)?;
         if !expect::to_set_flags(self.ceph.slots.get(&osd), expected.0, expected.1) {
-            return refuse("the slot holds another OSD");
+            return refuse("the slot has another OSD");
         }
         self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
         Ok(vec![Effect::Small(osd)])
@@ -298,14 +298,14 @@ impl World {
         }
         self.still_allowed(Some(precondition))?;
         if !expect::to_stop_up(self.ceph.slots.get(&osd), fsid) {
-            return refuse("it is not up with that fsid any more");
+            return refuse("it is no longer up with that fsid");
         }
         let Some(daemon) = self.kube.daemons.get(&osd) else { return refuse("it has no Deployment") };
         if !expect::same_deployment(&daemon.uid, version.0) {
-            return refuse("the Deployment was made anew");
+            return refuse("the Deployment was recreated");
         }
         if !expect::unchanged_deployment(daemon.generation, version.1) {
-            return refuse("the Deployment changed since it was looked at");
+            return refuse("the Deployment changed since it was observed");
         }
         self.expect_open(osd, record)?;
         self.scale(osd, 0, Some(record.clone()));
@@ -315,9 +315,9 @@ impl World {
     fn restart(&mut self, osd: OsdId, record: &RecordId) -> Done {
         let Some(daemon) = self.kube.daemons.get(&osd) else {
             if self.kube.backups.get(&osd) != Some(record) {
-                return refuse("its Deployment is not kept for this record");
+                return refuse("its Deployment has no backup for this record");
             }
-            let Some((fsid, node)) = self.backed_up_as(osd) else { return refuse("nothing is kept") };
+            let Some((fsid, node)) = self.backed_up_as(osd) else { return refuse("there is no backup") };
             self.write_deployment(osd, fsid, &node, false);
             return Ok(vec![Effect::Small(osd)]);
         };
@@ -341,7 +341,7 @@ impl World {
     fn destroy(&mut self, osd: OsdId, fsid: OsdFsid) -> Done {
         let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no such id") };
         if !expect::to_destroy(slot, fsid) {
-            return refuse("the slot is up, or holds another OSD");
+            return refuse("the slot is up, or has another OSD");
         }
         let held = slot.fsid;
         self.osd_destroy(osd).map_err(|error| error.to_string())?;
@@ -380,7 +380,7 @@ impl World {
     ) -> Done {
         let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no slot") };
         let lost = expect::to_restore(item, former, slot.crush.as_ref());
-        let whole = match lost.map_err(|_| "the item lies elsewhere by now".to_owned())? {
+        let whole = match lost.map_err(|_| "the item is at another location now".to_owned())? {
             Lost::Nothing => return Ok(Vec::new()),
             Lost::Weight => {
                 self.crush_reweight(osd, item.weight);
@@ -404,7 +404,7 @@ impl World {
     /// Restores upmaps with one write for each.
     fn restore_upmaps(&mut self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap], writes: usize) -> Done {
         if !expect::to_restore_upmaps(self.ceph.slots.get(&osd), fsid) {
-            return refuse("it is not up with that fsid any more");
+            return refuse("it is no longer up with that fsid");
         }
         for upmap in
             expect::upmaps_to_restore(upmaps, &self.ceph.upmaps, &self.ceph.slots).iter().take(writes)
@@ -421,7 +421,7 @@ impl World {
         let osd = deploy.osd;
         match self.kube.daemons.get(&osd) {
             None if self.kube.backups.get(&osd) != Some(&deploy.record) => {
-                return refuse("its Deployment is not kept for this record");
+                return refuse("its Deployment has no backup for this record");
             }
             None => {}
             Some(daemon) if daemon.stopped_by.is_none() && daemon.fsid == Some(deploy.fsid) => {

@@ -147,7 +147,8 @@ impl World {
         let is_late = request.attempt < *last;
         *last = request.attempt.max(*last);
         if !passes(Guard::AgentsInOrder, !is_late) {
-            return self.fails(job, NodeProblem::Refused("a later attempt has been here".to_owned()));
+            return self
+                .fails(job, NodeProblem::Refused("a later attempt has already run on this node".to_owned()));
         }
         if self.noise.agents_fail.contains(&request.node) && request.task != NodeTask::Inspect {
             return self.fails(job, NodeProblem::Failed("the node is cut off from the mons".to_owned()));
@@ -180,7 +181,10 @@ impl World {
                 self.advance(job, Stage::Inspected { disk: name, content });
             }
             Verdict::WipeOld | Verdict::WipeOurs | Verdict::WipeMisplaced(_) | Verdict::TakeAvailable => {
-                return self.fails(job, NodeProblem::Refused("expected a finished OSD of ours".to_owned()));
+                return self.fails(
+                    job,
+                    NodeProblem::Refused("expected a finished OSD that osd-migrate created".to_owned()),
+                );
             }
             Verdict::Refuse(why) => return self.fails(job, NodeProblem::Refused(why)),
         }
@@ -321,7 +325,7 @@ impl World {
 
     fn database_trouble(&self, request: &NodeRequest) -> Option<NodeProblem> {
         let fits = request.db.as_ref().is_none_or(|db| self.database_disk(&request.node, db).is_some());
-        let trouble = || NodeProblem::Refused("the disk for its database can't take it".to_owned());
+        let trouble = || NodeProblem::Refused("the disk for its database has not enough space".to_owned());
         (!passes(Guard::DatabaseFits, fits)).then(trouble)
     }
 

@@ -45,9 +45,9 @@ impl World {
     }
 
     pub(super) fn limit_drains(&mut self, expected: (&str, i64), max_unavailable: u32) -> Done {
-        let Some(pdb) = &self.kube.osd_pdb else { return refuse("no budget is there") };
+        let Some(pdb) = &self.kube.osd_pdb else { return refuse("there is no PodDisruptionBudget") };
         if !expect::unchanged_operator((&pdb.uid, pdb.generation), expected) {
-            return refuse("the budget changed since it was looked at");
+            return refuse("the PodDisruptionBudget changed since it was observed");
         }
         let generation = pdb.generation + i64::from(pdb.max_unavailable != max_unavailable);
         self.write_pdb(max_unavailable, generation);
@@ -72,7 +72,7 @@ impl World {
 
     pub(super) fn delete_pdb(&mut self, uid: &str) -> Done {
         if self.kube.own_pdb.as_deref().is_some_and(|found| found != uid) {
-            return refuse("our budget was made anew");
+            return refuse("the PodDisruptionBudget was recreated");
         }
         self.kube.own_pdb = None;
         Ok(Vec::new())

@@ -172,17 +172,17 @@ impl fmt::Display for Happening {
     #[expect(clippy::too_many_lines, reason = "one line for each")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hear(pg) => write!(f, "the mgr hears of PG {pg}"),
-            Self::Peer(pg) => write!(f, "PG {pg} peers"),
-            Self::Fill(pg, osd) => write!(f, "{osd} has all of PG {pg}"),
+            Self::Hear(pg) => write!(f, "the mgr receives the statistics of PG {pg}"),
+            Self::Peer(pg) => write!(f, "PG {pg} completes peering"),
+            Self::Fill(pg, osd) => write!(f, "the backfill of PG {pg} to {osd} is complete"),
             Self::PodStarts(osd) => write!(f, "the pod of {osd} starts"),
             Self::Boots(osd) => write!(f, "{osd} boots"),
-            Self::GoesDown(osd) => write!(f, "{osd} goes down"),
+            Self::GoesDown(osd) => write!(f, "{osd} is down"),
             Self::PodGone(osd) => write!(f, "the pod of {osd} is gone"),
-            Self::AgentSteps(job) => write!(f, "the agent {job} goes on"),
-            Self::InventoryJobEnds(look) => write!(f, "the look {look} ends"),
-            Self::InventoryJobDies(look) => write!(f, "the look {look} dies"),
-            Self::DiskFormatted(disk) => write!(f, "somebody makes a file system on {disk}"),
+            Self::AgentSteps(job) => write!(f, "the agent {job} continues"),
+            Self::InventoryJobEnds(look) => write!(f, "the inventory {look} ends"),
+            Self::InventoryJobDies(look) => write!(f, "the inventory {look} fails"),
+            Self::DiskFormatted(disk) => write!(f, "a person creates a file system on {disk}"),
             Self::Unselected => f.write_str("the owner selects other disks"),
             Self::Selected => f.write_str("the owner selects the disks again"),
             Self::Minutes(minutes) => write!(f, "{minutes} minutes pass"),
@@ -191,45 +191,45 @@ impl fmt::Display for Happening {
             Self::PowerLost(node) => write!(f, "node {node} loses its power"),
             Self::PowerBack(node) => write!(f, "node {node} is back"),
             Self::AgentDies(job) => write!(f, "the agent {job} is killed"),
-            Self::AgentLost(job) => write!(f, "the agent {job} freezes, and Kubernetes gives its Job up"),
+            Self::AgentLost(job) => write!(f, "the agent {job} freezes, and Kubernetes fails its Job"),
             Self::AgentStumbles(job, how) => write!(f, "ceph-volume in {job}: {how}"),
             Self::DiskMoved(disk, Some(other)) => write!(f, "{disk} and {other} change places"),
-            Self::DiskMoved(disk, None) => write!(f, "somebody pulls {disk} out"),
+            Self::DiskMoved(disk, None) => write!(f, "a person removes {disk}"),
             Self::DiskSwapped(disk) => {
-                write!(f, "somebody puts another disk, with data, in the place of {disk}")
+                write!(f, "a person replaces {disk} with another disk that has data")
             }
-            Self::DiskOverwritten(disk) => write!(f, "somebody puts another OSD's store on {disk}"),
+            Self::DiskOverwritten(disk) => write!(f, "a person writes the store of another OSD to {disk}"),
             Self::PersonStops(osd) => write!(f, "a person stops {osd}"),
             Self::PersonStarts(osd) => write!(f, "a person starts {osd}"),
             Self::PersonEdits(osd) => write!(f, "a person edits the Deployment of {osd}"),
             Self::PersonDeletes(osd) => write!(f, "a person deletes the Deployment of {osd}"),
-            Self::PersonRecreates(osd) => write!(f, "a person makes the Deployment of {osd} anew"),
-            Self::Unconfirmed => f.write_str("the owner takes the confirmation back"),
+            Self::PersonRecreates(osd) => write!(f, "a person recreates the Deployment of {osd}"),
+            Self::Unconfirmed => f.write_str("the owner removes the confirmation"),
             Self::Confirmed => f.write_str("the owner confirms"),
-            Self::PersonUnfences => f.write_str("a person takes our fence off"),
-            Self::OthersFence => f.write_str("somebody else fences the CephCluster"),
-            Self::OthersUnfence => f.write_str("they take their fence off"),
+            Self::PersonUnfences => f.write_str("a person removes the fence of osd-migrate"),
+            Self::OthersFence => f.write_str("another client fences the CephCluster"),
+            Self::OthersUnfence => f.write_str("the other client removes its fence"),
             Self::PersonOuts(osd) => write!(f, "a person marks {osd} out"),
             Self::PersonIns(osd) => write!(f, "a person marks {osd} in"),
-            Self::PersonReweighs(osd) => write!(f, "a person gives {osd} another CRUSH weight"),
+            Self::PersonReweighs(osd) => write!(f, "a person changes the CRUSH weight of {osd}"),
             Self::DirectoryReplaced(disk) => {
-                write!(f, "somebody replaces the directory on {disk} by another OSD's")
+                write!(f, "a person replaces the directory on {disk} with that of another OSD")
             }
             Self::Balanced(upmap) => write!(f, "the balancer: osd pg-upmap-items {upmap}"),
             Self::PersonPurges(osd) => write!(f, "a person purges {osd}"),
             Self::PersonGivesBack(osd) => {
-                write!(f, "a person gives the slot of {osd} back to the OSD on its disk")
+                write!(f, "a person restores the slot of {osd} for the OSD on its disk")
             }
-            Self::Tainted(node) => write!(f, "a person puts a taint on {node}"),
-            Self::OthersTakeId => f.write_str("somebody asks the mons for a new OSD id"),
+            Self::Tainted(node) => write!(f, "a person taints {node}"),
+            Self::OthersTakeId => f.write_str("another client requests a new OSD id from the mons"),
             Self::FlagSet => f.write_str("a person sets the flag norecover"),
-            Self::FlagUnset => f.write_str("the flag norecover is taken off"),
-            Self::PdbsRejected => f.write_str("budgets are refused from now on"),
+            Self::FlagUnset => f.write_str("a person unsets the flag norecover"),
+            Self::PdbsRejected => f.write_str("the API server rejects PodDisruptionBudgets from now on"),
             Self::OperatorUp => f.write_str("a person scales Rook's operator up"),
             Self::OperatorDown => f.write_str("a person scales Rook's operator down"),
-            Self::Around(what, true) => write!(f, "it begins: {what:?}"),
-            Self::Around(what, false) => write!(f, "it is over: {what:?}"),
-            Self::BootsUnexpectedly(osd) => write!(f, "{osd} boots, and is not what was wanted"),
+            Self::Around(what, true) => write!(f, "started: {what:?}"),
+            Self::Around(what, false) => write!(f, "ended: {what:?}"),
+            Self::BootsUnexpectedly(osd) => write!(f, "{osd} boots, but not as declared"),
             Self::MgrForgets(pg) => write!(f, "the mgr fails over and does not know PG {pg}"),
             Self::Rook(what) => what.fmt(f),
             Self::Noise(what) => what.fmt(f),
@@ -243,9 +243,9 @@ impl fmt::Display for Stumble {
             Self::Fails => "it fails",
             Self::DoesNothing => "it ends with 0 and has done nothing",
             Self::RollsBack => "it fails and rolls back",
-            Self::RollsBackPastUs => "it fails and rolls back past our stand-in",
+            Self::RollsBackPastUs => "it fails and rolls back without the shim",
             Self::IgnoresId => "it ignores --osd-id",
-            Self::IgnoresIdPastUs => "it ignores --osd-id, past our stand-in",
+            Self::IgnoresIdPastUs => "it ignores --osd-id, without the shim",
         })
     }
 }

@@ -35,7 +35,7 @@ impl World {
 
     pub(super) fn delete_inventory_job(&mut self, name: &str, uid: &str) -> Done {
         if self.kube.inventories.get(name).is_some_and(|job| job.uid != uid) {
-            return Err("the job was made anew".to_owned());
+            return Err("the Job was recreated".to_owned());
         }
         self.kube.inventories.remove(name);
         Ok(Vec::new())
@@ -154,7 +154,7 @@ impl World {
             return Err("its slot holds another OSD, or is up".to_owned());
         }
         if !crate::domain::expect::in_place_of(found, expected) {
-            return Err("the Deployment is not the one that was looked at".to_owned());
+            return Err("the Deployment is not the observed one".to_owned());
         }
         self.write_deployment(osd, Some(deploy.fsid), &deploy.node, true);
         Ok(vec![Effect::Deployed(osd, deploy.fsid)])
@@ -171,7 +171,7 @@ impl World {
         use crate::domain::expect;
         let is_up = self.ceph.slots.get(&osd).is_some_and(|slot| slot.up);
         if !expect::to_tolerate(is_up, was_up) {
-            return Err("it came up since it was looked at".to_owned());
+            return Err("it came up since it was observed".to_owned());
         }
         if is_up {
             if !expect::to_stop_by_ceph(&self.ok_to_stop(&BTreeSet::from([osd]))) {
@@ -186,7 +186,7 @@ impl World {
         if !expect::same_deployment(&daemon.uid, version.0)
             || !expect::unchanged_deployment(daemon.generation, version.1)
         {
-            return Err("the Deployment changed since it was looked at".to_owned());
+            return Err("the Deployment changed since it was observed".to_owned());
         }
         daemon.tolerations.extend(add.iter().cloned());
         // With 0 replicas no new pod is expected.

@@ -111,10 +111,10 @@ impl fmt::Display for Disturbance {
             Self::Refuses(osd) => write!(f, "a policy refuses the new Deployment of {osd} from now on"),
             Self::AgentsFail(node) => write!(f, "agents on node {node} fail from now on"),
             Self::Raised(code) => write!(f, "the health code {code} is raised permanently"),
-            Self::PgChanges(pg, unusual) => write!(f, "PG {pg} turns {unusual:?}"),
-            Self::PgSettles(pg) => write!(f, "the state of PG {pg} has passed"),
-            Self::MgrAway => f.write_str("the mgr fails over, and its successor knows no PG yet"),
-            Self::MgrBack => f.write_str("the new mgr hears of the PGs"),
+            Self::PgChanges(pg, unusual) => write!(f, "PG {pg} becomes {unusual:?}"),
+            Self::PgSettles(pg) => write!(f, "PG {pg} leaves its unusual state"),
+            Self::MgrAway => f.write_str("the mgr fails over, and its successor has no PG statistics yet"),
+            Self::MgrBack => f.write_str("the new mgr receives the PG statistics"),
         }
     }
 }

@@ -25,11 +25,11 @@ fn expect_version(sim: &Sim, read: u64) -> Result<(), Failure> {
     if expect::unchanged_ledger(&sim.version, &read) {
         return Ok(());
     }
-    Err(passing("somebody saved since this was decided".to_owned()))
+    Err(passing("another client saved since this was decided".to_owned()))
 }
 
 fn passing(message: String) -> Failure {
-    Failure { severity: Severity::Passing, message }
+    Failure { severity: Severity::Passing, message: format!("{message} [not-done]") }
 }
 
 /// Call of a runner that changes something.

@@ -28,11 +28,11 @@ pub enum Rook {
 impl fmt::Display for Rook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Starts(osd) => write!(f, "Rook brings the Deployment of {osd} to 1"),
-            Self::Hydrates(osd) => write!(f, "Rook finds {osd} on its disk and makes its Deployment"),
+            Self::Starts(osd) => write!(f, "Rook scales the Deployment of {osd} to 1"),
+            Self::Hydrates(osd) => write!(f, "Rook finds {osd} on its disk and creates its Deployment"),
             Self::Migrates(osd) => write!(f, "Rook migrates {osd} itself"),
-            Self::Skips => f.write_str("Rook leaves the fenced CephCluster alone"),
-            Self::Pdbs => f.write_str("Rook decides how many OSDs a drain may take"),
+            Self::Skips => f.write_str("Rook skips the fenced CephCluster"),
+            Self::Pdbs => f.write_str("Rook updates its PodDisruptionBudgets"),
         }
     }
 }

@@ -158,7 +158,7 @@ fn what_is_not_as_wanted_is_named() {
         w.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned());
     });
     assert_eq!(both.differs.len(), 2);
-    assert!(both.to_string().contains("store bluestore, wanted bluestore-rdr"), "{both}");
+    assert!(both.to_string().contains("store bluestore, declared bluestore-rdr"), "{both}");
 }
 
 #[test]

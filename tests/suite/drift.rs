@@ -100,7 +100,7 @@ fn keys_of_osds_that_are_not_there_are_told_and_none_of_anybody_else() {
         told,
         [Finding::KeyWithoutOsd { osd: OsdId(8) }, Finding::DmcryptKeyWithoutOsd { fsid: foreign() }]
     );
-    let words: Vec<_> = told.iter().map(Finding::word).collect();
+    let words: Vec<_> = told.iter().map(Finding::code).collect();
     assert_eq!(words, ["key-without-osd", "dmcrypt-key-without-osd"]);
     assert_eq!(show::drift_json(&told)[0]["what"], "key-without-osd");
     assert!(told[1].to_string().contains(&format!("ceph auth rm client.osd-lockbox.{}; ", foreign())));

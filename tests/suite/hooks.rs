@@ -65,13 +65,13 @@ fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() 
     assert_eq!((of(&world).in_flight, of(&world).legacy), (vec![BY_HAND], Vec::new()));
     assert!(!of(&world).passes());
     let said = show::preflight(&of(&world), "rook-ceph");
-    assert!(said.contains("being migrated: osd.0") && !said.contains("logs --follow"), "{said}");
+    assert!(said.contains("in progress: osd.0") && !said.contains("logs --follow"), "{said}");
     let failed = world.with(|w| {
         w.record(BY_HAND).quarantine = Some(Quarantine { why: "WHY".to_owned(), since: noon() });
     });
     assert_eq!((of(&failed).in_flight, of(&failed).quarantined), (Vec::new(), vec![BY_HAND]));
     assert!(!of(&failed).passes());
-    assert!(show::preflight(&of(&failed), "rook-ceph").contains("left alone after a failure: osd.0"));
+    assert!(show::preflight(&of(&failed), "rook-ceph").contains("quarantined after a failure: osd.0"));
     let down = World::new().with(|w| {
         w.seen.ceph.slots.retain(|osd, _| ![BY_HAND, FILESTORE].contains(osd));
         w.seen.kube.nodes.remove(&NodeName("h3".to_owned()));
@@ -85,7 +85,7 @@ fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() 
 fn an_uninstall_is_refused_while_a_record_is_open() {
     assert_eq!(show::still_open(&World::new().ledger, "rook-ceph"), None);
     let open = show::still_open(&World::stopped(BY_HAND).ledger, "rook-ceph").unwrap();
-    for part in ["being migrated: osd.0", "osd-migrate cancel", "--no-hooks"] {
+    for part in ["in progress: osd.0", "osd-migrate -n rook-ceph cancel", "--no-hooks"] {
         assert!(open.contains(part), "{part}: {open}");
     }
 }

@@ -145,7 +145,7 @@ fn completed(run: &str, disks: usize) -> NodeWork {
     let problem = |number| format!("{number}: {}", "x".repeat(297));
     // As it is read: fields that were added later have their default.
     let stored = serde_json::json!({
-        "status": "completed", "since": noon(), "message": format!("{disks} disks were made OSDs"),
+        "status": "completed", "since": noon(), "message": format!("created OSDs on {disks} disks"),
         "run": run, "inventory": 1, "failures": 0,
         "done": (0..disks).map(disk).collect::<BTreeSet<_>>(),
         "left": {"/dev/disk/by-id/wwn-0x5000c500": "a file system (xfs)"},

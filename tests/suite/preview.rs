@@ -120,7 +120,7 @@ fn open_records_show_that_they_are_in_flight_or_left_alone() {
         .with(|w| w.policy.select.clear());
     check!(now(&failed, BY_HAND), Now::Quarantined { .. });
     assert_eq!(now(&failed, FILESTORE), Now::Next);
-    assert!(table(&failed).contains("osd-migrate retry osd.0"));
+    assert!(table(&failed).contains("osd-migrate -n NAMESPACE retry osd.0"));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn programs_get_the_same_as_data() {
     assert_eq!(json["osds"][0]["now"]["state"], "next");
     assert_eq!(json["osds"][2]["now"]["state"], "waits");
     assert_eq!(json["osds"][2]["now"]["reason"], "queued");
-    assert_eq!(json["osds"][2]["now"]["message"], "one OSD at a time: after osd.0");
+    assert_eq!(json["osds"][2]["now"]["message"], "OSDs are migrated one at a time: osd.0 is first");
     assert_eq!(json["osds"][1]["now"]["state"], "nothing");
 }
 
@@ -180,24 +180,25 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
     let world = World::recorded(BY_HAND);
     let wait = Wait::Gate { osd: BY_HAND, reason: Reason::MonDown };
     let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
-    let said = Said::of(&event, noon(), noon() + chrono::TimeDelta::minutes(3));
+    let said = Said::of(&event, &event.to_string(), noon(), noon() + chrono::TimeDelta::minutes(3));
     let order = Control { kind: ControlKind::Pause, since: Some(noon()) };
     let status = Status { ledger: &world.ledger, control: Some(&order), own_pdb: true, said: Some(&said) };
     let text = show::status_text(&status);
     assert!(
-        text.contains("Waits since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
+        text.contains("Waiting since 2026-09-21 14:13:20Z (as of 2026-09-21 14:16:20Z): osd.0 waits: "),
         "{text}"
     );
     assert!(
-        text.contains("Paused since 2026-09-21 14:13:20Z") && text.contains("osd-migrate resume"),
+        text.contains("Paused since 2026-09-21 14:13:20Z")
+            && text.contains("osd-migrate -n NAMESPACE resume"),
         "{text}"
     );
     assert!(text.contains("Drains of nodes wait: no OSD may be evicted"), "{text}");
     let json = show::status_json(&status);
     assert_eq!((&json["last"]["reason"], &json["last"]["waits"]), (&"mon-down".into(), &true.into()));
-    assert_eq!(json["order"]["kind"], "pause");
+    assert_eq!(json["control"]["kind"], "pause");
     let quiet = Status { ledger: &World::new().ledger, control: None, own_pdb: false, said: None };
-    assert_eq!(show::status_text(&quiet), "No OSD is being migrated or made.");
+    assert_eq!(show::status_text(&quiet), "No OSD is in progress.");
 }
 
 #[test]
@@ -227,7 +228,7 @@ fn status_says_what_is_kept_from_others_in_both_forms() {
     assert_eq!(json["drains"], json!({"wait": true, "limitedBy": ["rook-ceph-osd", "osd-migrate-drains"]}));
     assert!(text.contains("(PodDisruptionBudget rook-ceph-osd, osd-migrate-drains)"), "{text}");
     assert!(
-        text.contains(&format!("{OPERATOR} is kept at 0")) && text.contains("its 2 replicas back"),
+        text.contains(&format!("{OPERATOR} is scaled to 0")) && text.contains("scales it back to 2"),
         "{text}"
     );
 }
@@ -236,13 +237,13 @@ fn status_says_what_is_kept_from_others_in_both_forms() {
 fn a_status_that_an_older_run_wrote_is_read() {
     let said: Said = serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 fills"}"#).unwrap();
     let status = Status { ledger: &World::new().ledger, control: None, own_pdb: true, said: Some(&said) };
-    assert!(show::status_text(&status).ends_with("Last, at 2026-03-01 00:00:00Z: osd.0 fills"));
+    assert!(show::status_text(&status).ends_with("Last message, at 2026-03-01 00:00:00Z: osd.0 fills"));
 }
 
 #[test]
 fn pause_cancel_and_resume_answer_what_is_so_now() {
     let says = show::control_changed;
-    assert!(says(None, Some(ControlKind::Pause)).starts_with("paused"));
+    assert!(says(None, Some(ControlKind::Pause)).starts_with("paused:"));
     assert!(says(Some(ControlKind::Pause), Some(ControlKind::Cancel)).starts_with("cancelled:"));
     assert!(says(Some(ControlKind::Cancel), Some(ControlKind::Pause)).contains("nothing was changed"));
     assert!(says(Some(ControlKind::Pause), None).starts_with("resumed"));

@@ -402,7 +402,7 @@ fn finished_osd_limits_no_drains_again_if_its_pod_is_not_ready() {
     let closing = World::filled(SICK).with(|w| {
         w.record(SICK).closing = true;
         let at = w.seen.at;
-        w.record(SICK).milestones.push((Saving::Closing.word().to_owned(), at));
+        w.record(SICK).milestones.push((Saving::Closing.code().to_owned(), at));
         w.seen.kube.osd_pdb = None;
         w.daemon(SICK).rolled_out = false;
     });

@@ -1,7 +1,7 @@
 //! The output of `rehearse`.
 
 use osd_migrate::rehearse::fault::{self, RequestedFault};
-use osd_migrate::rehearse::{self, Rehearsal};
+use osd_migrate::rehearse::{self, Detail, Rehearsal};
 use osd_migrate::run::End;
 
 use crate::support::build::nothing_left;
@@ -19,10 +19,13 @@ fn finished(rehearsal: &Rehearsal) -> bool {
 fn the_example_ends_with_all_ids_in_their_places_and_each_byte_copied_once() {
     let rehearsal = rehearsed(&[]);
     assert!(finished(&rehearsal), "{:?}", rehearsal.end);
-    let text = rehearse::text(&rehearsal, false);
+    let text = rehearse::text(&rehearsal, Detail::All);
     assert!(text.contains("finished: 5 of 5 OSDs migrated"), "{text}");
     assert_eq!(text.matches("  new   same").count(), 5, "{text}");
-    assert!(!text.contains("OTHER") && !text.contains("not by us"), "{text}");
+    let usual = rehearse::text(&rehearsal, Detail::Usual);
+    assert!(usual.lines().count() <= 45, "one OSD in full, the others in one line each:\n{usual}");
+    assert_eq!(usual.matches("is as declared").count(), 5, "{usual}");
+    assert!(!text.contains("OTHER") && !text.contains("did not stop it"), "{text}");
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "too long: {line}");
     }
@@ -45,8 +48,8 @@ fn every_fault_strikes_and_is_survived_or_ends_with_a_person_called() {
     for name in fault::names() {
         let rehearsal = rehearsed(&[&format!("{name}@osd.2")]);
         assert_eq!(rehearsal.struck, [format!("{name}@osd.2")], "{name} found no occasion");
-        let text = rehearse::text(&rehearsal, false);
-        assert!(!text.contains("not by us"), "{name}: {text}");
+        let text = rehearse::text(&rehearsal, Detail::All);
+        assert!(!text.contains("did not stop it"), "{name}: {text}");
         match name {
             "swapped-disk" | "purged" => {
                 assert!(matches!(&rehearsal.end, Some(Ok(End::Halted(_)))), "{name}: {text}");

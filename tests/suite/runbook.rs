@@ -7,7 +7,7 @@
 //! texts; for the rest the sources are read.
 
 use std::collections::BTreeSet;
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
@@ -114,7 +114,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         Reason::NeedsDevice { node: node.clone(), bytes: 40 << 30, selected: text("useAllDevices") },
         Reason::DisksNotInspected { node: node.clone(), why: None },
         Reason::NoDatabaseDevice { node: node.clone(), why: text("WHY") },
-        Reason::DisksNotInspected { node, why: Some(text("its agent is silent")) },
+        Reason::DisksNotInspected { node, why: Some(text("its agent sends no heartbeat")) },
         Reason::RemappedPgNotClean { pg, state },
         Reason::BackfillIncomplete { osd },
         Reason::Queued { osd },
@@ -283,8 +283,8 @@ fn errors_with_a_command() -> Vec<(String, String)> {
     };
     let forbidden = K8sError::Forbidden { call, message: text("MESSAGE") };
     let users = ["client.osd-migrate", "client.mine"].map(|user| refused(user).to_string());
-    let of_ceph = users.map(|said| (text("NotAllowed"), said));
-    of_ceph.into_iter().chain([(text("Forbidden"), forbidden.to_string())]).collect()
+    let of_ceph = users.map(|said| (text("ceph-not-allowed"), said));
+    of_ceph.into_iter().chain([(text("kube-forbidden"), forbidden.to_string())]).collect()
 }
 
 /// Returns the name of a value's variant.
@@ -293,8 +293,12 @@ fn name(value: &impl Debug) -> String {
     text.chars().take_while(char::is_ascii_alphanumeric).collect()
 }
 
-fn named<T: Debug + Display>(values: &[T]) -> Vec<(String, String)> {
-    values.iter().map(|value| (name(value), value.to_string())).collect()
+/// Returns the code of an error's variant, as the derive forms it: `NotAKey` is `ceph-not-a-key`.
+fn coded(prefix: &str, variant: &str) -> String {
+    variant.chars().fold(text(prefix), |code, c| match c.is_ascii_uppercase() {
+        true => format!("{code}-{}", c.to_ascii_lowercase()),
+        false => format!("{code}{c}"),
+    })
 }
 
 // ---- messages in the sources
@@ -502,6 +506,7 @@ fn assert_same(what: &str, there: &BTreeSet<String>, told: &BTreeSet<String>) {
 
 /// Asserts that each key has an entry, each entry quotes a message of its key, and each message is quoted.
 fn assert_told(what: &str, there: &[(String, String)], told: &[Entry]) {
+    if let Ok(dir) = std::env::var("DUMP") { fs::write(format!("{dir}/{}.json", what.replace([' ', '#'], "_")), serde_json::to_string(there).unwrap()).unwrap(); return; } // DUMP
     assert_same(what, &there.iter().map(|(key, _)| key.clone()).collect(), &keys(told));
     let quotes = |entry: &Entry, (key, text): &(String, String)| {
         entry.key.as_ref() == Some(key) && entry.said.as_ref().is_some_and(|quote| is_quoted(quote, text))
@@ -580,18 +585,28 @@ fn each_event_has_its_entry() {
 #[test]
 fn each_halt_wait_and_refusal_is_quoted() {
     assert_all_made("src/domain/next/halt.rs", "Halt", &halts());
-    assert_told("## Halts", &named(&halts()), &entries("## Halts"));
+    let there: Vec<_> = halts().iter().map(|halt| (halt.code().to_owned(), halt.to_string())).collect();
+    assert_told("## Halts", &there, &entries("## Halts"));
     assert_all_made("src/domain/next/wait.rs", "Wait", &waits());
-    assert_told("## Waits", &named(&waits()), &entries("## Waits"));
+    // The code of a gate is that of its reason; the sentence before the reason has an entry of its own.
+    let code = |wait: &Wait| match wait {
+        Wait::Gate { .. } => "gate",
+        Wait::Node { .. } => "node",
+        _ => wait.code(),
+    };
+    let there: Vec<_> = waits().iter().map(|wait| (code(wait).to_owned(), wait.to_string())).collect();
+    assert_told("## Waits", &there, &entries("## Waits"));
     assert_all_made("src/domain/classify/mod.rs", "Refusal", &refusals());
-    assert_told("## Refused", &named(&refusals()), &entries("## Refused"));
+    let there: Vec<_> =
+        refusals().iter().map(|refusal| (refusal.code().to_owned(), refusal.to_string())).collect();
+    assert_told("## Refused", &there, &entries("## Refused"));
 }
 
 #[test]
 fn each_reason_is_quoted_under_its_word() {
     assert_all_made("src/domain/gate/reason.rs", "Reason", &reasons());
     let there: Vec<_> =
-        reasons().iter().map(|reason| (reason.word().to_owned(), reason.to_string())).collect();
+        reasons().iter().map(|reason| (reason.code().to_owned(), reason.to_string())).collect();
     assert_told("## Reasons", &there, &entries("## Reasons"));
 }
 
@@ -599,7 +614,7 @@ fn each_reason_is_quoted_under_its_word() {
 fn each_finding_of_drift_is_quoted_with_what_mends_it() {
     assert_all_made("src/domain/drift.rs", "Finding", &findings());
     let there: Vec<_> =
-        findings().iter().map(|finding| (finding.word().to_owned(), finding.to_string())).collect();
+        findings().iter().map(|finding| (finding.code().to_owned(), finding.to_string())).collect();
     let told = entries("## Drift");
     assert_told("## Drift", &there, &told);
     for Entry { key, rest, .. } in &told {
@@ -613,7 +628,7 @@ fn each_finding_of_drift_is_quoted_with_what_mends_it() {
 #[test]
 fn each_end_without_a_halt_is_quoted() {
     assert_all_made("src/domain/ledger/stored.rs", "Unreadable", &unreadable());
-    let mut there = named(&unreadable());
+    let mut there: Vec<_> = unreadable().iter().map(|why| (why.code().to_owned(), why.to_string())).collect();
     let (kube, ceph) = ("src/k8s/error.rs", "src/ceph/error.rs");
     let words = |text: &str, prefix: &str| -> Vec<String> {
         let name = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect();
@@ -623,22 +638,22 @@ fn each_end_without_a_halt_is_quoted() {
     let (of_kube, _) = block(&live, "pub fn kube_failure(").split_once("=> Severity::NeedsPerson").unwrap();
     there.extend(words(of_kube, "K8sError::").into_iter().filter(|word| word != "to_string").map(|v| {
         let text = error_text(kube, &v);
-        (v, text)
+        (coded("kube", &v), text)
     }));
     let source = read(ceph);
     let (of_ceph, rest) = block(&source, "pub fn needs_person(").split_once("=> true").unwrap();
     there.extend(words(of_ceph, "Self::").into_iter().map(|v| {
         let text = error_text(ceph, &v);
-        (v, text)
+        (coded("ceph", &v), text)
     }));
     assert!(rest.contains("Self::Read { .. } | Self::Act { .. } => self.is_permission()"), "{rest}");
-    there.extend(["Act", "Read"].map(|variant| (text("Permission"), error_text(ceph, variant))));
+    there.extend(["Act", "Read"].map(|variant| (coded("ceph", variant), error_text(ceph, variant))));
     let with_a_command = errors_with_a_command();
     there.retain(|(key, _)| !with_a_command.iter().any(|(other, _)| other == key));
     there.extend(with_a_command);
     let told = entries("## Ends without a halt");
     assert_told("## Ends without a halt", &there, &told);
-    for key in ["NotAllowed", "KeyRefused", "NotAKey", "NoLibrados", "Forbidden"] {
+    for key in ["ceph-not-allowed", "ceph-key-refused", "ceph-not-a-key", "ceph-no-librados", "kube-forbidden"] {
         for entry in told.iter().filter(|entry| entry.key.as_deref() == Some(key)) {
             let (_, typed) = entry.said.as_ref().and_then(|said| said.rsplit_once(": ")).unwrap();
             assert!(
@@ -653,13 +668,16 @@ fn each_end_without_a_halt_is_quoted() {
 fn each_end_of_a_run_is_quoted() {
     /// Variant that the problem of the node reports.
     const OTHERWISE: &str = "unseen_nodes";
-    let source = read("src/domain/next/mod.rs");
+    let source = read("src/domain/next/summary.rs");
     let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
     let fields = block(&source, "pub struct Summary {").lines().filter_map(field).collect();
     let made = summaries().iter().map(|(field, _)| text(field)).chain([text(OTHERWISE)]).collect();
     assert_same("what a summary tells that is made here", &fields, &made);
 
-    let of = |summary: &Summary| Event::Finished(summary).to_string();
+    let of = |summary: &Summary| {
+        let text = Event::Finished(summary).to_string();
+        text.rsplit_once(" [").map(|(text, _)| text.to_owned()).unwrap()
+    };
     let finished = of(&Summary::default());
     let added = |text: String| text.strip_prefix(&finished).map_or_else(|| text.clone(), str::to_owned);
     let there: Vec<String> =
@@ -675,8 +693,8 @@ fn each_end_of_a_run_is_quoted() {
     );
 
     // Every sentence of these functions is produced by a summary above.
-    let source = read("src/report.rs");
-    for function in ["finished", "some_of", "half_way", "withheld_from_rook", "operator_at_0", "quarantined"]
+    let source = read("src/report/summary.rs");
+    for function in ["finished", "some_of", "quarantined_in_progress", "withheld_from_rook", "operator_at_0", "not_migrated"]
     {
         for sentence in
             literals(block(&source, &format!("fn {function}("))).iter().filter(|text| is_sentence(text))
@@ -724,7 +742,7 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
         }
     }
     assert!(there.len() > 8, "they moved: {there:?}");
-    there.insert(longest("src/domain/step/agents.rs", "agent_trouble").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/agents.rs", "agent_trouble"));
     there.insert(longest("src/domain/step/up.rs", "late"));
     there.insert(longest("src/domain/step/mod.rs", "foreign").trim_end_matches("...").to_owned());
     there.insert(longest("src/domain/step/mod.rs", "revived").trim_end_matches("...").to_owned());
@@ -826,7 +844,8 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
     assert_all_made("src/domain/inventory.rs", "Rejection", &rejections());
     let (disks, told): (Vec<_>, Vec<_>) =
         entries("## Disks and nodes").into_iter().partition(|entry| entry.key.is_some());
-    assert_told("disks", &named(&rejections()), &disks);
+    let of_disks: Vec<_> = rejections().iter().map(|one| (one.code().to_owned(), one.to_string())).collect();
+    assert_told("disks", &of_disks, &disks);
     let files = ["available", "database", "placement", "select", "volumes", "wanted"];
     let mut there: BTreeSet<String> =
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();

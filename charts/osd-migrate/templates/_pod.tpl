@@ -1,4 +1,4 @@
-{{/* Labels of everything. */}}
+{{/* Labels of all objects. */}}
 {{- define "osd-migrate.labels" -}}
 app.kubernetes.io/name: osd-migrate
 {{- with .Values.labels }}
@@ -11,7 +11,7 @@ app.kubernetes.io/name: osd-migrate
 labels:
   app.kubernetes.io/name: osd-migrate
   osd-migrate.io/part: {{ .part }}
-  sidecar.istio.io/inject: "false" # a side-car would keep the Job from ending
+  sidecar.istio.io/inject: "false" # a sidecar would prevent the Job from ending
   linkerd.io/inject: disabled
   {{- with merge (dict) (.root.Values.podLabels | default dict) (.root.Values.labels | default dict) }}
   {{- toYaml . | nindent 2 }}
@@ -23,7 +23,7 @@ annotations:
   {{- end }}
 {{- end }}
 
-{{/* The pod of every command: under the restricted profile. dict: root, account, args */}}
+{{/* Pod of every command. It meets the restricted profile. dict: root, account, args */}}
 {{- define "osd-migrate.podSpec" -}}
 {{- $values := .root.Values -}}
 restartPolicy: Never
@@ -35,7 +35,7 @@ imagePullSecrets: {{- toYaml . | nindent 0 }}
 {{- with $values.priorityClass.name }}
 priorityClassName: {{ quote . }}
 {{- end }}
-# true where the CephCluster has network.provider host and pods of the pod network can't reach the mons
+# true if the CephCluster has network.provider host, and the pod network does not reach the mons
 hostNetwork: {{ $values.hostNetwork }}
 {{- if $values.hostNetwork }}
 dnsPolicy: ClusterFirstWithHostNet
@@ -75,15 +75,15 @@ containers:
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
     capabilities: {drop: [ALL]}
-  terminationMessagePolicy: FallbackToLogsOnError # the last lines, for whoever describes the pod
+  terminationMessagePolicy: FallbackToLogsOnError # kubectl describe shows the last lines of the log
   volumeMounts:
-  - {name: tmp, mountPath: /tmp} # librados is told mons and key by call and writes no file; a library below it may want one
+  - {name: tmp, mountPath: /tmp} # librados gets mons and key by call and writes no file; a library that it uses may write one
 volumes:
 - name: tmp
   emptyDir: {medium: Memory, sizeLimit: 16Mi}
 {{- end }}
 
-{{/* What says where, for every command: whoever gives a Job other arguments, or types in its pod, has it too. */}}
+{{/* Settings that find the cluster, as environment variables: a Job with other arguments, and a shell in its pod, have them too. */}}
 {{- define "osd-migrate.place" -}}
 {{- with .Values.cluster }}
 - {name: OSD_MIGRATE_CLUSTER, value: {{ quote . }}}
@@ -99,7 +99,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* The Secret that says how to talk to Ceph: the only one that may be read. */}}
+{{/* Secret with the Ceph user. The Role allows to read no other Secret. */}}
 {{- define "osd-migrate.cephSecret" -}}
 {{ .Values.ceph.secretName | default "rook-ceph-mon" }}
 {{- end }}
@@ -114,7 +114,7 @@ volumes:
 {{- range .windows -}}
 {{- $ends := splitList "-" . -}}
 {{- if eq (first $ends) (last $ends | replace "24:00" "00:00") -}}
-{{- fail (printf "run.windows: %s can't end when it begins; leave run.windows empty for the whole day" .) -}}
+{{- fail (printf "run.windows: the window %s ends when it begins. For the whole day, leave run.windows empty" .) -}}
 {{- end -}}
 {{- end -}}
 {{- with .windows }}{{ $args = concat $args (list "--window" (join "," .)) }}{{ end -}}
@@ -132,45 +132,45 @@ volumes:
 {{ toJson $args }}
 {{- end }}
 
-{{/* Exit codes that starting again does not change, and ends that are no fault of the run. */}}
+{{/* Failures that a retry does not fix, and disruptions that are no failures of the run. */}}
 {{- define "osd-migrate.podFailurePolicy" -}}
 rules:
-# usage, refused before any act, a person is needed, finished with OSDs that are left: starting again changes nothing
+# wrong usage, refused before any change, a person must act, finished with OSDs left: a retry does not help
 - action: FailJob
   onExitCodes: {containerName: osd-migrate, operator: In, values: [2, 3, 10, 11, 12]}
-# drained, preempted, evicted: no fault of the run
+# drained, preempted or evicted: no failure of the run
 - action: Ignore
   onPodConditions: [{type: DisruptionTarget, status: "True"}]
 {{- end }}
 
-{{/* Name of what is not in our namespace: two CephClusters may each have their own osd-migrate. */}}
+{{/* Name of objects outside of the release namespace: each CephCluster can have its own osd-migrate. */}}
 {{- define "osd-migrate.clusterName" -}}
 osd-migrate-{{ .Release.Namespace }}
 {{- end }}
 
-{{/* The operator's namespace, where it is another one. */}}
+{{/* Namespace of Rook's operator, if it differs from the release namespace. */}}
 {{- define "osd-migrate.operatorNamespace" -}}
 {{- if ne .Values.operatorNamespace .Release.Namespace }}{{ .Values.operatorNamespace }}{{ end -}}
 {{- end }}
 
-{{/* What is looked up of Rook's operator. */}}
+{{/* Rights to observe Rook's operator. */}}
 {{- define "osd-migrate.operatorRules" -}}
 - {apiGroups: [apps], resources: [deployments], verbs: [list]}
 - {apiGroups: [""], resources: [pods], verbs: [list]}
 {{- end }}
 
-{{/* Rook's operator is set aside for as long as OSDs are migrated, and put back. */}}
+{{/* Right to scale Rook's operator to 0 while OSDs are migrated, and back. */}}
 {{- define "osd-migrate.scaleRules" -}}
 {{- if .Values.run.scaleOperator }}
 - {apiGroups: [apps], resources: [deployments/scale], resourceNames: [rook-ceph-operator], verbs: [patch]}
 {{- end }}
 {{- end }}
 
-{{/* A Job that Helm waits for. dict: root, part, account, args */}}
+{{/* Job that Helm waits for. dict: root, part, account, args */}}
 {{- define "osd-migrate.hookJob" -}}
 backoffLimit: 6
-activeDeadlineSeconds: {{ int .root.Values.job.hookDeadlineSeconds }} # before Helm gives up, so that its sentence names the Job
-ttlSecondsAfterFinished: 86400 # one that failed is kept for its log, and does not outlive the release for ever
+activeDeadlineSeconds: {{ int .root.Values.job.hookDeadlineSeconds }} # before the timeout of Helm, so that its message names the Job
+ttlSecondsAfterFinished: 86400 # a failed Job keeps its log for a day
 podReplacementPolicy: Failed
 podFailurePolicy: {{- include "osd-migrate.podFailurePolicy" . | nindent 2 }}
 template:
@@ -179,7 +179,7 @@ template:
     {{- include "osd-migrate.podSpec" (dict "root" .root "account" .account "args" .args) | nindent 4 }}
 {{- end }}
 
-{{/* The right to use security context constraints of OpenShift. dict: root, account, constraints, hook */}}
+{{/* Right to use security context constraints of OpenShift. dict: root, account, constraints, hook */}}
 {{- define "osd-migrate.constraints" -}}
 {{- $name := printf "%s-scc" .account }}
 {{- $hook := dict "helm.sh/hook" "pre-upgrade" "helm.sh/hook-weight" "-10" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded,hook-failed" }}

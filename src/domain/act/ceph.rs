@@ -7,8 +7,9 @@ use crate::domain::inspection::RecordId;
 use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
 
 /// One command to Ceph.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum CephAct {
     /// Creates client.bootstrap-osd with its usual capability, or deletes it. Does nothing if the key is
     /// already in the wanted state.

@@ -9,8 +9,9 @@ use crate::domain::policy::Accepted;
 use crate::domain::storage::Toleration;
 
 /// One effect on a Kubernetes object.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum KubeAct {
     /// Copies the Deployment as found to ConfigMap `osd-migrate-osd-<id>`, so that a deleted Deployment can
     /// be recreated.
@@ -77,6 +78,7 @@ pub enum KubeAct {
     },
     /// One PUT that sets replicas 0 and the annotation `osd-migrate.io/stopped=<record>`. Right before the
     /// PUT, `ok-to-stop` is asked, and whether the record is still open.
+    #[strum(serialize = "stop-osd")]
     Stop {
         /// The OSD.
         osd: OsdId,

@@ -7,6 +7,7 @@ mod ceph;
 mod kubernetes;
 mod node;
 mod precondition;
+mod subject;
 
 use serde::Serialize;
 

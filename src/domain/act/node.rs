@@ -8,10 +8,12 @@ use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::OsdId;
 
 /// One effect on the Jobs of node agents.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum NodeAct {
     /// Creates the node Job of a saved attempt. An existing one is success.
+    #[strum(serialize = "create-agent")]
     Agent {
         /// The request for the agent.
         request: NodeRequest,

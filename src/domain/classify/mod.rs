@@ -55,8 +55,11 @@ pub enum Difference {
 }
 
 /// Reason why an OSD is not migrated.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Refusal {
     /// Kind or target that this version does not migrate yet.
     NotBuiltYet(String),
@@ -80,14 +83,21 @@ pub enum Refusal {
     NoWayBack,
 }
 
+impl Refusal {
+    /// Returns the code: the anchor of the refusal in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Store(from, to) => write!(f, "store {from}, wanted {to}"),
-            Self::ToBeEncrypted => f.write_str("not encrypted, wanted encrypted"),
-            Self::ToBePlain => f.write_str("encrypted, wanted plain"),
+            Self::Store(from, to) => write!(f, "store {from}, declared {to}"),
+            Self::ToBeEncrypted => f.write_str("not encrypted, declared encrypted"),
+            Self::ToBePlain => f.write_str("encrypted, declared not encrypted"),
             Self::DatabaseElsewhere(device) => {
-                write!(f, "its database with its data, wanted on {device} (metadataDevice)")
+                write!(f, "its database is with its data, declared on {device} (metadataDevice)")
             }
         }
     }
@@ -108,23 +118,30 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotBuiltYet(what) => write!(f, "{what}: not migrated by this version"),
             Self::TooOld(version) => {
-                write!(f, "{version}: ids can be kept from 16.2.15, 17.2.7, 18.2.1 on; upgrade Ceph first")
+                write!(
+                    f,
+                    "{version} cannot recreate an OSD with the same id. Upgrade Ceph first, to 16.2.15, \
+                     17.2.7, 18.2.1 or later"
+                )
             }
             Self::Orphan => f.write_str(
-                "its slot is destroyed or new and no record of ours speaks of it; see `ceph osd tree`",
+                "its slot is destroyed or new, and the ledger has no record of it. See: ceph osd tree",
             ),
-            Self::NoMetadata => f.write_str("it never booted: `ceph osd metadata` knows nothing of it"),
-            Self::NoDeployment => {
-                f.write_str("no Deployment runs it; see `kubectl get deployments -l app=rook-ceph-osd`")
-            }
-            Self::NoNode(name) => write!(f, "its node {name} is not in the cluster; see `kubectl get nodes`"),
-            Self::NoCrushItem => f.write_str("it has no place in CRUSH; see `ceph osd tree`"),
-            Self::ManagedExternally(what) => write!(f, "held by others: {what}"),
+            Self::NoMetadata => f.write_str(
+                "it never booted, or the mons lost its metadata. Start it once. See: ceph osd metadata",
+            ),
+            Self::NoDeployment => f.write_str(
+                "no Deployment runs it. See: kubectl -n NAMESPACE get deployments -l app=rook-ceph-osd",
+            ),
+            Self::NoNode(name) => write!(f, "its node {name} is not in the cluster. See: kubectl get nodes"),
+            Self::NoCrushItem => f.write_str("it has no CRUSH location. See: ceph osd tree"),
+            Self::ManagedExternally(what) => write!(f, "it is managed externally: {what}"),
             Self::HostDevice(differs) => write!(
                 f,
-                "{differs}; its device is the host's own mapping (multipath, or LUKS that the host opens), which is not rebuilt"
+                "{differs}; its device is a mapping of the host (multipath, or LUKS that the host opens), \
+                 which is not rebuilt"
             ),
-            Self::NoWayBack => f.write_str("bluestore-rdr can't be taken back to bluestore"),
+            Self::NoWayBack => f.write_str("bluestore-rdr cannot be converted back to bluestore"),
         }
     }
 }
@@ -132,10 +149,10 @@ impl fmt::Display for Refusal {
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Conforming => f.write_str("as wanted"),
+            Self::Conforming => f.write_str("as declared"),
             Self::Legacy(kind) => kind.fmt(f),
             Self::Mismatched(mismatch) => mismatch.fmt(f),
-            Self::Available => f.write_str("a free disk"),
+            Self::Available => f.write_str("an available disk"),
             Self::Refused(why) => why.fmt(f),
         }
     }
@@ -151,7 +168,7 @@ impl Class {
     }
 
     /// Returns one word for the table.
-    pub fn word(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Conforming => "Conforming",
             Self::Legacy(_) => "Legacy",
@@ -308,12 +325,14 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
     match (taken_for, found) {
         (taken_for, found) if taken_for == found => None,
         // Only the partition table shows whether ceph-disk or a person created a partition.
-        (Kind::BluestorePartition, Kind::BluestoreByHand) | (Kind::BluestoreByHand, Kind::BluestorePartition) => None,
+        (Kind::BluestorePartition, Kind::BluestoreByHand)
+        | (Kind::BluestoreByHand, Kind::BluestorePartition) => None,
         (Kind::BluestoreByHand, Kind::Raw) => Some(
-            "its Deployment looks as if made by hand, but ceph-volume made its device: it needs a new Deployment, not a new store"
+            "its Deployment seems to be created by hand, but ceph-volume created its device: it needs a new \
+             Deployment, not a new store"
                 .to_owned(),
         ),
-        (taken_for, found) => Some(format!("it was taken for {taken_for}, its device says {found}")),
+        (taken_for, found) => Some(format!("it was classified as {taken_for}, but its device is {found}")),
     }
 }
 
@@ -321,12 +340,12 @@ pub fn contradicts(class: &Class, proof: &Proof) -> Option<String> {
 pub fn excludes(evidence: &Evidence, wanted: &Layout) -> Option<String> {
     match (&evidence.proof, wanted.mode) {
         (Proof::Volume { alone: false, name, .. }, Mode::Raw) => Some(format!(
-            "its volume {name} shares its disk or volume group with others, which need the disk: it can be made anew on a \
-             volume (encrypted), not raw; see `lvs` and `pvs` on its node"
+            "its volume {name} shares its disk or volume group with other volumes: the OSD can be recreated \
+             on a volume (encrypted), but not raw. See on its node: lvs; pvs"
         )),
         (Proof::Volume { alone: false, .. }, Mode::Lvm) => None,
         (_, Mode::Lvm) if evidence.device.is_partition() => Some(format!(
-            "{wanted} on a partition, {}, is not made: only on whole disks",
+            "{wanted} is not supported on a partition ({}), only on whole disks",
             evidence.device.stable_name()
         )),
         (_, Mode::Raw | Mode::Lvm) => None,

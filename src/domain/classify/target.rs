@@ -42,7 +42,8 @@ pub(super) fn target(
         if is_declared { config.encrypted == Some(true) } else { kind.is_some_and(Kind::is_encrypted) };
     if database.is_some() && !encrypted && is_node_encrypted(daemon, seen) {
         return not_yet(
-            "a plain OSD with a metadataDevice on a node with encryptedDevice, which Rook could not start"
+            "an unencrypted OSD with a metadataDevice on a node with encryptedDevice, which Rook could not \
+             start"
                 .to_owned(),
         );
     }

@@ -15,7 +15,7 @@ pub use data::{gone, is_filled, is_short_of_osds, moved_unclean, pgs_of};
 pub use own::{Own, passes_by_itself};
 pub use reason::Reason;
 pub use rook::{Fenced, fenced, left_to_rooks_migration, migrates_none, stays_fenced};
-pub use words::{HOW_TO_CONFIRM, names, scale_operator};
+pub use words::{names, retries};
 
 use std::collections::BTreeSet;
 

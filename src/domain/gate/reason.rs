@@ -9,7 +9,8 @@ use crate::domain::osd::{Epoch, NodeName, OsdId, PgId};
 use crate::domain::policy::Window;
 
 /// Reason why a gate is not open.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reason {
     /// The mgr knows fewer or more PGs than the pools have.
     StatisticsIncomplete {

@@ -31,8 +31,11 @@ impl fmt::Display for RecordId {
 /// Task of a node Job.
 ///
 /// The Job's name contains kind and attempt, so that a repeated create is `AlreadyExists`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum NodeTask {
     /// Read-only: finds the OSD's device, proves it, reports the capabilities of the node's tools.
     Inspect,
@@ -47,14 +50,16 @@ pub enum NodeTask {
     Clear,
 }
 
+impl NodeTask {
+    /// Returns the code, for the history and the names of Jobs.
+    pub fn code(self) -> &'static str {
+        self.into()
+    }
+}
+
 impl fmt::Display for NodeTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Inspect => "inspect",
-            Self::Rebuild => "rebuild",
-            Self::RestoreSlot => "restore-slot",
-            Self::Clear => "clear",
-        })
+        f.write_str(self.code())
     }
 }
 

@@ -81,8 +81,11 @@ impl NodeWork {
 }
 
 /// Status of a node's new OSDs, see `NodeWork`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
 pub enum NodeStatus {
     /// An inventory of the node's disks is in progress.
     ComputingDiff,
@@ -282,12 +285,8 @@ pub struct Record {
 
 impl NodeStatus {
     /// Returns the status name, which Rook also uses for its nodes.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::ComputingDiff => "computingDiff",
-            Self::Orchestrating => "orchestrating",
-            Self::Completed => "completed",
-        }
+    pub fn code(self) -> &'static str {
+        self.into()
     }
 }
 

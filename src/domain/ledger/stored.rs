@@ -7,17 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::bounds::nodes_to_json;
 use super::{FORMAT, Ledger, Record, Run};
 
-/// Reason why the stored ledger can't be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Reason why the stored ledger cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case", prefix = "ledger-")]
 pub enum Unreadable {
     /// A newer program wrote the ledger.
     #[error(
-        "the ledger has format {0}, this osd-migrate knows {FORMAT}: use the osd-migrate that wrote it, or a newer one"
+        "the ledger has format {0}, but this osd-migrate supports formats up to {FORMAT} only. Use the \
+         osd-migrate that wrote the ledger, or a newer one"
     )]
     Newer(u32),
     /// A key does not parse.
     #[error(
-        "the ledger's key `{key}` can't be read ({why}); nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
+        "the key `{key}` of the ledger cannot be read ({why}); nothing was changed. See: kubectl -n \
+         NAMESPACE get configmap osd-migrate-ledger -o yaml"
     )]
     Broken {
         /// key that does not parse
@@ -27,14 +30,24 @@ pub enum Unreadable {
     },
     /// `run` lists an open record whose key is missing, or a key exists that `run` does not list.
     #[error(
-        "the ledger lists open records {listed:?} but holds {held:?}: a record was lost or put in by hand; nothing was changed. Look at it: kubectl get configmap osd-migrate-ledger -o yaml"
+        "the ledger lists the records {listed:?}, but contains the records {held:?}: a record was lost or \
+         added by hand; nothing was changed. See: kubectl -n NAMESPACE get configmap osd-migrate-ledger -o \
+         yaml"
     )]
+    #[strum(serialize = "records-lost")]
     Lost {
         /// ids in `run`
         listed: Vec<u32>,
         /// ids that have a key
         held: Vec<u32>,
     },
+}
+
+impl Unreadable {
+    /// Returns the code: the anchor of the error in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Content of the key `run`: the run and the list of open records, in the same write.
@@ -66,7 +79,7 @@ impl Ledger {
             return Ok(Self::default());
         }
         let broken = |key: &str, why: String| Unreadable::Broken { key: key.to_owned(), why };
-        let text = |key: &str| keys.get(key).ok_or_else(|| broken(key, "it is not there".to_owned()));
+        let text = |key: &str| keys.get(key).ok_or_else(|| broken(key, "the key is missing".to_owned()));
         let format: u32 = text("format")?.parse().map_err(|e| broken("format", format!("{e}")))?;
         if format > FORMAT {
             return Err(Unreadable::Newer(format));
@@ -78,7 +91,7 @@ impl Ledger {
         for (key, value) in keys.iter().filter(|(key, _)| key.starts_with("osd-")) {
             let record: Record = serde_json::from_str(value).map_err(|e| broken(key, e.to_string()))?;
             if *key != format!("osd-{}", record.osd.0) {
-                return Err(broken(key, format!("it holds {}", record.osd)));
+                return Err(broken(key, format!("it contains {}", record.osd)));
             }
             records.insert(record.osd, record);
         }

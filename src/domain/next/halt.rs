@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::domain::gate::Reason;
+use crate::domain::commands::{RUN_AGAIN, scale_osd};
+use crate::domain::gate::{Reason, retries};
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 
@@ -12,7 +13,8 @@ use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 pub const TAKEN_MINUTES: i64 = 3;
 
 /// Reason why a person is needed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Halt {
     /// An OSD or the CephCluster has the mark of osd-migrate, and the ledger has no record of it.
     LedgerLost {
@@ -22,6 +24,7 @@ pub enum Halt {
         record: RecordId,
     },
     /// The id vanished, and osd-migrate did not purge it.
+    #[strum(serialize = "id-purged-externally")]
     PurgedExternally {
         /// vanished OSD
         osd: OsdId,
@@ -29,6 +32,7 @@ pub enum Halt {
         old: OsdFsid,
     },
     /// The old data could not be wiped safely in time.
+    #[strum(serialize = "wipe-blocked-too-long")]
     UnsafeToWipe {
         /// OSD with the old data
         osd: OsdId,
@@ -62,6 +66,7 @@ pub enum Halt {
         misplaced: OsdId,
     },
     /// The run can continue with the other OSDs only when the PGs of the quarantined OSDs are clean again.
+    #[strum(serialize = "quarantined-not-clean")]
     Quarantined {
         /// quarantined OSDs with the reason
         quarantined: Vec<(OsdId, String)>,
@@ -74,10 +79,18 @@ pub enum Halt {
         starts: u32,
     },
     /// More OSDs failed than the failure limit allows.
+    #[strum(serialize = "too-many-failures")]
     FailureLimit {
         /// quarantined OSDs with the reason
         quarantined: Vec<(OsdId, String)>,
     },
+}
+
+impl Halt {
+    /// Returns the code: the anchor of the halt in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        self.into()
+    }
 }
 
 impl fmt::Display for Halt {
@@ -85,45 +98,46 @@ impl fmt::Display for Halt {
         match self {
             Self::LedgerLost { place, record } => write!(
                 f,
-                "{place} carries the mark of our record {record}, which the ledger does not hold: it was lost or deleted. \
-                 Nothing was changed. Put the ConfigMap osd-migrate-ledger back; or, if the OSD is to run as it is, take the mark off: \
-                 {}",
+                "{place} has the mark of record {record}, but the ledger has no such record: the ledger was lost or deleted. \
+                 Nothing was changed. Restore the ConfigMap osd-migrate-ledger in namespace NAMESPACE. Or remove the mark, if the \
+                 OSD is to run as it is: {}",
                 mark_off(place)
             ),
             Self::PurgedExternally { osd, old } => write!(
                 f,
-                "{osd} was purged by somebody else in the middle of its migration. If nobody else is to have its id, take it back, and run \
-                 again: ceph osd new {old} {id}; ceph osd destroy {id} --yes-i-really-mean-it. See `ceph osd tree`",
+                "another client purged {osd} during its migration. If no other OSD is to have this id, register it again, then \
+                 run again: ceph osd new {old} {id}; ceph osd destroy {id} --yes-i-really-mean-it; {RUN_AGAIN}",
                 id = osd.0
             ),
             Self::UnsafeToWipe { osd, old, key, reason } => {
-                write!(f, "{osd} is destroyed, but its old data may not be given up: {reason}. ")?;
+                write!(f, "{osd} is destroyed, but its old data cannot be wiped safely: {reason}. ")?;
                 restore_slot(*osd, *old, key, f)
             }
             Self::DiskTaken { osd, old, key, node, disk, found } => {
                 write!(
                     f,
-                    "{osd} is destroyed, its data whole in its directory, but the disk {disk} of node {node}, on which its id was to be \
-                     made anew, is not free any more: {found}. Clear that disk and run again, {TAKEN_MINUTES} minutes after this at the earliest; or let \
-                     the OSD serve as it was. "
+                    "{osd} is destroyed and its data is complete in its directory, but its new disk {disk} on node {node} is no \
+                     longer available: {found}. Clear that disk and run again, {TAKEN_MINUTES} minutes from now at the earliest. \
+                     Or let the OSD serve from its directory. "
                 )?;
                 restore_slot(*osd, *old, key, f)
             }
-            Self::MisplacedInUse { osd, misplaced } => {
-                write!(f, "the device of {osd} carries {misplaced}, which is in use; see `ceph osd tree`")
-            }
+            Self::MisplacedInUse { osd, misplaced } => write!(
+                f,
+                "the device of {osd} carries {misplaced}, which is in use. See: ceph osd find {}; ceph osd metadata {}",
+                misplaced.0, misplaced.0
+            ),
             Self::Quarantined { quarantined } => {
-                f.write_str("the rest can't go on before the PGs of OSDs that were left alone are clean:")?;
+                f.write_str("the other OSDs wait until the PGs of the quarantined OSDs are active+clean:")?;
                 list_quarantined(quarantined, f)
             }
             Self::CrashLoop { job, starts } => write!(
                 f,
-                "the last {starts} pods of this Job failed, and nothing came of them. See why: kubectl get pods -l \
-                 batch.kubernetes.io/controller-uid={job}; kubectl logs POD. Mend it, and run again: kubectl create job \
-                 --from=cronjob/osd-migrate NAME"
+                "the last {starts} pods of this Job failed without progress. See: kubectl -n NAMESPACE logs --prefix --tail=20 -l \
+                 batch.kubernetes.io/controller-uid={job}. Fix the cause, then run again: {RUN_AGAIN}"
             ),
             Self::FailureLimit { quarantined } => {
-                f.write_str("too many OSDs failed:")?;
+                f.write_str("the failure limit is reached:")?;
                 list_quarantined(quarantined, f)
             }
         }
@@ -131,11 +145,12 @@ impl fmt::Display for Halt {
 }
 
 fn restore_slot(osd: OsdId, old: OsdFsid, key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let id = osd.0;
     write!(
         f,
-        "To give its slot back: ceph osd new {old} {id} -i FILE, where FILE is {{\"cephx_secret\": \"KEY\"}} with {key}, never \
-         empty or null; then kubectl scale deployment rook-ceph-osd-{id} --replicas=1"
+        "To restore its slot: ceph osd new {old} {} -i FILE, where FILE contains {{\"cephx_secret\": \"KEY\"}} with {key} (never \
+         empty or null); then {}",
+        osd.0,
+        scale_osd(osd, 1)
     )
 }
 
@@ -143,7 +158,7 @@ fn list_quarantined(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>)
     for (osd, why) in quarantined {
         write!(f, " {osd}: {why};")?;
     }
-    f.write_str(" mend them and type osd-migrate retry osd.N")
+    write!(f, " fix them, then: {}", retries(quarantined.iter().map(|(osd, _)| osd)))
 }
 
 /// Returns the command that removes the mark from a Deployment or the CephCluster.
@@ -151,9 +166,11 @@ fn list_quarantined(quarantined: &[(OsdId, String)], f: &mut fmt::Formatter<'_>)
 /// The command for a Deployment also starts its OSD again.
 fn mark_off(place: &str) -> String {
     let Some(name) = place.strip_prefix("Deployment ") else {
-        return "kubectl label cephcluster --all ceph.rook.io/do-not-reconcile-".to_owned();
+        return "kubectl -n NAMESPACE label cephcluster CEPHCLUSTER ceph.rook.io/do-not-reconcile-"
+            .to_owned();
     };
     format!(
-        "kubectl annotate deployment {name} osd-migrate.io/stopped- && kubectl scale deployment {name} --replicas=1"
+        "kubectl -n NAMESPACE annotate deployment {name} osd-migrate.io/stopped- && kubectl -n NAMESPACE scale deployment \
+         {name} --replicas=1"
     )
 }

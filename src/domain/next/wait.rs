@@ -5,12 +5,15 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
+use crate::domain::commands::scale_osd;
 use crate::domain::gate::{Reason, names};
 use crate::domain::inspection::NodeTask;
 use crate::domain::osd::{NodeName, OsdId, Weight};
+use crate::domain::units::{grouped, size};
 
 /// Reason for a wait.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Wait {
     /// The run waits for a gate to open.
     Gate {
@@ -34,6 +37,7 @@ pub enum Wait {
         trouble: Option<String>,
     },
     /// The run waits for a node agent.
+    #[strum(serialize = "node-agent")]
     Agent {
         /// OSD that the agent works on
         osd: OsdId,
@@ -61,6 +65,7 @@ pub enum Wait {
         why: String,
     },
     /// The run pauses after an attempt of a node agent that failed after the stop.
+    #[strum(serialize = "agent-retries-later")]
     AgentRests {
         /// OSD that the agent works on
         osd: OsdId,
@@ -72,11 +77,13 @@ pub enum Wait {
         until: DateTime<Utc>,
     },
     /// A daemon is down that osd-migrate did not stop.
+    #[strum(serialize = "stopped-externally")]
     NotOurStop {
         /// OSD that is down
         osd: OsdId,
     },
     /// The run waits for a daemon to go down.
+    #[strum(serialize = "stopping")]
     Down {
         /// OSD that is stopping
         osd: OsdId,
@@ -98,6 +105,7 @@ pub enum Wait {
         minutes: i64,
     },
     /// The run waits for the new daemon to come up.
+    #[strum(serialize = "starting")]
     Up {
         /// OSD that is starting
         osd: OsdId,
@@ -112,6 +120,7 @@ pub enum Wait {
         reweight: Weight,
     },
     /// The run waits for a backfill.
+    #[strum(serialize = "backfilling")]
     ActiveClean {
         /// OSD that is backfilling
         osd: OsdId,
@@ -127,10 +136,50 @@ pub enum Wait {
         flags: BTreeSet<String>,
     },
     /// The observed cluster state is still inconsistent.
+    #[strum(serialize = "inconsistent-view")]
     FreshView,
 }
 
 impl Wait {
+    /// Returns the code: the anchor of the wait, or of the gate's reason, in the reference of messages.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Gate { reason, .. } | Self::Node { reason, .. } => reason.code(),
+            Self::Inventory { .. }
+            | Self::Agent { .. }
+            | Self::AgentSilent { .. }
+            | Self::AgentBusy { .. }
+            | Self::AgentRests { .. }
+            | Self::NotOurStop { .. }
+            | Self::Down { .. }
+            | Self::UnsafeToWipe { .. }
+            | Self::RookDeploys { .. }
+            | Self::Up { .. }
+            | Self::MarkedOutExternally { .. }
+            | Self::ActiveClean { .. }
+            | Self::FreshView => self.into(),
+        }
+    }
+
+    /// Returns the OSD that the run waits for; none if it waits for a node or for the whole cluster.
+    pub fn osd(&self) -> Option<OsdId> {
+        match self {
+            Self::Gate { osd, .. }
+            | Self::Agent { osd, .. }
+            | Self::AgentSilent { osd, .. }
+            | Self::AgentBusy { osd, .. }
+            | Self::AgentRests { osd, .. }
+            | Self::NotOurStop { osd }
+            | Self::Down { osd }
+            | Self::UnsafeToWipe { osd, .. }
+            | Self::RookDeploys { osd, .. }
+            | Self::Up { osd, .. }
+            | Self::MarkedOutExternally { osd, .. }
+            | Self::ActiveClean { osd, .. } => Some(*osd),
+            Self::Node { .. } | Self::Inventory { .. } | Self::FreshView => None,
+        }
+    }
+
     /// Returns the reason of the gate, if the run waits for a gate.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
@@ -157,75 +206,79 @@ impl fmt::Display for Wait {
     #[expect(clippy::too_many_lines, reason = "one sentence for each wait")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let because = |f: &mut fmt::Formatter<'_>, trouble: &Option<String>| match trouble {
-            Some(trouble) => write!(f, " ({trouble})"),
+            Some(trouble) => write!(f, ": {trouble}"),
             None => Ok(()),
         };
         match self {
             Self::Gate { osd, reason } => write!(f, "{osd} waits: {reason}"),
             Self::Node { node, reason } => write!(f, "new OSDs on node {node} wait: {reason}"),
             Self::Inventory { node, trouble } => {
-                write!(f, "node {node}: its disks are looked at")?;
+                write!(f, "the disks of node {node} are being inspected")?;
                 because(f, trouble)
             }
             Self::Agent { osd, task, job, trouble } => {
-                write!(f, "{osd}: {task} by Job {job}")?;
+                write!(f, "{osd}: Job {job} is running ({task})")?;
                 because(f, trouble)
             }
-            Self::AgentSilent { osd, job } => {
-                write!(f, "{osd}: Job {job} has been silent; see `kubectl logs job/{job}` and its node")
-            }
+            Self::AgentSilent { osd, job } => write!(
+                f,
+                "{osd}: Job {job} sends no heartbeat. Check its pod and its node: kubectl -n NAMESPACE get pods -o wide -l \
+                 job-name={job}; kubectl -n NAMESPACE logs job/{job}"
+            ),
             Self::AgentBusy { osd, node, why } => write!(
                 f,
-                "{osd}: an agent whose Job has ended is still at work on node {node} ({why}); see its processes: osd-migrate node agent"
+                "{osd}: the process of a node agent whose Job has ended is still running on node {node} ({why}). Find it on \
+                 that node: pgrep -af 'osd-migrate node agent|ceph-volume'"
             ),
             Self::AgentRests { osd, failures, why, until } => write!(
                 f,
-                "{osd}: its node agent failed {failures} times, the last time: {why}; the next attempt begins at {}",
+                "{osd}: its node agent failed {failures} times, the last time: {why}. The next attempt starts at {}",
                 until.format("%H:%M:%SZ")
             ),
             Self::NotOurStop { osd } => write!(
                 f,
-                "{osd} is down, and not by us: start it (kubectl get deployment -l ceph-osd-id={}), it is never destroyed so",
-                osd.0
+                "{osd} is down, but osd-migrate did not stop it; it is not destroyed in this state. Start it: {}",
+                scale_osd(*osd, 1)
             ),
-            Self::Down { osd } => write!(f, "{osd} goes down"),
+            Self::Down { osd } => write!(f, "{osd} is stopping"),
             Self::UnsafeToWipe { osd, reason } => {
-                write!(f, "{osd} is destroyed, its old data still there, not wiped: {reason}")
+                write!(f, "{osd} is destroyed, and its old data is not wiped yet: {reason}")
             }
             Self::RookDeploys { osd, operator, minutes } => write!(
                 f,
-                "{osd} is made anew, and Rook's operator {operator} is to make its Deployment; if it has not within {minutes} minutes, the \
-                 fence goes up again and it is made here"
+                "{osd} is recreated, and Rook's operator {operator} is expected to create its Deployment. After {minutes} \
+                 minutes osd-migrate sets the fence again and creates it"
             ),
             Self::Up { osd, trouble } => {
-                write!(f, "{osd} starts")?;
+                write!(f, "{osd} is starting")?;
                 because(f, trouble)
             }
             Self::MarkedOutExternally { osd, reweight } => {
                 let id = osd.0;
-                write!(f, "{osd} is up, and was taken out by somebody else meanwhile: `ceph osd in {id}`")?;
+                write!(f, "{osd} is up, but another client marked it out. Mark it in: ceph osd in {id}")?;
                 // `osd in` sets the reweight to 1.0.
                 if *reweight == Weight::ONE {
                     return Ok(());
                 }
                 // The full precision: the usual format would round it.
-                write!(f, " and `ceph osd reweight {id} {}`, as it was", reweight.as_decimal())
+                write!(f, "; ceph osd reweight {id} {}", reweight.as_decimal())
             }
             Self::ActiveClean { osd, pgs, objects, bytes, states, flags } => {
                 write!(
                     f,
-                    "{osd} is backfilling: {pgs} PGs not clean, {objects} objects, about {} MiB left",
-                    bytes / 1_048_576
+                    "{osd} is backfilling: {pgs} PGs not clean, {} objects, {} left",
+                    grouped(*objects),
+                    size(*bytes)
                 )?;
                 if !states.is_empty() {
                     write!(f, " ({})", names(states))?;
                 }
                 // These three flags keep their names here, unlike `pause`, which is shown as two flags.
-                flags
-                    .iter()
-                    .try_for_each(|flag| write!(f, "; the flag {flag} is set: `ceph osd unset {flag}`"))
+                flags.iter().try_for_each(|flag| {
+                    write!(f, ". The OSD flag {flag} prevents data movement; unset it: ceph osd unset {flag}")
+                })
             }
-            Self::FreshView => f.write_str("what was seen does not fit together yet"),
+            Self::FreshView => f.write_str("cluster state is still inconsistent; observing again"),
         }
     }
 }

@@ -59,7 +59,10 @@ pub(super) fn next(
             let why = work.databases.get(&osd).cloned();
             return Err(match why {
                 Some(why) => Reason::NoDatabaseDevice { node, why },
-                None => Reason::DisksNotInspected { node, why: Some("this run is done with it".to_owned()) },
+                None => Reason::DisksNotInspected {
+                    node,
+                    why: Some("this run has already completed the node".to_owned()),
+                },
             });
         }
         nodes::KnownDisks::Never(why) => return Err(Reason::DisksNotInspected { node, why: Some(why) }),
@@ -78,7 +81,7 @@ fn given(
     seen: &Observation,
 ) -> Result<DbDevice, Reason> {
     let mut processed = available::process(policy, node, inventory, seen);
-    let not_asked = || Err("none is asked for any more".to_owned());
+    let not_asked = || Err("a database on another device is no longer declared".to_owned());
     let found = processed.databases.remove(&osd).unwrap_or_else(not_asked);
     found.map_err(|why| Reason::NoDatabaseDevice { node: node.clone(), why })
 }

@@ -63,7 +63,7 @@ impl NodeProvisioner<'_> {
             Some(JobState::Running)
                 if minutes(job.heartbeat_at.unwrap_or(job.created_at)) >= SILENT_MINUTES =>
             {
-                self.inventory_failed(node, work, "its agent is silent")
+                self.inventory_failed(node, work, "its agent sends no heartbeat")
             }
             Some(JobState::Ended) => {
                 self.inventory_failed(node, work, trouble.unwrap_or("it left no report"))
@@ -89,7 +89,7 @@ impl NodeProvisioner<'_> {
         if work.failures + 1 < MAX_FAILURES {
             return self.inventory_again(node, work.failures + 1);
         }
-        let why = format!("its disks could not be looked at {MAX_FAILURES} times, the last time: {why}");
+        let why = format!("the inspection of its disks failed {MAX_FAILURES} times, the last time: {why}");
         self.save(
             node,
             NodeWork {
@@ -111,7 +111,7 @@ impl NodeProvisioner<'_> {
             NodeWork {
                 status: NodeStatus::Orchestrating,
                 since: self.seen.at,
-                message: format!("{new} disks to be made OSDs"),
+                message: format!("{new} disks are to become OSDs"),
                 failures: 0,
                 problems: nodes::message_of(node, work, &processed.problems),
                 ..work.clone()

@@ -110,7 +110,7 @@ pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> O
 pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
     let walk = NodeProvisioner { policy, ledger, seen };
     let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
-    let problem = "Rook's operator runs, and its free disks are left to it".to_owned();
+    let problem = "Rook's operator is running, so its available disks are left to Rook".to_owned();
     Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
 }
 
@@ -312,7 +312,7 @@ impl<'a> NodeProvisioner<'a> {
         let made = work.done.len();
         let message = match made {
             0 => "nothing to do".to_owned(),
-            _ => format!("{made} disks were made OSDs"),
+            _ => format!("created OSDs on {made} disks"),
         };
         self.save(
             node,
@@ -352,7 +352,7 @@ pub(super) fn message_of(node: &NodeName, work: &NodeWork, problems: &[String]) 
     let left = work
         .left
         .iter()
-        .map(|(disk, found)| format!("{disk} was not free after all, and is left as it is: {found}"));
+        .map(|(disk, found)| format!("{disk} is no longer available and is left unchanged: {found}"));
     let directories = work.directories.iter().map(|(path, why)| uncleared(path, node, why));
     let short = |text: String| text.chars().take(PROBLEM_CHARS).collect();
     directories.chain(problems.iter().cloned()).chain(left).take(PROBLEMS).map(short).collect()

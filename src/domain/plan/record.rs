@@ -68,7 +68,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         new: None,
         left_to_rook_since: None,
         up_seen: None,
-        milestones: vec![(Saving::Record.word().to_owned(), seen.at)],
+        milestones: vec![(Saving::Record.code().to_owned(), seen.at)],
         lost_upmaps: None,
         retried: false,
         closing: false,

@@ -28,7 +28,7 @@ pub(super) fn file(inventory: &NodeInventory) -> Processed {
             }
             DiskState::Ours { fsid, osd } => Verdict::Ours { fsid: *fsid, osd: *osd },
             DiskState::Rejected { why } => {
-                processed.problems.push(format!("the file for its OSD can't be taken: {why}"));
+                processed.problems.push(format!("the file for its OSD cannot be used: {why}"));
                 Verdict::Rejected(why.to_string())
             }
         };
@@ -130,7 +130,7 @@ impl DiskSelection<'_> {
         }
         let entry = asked.by_name();
         let why = match &disk.state {
-            _ if is_kept => "it is kept for the databases of OSDs (metadataDevice)".to_owned(),
+            _ if is_kept => "it is reserved for the databases of OSDs (metadataDevice)".to_owned(),
             DiskState::Rejected { why } => why.to_string(),
             _ if select::is_rbd(disk) => "a volume of a Ceph cluster".to_owned(),
             DiskState::Available | DiskState::Tombstone { .. } | DiskState::Ours { .. } => {
@@ -173,14 +173,16 @@ impl DiskSelection<'_> {
         };
         if let (None, Some(size)) = (&db, config.database_size_mb.filter(|size| *size > 0)) {
             self.remarks.insert(format!(
-                "databaseSizeMB {size} has no effect without a metadataDevice: the database lies with the data"
+                "databaseSizeMB {size} has no effect without a metadataDevice: the database is stored with \
+                 the data"
             ));
         }
         // `walSizeMB` reaches no command of Rook's for OSDs on disks (cmd/rook/ceph/osd.go reads it, nothing
         // uses it, v1.20.6).
         if let Some(size) = config.wal_size_mb.filter(|size| *size > 0) {
             self.remarks.insert(format!(
-                "walSizeMB {size} has no effect: OSDs on disks get no wal device of their own, the wal lies with the database"
+                "walSizeMB {size} has no effect: OSDs on disks get no separate wal device, and the wal is \
+                 stored with the database"
             ));
         }
         Ok(AvailableDisk {
@@ -198,20 +200,22 @@ impl DiskSelection<'_> {
         }
         let store = &self.seen.kube.declaration.store;
         if *store != ObjectStore::bluestore() {
-            return Err(format!("the store {store} is asked for, this version makes bluestore only"));
+            return Err(format!("the declared store is {store}, but this version supports only bluestore"));
         }
         if let Some(count) = config.osds_per_device.filter(|count| *count > 1) {
-            return Err(format!("osdsPerDevice is {count}, this version makes one OSD per device"));
+            return Err(format!(
+                "osdsPerDevice is {count}, but this version supports only one OSD per device"
+            ));
         }
         // An inventory has no key, so it can't know whether the mons accept the key.
         let Capability { ceph_version, raw_osd_id, missing_tools, .. } = &self.inventory.capability;
         if !missing_tools.is_empty() {
             let tools: Vec<&str> = missing_tools.iter().map(String::as_str).collect();
-            return Err(format!("the image of its node lacks {}", tools.join(", ")));
+            return Err(format!("the image of its node is missing {}", tools.join(", ")));
         }
         if !raw_osd_id {
             return Err(format!(
-                "ceph-volume of {ceph_version} can't make an OSD with a given id; upgrade Ceph first"
+                "ceph-volume of {ceph_version} cannot create an OSD with a given id. Upgrade Ceph first"
             ));
         }
         Ok(())
@@ -227,15 +231,16 @@ impl DiskSelection<'_> {
         let encrypted = config.encrypted == Some(true);
         let has_db = database_asked(config).is_some();
         match (&disk.parent, encrypted, has_db) {
-            (Some(_), true, _) => return Err("a partition can't be encrypted (encryptedDevice)".to_owned()),
-            (Some(_), false, true) => return Err("a partition can't have a metadataDevice".to_owned()),
+            (Some(_), true, _) => return Err("a partition cannot be encrypted (encryptedDevice)".to_owned()),
+            (Some(_), false, true) => return Err("a partition cannot have a metadataDevice".to_owned()),
             (Some(_), false, false) | (None, ..) => {}
         }
         // Rook knows `encryptedDevice` of a node only. When Rook starts an OSD on lvm on such a node, it
         // expects an encrypted one (pkg/operator/ceph/cluster/osd/spec.go, `activateOSDOnNodeCode`, v1.20.6).
         if has_db && !encrypted && self.wanted.config.encrypted == Some(true) {
             return Err(
-                "encryptedDevice is false for it and true for its node: Rook could not start it with a metadataDevice"
+                "encryptedDevice is false for the device and true for its node: Rook could not start the OSD \
+                 with a metadataDevice"
                     .to_owned(),
             );
         }
@@ -253,7 +258,8 @@ impl DiskSelection<'_> {
         let label = node.and_then(|node| node.labels.get(CLASS_LABEL)).filter(|class| !class.is_empty());
         match (set(&self.wanted.config.device_class), label) {
             (Some(class), Some(label)) => Err(format!(
-                "deviceClass is {class} and the label {CLASS_LABEL} of its node is {label}: take one of them away"
+                "deviceClass is {class} and the label {CLASS_LABEL} of its node is {label}: remove one of \
+                 them"
             )),
             (_, label) => Ok(set(&config.device_class).or_else(|| label.cloned())),
         }
@@ -278,7 +284,11 @@ impl DiskSelection<'_> {
                     .find(|name| count.get(name).is_some_and(|count| *count > 1))
             });
             if let Some(name) = double {
-                *verdict = self.refuse(disk, None, format!("several disks are {name}: they may be one"));
+                *verdict = self.refuse(
+                    disk,
+                    None,
+                    format!("several disks are {name}: they may be paths to one disk"),
+                );
             }
         }
     }
@@ -347,7 +357,7 @@ impl DiskSelection<'_> {
             .filter(is_missing)
             .map(|device| match device.name.as_str() {
                 "" => "an entry of devices has neither name nor fullpath".to_owned(),
-                name => format!("{name} is named in devices and is not there"),
+                name => format!("{name} is named in devices, but was not found"),
             })
             .collect()
     }
@@ -356,7 +366,7 @@ impl DiskSelection<'_> {
         let not_made = self
             .not_made
             .into_iter()
-            .map(|(why, names)| format!("{} can't be made an OSD: {why}", names.join(", ")));
+            .map(|(why, names)| format!("{} cannot become an OSD: {why}", names.join(", ")));
         not_made.chain(self.remarks).collect()
     }
 }

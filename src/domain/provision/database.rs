@@ -47,13 +47,13 @@ impl<'a> Databases<'a> {
     /// databases of this cluster already.
     pub(super) fn usable(&self, name: &str) -> Result<&'a DiskSeen, String> {
         let disk = select::find(name, self.inventory)
-            .ok_or_else(|| format!("its metadataDevice {name} is not there"))?;
+            .ok_or_else(|| format!("its metadataDevice {name} was not found"))?;
         if disk.parent.is_some() {
-            return Err(format!("its metadataDevice {name} is a partition: only whole disks are taken"));
+            return Err(format!("its metadataDevice {name} is a partition: only whole disks are supported"));
         }
         let has_databases = self.on(disk) > 0;
         let refused =
-            |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} can't be used: {why}"));
+            |why: &dyn std::fmt::Display| Err(format!("its metadataDevice {name} cannot be used: {why}"));
         match &disk.state {
             // Several OSDs depend on this disk: another disk in its place must never be mistaken for it.
             DiskState::Available if !disk.identity.is_named() => refused(&"it has no serial number"),
@@ -63,12 +63,12 @@ impl<'a> Databases<'a> {
                 why: Rejection::Lvm | Rejection::Held { .. } | Rejection::CephVolume { .. },
             } if has_databases => Ok(disk),
             DiskState::Ours { osd: Some(osd), .. } => {
-                refused(&format!("it holds {osd} of this cluster, and no databases"))
+                refused(&format!("it carries {osd} of this cluster, and no databases"))
             }
             DiskState::Ours { fsid, osd: None } => {
-                refused(&format!("it holds the OSD {fsid} of this cluster, and no databases"))
+                refused(&format!("it carries the OSD {fsid} of this cluster, and no databases"))
             }
-            DiskState::Tombstone { osd, .. } => refused(&format!("it is kept for {osd}")),
+            DiskState::Tombstone { osd, .. } => refused(&format!("it is reserved for {osd}")),
             DiskState::Rejected { why } => refused(why),
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Databases<'a> {
         };
         let is_alone = there == 0 && all == 1;
         let mut declared = taken.into_iter();
-        let full = || Err(format!("there is no room for its database on {}", disk.name));
+        let full = || Err(format!("there is not enough space for its database on {}", disk.name));
         let give = |size_mib| Ok(DbDevice { identity: disk.identity.clone(), size_mib });
         asked
             .iter()

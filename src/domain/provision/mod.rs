@@ -72,7 +72,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns one word for the table.
-    pub fn word(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::New(_) => "New",
             Self::Ours { .. } => "Ours",

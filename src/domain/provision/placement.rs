@@ -84,14 +84,14 @@ fn named(seen: &Observation, on_file: bool, nodes: &mut Nodes) {
         let mut leave_out = |why: String| nodes.left_out.push((entry.name.clone(), why));
         let Some((name, node)) = seen.kube.nodes.iter().find(is_meant) else {
             leave_out(
-                "no node has this name or this label kubernetes.io/hostname; see `kubectl get nodes`"
+                "no node has this name or this label kubernetes.io/hostname. See: kubectl get nodes"
                     .to_owned(),
             );
             continue;
         };
         if !on_file && wanted::on(name, seen).choice == Choice::Nothing {
             leave_out(
-                "no disks are asked for: it has no devices, deviceFilter, devicePathFilter or useAllDevices"
+                "no disks are selected: it has no devices, deviceFilter, devicePathFilter or useAllDevices"
                     .to_owned(),
             );
         } else if let Some(why) = obstacle(name, node, &storage.placement) {

@@ -52,7 +52,7 @@ impl<'a> Selector<'a> {
     pub(super) fn new(choice: Choice<'a>) -> Result<Self, String> {
         let parse = |what: &str, filter: &str| {
             Regex::new(filter).map_err(|_| {
-                format!("{what} `{filter}` is no regular expression that can be read, so it selects nothing")
+                format!("{what} `{filter}` is not a valid regular expression, so it selects no disks")
             })
         };
         Ok(match choice {

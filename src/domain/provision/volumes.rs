@@ -70,7 +70,8 @@ pub(super) fn problems<'a>(
     inventory.osds.iter().filter(is_unstarted).filter_map(move |found| {
         let why = of_osd(found, inventory, node, seen)?;
         Some(format!(
-            "{} has no Deployment, and none is created, since its disk is {why}: Rook creates it",
+            "{} has no Deployment, and osd-migrate does not create one, because its disk is {why}. Rook's \
+             operator creates it when it runs",
             found.osd
         ))
     })

@@ -35,11 +35,11 @@ impl fmt::Display for Choice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => {
-                f.write_str("none on that node so far: name it in spec.storage, or set useAllDevices")
+                f.write_str("none on that node: name the disk in spec.storage, or set useAllDevices")
             }
             Self::Named(devices) => {
                 let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-                write!(f, "those named in devices, so far {}", names.join(", "))
+                write!(f, "those named in devices, currently {}", names.join(", "))
             }
             Self::Filter(filter) => write!(f, "deviceFilter {filter}"),
             Self::PathFilter(filter) => write!(f, "devicePathFilter {filter}"),
@@ -114,7 +114,8 @@ fn says_something(entry: &StorageNode) -> bool {
 
 fn ignored(entry: &StorageNode) -> String {
     format!(
-        "spec.storage.nodes[{}] has no effect: useAllNodes is true, and then Rook takes what spec.storage says for all nodes",
+        "spec.storage.nodes[{}] has no effect: useAllNodes is true, so Rook uses the settings of \
+         spec.storage for all nodes",
         entry.name
     )
 }
@@ -159,7 +160,7 @@ fn shadowed(entry: &StorageNode, choice: Choice<'_>) -> Vec<String> {
     .filter(|(_, of, is_set)| *is_set && *of < rank)
     .map(|(what, ..)| {
         format!(
-            "spec.storage.nodes[{}].{what} has no effect beside {first}: Rook takes {first} first",
+            "spec.storage.nodes[{}].{what} has no effect: {first} is set too, and Rook uses {first}",
             entry.name
         )
     })

@@ -72,7 +72,8 @@ impl<'a> Step<'a> {
                 Next::Do(Act::Node(NodeAct::DropAgent { job: job.name.clone(), uid: job.uid.clone() }))
             }
             JobState::Waiting | JobState::Running if self.is_lost(job) => self.quarantine(format!(
-                "its node agent does not end; see `kubectl logs job/{}` and node {}",
+                "its node agent does not end. See: kubectl -n NAMESPACE logs job/{}; kubectl describe node \
+                 {}",
                 job.name, self.record.node
             )),
             JobState::Running if is_silent(job, self.seen) => {
@@ -151,30 +152,33 @@ impl<'a> Step<'a> {
             .as_ref()
             .and_then(|inspection| Some((inspection, inspection.evidence.clone()?)))
         else {
-            return self.quarantine("its device was found, but not what proves it".to_owned());
+            return self
+                .quarantine("its device was found, but the proof of its identity is missing".to_owned());
         };
         let can = &inspection.capability;
         if !can.missing_tools.is_empty() {
             let tools: Vec<_> = can.missing_tools.iter().map(String::as_str).collect();
-            return self.quarantine(format!("the image lacks {}", tools.join(", ")));
+            return self.quarantine(format!("the image is missing {}", tools.join(", ")));
         }
         if !can.raw_osd_id {
-            return self
-                .quarantine(format!("`ceph-volume raw prepare` of {} knows no --osd-id", can.ceph_version));
+            return self.quarantine(format!(
+                "ceph-volume raw prepare of {} does not support --osd-id",
+                can.ceph_version
+            ));
         }
         let store = &self.record.target.store;
         if !can.stores.contains(store) {
-            return self.quarantine(format!("ceph-volume of {} can't make {store}", can.ceph_version));
+            return self.quarantine(format!("ceph-volume of {} cannot create {store}", can.ceph_version));
         }
         let of_record = (self.record.old, self.record.osd, self.seen.ceph.fsid);
         let proven = evidence.proof.names();
         if proven != Some(of_record) {
             let found = proven.map_or_else(
-                || "a free disk".to_owned(),
+                || "an available disk".to_owned(),
                 |(fsid, osd, cluster)| format!("{osd} {fsid} of cluster {cluster}"),
             );
             return self.quarantine(format!(
-                "its device proves to be {found}, and not {} {} of {}",
+                "its device is {found}, not {} {} of cluster {}",
                 self.record.osd, self.record.old, self.seen.ceph.fsid
             ));
         }
@@ -298,7 +302,8 @@ impl<'a> Step<'a> {
         let why = self.last_trouble();
         let name = self.last_job().map_or("osd-migrate", |job| job.name.as_str());
         format!(
-            "its node agent failed {failures} times, the last time: {why}; see `kubectl logs job/{name}`{}",
+            "its node agent failed {failures} times, the last time: {why}. See: kubectl -n NAMESPACE logs \
+             job/{name}{}",
             self.way_to_zap()
         )
     }
@@ -325,7 +330,10 @@ impl<'a> Step<'a> {
         let can = &self.report().filter(|_| is_first)?.inspection.as_ref()?.capability;
         let said = can.key_trouble.as_deref().unwrap_or("`ceph osd tree` failed");
         (!can.key_accepted).then(|| {
-            format!("the mons refuse client.bootstrap-osd on its node, see `ceph auth get client.bootstrap-osd`: {said}")
+            format!(
+                "the mons refuse client.bootstrap-osd on its node: {said}. See: ceph auth get \
+                 client.bootstrap-osd"
+            )
         })
     }
 

@@ -98,7 +98,7 @@ impl Step<'_> {
     pub(super) fn stop(&self) -> Next {
         if self.record.restarts >= MAX_REVERTS {
             return self.quarantine(format!(
-                "it was stopped and had to be started again {} times, the last time because: {}",
+                "its stop was reverted {} times, the last time because: {}",
                 self.record.restarts,
                 self.record.stop_reverted.as_deref().unwrap_or("no reason is known")
             ));
@@ -142,8 +142,8 @@ impl Step<'_> {
         }
         if record.restarts > 0 {
             return self.quarantine(format!(
-                "its stop was reverted because {}, and since then it can't be stopped: {reason}",
-                record.stop_reverted.as_deref().unwrap_or("of an unknown reason")
+                "its stop was reverted ({}), and since then it cannot be stopped: {reason}",
+                record.stop_reverted.as_deref().unwrap_or("no reason is known")
             ));
         }
         self.withdraw()

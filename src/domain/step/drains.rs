@@ -129,7 +129,7 @@ fn is_getting_ready(record: &Record, seen: &Observation) -> bool {
 
 /// Returns whether the milestone was saved less than this many minutes ago.
 fn is_within(minutes: i64, saved: &Saving, record: &Record, seen: &Observation) -> bool {
-    let last = record.milestones.iter().rev().find(|(what, _)| what == saved.word());
+    let last = record.milestones.iter().rev().find(|(what, _)| what == saved.code());
     last.is_some_and(|(_, at)| (seen.at - *at).num_minutes() < minutes)
 }
 

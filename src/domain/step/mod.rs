@@ -115,7 +115,7 @@ impl<'a> Step<'a> {
             Phase::Starting => self.starting(),
             Phase::Settling => self.settling(),
             Phase::Nonconforming => {
-                self.quarantine("it came up, and is not what was wanted; see `ceph osd metadata`".to_owned())
+                self.quarantine("it is up, but not as declared. See: ceph osd metadata".to_owned())
             }
             Phase::Settled => self.restore_upmaps().unwrap_or_else(|| self.settled()),
             Phase::Foreign => self.see_again(),
@@ -265,10 +265,10 @@ impl<'a> Step<'a> {
         record.saved_at = Some(self.seen.at);
         change(&mut record);
         // A repeated milestone replaces the last one: waiting for a lock must not make the record grow.
-        if record.milestones.last().is_some_and(|(last, _)| last == why.word()) {
+        if record.milestones.last().is_some_and(|(last, _)| last == why.code()) {
             record.milestones.pop();
         }
-        record.milestones.push((why.word().to_owned(), self.seen.at));
+        record.milestones.push((why.code().to_owned(), self.seen.at));
         Next::Save { ledger: self.ledger.with(record), osd: Some(self.record.osd), why }
     }
 
@@ -333,7 +333,7 @@ impl<'a> Step<'a> {
     fn found_on_disk(&self) -> String {
         phase::last_inspection(self.record, self.seen)
             .and_then(|report| report.inspection.as_ref())
-            .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string())
+            .map_or_else(|| "not inspected".to_owned(), |inspection| inspection.content.to_string())
     }
 
     /// Describes the foreign objects that osd-migrate did not create.
@@ -350,15 +350,16 @@ impl<'a> Step<'a> {
         let daemon = self.seen.kube.daemons.get(&self.record.osd).map(|daemon: &Daemon| daemon.fsid);
         let starts = match daemon {
             None => "no Deployment".to_owned(),
-            Some(None) => "a Deployment that names no fsid".to_owned(),
+            Some(None) => "a Deployment without an fsid".to_owned(),
             Some(Some(fsid)) => format!("a Deployment that starts {fsid}"),
         };
         let issued: Vec<String> =
             phase::issued_of(self.record, self.seen).iter().map(OsdFsid::to_string).collect();
         let ours = if issued.is_empty() { "none".to_owned() } else { issued.join(", ") };
         format!(
-            "something else was found than what was recorded: slot {slot}, device {disk}, {starts}; \
-             recorded {}, ours: {ours}; see `ceph osd tree` and `kubectl get configmap osd-migrate-ledger -o yaml`{}",
+            "the cluster differs from the record: device {disk}, {starts}; recorded fsid {}, issued fsids: \
+             {ours}; slot {slot}. See: ceph osd tree; kubectl -n NAMESPACE get configmap osd-migrate-ledger \
+             -o yaml{}",
             self.record.old,
             self.way_to_zap()
         )
@@ -367,8 +368,9 @@ impl<'a> Step<'a> {
     /// Describes an OSD that another client gave a new key and started, although its slot is destroyed.
     fn revived(&self) -> String {
         format!(
-            "destroyed, and yet up: somebody gave the OSD a new key and started it; to go on: kubectl scale deployment \
-             rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; osd-migrate retry osd.{0}",
+            "destroyed, but up: another client gave the OSD a new key and started it. To resume: kubectl -n \
+             NAMESPACE scale deployment rook-ceph-osd-{0} --replicas=0; ceph auth rm osd.{0}; osd-migrate \
+             -n NAMESPACE retry osd.{0}",
             self.record.osd.0
         )
     }
@@ -381,8 +383,8 @@ impl<'a> Step<'a> {
         let by_id = self.record.device().and_then(|device| device.by_id.first());
         let Some(by_id) = by_id.filter(|_| is_awaited && !issued.is_empty()) else { return String::new() };
         format!(
-            "; its old data is gone: if nothing on that disk is needed, make it blank, on node {}, in Ceph's image: \
-             ceph-volume lvm zap /dev/disk/by-id/{by_id}",
+            ". Its old data is gone. If nothing on the disk is needed, make the disk blank, on node {} in \
+             Ceph's image: ceph-volume lvm zap /dev/disk/by-id/{by_id}",
             self.record.node
         )
     }

@@ -155,7 +155,8 @@ impl Step<'_> {
         let trouble = daemon.trouble();
         if restarts >= MAX_RESTARTS && !self.record.retried {
             return self.quarantine(format!(
-                "its new daemon does not stay up: {}; see `kubectl logs deployment/{} --all-containers`",
+                "its new daemon does not stay up: {}. See: kubectl -n NAMESPACE logs deployment/{} \
+                 --all-containers",
                 trouble.as_deref().unwrap_or("no reason is known"),
                 daemon.name
             ));
@@ -323,7 +324,10 @@ fn late(osd: OsdId, daemon: &Daemon) -> String {
         (None, 0) => "its Deployment was scaled to 0".to_owned(),
         (None, _) => "no reason is known".to_owned(),
     };
-    format!("its daemon does not come up: {trouble}; see `kubectl describe pods -l ceph-osd-id={}`", osd.0)
+    format!(
+        "its daemon does not start: {trouble}. See: kubectl -n NAMESPACE describe pods -l ceph-osd-id={}",
+        osd.0
+    )
 }
 
 /// Returns the path that the Deployment activates: the logical volume, the file, or the disk by a name that

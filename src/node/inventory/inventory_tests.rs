@@ -45,5 +45,5 @@ async fn the_file_for_tests_is_free_where_it_is_not_there_or_empty_and_never_mad
     assert!(matches!(state().await, DiskState::Rejected { why: Rejection::Data { .. } }));
     file.set_len(1 << 30).unwrap();
     let report = inventory(&request("n1"), &host).await;
-    assert!(report.problem.unwrap().contains("no file of 10737418240 bytes"));
+    assert!(report.problem.unwrap().contains("not a file of 10737418240 bytes"));
 }

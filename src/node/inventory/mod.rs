@@ -34,7 +34,10 @@ pub async fn inventory(request: &InventoryRequest, host: &Host) -> InventoryRepo
     let seen = if request.node == host.node {
         see(request, host, &steps).await
     } else {
-        Err(NodeError::Refused(format!("meant for node {}, runs on {}", request.node, host.node)))
+        Err(NodeError::Refused(format!(
+            "the request is for node {}, but the agent runs on node {}",
+            request.node, host.node
+        )))
     };
     let (inventory, problem) = match seen {
         Ok(inventory) => (Some(inventory), None),
@@ -125,12 +128,12 @@ impl Notes {
 /// The disks share buses, and no disk is waited for longer than its limit.
 async fn read(host: &Host, notes: &mut Notes) -> Result<Vec<Seen>, NodeError> {
     let listed = find::list(host).await?;
-    notes.0.extend(listed.unseen.iter().map(|what| format!("could not look at {what}")));
+    notes.0.extend(listed.unseen.iter().map(|what| format!("could not inspect {what}")));
     let (mounts, volumes) = (usage::mounts(host), Mapped::read(host).await?);
     let mut all = Vec::new();
     for disk in listed.disks {
         let found = parts::of(&disk, &host.sys_block, &host.dev).await?;
-        notes.0.extend(found.unseen.iter().map(|what| format!("could not look at {what}")));
+        notes.0.extend(found.unseen.iter().map(|what| format!("could not inspect {what}")));
         let mut parts = Vec::new();
         for part in found.disks {
             parts.push(facts_of(part, &mounts, &volumes, host).await?);

@@ -56,7 +56,7 @@ pub(crate) fn not_overruled(name: &str, reasons: &[String]) -> Vec<String> {
             || (name.starts_with("loop") && reason.starts_with("Device type is not acceptable"))
     };
     if reasons.is_empty() {
-        return vec!["it gives no reason".to_owned()];
+        return vec!["it reports no reason".to_owned()];
     }
     reasons.iter().filter(|reason| !is_known_better(reason)).cloned().collect()
 }

@@ -21,7 +21,7 @@ fn what_the_inventory_rejects_is_told_in_one_order() {
     let with_volumes = rejected(serde_json::from_str(captured!("inventory_lvm.json")).unwrap());
     let reasons = "Has a FileSystem, Insufficient space (<10 extents) on vgs, LVM detected";
     assert_eq!(with_volumes[Path::new("/dev/ubdb")].join(", "), reasons);
-    assert_eq!(not_overruled("loop4p1", &[]), ["it gives no reason"]);
+    assert_eq!(not_overruled("loop4p1", &[]), ["it reports no reason"]);
 }
 
 #[test]

@@ -165,7 +165,7 @@ pub(crate) fn at_last(
     match (state, held, inventory) {
         (_, Err(why), _) => reject(Rejection::Unreadable { why }),
         (_, Ok(true), _) => {
-            reject(Rejection::Held { by: vec!["something that has it open exclusively".to_owned()] })
+            reject(Rejection::Held { by: vec!["a client that has it open exclusively".to_owned()] })
         }
         (DiskState::Available, Ok(false), Some(reasons)) => match not_overruled(name, reasons) {
             why if why.is_empty() => DiskState::Available,
@@ -187,7 +187,7 @@ pub(crate) fn of_partition(disk: &Facts, disk_state: &DiskState, part: DiskState
         }
         (DiskState::Ours { fsid, osd }, _) if !has_table => DiskState::Ours { fsid: *fsid, osd: *osd },
         (_, DiskState::Available | DiskState::Tombstone { .. } | DiskState::Ours { .. }) if !has_table => {
-            let what = format!("{} that it is a part of has no partition table", disk.disk.name);
+            let what = format!("its disk {} has no partition table", disk.disk.name);
             DiskState::Rejected { why: Rejection::Data { what } }
         }
         (_, part) => part,

@@ -75,7 +75,7 @@ fn only_a_disk_on_which_nothing_is_and_that_has_a_name_is_free() {
     assert_eq!(judge(&facts(Marks::None), &known()), DiskState::Available);
     let mut small = facts(Marks::None);
     small.disk.identity.size_bytes -= 1;
-    assert_eq!(why(&small), "too small: 5119 MiB, ceph-volume takes 5 GB at least");
+    assert_eq!(why(&small), "too small: 5119 MiB, but ceph-volume needs at least 5 GB");
     let mut unnamed = facts(Marks::None);
     unnamed.disk.identity.by_id.clear();
     assert!(why(&unnamed).contains("no name under /dev/disk/by-id"));
@@ -109,7 +109,7 @@ fn each_thing_on_a_disk_is_told_by_its_name() {
             "data without a signature: a copy of a BlueStore label at byte 1073741824, none at the start",
         ),
         (stone(2), "an OSD of another cluster, 10000000-0000-0000-0000-000000000002"),
-        (Marks::Label, "an OSD of a cluster that is not named"),
+        (Marks::Label, "an OSD of an unknown cluster"),
     ] {
         assert_eq!(why(&facts(marks)), text);
     }
@@ -117,13 +117,13 @@ fn each_thing_on_a_disk_is_told_by_its_name() {
         why(&labelled(label(fsid(1), Some(2)))),
         "an OSD of another cluster, 10000000-0000-0000-0000-000000000002"
     );
-    assert_eq!(why(&labelled(label(fsid(1), None))), "an OSD of a cluster that is not named");
+    assert_eq!(why(&labelled(label(fsid(1), None))), "an OSD of an unknown cluster");
     let volume = Facts { volume: Some("pv1".into()), ..facts(Marks::None) };
     assert_eq!(why(&volume), "PersistentVolume pv1");
     let unreadable = Facts { marks: Err("I/O error".into()), ..facts(Marks::None) };
-    assert_eq!(why(&unreadable), "can't be read: I/O error");
+    assert_eq!(why(&unreadable), "cannot be read: I/O error");
     let bad_label = Facts { label: Some(Err("no JSON".into())), ..facts(Marks::Label) };
-    assert_eq!(why(&bad_label), "can't be read: no JSON");
+    assert_eq!(why(&bad_label), "cannot be read: no JSON");
 }
 
 #[test]

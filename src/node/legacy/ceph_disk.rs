@@ -82,7 +82,7 @@ fn filestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     match &files.journal {
         Lies::Here => {}
         Lies::Partition(uuid) if *uuid == data.entry.part_uuid => {
-            return other("whose journal is said to be its data partition".to_owned());
+            return other("whose journal is recorded as its data partition".to_owned());
         }
         Lies::Partition(uuid) => {
             let here = table.entries.iter().any(|entry| entry.part_uuid == *uuid);
@@ -93,7 +93,7 @@ fn filestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
             }
         }
         Lies::At(place) => {
-            return other(format!("whose journal is {place}, a name that may lead elsewhere at any time"));
+            return other(format!("whose journal is {place}, which is not a stable name"));
         }
         Lies::Nowhere => return other("whose journal is neither in it nor named by it".to_owned()),
     }
@@ -137,7 +137,7 @@ fn bluestore(table: &Table<'_>, data: &Data<'_>) -> DiskFinding {
     for role in [Role::Db, Role::Wal] {
         match (files.part(role), parts.get(&role)) {
             (Lies::Partition(named), Some(found)) if named != found => {
-                return other(format!("whose {role} is said to be {named}, and its label is on {found}"));
+                return other(format!("whose {role} is recorded as {named}, but its label is on {found}"));
             }
             (Lies::Partition(named), None) => {
                 elsewhere.insert(role, Some(named.clone()));
@@ -260,6 +260,6 @@ mod tests {
         assert!(why.ends_with("not its own: 3 (ceph block.db)"), "{why}");
         let mine = [("b", main), ("e", label(OSD, "bluefs db"))];
         let why = refused(&seen(&third, &mine, DataFiles { db: on("z"), ..of() }));
-        assert!(why.contains("said to be z"), "{why}");
+        assert!(why.contains("recorded as z"), "{why}");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn prove(request: &NodeRequest, host: &Host) -> Result<Proof, N
     let place = DirectoryPath::of(request, host)?;
     let described = place.path.clone();
     blocking("read", described, QUICK, move || {
-        let root = place.open()?.ok_or_else(|| place.refused("there is none"))?;
+        let root = place.open()?.ok_or_else(|| place.refused("it does not exist"))?;
         // Deeper directories are inspected only before the removal: there may be millions of files, and their
         // OSD is running.
         place.is_one_file_system(&root, false)?;
@@ -131,7 +131,7 @@ impl DirectoryPath {
             return Err(self.refused(&format!("{where_} is a mount point")));
         }
         if device(&parent, &self.path)? != device(&root, &self.path)? {
-            return Err(self.refused("a file system of its own"));
+            return Err(self.refused("a separate file system"));
         }
         Ok(Some(root))
     }
@@ -217,7 +217,7 @@ impl DirectoryPath {
         if names_alone && (last.is_some() || left.is_empty()) {
             return Ok(());
         }
-        Err(self.refused(&format!("not all of it says that it is OSD {}'s", wanted.osd_fsid)))
+        Err(self.refused(&format!("not all of its files name OSD {}", wanted.osd_fsid)))
     }
 
     /// Checks that no directory in it, or deep below it, is on another file system: Filestore created
@@ -240,7 +240,7 @@ impl DirectoryPath {
             };
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(()),
-            Err(Errno::ACCESS | Errno::AGAIN) => Err(self.refused("in use: does its OSD still run?")),
+            Err(Errno::ACCESS | Errno::AGAIN) => Err(self.refused("in use: its OSD may still be running")),
             Err(errno) => Err(NodeError::io("lock", &path)(errno)),
         }
     }

@@ -135,7 +135,7 @@ async fn another_osds_directory_and_one_that_does_not_say_whose_it_is_are_spared
     for name in ["fsid", "whoami", "ceph_fsid"] {
         let scene = Scene::new();
         fs::remove_file(scene.dir().join(name)).unwrap();
-        assert!(scene.spared().await.contains("not all of it says"));
+        assert!(scene.spared().await.contains("not all of its files name OSD"));
         assert!(scene.not_proven().await.contains(&format!("no file `{name}`")));
     }
 }

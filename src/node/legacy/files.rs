@@ -164,7 +164,7 @@ fn parse(
     let must = |name: &'static str| -> Result<String, NodeError> {
         described(name)?.ok_or_else(|| NodeError::Unreadable {
             subject: format!("the data at {}", subject.display()),
-            why: format!("no file `{name}`: no OSD's data"),
+            why: format!("it has no file `{name}`, so it is not the data of an OSD"),
         })
     };
     let wrong = |name: &'static str, why: String| NodeError::Unreadable {

@@ -164,7 +164,8 @@ fn disagreement(disk: &Disk, entries: &[Entry]) -> Option<String> {
         disk.partitions.iter().map(|part| (part.index, part.start, part.sectors)).collect();
     (on_disk != in_kernel).then(|| {
         format!(
-            "a partition table with {} partitions of which the kernel knows others, {} (try `partx -u {}`)",
+            "a partition table with {} partitions, which differ from the {} partitions that the kernel knows. To \
+             update the kernel: partx -u {}",
             on_disk.len(),
             in_kernel.len(),
             disk.node.display()

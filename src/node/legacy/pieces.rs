@@ -122,10 +122,7 @@ async fn found(
         };
         let identity = &disk.identity;
         if identity.by_id.is_empty() && identity.wwn.is_none() && identity.serial.is_none() {
-            return Ok(Err(format!(
-                "and its {role} is on {}, which has no name that stays the same",
-                disk.described()
-            )));
+            return Ok(Err(format!("and its {role} is on {}, which has no stable name", disk.described())));
         }
         if pieces.iter().any(|piece| piece.role == role) {
             return Ok(Err(format!("and more than one device is its {role}")));
@@ -166,19 +163,19 @@ async fn role_of(
     // A device that can't be read is no running OSD's.
     if label_at(&disk.node).await.ok().flatten() != Some(osd_fsid) {
         return Ok(named.map_or(Ok(None), |(role, _)| {
-            Err(format!("and its partition {} for {role} carries no label of it", disk.described()))
+            Err(format!("and its partition {} for {role} does not carry its label", disk.described()))
         }));
     }
     let label = label::read(&disk.node).await?;
     Ok(match (label.role(), named) {
         (Some(role @ (Role::Db | Role::Wal)), None) => match examine.elsewhere.get(&role) {
             Some(Some(uuid)) => {
-                Err(format!("and {} is its {role}, though it names {uuid}", disk.described()))
+                Err(format!("and {} is its {role}, although it names {uuid}", disk.described()))
             }
             Some(None) | None => Ok(Some(role)),
         },
         (Some(role @ (Role::Db | Role::Wal)), Some((named, _))) if role == *named => Ok(Some(role)),
-        (Some(_) | None, _) => Err(format!("and {} carries its `{}`, too", disk.described(), label.part)),
+        (Some(_) | None, _) => Err(format!("and {} also carries its `{}`", disk.described(), label.part)),
     })
 }
 
@@ -197,7 +194,7 @@ async fn find_again<'a>(
         if carried == PieceSeen::Old || last.0 == PieceSeen::Missing {
             last = (carried, Some(disk));
         } else if last.0 != PieceSeen::Old {
-            last.0 = PieceSeen::Other("one of several devices that look alike".to_owned());
+            last.0 = PieceSeen::Other("one of several devices that cannot be told apart".to_owned());
         }
     }
     Ok(last)

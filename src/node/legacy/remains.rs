@@ -157,7 +157,7 @@ impl RemainsFolder {
             return Err(refused("something is mounted there"));
         }
         if device(&parent, &self.described)? != device(&folder, &self.described)? {
-            return Err(refused("a file system of its own"));
+            return Err(refused("a separate file system"));
         }
         Ok(Some((parent, folder)))
     }
@@ -181,7 +181,7 @@ impl RemainsFolder {
             }
             says |= *name == "fsid";
         }
-        if says { Ok(()) } else { Err(refused("no file fsid in it says whose it is")) }
+        if says { Ok(()) } else { Err(refused("no file fsid in it names its OSD")) }
     }
 
     fn is_known(&self, folder: &OwnedFd, name: &str, kind: FileType) -> Result<(), NodeError> {
@@ -194,7 +194,11 @@ impl RemainsFolder {
                 return Err(refused(&format!("its {name} is large: {} bytes", stat.st_size)));
             }
         }
-        if is_link || is_file { Ok(()) } else { Err(refused(&format!("{name} in it is not Rook's"))) }
+        if is_link || is_file {
+            Ok(())
+        } else {
+            Err(refused(&format!("{name} in it does not belong to Rook")))
+        }
     }
 }
 

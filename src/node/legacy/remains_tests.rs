@@ -103,21 +103,24 @@ async fn a_removal_that_was_cut_short_is_finished() {
 async fn with_anything_else_in_it_all_of_it_stays() {
     type Change = fn(&Path);
     let changes: [(Change, &str); 6] = [
-        (|folder| fs::write(folder.join("notes.txt"), "mine").unwrap(), "notes.txt in it is not Rook's"),
-        (|folder| fs::create_dir(folder.join("current")).unwrap(), "current in it is not Rook's"),
+        (
+            |folder| fs::write(folder.join("notes.txt"), "mine").unwrap(),
+            "notes.txt in it does not belong to Rook",
+        ),
+        (|folder| fs::create_dir(folder.join("current")).unwrap(), "current in it does not belong to Rook"),
         (
             |folder| {
                 fs::remove_file(folder.join("block")).unwrap();
                 fs::write(folder.join("block"), "data").unwrap();
             },
-            "block in it is not Rook's",
+            "block in it does not belong to Rook",
         ),
         (
             |folder| {
                 fs::remove_file(folder.join("keyring")).unwrap();
                 symlink("/etc/passwd", folder.join("keyring")).unwrap();
             },
-            "keyring in it is not Rook's",
+            "keyring in it does not belong to Rook",
         ),
         (|folder| fs::write(folder.join("magic"), vec![0; (1 << 20) + 1]).unwrap(), "its magic is large"),
         (|folder| fs::write(folder.join("whoami"), "2\n").unwrap(), "its whoami: expected 1, found 2"),

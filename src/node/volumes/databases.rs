@@ -31,7 +31,7 @@ pub(crate) async fn prove(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> R
         return Ok(());
     }
     let (free, needed) = (free_bytes >> 20, needed.div_ceil(1 << 20));
-    Err(refused(&disk, &format!("{free} MiB are free, and {needed} MiB are needed; see `vgs`, `lvs`")))
+    Err(refused(&disk, &format!("{free} MiB are available, but {needed} MiB are needed. See: vgs; lvs")))
 }
 
 /// Returns the volume group on the device.
@@ -59,7 +59,7 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
     let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
     let (Some(disk), None) = (fitting.next(), fitting.next()) else {
         return Err(NodeError::Refused(format!(
-            "none, or more than one, of the disks is {}, for the database",
+            "expected exactly one disk {} for the database, found none or several",
             db.identity.stable_name()
         )));
     };
@@ -70,13 +70,16 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
         let is_unused = disk.holders.is_empty() && disk.partitions.is_empty() && !disk.read_only;
         let is_available = is_unused && found == Marks::None && !usage::is_in_use(&disk).await?;
         if !passes(Guard::DiskAvailable, is_available) {
-            return Err(refused(&disk, "neither free nor a volume group of this cluster"));
+            return Err(refused(&disk, "neither an available disk nor a volume group of this cluster"));
         }
         let free_bytes = disk.identity.size_bytes.saturating_sub(HEADER);
         return Ok((disk.clone(), State::Available(disk), free_bytes));
     }
     let Some((group, free_bytes)) = lvm::group_on(&disk.node).await? else {
-        return Err(refused(&disk, "a physical volume of no volume group; see `pvs`, `pvremove`"));
+        return Err(refused(
+            &disk,
+            "a physical volume without a volume group. If it is not needed, remove it with pvremove",
+        ));
     };
     let all = lvm::volumes().await?;
     let mut there = all.iter().filter(|lv| lv.group == group.name).peekable();
@@ -87,5 +90,5 @@ async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk
     if !is_for_data && (group.tags.contains(&mine) || is_of_cluster) {
         return Ok((disk, State::Group(group.name), free_bytes));
     }
-    Err(refused(&disk, &format!("volume group {} is not of this cluster alone", group.name)))
+    Err(refused(&disk, &format!("volume group {} does not belong to this cluster alone", group.name)))
 }

@@ -75,8 +75,8 @@ async fn again(
 ) -> Result<Option<String>, NodeError> {
     let Some((group, size_bytes)) = kept(evidence, role) else { return Ok(None) };
     let named = removal::group_named(group).await?;
-    let named =
-        named.ok_or_else(|| NodeError::Refused(format!("volume group {group}, for the {role}, is gone")))?;
+    let named = named
+        .ok_or_else(|| NodeError::Refused(format!("volume group {group} for the {role} no longer exists")))?;
     create(&named, name, tags, Some(size_bytes), None).await.map(Some)
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn clear_away(
         let there: Vec<&Lv> = all.iter().filter(|lv| lv.group == group(fsid)).collect();
         if let Some(other) = there.iter().find(|lv| lv.name != block(fsid)) {
             return Err(NodeError::Refused(format!(
-                "{} is in a volume group of ours, and not ours",
+                "{} is in a volume group of osd-migrate, but osd-migrate did not create it",
                 other.named()
             )));
         }

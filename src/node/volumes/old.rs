@@ -29,7 +29,7 @@ pub(super) async fn examine(
 ) -> Result<DiskFinding, NodeError> {
     let (all, segments) = known.get().await?;
     let Some(physical) = Physical::of(physical, segments) else {
-        return Ok(DiskFinding::other("a physical volume of no volume group", None));
+        return Ok(DiskFinding::other("a physical volume without a volume group", None));
     };
     let on_it: Vec<&Lv> = all.iter().filter(|lv| physical.volumes.contains(&lv.uuid)).collect();
     let is_main = |lv: &&&Lv| {
@@ -90,10 +90,10 @@ impl Main<'_> {
             Ok(DiskFinding::other(format!("volume {name} of OSD {}: {what}", request.old), about))
         };
         let (Some(whoami), Some(cluster)) = (lv.ceph.whoami, lv.cluster) else {
-            return other("its tags do not say which id and cluster it is of");
+            return other("its tags do not contain its id and cluster");
         };
         if physical.is_spread(&lv.uuid) {
-            return other("it lies on several disks, which is not handled yet");
+            return other("it spans several disks, which is not supported yet");
         }
         let names = (request.old, whoami, cluster);
         let (luks, auxiliary) = match self.within(names).await? {
@@ -129,12 +129,12 @@ impl Main<'_> {
             Change::Activate { lv: &self.lv.named() }.done().await?;
         }
         let Some(mapped) = Mapped::of_volume(self.host, self.lv) else {
-            return Ok(Within::Not("the kernel does not show it, though it is active".to_owned()));
+            return Ok(Within::Not("the kernel does not show it, although it is active".to_owned()));
         };
         let signature = table::signature(&mapped.node).await?;
         let luks = signature.uuid.clone().filter(|_| signature.kind.as_deref() == Some("crypto_LUKS"));
         if luks.is_some() != self.lv.ceph.encrypted {
-            return Ok(Within::Not("whether it is encrypted, its tags and its content disagree".to_owned()));
+            return Ok(Within::Not("its tags and its content disagree about its encryption".to_owned()));
         }
         if self.request.evidence.is_some() {
             return Ok(Within::Proven { luks, auxiliary: Vec::new() });
@@ -145,7 +145,7 @@ impl Main<'_> {
         };
         let Some(inner) = inner else {
             return Ok(Within::Not(
-                "it is encrypted and not open, so what is in it can't be read; does its OSD run?".to_owned(),
+                "it is encrypted and not open, so its content cannot be read. Start its OSD first".to_owned(),
             ));
         };
         if let Some(what) = self.contradicted(&inner, names).await? {
@@ -192,7 +192,7 @@ impl Main<'_> {
                     group: lv.group_uuid.clone(),
                     size_bytes: lv.size_bytes,
                 },
-                Some(lv) => return Ok(Err(format!("its {role} {} has not its tags", lv.named()))),
+                Some(lv) => return Ok(Err(format!("its {role} {} does not have its tags", lv.named()))),
                 None => match self.partition(*role, uuid).await? {
                     Ok(place) => place,
                     Err(why) => return Ok(Err(why)),
@@ -211,11 +211,11 @@ impl Main<'_> {
         part_uuid: &str,
     ) -> Result<Result<PieceLocation, String>, NodeError> {
         let Some(part) = partition(self.host, part_uuid).await? else {
-            return Ok(Err(format!("its {role} {part_uuid} is nowhere on this node")));
+            return Ok(Err(format!("its {role} {part_uuid} was not found on this node")));
         };
         if self.lv.ceph.encrypted {
             return Ok(Err(format!(
-                "its {role} is an encrypted partition, {}: not handled yet",
+                "its {role} is an encrypted partition, {}, which is not supported yet",
                 part.described()
             )));
         }

@@ -122,7 +122,9 @@ pub(crate) async fn auxiliary(
         let Some(lv) = all.iter().find(|lv| lv.uuid == *uuid) else { continue };
         if !is_of_old(lv, request) {
             let (what, role) = (lv.named(), piece.role);
-            return Err(NodeError::Refused(format!("{what}, {role} of the old OSD, has not its tags")));
+            return Err(NodeError::Refused(format!(
+                "{what}, {role} of the old OSD, does not have the tags of that OSD"
+            )));
         }
         remove(host, lv).await?;
     }
@@ -164,6 +166,6 @@ pub(super) async fn group_named(uuid: &str) -> Result<Option<String>, NodeError>
 pub(super) async fn physical(disk: &Disk, shared: &Shared<'_>) -> Result<Physical, NodeError> {
     let found = super::physical_on(disk, &lvm::segments().await?).await?;
     found.filter(|physical| physical.group_uuid == shared.group).ok_or_else(|| {
-        NodeError::Refused(format!("{} is not in volume group {} any more", disk.described(), shared.group))
+        NodeError::Refused(format!("{} is no longer in volume group {}", disk.described(), shared.group))
     })
 }

@@ -157,24 +157,11 @@ def merges_and_repairs(world):
 
 
 def start_bench(world):
-    """Writes of 64 KiB, four at a time, until it is ended."""
-    words = [
-        "rados",
-        "bench",
-        "-p",
-        "labpool",
-        "3600",
-        "write",
-        "-b",
-        "65536",
-        "-t",
-        "4",
-        "--no-cleanup",
-        "--run-name",
-        "lab-bench",
-    ]
+    """Writes of 64 KiB, four at a time, until it is ended. Each round deletes its objects: what is written in an hour would
+    fill the lab's disks, and every OSD would have more to backfill than the one before."""
+    script = "while rados bench -p labpool 15 write -b 65536 -t 4 --run-name lab-bench; do :; done"
     process = subprocess.Popen(
-        [LAB, "on", "adm", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [LAB, "on", "adm", "bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     world.beside.append(process)
     return process
@@ -182,8 +169,10 @@ def start_bench(world):
 
 def end_bench(world, process):
     assert process.poll() is None, f"rados bench ended by itself: {process.returncode}"
-    world.lab("on", "adm", "pkill", "-f", "rados bench", check=False)
     world.beside.remove(process)
+    # The loop first: it ends once its program fails.
+    world.lab("on", "adm", "pkill", "-f", "while rados bench", check=False)
+    world.lab("on", "adm", "pkill", "-f", "rados bench", check=False)
     process.wait(60)
     world.lab("on", "adm", "rados", "-p", "labpool", "cleanup", "--run-name", "lab-bench")
 

@@ -196,7 +196,7 @@ def scaled(world, before, fsids):
     job = world.start("scaled")
     world.until("osd.5 to be stopped", 120, lambda: "rebuild" in milestones(world, 5))
     assert (operator.replicas(), world.drain_limit()) == (0, 0), (operator.replicas(), world.drain_limit())
-    assert "is kept at 0" in world.command("status"), world.command("status")
+    assert "is scaled to 0" in world.command("status"), world.command("status")
     reject_pdbs(world)
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     assert "can-i create poddisruptionbudgets" in world.log(job) and not world.own_pdb(), world.log(job)

@@ -176,7 +176,7 @@ def started_again(world, job):
     [start] = [hook for hook in hooks if "kind: Job" in hook and "osd-migrate.io/part: start" in hook]
     world.lab("kubectl", "create", "-f", "-", stdin=start)
     assert world.wait_for("osd-migrate-start", 60) == ("Complete", 0), world.log("osd-migrate-start")
-    assert f"job {job} of this revision is there already" in world.log("osd-migrate-start")
+    assert f"Job {job} of this revision already exists" in world.log("osd-migrate-start")
     world.delete("osd-migrate-start")
     no = [("delete", "jobs.batch"), ("get", "jobs.batch/other"), ("update", "cronjobs.batch/osd-migrate")]
     no += [("get", "secrets/rook-ceph-mon"), ("get", "configmaps"), ("list", "pods")]
@@ -196,7 +196,7 @@ def by_upgrade(world):
     pods = [pod["metadata"]["uid"] for pod in world.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"]]
     refused = helm(world, "uninstall", code=1)
     assert "osd-migrate-uninstall" in refused and world.get("cronjob", "osd-migrate"), refused
-    assert "being migrated: osd.0" in refused and "osd-migrate cancel" in refused, f"Helm does not say why: {refused}"
+    assert "in progress: osd.0" in refused and f"osd-migrate -n {NAMESPACE} cancel" in refused, f"Helm does not say why: {refused}"
     world.delete("osd-migrate-uninstall")
     # Helm takes it for half uninstalled from now on; nothing of it was deleted.
     run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
@@ -244,7 +244,7 @@ def not_allowed(world):
     world.lab("on", "adm", "ceph", "auth", "caps", own_user.USER, "mon", "allow r")
     job = world.start("not-allowed")
     assert world.wait_for(job, 60) == ("Failed", 10), world.log(job)
-    said = [line for line in world.log(job).splitlines() if f"{own_user.USER} may not `ceph " in line]
+    said = [line for line in world.log(job).splitlines() if f"{own_user.USER} may not run `ceph " in line]
     assert said, world.log(job)
     world.lab("on", "adm", "sh", "-c", "ceph auth caps " + said[-1].split("ceph auth caps ")[1])
     job = world.start("allowed")
@@ -271,7 +271,7 @@ def operator_elsewhere(world):
     assert world.result(job) is None and not world.records(), world.log(job)
     if world.full:
         refused = helm(world, "uninstall", code=1)
-        assert "a run is at work; let it end" in refused, refused
+        assert "a run is in progress" in refused, refused
         world.delete("osd-migrate-uninstall")
         run_helm(world, "rollback", "osd-migrate", str(helm_revision(world)))
     world.delete(job)
@@ -339,7 +339,7 @@ def preflight_passes(world):
     operator.appear()
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}=by-its-owner")
     said = helm(world, "upgrade", values=BESIDE_OLD)
-    assert "no legacy OSDs: nothing of osd-migrate stands in the way" in said, f"Helm does not say what the preflight found: {said}"
+    assert "no legacy OSDs: osd-migrate does not block an upgrade" in said, f"Helm does not say what the preflight found: {said}"
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
     operator.vanish()
     assert not world.get("job", "osd-migrate-preflight"), "a hook that succeeded is still there"
@@ -371,7 +371,7 @@ def once_more(world):
     assert not ours(world, "Job", job), "a run that found nothing to do is not quiet"
     world.kubectl("delete", "cephcluster", "rook-ceph")
     said = helm(world, "upgrade")
-    assert f"no CephCluster is in namespace {NAMESPACE}" in said, said
+    assert f"namespace {NAMESPACE} has no CephCluster" in said, said
     helm(world, "uninstall")
     world.say(f"installed anew: {job} found nothing to do; uninstalled after the CephCluster")
 

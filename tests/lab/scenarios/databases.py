@@ -49,7 +49,7 @@ def too_large(world):
     job = world.start("too-large", ["run", "--select", f"osd.{LVM}"])
     result = world.wait_for(job, 300)
     log = world.log(job)
-    assert "there is no room for its database on" in log, log
+    assert "there is not enough space for its database on" in log, log
     # The first act makes the user that runs act as.
     new = [line for line in world.written()[len(written) :] if not own_user.MAKING.search(line)]
     assert (world.fsids(), new, world.records()) == (fsids, [], {}), (result, new, log)
@@ -95,7 +95,7 @@ def full(world):
     world.lab("on", "u1", "lvcreate", "-q", "--nohints", "--yes", "-n", "filler", "-l", "100%FREE", vg)
     result = world.wait_for(job, 600)
     log = world.log(job)
-    assert result == ("Failed", 11) and f"0 MiB are free, and {DATABASE_MIB} MiB are needed" in log, (result, log)
+    assert result == ("Failed", 11) and f"0 MiB are available, but {DATABASE_MIB} MiB are needed" in log, (result, log)
     assert world.records()[RAW]["quarantine"], world.records()
     world.lab("on", "u1", "lvremove", "-q", "--nohints", "--yes", f"{vg}/filler")
     world.command("retry", f"osd.{RAW}", "-n", "rook-ceph")

@@ -97,7 +97,7 @@ class HeldAgent:
         self.on("bash", "-c", f"echo {place} > {AGENTS}/failpoint")
         go_on()
         self.name = world.until("the node Job", 60, self.job)
-        world.until(f"the agent to be held before {place}", 60, lambda: f"held before {place}" in world.log(self.name), pause=0.1)
+        world.until(f"the agent to be suspended before {place}", 60, lambda: f"suspended before {place}" in world.log(self.name), pause=0.1)
         self.pid = self.on("pgrep", "-f", "^/opt/osd-migrate/osd-migrate node agent")
         self.on("kill", "-STOP", self.pid)
         self.on("rm", f"{AGENTS}/failpoint")
@@ -185,7 +185,7 @@ class Sleeper:
 
     def sleeps(self):
         assert self.process.poll() is None, f"it ended with {self.process.poll()} before {self.place}:\n{self.said()}"
-        found = re.search(r"held before \S+, process (\d+)", self.said())
+        found = re.search(r"suspended before \S+, process (\d+)", self.said())
         if not found:
             return False
         self.pid = int(found[1])
@@ -198,7 +198,7 @@ class Sleeper:
     def end(self):
         """What it said after it woke up; it must end well."""
         code = self.process.wait(90)
-        after = re.sub(r"\x1b\[[0-9;]*m", "", self.said()).partition("goes on with")[2].partition("\n")[2]
+        after = re.sub(r"\x1b\[[0-9;]*m", "", self.said()).partition("resumes with")[2].partition("\n")[2]
         assert code == 0, f"{self.place}: exit {code}\n{self.said()}"
         return [line.split(maxsplit=2)[-1] for line in after.splitlines()]
 
@@ -292,12 +292,12 @@ def frozen_pod(world, osd):
     host, name, pattern = pod["spec"]["nodeName"], pod["metadata"]["name"], "^/usr/local/bin/osd-migrate run"
     world.lab("on", host, "pkill", "-STOP", "-f", pattern)
     second = world.start("too-early", [*RUN, f"osd.{osd}"])
-    assert world.wait_for(second, 60) == ("Complete", 0) and "leaving it to that one" in world.log(second), world.log(second)
+    assert world.wait_for(second, 60) == ("Complete", 0) and "leaving the work to that Job" in world.log(second), world.log(second)
     lasts = world.get("lease", "osd-migrate")["spec"]["leaseDurationSeconds"]
     world.say(f"{name} is frozen; its Lease lasts {lasts} s; a Job that came meanwhile left")
     time.sleep(lasts)
     third = world.start("takes-over", [*RUN, f"osd.{osd}"])
-    world.until("the new runner to wait for the old pod", 60, lambda: "waiting until it is gone" in world.log(third))
+    world.until("the new runner to wait for the old pod", 60, lambda: "waiting until pod " in world.log(third))
     gone = world.until("the old pod to be gone", 60, lambda: not world.get("pod", name) and time.monotonic())
     assert world.wait_for(third, 200) == ("Complete", 0), world.log(third)
     # The Job of the frozen pod makes another one; that finds a runner at work, or nothing left to do.

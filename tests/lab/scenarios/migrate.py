@@ -56,7 +56,7 @@ def plan_for_programs(world):
     rows = {row["osd"]: row for row in json.loads(world.log(job))["osds"]}
     assert {osd for osd, row in rows.items() if row["class"] == "Legacy"} == set(LEGACY), rows
     assert rows[1]["becomes"] == {"store": "bluestore", "mode": "raw", "encrypted": False}, rows[1]
-    assert world.command("status").startswith("No OSD is being migrated or made."), world.command("status")
+    assert world.command("status").startswith("No OSD is in progress."), world.command("status")
     world.say("plan -o json and status say what is there")
 
 

@@ -99,7 +99,7 @@ def starts_in_vain(world):
 def ledger_unusable(world):
     for name, data, word in [
         ("ledger-newer", {"format": "99", "run": "{}"}, "has format 99"),
-        ("ledger-broken", {"format": "1", "run": "{"}, "key `run` can't be read"),
+        ("ledger-broken", {"format": "1", "run": "{"}, "key `run` of the ledger cannot be read"),
     ]:
         world.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "osd-migrate-ledger"}, "data": data}))
         expect(world, name, SELECT, 10, word, "kubectl" if name.endswith("broken") else "newer")
@@ -109,10 +109,10 @@ def ledger_unusable(world):
 
 def left_alone_and_retried(world, name, word):
     """osd.0 can't be proven: it is left alone, before anything was done to it, until a person says otherwise."""
-    expect(world, name, SELECT, 11, "osd.0 was left alone", word)
+    expect(world, name, SELECT, 11, "osd.0 is quarantined", word)
     assert list(world.records()) == [0] and world.records()[0]["quarantine"], world.records()
     status = world.command("status")
-    assert "osd.0 was left alone" in status and "osd-migrate retry osd.0" in status, status
+    assert "osd.0 is quarantined" in status and "retry osd.0" in status, status
 
 
 def forget_osd_0(world):
@@ -126,7 +126,7 @@ def device_missing(world):
     device = world.lab("on", "h1", "bash", "-c", "readlink -f /dev/disk/by-id/lab-osd0*").stdout.split()[0]
     numbers = world.lab("on", "h1", "stat", "-c", "%Hr %Lr", device).stdout.split()
     world.lab("on", "h1", "mv", device, f"{device}.away")
-    left_alone_and_retried(world, "device-missing", "something else was found")
+    left_alone_and_retried(world, "device-missing", "the cluster differs from the record")
     world.lab("on", "h1", "bash", "-c", f"[ -b {device} ] || mv {device}.away {device}; rm -f {device}.away; [ -b {device} ] || mknod -m 660 {device} b {' '.join(numbers)}")
     forget_osd_0(world)
 

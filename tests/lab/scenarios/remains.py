@@ -33,5 +33,5 @@ def expect_gone(world, fsids, legacy, log):
     assert list(left) == [STAYS], left
     assert sorted(os.listdir(left[STAYS][0])) == ["block", "ceph_fsid", "fsid", "keyring", "notes", "type", "whoami"], left
     told = [line for line in log.splitlines() if f"osd.{STAYS}: " in line and "stays on the host: " in line]
-    assert len(told) == 1 and "notes in it is not Rook's" in told[0], told
+    assert len(told) == 1 and "notes in it does not belong to Rook" in told[0], told
     world.say(f"old folders on the hosts: that of osd.{GOES} is gone, that of osd.{STAYS} with a file of somebody else stays and is told")

@@ -53,9 +53,10 @@ def set_pg_num(world, pgs):
 
 
 def repair_for_ever(world):
-    """`ceph pg repair` of one PG after the other, until the scenario ends it."""
+    """`ceph pg repair` of one PG after the other, until the scenario ends it. Between two of them the pool has moments
+    without a repair: without any, all PGs are never active+clean."""
     script = """while :; do for pg in $(ceph pg ls-by-pool labpool -f json | jq -r '.pg_stats[].pgid'); do
-      ceph pg repair $pg; sleep 0.3; done; done"""
+      ceph pg repair $pg; sleep 4; done; done"""
     process = subprocess.Popen(
         [LAB, "on", "adm", "bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

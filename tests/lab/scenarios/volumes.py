@@ -112,7 +112,7 @@ def plain(world):
     """Encrypted ones become raw; those that share their disk can't, and are left alone with the reason."""
     declare(world, False)
     # One alone: two that fail would end the run.
-    left = {SHARING[0]: "shares its disk or volume group with others"}
+    left = {SHARING[0]: "shares its disk or volume group with other volumes"}
     migrated(world, "plain", list(DISKS), left)
     for osd, disk in DISKS.items():
         found = world.lab("on", "u1", "blkid", "-p", "-o", "value", "-s", "TYPE", by_id(disk)).stdout.strip()

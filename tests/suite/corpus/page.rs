@@ -12,7 +12,7 @@ use osd_migrate::domain::osd::OsdId;
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::Policy;
 use osd_migrate::domain::preview::{self, Now};
-use osd_migrate::report::{Event, words};
+use osd_migrate::report::Event;
 
 use super::cluster::Cluster;
 
@@ -38,7 +38,7 @@ pub(crate) fn page(cluster: &Cluster, policy: &Policy, seen: &Observation) -> St
         writeln!(out, "  {number:>5} {state}").unwrap();
     }
     let classes =
-        classify::classify(seen).into_iter().map(|(osd, class)| (format!("{}: {class}", class.word()), osd));
+        classify::classify(seen).into_iter().map(|(osd, class)| (format!("{}: {class}", class.code()), osd));
     section(&mut out, "Classes", classes);
     let ledger = Ledger::default();
     let lines = preview::lines(policy, &ledger, seen).into_iter().map(|line| (now(&line.now), line.osd));
@@ -76,17 +76,17 @@ fn now(now: &Now) -> String {
     match now {
         Now::Nothing => "nothing to do".to_owned(),
         Now::Next => "next".to_owned(),
-        Now::InFlight => "in flight".to_owned(),
-        Now::Quarantined { why } => format!("left alone: {why}"),
-        Now::Waits(reason) => format!("waits, {}: {reason}", reason.word()),
-        Now::Refused(reason) => format!("refused, {}: {reason}", reason.word()),
+        Now::InFlight => "in progress".to_owned(),
+        Now::Quarantined { why } => format!("quarantined: {why}"),
+        Now::Waits(reason) => format!("waits, {}: {reason}", reason.code()),
+        Now::Refused(reason) => format!("refused, {}: {reason}", reason.code()),
     }
 }
 
 fn next(next: &Next) -> String {
     match next {
         Next::Save { osd, why, ledger } => Event::Saved { osd: *osd, why, ledger }.to_string(),
-        Next::Do(act) => format!("does: {}", words(act)),
+        Next::Do(act) => format!("does: {}", Event::Done(act)),
         Next::Wait(wait) => format!("waits: {wait}"),
         Next::Finished(summary) => Event::Finished(summary).to_string(),
         Next::Halt(halt) => Event::Halted(halt).to_string(),

@@ -157,7 +157,7 @@ fn ten_thousand_osds_are_read_and_planned_in_seconds() {
         (10_000, 110_000, 10_000)
     );
     let classes = classify::classify(&seen);
-    let legacy = classes.values().filter(|class| class.word() == "Legacy").count();
+    let legacy = classes.values().filter(|class| class.code() == "Legacy").count();
     assert_eq!(legacy, 5_000);
     let next = plan::plan(&policy(), &Ledger::default(), &seen);
     let lines = preview::lines(&policy(), &Ledger::default(), &seen);

@@ -325,7 +325,7 @@ fn words(step: &Move, decided: &Next, state: &State) -> String {
 
 pub(crate) fn decision(next: &Next) -> String {
     match next {
-        Next::Save { why, .. } => format!("saves {}", why.word()),
+        Next::Save { why, .. } => format!("saves {}", why.code()),
         Next::Do(act) => {
             let value = serde_json::to_value(act).unwrap();
             let (name, fields) = value.as_object().unwrap().iter().next().unwrap();

@@ -28,17 +28,16 @@ fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
     let record = run.recorded();
     let db = record.db.clone().unwrap();
     assert!(db.identity.by_id.contains(&format!("ata-{DATABASE_DISK}")) && db.size_mib.is_none(), "{db:?}");
-    assert!(
-        table(&run)
-            .contains(&format!("osd.0: its database goes to /dev/disk/by-id/ata-{DATABASE_DISK}, all of it"))
-    );
+    assert!(table(&run).contains(&format!(
+        "osd.0: its database is created on /dev/disk/by-id/ata-{DATABASE_DISK} (the whole device)"
+    )));
     for task in [NodeTask::Inspect, NodeTask::Rebuild] {
         let is_it =
             |act: &Act| matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == task);
         let Act::Node(NodeAct::Agent { request, .. }) = run.acts(is_it) else { panic!() };
         assert_eq!(request.db, Some(db.clone()), "{task}");
     }
-    assert!(run.finished().iter().all(|(_, problem)| problem.starts_with("no disks are asked for")));
+    assert!(run.finished().iter().all(|(_, problem)| problem.starts_with("no disks are selected")));
     let metadata = run.world.ceph.slots[&OSD].metadata.clone().unwrap();
     assert!(metadata.dedicated_db && metadata.device_mapper);
     assert!(run.world.kube.inventories.is_empty(), "swept");
@@ -66,7 +65,7 @@ fn without_a_disk_for_it_the_osd_is_left_as_it_is_with_the_reason() {
     let [(OSD, why)] = summary.refused.as_slice() else { panic!("{summary:?}") };
     assert_eq!(
         why,
-        "its database can't be made on node h1: its metadataDevice /dev/disk/by-id/ata-disk-db is not there"
+        "its database can't be made on node h1: its metadataDevice /dev/disk/by-id/ata-disk-db was not found"
     );
     assert!(run.ledger.records.is_empty());
 }

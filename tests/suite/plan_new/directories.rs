@@ -322,9 +322,9 @@ fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
     assert_eq!(line(&run).now, Now::Next);
     let text = table(&run);
     for part in [
-        "on a free disk,",
-        "osd.0: its id is made anew on /dev/disk/by-id/ata-disk-new (6.0 GiB); CRUSH weight 1.00000 -> 0.00586",
-        "/var/lib/rook/osd0 is removed when its data is there",
+        "on an available disk,",
+        "osd.0: recreated with its id on /dev/disk/by-id/ata-disk-new (6.0 GiB); CRUSH weight 1.00000 -> 0.00586",
+        "/var/lib/rook/osd0 is removed when the new OSD has all its data",
         "refused: needs-device",
         "needs-device: it lies in a directory, and node h1 has no free disk for it",
     ] {

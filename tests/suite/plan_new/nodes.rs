@@ -22,7 +22,7 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
         });
         match next {
             Next::Save { ledger, why: Saving::Node { node, status, message, .. }, .. } => {
-                told.push(format!("{node} {} {message}", status.word()).trim().to_owned());
+                told.push(format!("{node} {} {message}", status.code()).trim().to_owned());
                 run.ledger = ledger;
             }
             Next::Do(act) => {
@@ -38,8 +38,8 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
         [
             format!("{node} computingDiff"),
             format!("look at {node}"),
-            format!("{node} orchestrating 1 disks to be made OSDs"),
-            format!("{node} completed 1 disks were made OSDs"),
+            format!("{node} orchestrating 1 disks are to become OSDs"),
+            format!("{node} completed created OSDs on 1 disks"),
         ]
     };
     assert_eq!(told, ["h1", "h2", "h3"].map(of_node).concat());

@@ -105,7 +105,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
         (&|case| case.inventory.capability.raw_osd_id = false, "ceph-volume of ceph version 16.2.15"),
         (
             &|case| case.inventory.capability.missing_tools = set(&["sgdisk"]),
-            "the image of its node lacks sgdisk",
+            "the image of its node is missing sgdisk",
         ),
         (
             &|case| {
@@ -118,7 +118,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
     for (change, why) in changes {
         let case = Case::of(all(), &disks).with(change);
         assert_eq!(case.made(), Vec::<String>::new(), "{why}");
-        let expected = format!("sdb, sdc can't be made an OSD: {why}");
+        let expected = format!("sdb, sdc cannot become an OSD: {why}");
         check!(&case.problems()[..], [only] if only.starts_with(&expected));
         check!(case.verdict("sdb"), Verdict::Rejected(_));
         // The problem is not reported if no disk would become an OSD.
@@ -134,7 +134,7 @@ fn what_can_not_be_read_counts_on_every_level() {
         levels(none(), unreadable(), none()),
         levels(none(), none(), unreadable()),
     ] {
-        assert_eq!(case.problems(), ["sdb can't be made an OSD: x is `y`"]);
+        assert_eq!(case.problems(), ["sdb cannot become an OSD: x is `y`"]);
     }
 }
 
@@ -147,11 +147,11 @@ fn a_partition_is_plain_or_nothing() {
     assert_eq!(part(none()).only().layout.mode, Mode::Raw);
     assert_eq!(
         part(encrypted(true)).problems(),
-        ["sda1 can't be made an OSD: a partition can't be encrypted (encryptedDevice)"]
+        ["sda1 cannot become an OSD: a partition cannot be encrypted (encryptedDevice)"]
     );
     assert_eq!(
         part(metadata("nvme0n1")).problems(),
-        ["sda1 can't be made an OSD: a partition can't have a metadataDevice"]
+        ["sda1 cannot become an OSD: a partition cannot have a metadataDevice"]
     );
 }
 

@@ -66,13 +66,13 @@ fn osds_that_are_there_share_with_the_new_ones_and_each_gets_its_part_in_its_tur
 fn where_it_can_t_be_had_the_osd_that_is_there_is_told_why() {
     let why = |case: &Case| case.process().databases[&OsdId(4)].clone().unwrap_err();
     let small = shared(&[], 2_000).with(|case| case.asked = [asks(4, Some(4_096))].into());
-    assert_eq!(why(&small), "there is no room for its database on nvme0n1");
+    assert_eq!(why(&small), "there is not enough space for its database on nvme0n1");
     let formatted = shared(&[], 9_001).with(|case| {
         case.asked = [asks(4, None)].into();
         device(case).state = DiskState::Rejected { why: Rejection::Signature { kind: "xfs".to_owned() } };
     });
-    assert_eq!(why(&formatted), "its metadataDevice nvme0n1 can't be used: a signature of xfs");
-    assert_eq!(formatted.made(), Vec::<String>::new(), "it is kept for databases");
+    assert_eq!(why(&formatted), "its metadataDevice nvme0n1 cannot be used: a signature of xfs");
+    assert_eq!(formatted.made(), Vec::<String>::new(), "it is reserved for databases");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme0n1"));
     assert_eq!(of_a_device.made(), ["sdb"]);
     // Selected by name as well: the owner's declaration contradicts itself.
-    check!(&of_a_device.problems()[..], [only] if only.starts_with("nvme0n1 can't be made an OSD: it is kept"));
+    check!(&of_a_device.problems()[..], [only] if only.starts_with("nvme0n1 cannot become an OSD: it is reserved"));
     // A metadata device of another level that is not in effect does not count.
     let taken_back =
         Case::named(all(), DeviceSelection::default(), &[free("sdb"), free("nvme0n1")]).with(|case| {
@@ -110,36 +110,36 @@ fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_mad
     let cases: [(Change<'_>, &str); 6] = [
         (
             &|case| case.inventory.disks.retain(|disk| disk.name != "nvme0n1"),
-            "its metadataDevice nvme0n1 is not there",
+            "its metadataDevice nvme0n1 was not found",
         ),
         (
             &|case| {
                 device(case).state =
                     DiskState::Rejected { why: Rejection::Signature { kind: "xfs".to_owned() } }
             },
-            "its metadataDevice nvme0n1 can't be used: a signature of xfs",
+            "its metadataDevice nvme0n1 cannot be used: a signature of xfs",
         ),
         (
             &|case| device(case).state = DiskState::Rejected { why: Rejection::Lvm },
-            "its metadataDevice nvme0n1 can't be used: a physical volume of LVM",
+            "its metadataDevice nvme0n1 cannot be used: a physical volume of LVM",
         ),
         (
             &|case| device(case).state = tombstone.clone(),
-            "its metadataDevice nvme0n1 can't be used: it is kept for osd.7",
+            "its metadataDevice nvme0n1 cannot be used: it is reserved for osd.7",
         ),
         (
             &|case| device(case).state = ours(Some(OsdId(1))),
-            "its metadataDevice nvme0n1 can't be used: it holds osd.1 of this cluster, and no databases",
+            "its metadataDevice nvme0n1 cannot be used: it carries osd.1 of this cluster, and no databases",
         ),
         (
             &|case| device(case).parent = Some("nvme0".to_owned()),
-            "its metadataDevice nvme0n1 is a partition: only whole disks are taken",
+            "its metadataDevice nvme0n1 is a partition: only whole disks are supported",
         ),
     ];
     for (change, why) in cases {
         let case = shared(&["sdb", "sdc"], 10_000).with(change);
         assert_eq!(case.made(), Vec::<String>::new(), "{why}");
-        assert_eq!(case.problems(), [format!("sdb, sdc can't be made an OSD: {why}")]);
+        assert_eq!(case.problems(), [format!("sdb, sdc cannot become an OSD: {why}")]);
     }
 }
 
@@ -203,7 +203,7 @@ fn declared_sizes_are_given_while_there_is_room() {
     assert_eq!(sizes(&too_much), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(4000))));
     assert_eq!(
         too_much.problems(),
-        ["sdd can't be made an OSD: there is no room for its database on nvme0n1"]
+        ["sdd cannot become an OSD: there is not enough space for its database on nvme0n1"]
     );
     // It is not known here how much is left alongside existing databases.
     assert_eq!(sizes(&declared(4000).with(with_databases)).len(), 3);
@@ -222,5 +222,5 @@ fn those_without_a_size_share_what_the_others_leave() {
     assert_eq!(sizes(&case), expected.map(|(name, size)| (name.to_owned(), Some(size))));
     let full = case.with(|case| case.storage().selection.devices[1].config.database_size_mb = Some(10_000));
     assert_eq!(full.made(), ["sdc"]);
-    check!(&full.problems()[..], [only] if only.starts_with("sdb, sdd can't be made an OSD: there is no room"));
+    check!(&full.problems()[..], [only] if only.starts_with("sdb, sdd cannot become an OSD: there is not enough space"));
 }

@@ -66,7 +66,7 @@ fn a_node_without_any_selection_is_not_chosen_but_on_file() {
         case.storage().nodes[1].selection = filter("sdb");
     });
     assert_eq!(chosen(&one), ["h2"]);
-    check!(&left_out(&one)[..], [(node, why)] if node == "h1" && why.starts_with("no disks are asked for"));
+    check!(&left_out(&one)[..], [(node, why)] if node == "h1" && why.starts_with("no disks are selected"));
     assert_eq!(nodes(&one.seen, true).chosen.len(), 2);
 }
 

@@ -107,13 +107,13 @@ fn what_a_node_asks_for_in_vain_is_said() {
     let case = Case::named(filter("sdb"), devices(&["sdc"]), &shelf());
     assert_eq!(
         case.problems(),
-        ["spec.storage.nodes[h1].deviceFilter has no effect beside devices: Rook takes devices first"]
+        ["spec.storage.nodes[h1].deviceFilter has no effect: devices is set too, and Rook uses devices"]
     );
     let all_beside_filter = Case::named(all(), filter("sdc"), &shelf());
     assert_eq!(
         all_beside_filter.problems(),
         [
-            "spec.storage.nodes[h1].useAllDevices has no effect beside deviceFilter: Rook takes deviceFilter first"
+            "spec.storage.nodes[h1].useAllDevices has no effect: deviceFilter is set too, and Rook uses deviceFilter"
         ]
     );
     assert_eq!(Case::named(filter("sdb"), all(), &shelf()).problems(), Vec::<String>::new());
@@ -172,14 +172,14 @@ fn a_named_device_that_is_missing_or_in_use_is_a_problem_and_the_rest_goes_on() 
     assert_eq!(
         case.problems(),
         [
-            "sdx is named in devices and is not there",
-            "/dev/disk/by-id/ata-sdy is named in devices and is not there",
-            "sdc can't be made an OSD: mounted at /srv",
+            "sdx is named in devices, but was not found",
+            "/dev/disk/by-id/ata-sdy is named in devices, but was not found",
+            "sdc cannot become an OSD: mounted at /srv",
         ]
     );
     check!(case.verdict("sdc"), Verdict::Rejected(why) if why == "mounted at /srv");
     let by_link = Case::of(devices(&["/dev/disk/by-id/ata-sdc"]), &disks);
-    assert_eq!(by_link.problems(), ["/dev/disk/by-id/ata-sdc (sdc) can't be made an OSD: mounted at /srv"]);
+    assert_eq!(by_link.problems(), ["/dev/disk/by-id/ata-sdc (sdc) cannot become an OSD: mounted at /srv"]);
     let nameless = Case::of(devices(&[""]), &disks);
     assert_eq!(nameless.problems(), ["an entry of devices has neither name nor fullpath"]);
 }
@@ -250,7 +250,7 @@ fn a_disk_seen_twice_is_taken_by_neither_name() {
     for other in [same_wwn, same_name] {
         let case = Case::of(all(), &[free("sdb"), other, free("sdd")]);
         assert_eq!(case.made(), ["sdd"]);
-        check!(&case.problems()[..], [only] if only.starts_with("sdb, sdc can't be made an OSD: several disks are"));
+        check!(&case.problems()[..], [only] if only.starts_with("sdb, sdc cannot become an OSD: several disks are"));
     }
 }
 
@@ -293,7 +293,7 @@ fn a_verdict_is_told_in_a_word_and_in_a_sentence() {
         &[free("sdb"), mounted("sdc"), ours("sdd", OsdId(3)), free("sde")],
     );
     let told: Vec<_> =
-        case.process().disks.iter().map(|(_, verdict)| (verdict.word(), verdict.to_string())).collect();
+        case.process().disks.iter().map(|(_, verdict)| (verdict.code(), verdict.to_string())).collect();
     let expected = [
         ("New", "becomes an OSD, bluestore raw"),
         ("Rejected", "mounted at /srv"),

@@ -213,6 +213,6 @@ fn an_osd_that_somebody_started_in_its_destroyed_slot_is_left_alone_with_what_to
     let revived = |world: World| world.with(|w| w.slot(OSD).up = true);
     for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
         check!(revived(world).plan(), Next::Save { why: Saving::Quarantine { why }, .. }
-            if why.contains("destroyed, and yet up") && why.contains("ceph auth rm osd.0"));
+            if why.contains("destroyed, but up") && why.contains("ceph auth rm osd.0"));
     }
 }

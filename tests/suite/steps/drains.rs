@@ -83,7 +83,7 @@ fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
     let inspected = |replicas: u32| {
         move |w: &mut World| {
             let at = w.seen.at;
-            w.record(OSD).milestones.push((Saving::Proof.word().to_owned(), at));
+            w.record(OSD).milestones.push((Saving::Proof.code().to_owned(), at));
             let operator = w.seen.kube.operator.as_mut().unwrap();
             (operator.replicas, operator.pods, operator.honours_fence) = (replicas, replicas, true);
             w.seen.kube.declaration.confirmed = false;
@@ -171,7 +171,7 @@ fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
     let closing = world.with(|w| {
         let at = w.seen.at;
         w.record(OSD).closing = true;
-        w.record(OSD).milestones.push((Saving::Closing.word().to_owned(), at));
+        w.record(OSD).milestones.push((Saving::Closing.code().to_owned(), at));
         w.daemon(OSD).rolled_out = false;
     });
     let mut turns = closing.clone();

@@ -350,8 +350,8 @@ fn fence_taken_off_while_an_agent_rebuilds_is_put_up_again() {
     check!(busy.plan(), Next::Wait(Wait::Agent { .. }));
     let bare = busy.with(|w| w.seen.kube.fence = None);
     check!(bare.plan(), Next::Save { why: Saving::FenceGone, .. });
-    let said = Saving::FenceGone.to_string();
-    assert!(said.contains("do-not-reconcile") && said.contains("put up again"), "{said}");
+    let event = Event::Saved { osd: Some(OSD), why: &Saving::FenceGone, ledger: &bare.ledger };
+    assert!(!event.is_detail() && event.to_string().contains("do-not-reconcile"), "{event}");
     let saved = bare.saved("fence-gone");
     check!(saved.plan(), Next::Do(Act::Kube(KubeAct::Fence { .. })));
     // With the fence in force again, the run waits for the agent.

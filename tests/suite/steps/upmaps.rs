@@ -3,6 +3,7 @@
 use osd_migrate::domain::ledger::LostUpmaps;
 use osd_migrate::domain::osd::Upmap;
 use osd_migrate::domain::step::MAX_UPMAP_TRIES;
+use osd_migrate::report::Event;
 
 use super::*;
 
@@ -71,8 +72,9 @@ fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up()
         check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreUpmaps { .. })));
         world.seen.ceph.epoch.0 += 1;
     }
-    let Next::Save { why, .. } = world.plan() else { panic!() };
-    assert!(why.to_string().contains("ceph osd pg-upmap-items 1.0 3 0"), "{why}");
+    let Next::Save { why, ledger, osd } = world.plan() else { panic!() };
+    let event = Event::Saved { osd, why: &why, ledger: &ledger };
+    assert!(event.to_string().contains("ceph osd pg-upmap-items 1.0 3 0"), "{event}");
     let mut done = world.saved("upmaps-done");
     assert_eq!(done.record(OSD).lost_upmaps, None);
 }

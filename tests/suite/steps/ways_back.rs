@@ -186,7 +186,7 @@ fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_sa
     };
     let why = alone(looked(luks(), [claim(OSD, 1)].into()));
     assert!(
-        why.contains("on node h1, in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"),
+        why.contains("on node h1 in Ceph's image: ceph-volume lvm zap /dev/disk/by-id/ata-disk-0"),
         "{why}"
     );
     let zapped = looked(Content::Blank, [claim(OSD, 1)].into());

@@ -261,7 +261,7 @@ pub(crate) struct Log(pub(crate) Rc<RefCell<Vec<String>>>);
 impl Reporter for Log {
     async fn report(&mut self, event: Event<'_>) {
         let line = match event {
-            Event::Saved { why, .. } => format!("save {}", why.word()),
+            Event::Saved { why, .. } => format!("save {}", why.code()),
             Event::Done(act) => format!("do {}", name(act)),
             Event::NotDone { act, why } => format!("not done: {}: {why}", name(act)),
             Event::Waiting { .. } => return,

@@ -390,7 +390,7 @@ impl World {
     /// Stores the ledger that the program must want to save at this point.
     pub(crate) fn saved(mut self, expected: &str) -> Self {
         match self.plan() {
-            Next::Save { ledger, why, .. } if why.word() == expected => self.ledger = ledger,
+            Next::Save { ledger, why, .. } if why.code() == expected => self.ledger = ledger,
             other => panic!("expected to save {expected}, got {other:#?}"),
         }
         self
@@ -684,7 +684,7 @@ impl World {
 /// Returns the code of a save, if the step is one.
 pub(crate) fn word(next: &Next) -> Option<&'static str> {
     match next {
-        Next::Save { why, .. } => Some(why.word()),
+        Next::Save { why, .. } => Some(why.code()),
         _ => None,
     }
 }

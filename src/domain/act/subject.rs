@@ -1,0 +1,53 @@
+//! Code of an act, and the OSD that it concerns.
+
+use super::{Act, CephAct, KubeAct, NodeAct};
+use crate::domain::osd::OsdId;
+
+impl Act {
+    /// Returns the code, for the log.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Ceph(act) => act.into(),
+            Self::Kube(act) => act.into(),
+            Self::Node(act) => act.into(),
+        }
+    }
+
+    /// Returns the OSD that the act concerns; none if it concerns the whole run or a node.
+    pub fn osd(&self) -> Option<OsdId> {
+        match self {
+            Self::Ceph(
+                CephAct::SetOsdFlags { osd, .. }
+                | CephAct::UnsetOsdFlags { osd, .. }
+                | CephAct::TakeIn { osd, .. }
+                | CephAct::Destroy { osd, .. }
+                | CephAct::Reregister { osd, .. }
+                | CephAct::RestoreCrush { osd, .. }
+                | CephAct::RestoreUpmaps { osd, .. },
+            )
+            | Self::Kube(
+                KubeAct::BackUp { osd, .. }
+                | KubeAct::Stop { osd, .. }
+                | KubeAct::Restart { osd, .. }
+                | KubeAct::DropDeployment { osd, .. }
+                | KubeAct::Tolerate { osd, .. }
+                | KubeAct::CleanUp { osd, .. },
+            )
+            | Self::Node(NodeAct::DeleteKey { osd, .. }) => Some(*osd),
+            Self::Kube(KubeAct::Deploy(deploy) | KubeAct::Adopt(deploy)) => Some(deploy.osd),
+            Self::Node(NodeAct::Agent { request, .. }) => Some(request.osd),
+            Self::Ceph(CephAct::Bootstrap { .. } | CephAct::PurgeMisplaced { .. })
+            | Self::Kube(
+                KubeAct::Fence { .. }
+                | KubeAct::Unfence { .. }
+                | KubeAct::ScaleOperator { .. }
+                | KubeAct::LimitDrains { .. }
+                | KubeAct::CreatePdb { .. }
+                | KubeAct::DeletePdb { .. },
+            )
+            | Self::Node(
+                NodeAct::DropAgent { .. } | NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. },
+            ) => None,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Subjects of a save: milestones of a record, and facts of the run.
+
+use std::collections::BTreeSet;
+
+use crate::domain::inspection::NodeTask;
+use crate::domain::ledger::NodeStatus;
+use crate::domain::osd::{NodeName, PgId, Upmap};
+
+/// Subject of a save.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Saving {
+    /// A new record.
+    Record,
+    /// The record is given up before any act.
+    Withdrawn,
+    /// The record is given up before any act: the Deployment of the new OSD is not admitted.
+    NotAdmitted {
+        /// message of the API server
+        why: String,
+    },
+    /// The id was purged externally before any act: the record is given up.
+    #[strum(serialize = "purged-externally")]
+    Purged,
+    /// An attempt of a node agent, before its Job is created.
+    Attempt {
+        /// task of the attempt
+        task: NodeTask,
+        /// why the previous attempt failed, if it did
+        after: Option<String>,
+    },
+    /// Proof that the device holds the OSD.
+    Proof,
+    /// The PGs, right before Stop.
+    Stop,
+    /// PGs saved at Stop that no longer exist and are dropped from the record.
+    PgsGone {
+        /// PGs to drop
+        pgs: BTreeSet<PgId>,
+    },
+    /// A stop is reverted. The revert is counted before the OSD is started again.
+    RevertStop {
+        /// why the stop is reverted
+        why: String,
+    },
+    /// The wipe of the old data is blocked from now on.
+    WipeBlocked,
+    /// Whether osd-migrate creates client.bootstrap-osd: saved before the key is created or after it was
+    /// removed.
+    Bootstrap {
+        /// the key is osd-migrate's
+        ours: bool,
+    },
+    /// The fence, before it is set.
+    Fence,
+    /// The fence, before it is set again: it was removed externally while an OSD is stopped by osd-migrate.
+    FenceGone,
+    /// Rook's operator as it is, before it is scaled to 0.
+    OperatorScaled,
+    /// Rook's operator is restored, or is no longer osd-migrate's concern.
+    OperatorRestored,
+    /// The OSDs' PodDisruptionBudget as it is, before it is limited to 0.
+    Pdb,
+    /// The PodDisruptionBudget is restored, or is no longer osd-migrate's concern.
+    PdbRestored,
+    /// Rook acknowledged the fence.
+    FenceAcknowledged,
+    /// The fence is removed.
+    Unfenced,
+    /// The new OSD's fsid, before it is deployed.
+    New,
+    /// Rook is expected to create the Deployment; saved before the old one is deleted.
+    LeftToRook,
+    /// The OSD is stopped, or down after its stop.
+    Down,
+    /// The old OSD is up again, or the new one is up.
+    Up,
+    /// The `noout` of the OSD is lifted while the OSD is down.
+    NooutLifted,
+    /// A gate blocks the OSD.
+    Blocked,
+    /// The run waits only for OSDs blocked by their own state.
+    Skipping,
+    /// The CRUSH item is gone, and with it the upmaps of the OSD.
+    UpmapsLost,
+    /// The lost upmaps are to be restored now.
+    Upmaps,
+    /// Restoring the lost upmaps is complete.
+    UpmapsDone {
+        /// upmaps that the mons no longer accept
+        left: Vec<Upmap>,
+    },
+    /// Less data is left to backfill than an earlier pod of the run saw; or the amount, saved by a pod that
+    /// had predecessors.
+    Progress,
+    /// Only the cleanup is left.
+    Closing,
+    /// Only the cleanup is left, and an old directory that could not be removed.
+    Uncleared {
+        /// directory that is left
+        path: String,
+        /// node of the directory
+        node: NodeName,
+        /// why it could not be removed
+        why: String,
+    },
+    /// The record is removed.
+    Closed,
+    /// The OSD is quarantined.
+    Quarantine {
+        /// why it is quarantined
+        why: String,
+    },
+    /// Progress of a node with its new OSDs.
+    Node {
+        /// node with new OSDs
+        node: NodeName,
+        /// new status
+        status: NodeStatus,
+        /// message for people
+        message: String,
+        /// obstacles found
+        problems: Vec<String>,
+    },
+}
+
+impl Saving {
+    /// Returns the code, for the history and the log.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Attempt { task, .. } => task.code(),
+            Self::Node { status, .. } => status.code(),
+            Self::Bootstrap { ours: false } => "no-bootstrap",
+            Self::Record
+            | Self::Withdrawn
+            | Self::NotAdmitted { .. }
+            | Self::Purged
+            | Self::Proof
+            | Self::Stop
+            | Self::PgsGone { .. }
+            | Self::RevertStop { .. }
+            | Self::WipeBlocked
+            | Self::Bootstrap { ours: true }
+            | Self::Fence
+            | Self::FenceGone
+            | Self::OperatorScaled
+            | Self::OperatorRestored
+            | Self::Pdb
+            | Self::PdbRestored
+            | Self::FenceAcknowledged
+            | Self::Unfenced
+            | Self::New
+            | Self::LeftToRook
+            | Self::Down
+            | Self::Up
+            | Self::NooutLifted
+            | Self::Blocked
+            | Self::Skipping
+            | Self::UpmapsLost
+            | Self::Upmaps
+            | Self::UpmapsDone { .. }
+            | Self::Progress
+            | Self::Closing
+            | Self::Uncleared { .. }
+            | Self::Closed
+            | Self::Quarantine { .. } => self.into(),
+        }
+    }
+}
+
+/// Returns the sentence about an old directory that could not be removed.
+pub fn uncleared(path: &str, node: &NodeName, why: &str) -> String {
+    format!(
+        "the old directory {path} on node {node} could not be removed ({why}). After a check, remove it on that node: rm -r \
+         --one-file-system {path}"
+    )
+}

@@ -1,0 +1,49 @@
+//! Result of a finished run.
+
+use std::collections::BTreeSet;
+
+use crate::domain::osd::{NodeName, OsdId};
+
+/// Result of a finished run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Summary {
+    /// A person cancelled the run: no further OSD is started.
+    pub cancelled: bool,
+    /// OSDs that could be migrated if the migration were confirmed.
+    pub unconfirmed: BTreeSet<OsdId>,
+    /// Quarantined OSDs, with the reason.
+    pub quarantined: Vec<(OsdId, String)>,
+    /// OSDs that a gate blocks permanently, with the reason (they must be drained first).
+    pub refused: Vec<(OsdId, String)>,
+    /// OSDs that the run skipped for a reason of their own that may disappear: down, or on a node that is
+    /// cordoned or not Ready.
+    pub skipped: Vec<(OsdId, String)>,
+    /// Nodes whose disks would be inspected for new OSDs if the migration were confirmed.
+    pub unconfirmed_nodes: BTreeSet<NodeName>,
+    /// Obstacles to new OSDs: (node, sentence).
+    pub problems: Vec<(String, String)>,
+    /// Nodes whose available disks are left to Rook, whose running operator turns them into OSDs itself.
+    pub left_to_rook: BTreeSet<NodeName>,
+    /// OSDs that Rook would start to migrate itself if it were released: the fence stays, or its operator
+    /// stays at 0.
+    pub withheld_from_rook: BTreeSet<OsdId>,
+    /// OSDs quarantined after their stop that still keep Rook away: by the fence, or with its operator at 0.
+    pub half_way: BTreeSet<OsdId>,
+    /// `namespace/name` of Rook's operator, if it is at 0 in the end: it was scaled externally, and this is
+    /// no longer needed.
+    pub operator_at_0: Option<String>,
+    /// OSDs that Rook would start to migrate itself once its operator is scaled up, because the CephCluster
+    /// still confirms it.
+    pub left_to_rook_at_0: BTreeSet<OsdId>,
+    /// Nodes whose disks repeatedly could not be inspected.
+    pub unseen_nodes: BTreeSet<NodeName>,
+}
+
+impl Summary {
+    /// Returns whether the missing confirmation is the only reason why nothing was done.
+    ///
+    /// Something would be done with it, and no OSD is quarantined.
+    pub fn needs_only_confirmation(&self) -> bool {
+        self.quarantined.is_empty() && !(self.unconfirmed.is_empty() && self.unconfirmed_nodes.is_empty())
+    }
+}

@@ -1,0 +1,34 @@
+//! Numbers and sizes as messages and tables show them.
+
+use bytesize::ByteSize;
+
+/// Formats bytes with a binary unit: `5.0 GiB`.
+pub fn size(bytes: u64) -> String {
+    ByteSize::b(bytes).display().iec().to_string()
+}
+
+/// Formats bytes as GiB, rounded up: a disk of the printed size is large enough.
+pub fn size_at_least(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10).div_ceil(1 << 30);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+/// Formats a number with a comma between thousands: `3,400`.
+pub fn grouped(number: u64) -> String {
+    match number / 1000 {
+        0 => number.to_string(),
+        thousands => format!("{},{:03}", grouped(thousands), number % 1000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_numbers_have_units_and_separators() {
+        assert_eq!([size(512 << 20), size(5 << 30), size(12 << 40)], ["512.0 MiB", "5.0 GiB", "12.0 TiB"]);
+        assert_eq!([size_at_least((1 << 30) + 1), size_at_least(1 << 30)], ["1.1 GiB", "1.0 GiB"]);
+        assert_eq!([grouped(999), grouped(3_400), grouped(1_000_002)], ["999", "3,400", "1,000,002"]);
+    }
+}

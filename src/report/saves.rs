@@ -1,0 +1,161 @@
+//! Sentences about saves of the ledger, for the log, the status, events and the rehearsal.
+
+use crate::domain::gate::names;
+use crate::domain::ledger::{Ledger, Record, Strategy};
+use crate::domain::next::{Saving, uncleared};
+use crate::domain::osd::OsdId;
+use crate::domain::units::size;
+
+/// Returns the sentence about a save that was stored.
+///
+/// A save without an OSD concerns the whole run.
+pub(super) fn sentence(osd: Option<OsdId>, why: &Saving, ledger: &Ledger) -> String {
+    let Some(osd) = osd else { return what(why, None) };
+    let record = ledger.records.get(&osd);
+    match (why, record) {
+        (Saving::Record, Some(record)) => recorded(record),
+        _ => format!("{osd}: {}", what(why, record)),
+    }
+}
+
+/// Returns whether a save only records what another event reports.
+pub(super) fn is_detail(why: &Saving) -> bool {
+    match why {
+        Saving::Attempt { after, .. } => after.is_none(),
+        Saving::Bootstrap { .. }
+        | Saving::Fence
+        | Saving::Unfenced
+        | Saving::OperatorScaled
+        | Saving::OperatorRestored
+        | Saving::Pdb
+        | Saving::PdbRestored
+        | Saving::LeftToRook
+        | Saving::Down
+        | Saving::Up
+        | Saving::Blocked
+        | Saving::Skipping
+        | Saving::Progress
+        | Saving::Upmaps
+        | Saving::Closed => true,
+        Saving::Record
+        | Saving::Withdrawn
+        | Saving::NotAdmitted { .. }
+        | Saving::Purged
+        | Saving::Proof
+        | Saving::Stop
+        | Saving::PgsGone { .. }
+        | Saving::RevertStop { .. }
+        | Saving::WipeBlocked
+        | Saving::FenceGone
+        | Saving::FenceAcknowledged
+        | Saving::New
+        | Saving::NooutLifted
+        | Saving::UpmapsLost
+        | Saving::UpmapsDone { .. }
+        | Saving::Closing
+        | Saving::Uncleared { .. }
+        | Saving::Quarantine { .. }
+        | Saving::Node { .. } => false,
+    }
+}
+
+fn recorded(record: &Record) -> String {
+    let Record { osd, node, class, target, .. } = record;
+    match record.strategy {
+        Strategy::New { .. } => {
+            format!("{osd}: creation started on an available disk of node {node}: {target}")
+        }
+        Strategy::InPlace | Strategy::Directory { .. } => {
+            format!("{osd}: migration started on node {node}: {class} becomes {target}")
+        }
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "one sentence for each save")]
+fn what(why: &Saving, record: Option<&Record>) -> String {
+    let text = match why {
+        Saving::Record => "migration started",
+        Saving::Withdrawn => "record withdrawn; the OSD is unchanged",
+        Saving::NotAdmitted { why } => {
+            return format!("skipped and unchanged: the API server does not admit its new Deployment: {why}");
+        }
+        Saving::Purged => "another client purged the id before the stop; record withdrawn",
+        Saving::Attempt { after: Some(after), .. } => {
+            return format!("the node agent failed and is started again: {after}");
+        }
+        Saving::Attempt { after: None, task } => return format!("Job to {task} is next"),
+        Saving::Proof => match record.and_then(|record| record.evidence.as_ref()) {
+            Some(evidence) => {
+                let device = &evidence.device;
+                return format!("its disk is proven: {}, {}", device.stable_name(), size(device.size_bytes));
+            }
+            None => "its disk is proven",
+        },
+        Saving::Stop => match record {
+            Some(record) => {
+                return format!(
+                    "all PGs are active+clean and ok-to-stop agrees; its {} PGs are recorded",
+                    record.pgs.len()
+                );
+            }
+            None => "all PGs are active+clean and ok-to-stop agrees",
+        },
+        Saving::PgsGone { pgs } => {
+            return format!("these of its PGs no longer exist: {}", names(pgs));
+        }
+        Saving::RevertStop { why } => {
+            return format!("stop reverted; the OSD is started again, unchanged: {why}");
+        }
+        Saving::WipeBlocked => "the wipe of its old data is blocked",
+        Saving::Bootstrap { ours: true } => "the user client.bootstrap-osd is created next",
+        Saving::Bootstrap { ours: false } => "the user client.bootstrap-osd is deleted",
+        Saving::Fence => "the fence is set next",
+        Saving::FenceGone => {
+            "another client removed the fence (label ceph.rook.io/do-not-reconcile) while an OSD is down; it is set again"
+        }
+        Saving::FenceAcknowledged => "Rook acknowledged the fence",
+        Saving::OperatorScaled => "Rook's operator is scaled to 0 next",
+        Saving::OperatorRestored => "Rook's operator is restored",
+        Saving::Pdb => "the PodDisruptionBudget rook-ceph-osd is limited next",
+        Saving::PdbRestored => "the PodDisruptionBudget rook-ceph-osd is restored",
+        Saving::Unfenced => "the fence is removed",
+        Saving::New => match record.and_then(|record| record.new) {
+            Some(fsid) => return format!("recreated on its disk (fsid {fsid})"),
+            None => "recreated on its disk",
+        },
+        Saving::LeftToRook => "Rook creates its Deployment",
+        Saving::Down => "down",
+        Saving::Up => "up",
+        Saving::NooutLifted => {
+            "noout is unset while the OSD is down: Ceph may restore its data on other OSDs"
+        }
+        Saving::Blocked => "waiting for a gate",
+        Saving::Skipping => "waiting only for OSDs that are blocked by their own state",
+        Saving::UpmapsLost => "its CRUSH item is gone, and its upmaps with it; they are restored later",
+        Saving::Upmaps => "its upmaps are restored next",
+        Saving::UpmapsDone { left } if left.is_empty() => "its upmaps are restored",
+        Saving::UpmapsDone { left } => {
+            let commands: Vec<_> =
+                left.iter().map(|upmap| format!("ceph osd pg-upmap-items {upmap}")).collect();
+            return format!(
+                "the mons no longer accept some of its upmaps. To restore them by hand: {}",
+                commands.join("; ")
+            );
+        }
+        Saving::Progress => "backfill progress is saved",
+        Saving::Closing => "done: it is as declared, and all its PGs are active+clean",
+        Saving::Uncleared { path, node, why } => {
+            return format!(
+                "done: it is as declared, and all its PGs are active+clean; {}",
+                uncleared(path, node, why)
+            );
+        }
+        Saving::Closed => "record closed",
+        Saving::Quarantine { why } => return format!("quarantined: {why}"),
+        Saving::Node { node, status, message, .. } if message.is_empty() => {
+            return format!("node {node}: {}", status.code());
+        }
+        Saving::Node { node, message, .. } => return format!("node {node}: {message}"),
+    };
+    text.to_owned()
+}

@@ -1,0 +1,142 @@
+//! Last line of a run that finished: what was done, what is left, and what to type for it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::domain::commands::{HOW_TO_CONFIRM, RESUME, RUN_AGAIN, scale_operator};
+use crate::domain::gate::{names, retries};
+use crate::domain::next::Summary;
+use crate::domain::osd::OsdId;
+
+/// Number of OSDs listed in the last line of a run: a Kubernetes event takes 1,024 bytes.
+const NAMED: usize = 20;
+
+/// Instructions to remove the confirmation of Rook's own migration.
+const REMOVE_CONFIRMATION: &str = "Remove the confirmation first: kubectl -n NAMESPACE patch cephcluster CEPHCLUSTER --type merge -p \
+     '{\"spec\":{\"storage\":{\"migration\":null,\"store\":{\"updateStore\":null}}}}'";
+
+/// Returns the code of the end of a run.
+pub(super) fn code(summary: &Summary) -> &'static str {
+    if summary.cancelled {
+        "run-cancelled"
+    } else if summary.unconfirmed.is_empty() {
+        "finished"
+    } else {
+        "run-not-confirmed"
+    }
+}
+
+/// Writes the last line of a run.
+pub(super) fn finished(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.cancelled {
+        write!(
+            f,
+            "cancelled: no OSD is in progress, and no other OSD is started. To allow runs again: {RESUME}"
+        )?;
+    } else if summary.unconfirmed.is_empty() {
+        f.write_str("finished: nothing is left to do")?;
+    } else {
+        write!(
+            f,
+            "not confirmed: {} would be migrated; nothing was changed. To confirm: {HOW_TO_CONFIRM}",
+            names(&summary.unconfirmed)
+        )?;
+    }
+    not_migrated(summary, f)?;
+    quarantined_in_progress(summary, f)?;
+    withheld_from_rook(summary, f)?;
+    operator_at_0(summary, f)?;
+    if summary.cancelled || !summary.unconfirmed.is_empty() {
+        return Ok(());
+    }
+    for (node, problem) in &summary.problems {
+        write!(f, "; node {node}: {problem}")?;
+    }
+    if !summary.left_to_rook.is_empty() {
+        let nodes = names(&summary.left_to_rook);
+        write!(
+            f,
+            "; available disks of {nodes} are left to Rook's operator, which is running and creates OSDs itself"
+        )?;
+    }
+    if !summary.unconfirmed_nodes.is_empty() {
+        let nodes = names(&summary.unconfirmed_nodes);
+        write!(
+            f,
+            "; not confirmed: no OSDs are created on the disks of {nodes}. To confirm: {HOW_TO_CONFIRM}"
+        )?;
+    }
+    Ok(())
+}
+
+fn not_migrated(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (osd, why) in &summary.quarantined {
+        write!(f, "; {osd} is quarantined: {why}")?;
+    }
+    for (why, osds) in by_reason(&summary.refused) {
+        write!(f, "; {} {} refused: {why}", some_of(&osds), were(&osds))?;
+    }
+    for (why, osds) in by_reason(&summary.skipped) {
+        write!(f, "; {} {} skipped for now: {why}", some_of(&osds), were(&osds))?;
+    }
+    Ok(())
+}
+
+fn were(osds: &[OsdId]) -> &'static str {
+    if osds.len() == 1 { "was" } else { "were" }
+}
+
+fn quarantined_in_progress(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.half_way.is_empty() {
+        return Ok(());
+    }
+    write!(
+        f,
+        "; Rook is still kept from reconciling, because these OSDs are quarantined after their stop: {}. Fix them, then: {}",
+        names(&summary.half_way),
+        retries(&summary.half_way)
+    )
+}
+
+fn withheld_from_rook(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if summary.withheld_from_rook.is_empty() {
+        return Ok(());
+    }
+    write!(
+        f,
+        "; Rook is still kept from reconciling, because it would migrate {} itself. {REMOVE_CONFIRMATION}; {RUN_AGAIN}",
+        names(&summary.withheld_from_rook)
+    )
+}
+
+fn operator_at_0(summary: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some(name) = &summary.operator_at_0 else { return Ok(()) };
+    write!(f, "; Rook's operator {name} is scaled to 0, which osd-migrate no longer needs. ")?;
+    if summary.left_to_rook_at_0.is_empty() {
+        return write!(f, "Scale it up: {}", scale_operator(name, 1));
+    }
+    write!(
+        f,
+        "It would migrate {} itself. {REMOVE_CONFIRMATION}; then scale it up: {}",
+        names(&summary.left_to_rook_at_0),
+        scale_operator(name, 1)
+    )
+}
+
+/// Groups OSDs by the reason: hundreds of them may share one.
+fn by_reason(osds: &[(OsdId, String)]) -> BTreeMap<&str, Vec<OsdId>> {
+    let mut by = BTreeMap::<&str, Vec<OsdId>>::new();
+    for (osd, why) in osds {
+        by.entry(why).or_default().push(*osd);
+    }
+    by
+}
+
+/// Lists the first of many OSDs; `plan` lists all.
+fn some_of(osds: &[OsdId]) -> String {
+    let first = names(osds.iter().take(NAMED));
+    match osds.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
