@@ -134,7 +134,7 @@ pub enum Rejection {
         at: String,
     },
     /// Kernel devices use the disk (LVM, dm-crypt, md).
-    Held {
+    InUse {
         /// names of these devices
         by: Vec<String>,
     },
@@ -203,7 +203,7 @@ impl fmt::Display for Rejection {
             }
             Self::Partitioned { count } => write!(f, "has {count} partitions"),
             Self::Mounted { at } => write!(f, "mounted at {at}"),
-            Self::Held { by } => write!(f, "in use by {}", by.join(", ")),
+            Self::InUse { by } => write!(f, "in use by {}", by.join(", ")),
             Self::ForeignCeph { cluster: Some(cluster) } => write!(f, "an OSD of another cluster, {cluster}"),
             Self::ForeignCeph { cluster: None } => f.write_str("an OSD of an unknown cluster"),
             Self::Lvm => f.write_str("a physical volume of LVM"),

@@ -117,7 +117,7 @@ impl World {
             |kind: &str| DiskState::Rejected { why: Rejection::Signature { kind: kind.to_owned() } };
         match &disk.content {
             _ if disk.held_by.is_some() => {
-                DiskState::Rejected { why: Rejection::Held { by: vec!["an agent".to_owned()] } }
+                DiskState::Rejected { why: Rejection::InUse { by: vec!["an agent".to_owned()] } }
             }
             Content::Blank if self.databases.values().any(|on| on == name) => {
                 DiskState::Rejected { why: Rejection::Lvm }

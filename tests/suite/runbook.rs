@@ -200,7 +200,7 @@ fn rejections() -> Vec<Rejection> {
         Rejection::TooSmall { bytes: 4 << 30 },
         Rejection::Partitioned { count: 2 },
         Rejection::Mounted { at: text("/data") },
-        Rejection::Held { by: vec![text("dm-0")] },
+        Rejection::InUse { by: vec![text("dm-0")] },
         Rejection::ForeignCeph { cluster: Some(cluster()) },
         Rejection::ForeignCeph { cluster: None },
         Rejection::Lvm,

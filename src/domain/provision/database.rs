@@ -60,7 +60,7 @@ impl<'a> Databases<'a> {
             DiskState::Available => Ok(disk),
             DiskState::Ours { .. }
             | DiskState::Rejected {
-                why: Rejection::Lvm | Rejection::Held { .. } | Rejection::CephVolume { .. },
+                why: Rejection::Lvm | Rejection::InUse { .. } | Rejection::CephVolume { .. },
             } if has_databases => Ok(disk),
             DiskState::Ours { osd: Some(osd), .. } => {
                 refused(&format!("it carries {osd} of this cluster, and no databases"))

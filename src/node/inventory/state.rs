@@ -54,7 +54,7 @@ pub(crate) fn judge(facts: &Facts, known: &KnownOsds) -> DiskState {
         return reject(Rejection::ReadOnly);
     }
     if !disk.holders.is_empty() {
-        return reject(Rejection::Held { by: disk.holders.clone() });
+        return reject(Rejection::InUse { by: disk.holders.clone() });
     }
     if let Some(at) = &facts.mounted {
         return reject(Rejection::Mounted { at: at.clone() });
@@ -165,7 +165,7 @@ pub(crate) fn at_last(
     match (state, held, inventory) {
         (_, Err(why), _) => reject(Rejection::Unreadable { why }),
         (_, Ok(true), _) => {
-            reject(Rejection::Held { by: vec!["a client that has it open exclusively".to_owned()] })
+            reject(Rejection::InUse { by: vec!["a client that has it open exclusively".to_owned()] })
         }
         (DiskState::Available, Ok(false), Some(reasons)) => match not_overruled(name, reasons) {
             why if why.is_empty() => DiskState::Available,

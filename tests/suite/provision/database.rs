@@ -155,7 +155,7 @@ fn one_with_databases_of_this_cluster_is_shared() {
     for state in [
         DiskState::Ours { fsid: fsid(OsdId(1)), osd: Some(OsdId(1)) },
         DiskState::Rejected { why: Rejection::Lvm },
-        DiskState::Rejected { why: Rejection::Held { by: vec!["dm-1".to_owned()] } },
+        DiskState::Rejected { why: Rejection::InUse { by: vec!["dm-1".to_owned()] } },
         DiskState::Rejected { why: Rejection::CephVolume { why: vec!["LVM detected".to_owned()] } },
     ] {
         let case =

@@ -202,7 +202,7 @@ fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_p
     for why in [
         Rejection::ReadOnly,
         Rejection::TooSmall { bytes: GIB },
-        Rejection::Held { by: vec!["dm-0".to_owned()] },
+        Rejection::InUse { by: vec!["dm-0".to_owned()] },
         Rejection::ForeignCeph { cluster: None },
         Rejection::Lvm,
         Rejection::Luks,
