@@ -1,4 +1,4 @@
-//! One sick part never holds up the healthy rest, and no OSD stays down without a way back (ADR 0025).
+//! A sick part never blocks the healthy rest, and no OSD stays down without a way back (ADR 0025).
 //!
 //! There is one test for each finding.
 

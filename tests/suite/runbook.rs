@@ -752,9 +752,9 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
         there.extend(literals(block(&source, &format!("pub fn {function}("))));
     }
     let told: Vec<Entry> = [
-        "### Before Stop: nothing is lost",
+        "### Before the stop: no data is lost",
         "### At any time",
-        "### After the rebuild: the old data is gone",
+        "### After the rebuild: the old data no longer exists",
     ]
     .into_iter()
     .flat_map(entries)
@@ -775,7 +775,7 @@ fn argument(rest: &str) -> &str {
 #[test]
 fn what_agents_say_and_what_is_told_in_passing_is_said() {
     let there = all_texts();
-    for heading in ["### What an agent says", "### Told in passing"] {
+    for heading in ["### What an agent says", "### Reported in passing"] {
         let unknown: Vec<_> =
             said(&entries(heading)).into_iter().filter(|text| !there.contains(text)).collect();
         assert!(

@@ -1,4 +1,6 @@
-//! Rook's operator: stopped, fenced, or in the way. See `docs/development/adr/0018-beside-a-running-rook.md`.
+//! Rook's operator: stopped, fenced, or in the way.
+//!
+//! See `docs/development/adr/0018-alongside-a-running-rook.md`.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Scales a Rook operator that does not support the fence to 0 during the migration, if its owner allows it.
 //!
-//! See `docs/development/adr/0018-beside-a-running-rook.md`.
+//! See `docs/development/adr/0018-alongside-a-running-rook.md`.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Leaves the Deployment of a recreated OSD to Rook: its prepare Job finds the OSD on the disk (1.20,
 //! "re-hydration").
 //!
-//! See `docs/development/adr/0020-hand-back-by-rook.md`.
+//! See `docs/development/adr/0020-deployment-by-rook.md`.
 
 use chrono::TimeDelta;
 

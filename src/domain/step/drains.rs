@@ -1,7 +1,7 @@
 //! Limits how many OSDs a node drain may stop while osd-migrate has an OSD stopped: none.
 //!
 //! Rook's PodDisruptionBudget does not count an OSD whose Deployment is at 0 as missing. See
-//! `docs/development/adr/0021-drains-wait-for-us.md`.
+//! `docs/development/adr/0021-drains-wait.md`.
 
 use chrono::{DateTime, Utc};
 

@@ -174,27 +174,27 @@ def serves(world, osd, *words):
 def old_serves_again(world, osd):
     """Its record is put away by a run that is cancelled."""
     world.jobs.append(f"away-{len(world.jobs)}")
-    typed(world, osd, commands("Put the record away", "osd-migrate cancel", "create job"), NAME=world.jobs[-1])
+    typed(world, osd, commands("Remove the record", "osd-migrate -n rook-ceph cancel", "create job"), NAME=world.jobs[-1])
     assert world.wait_for(world.jobs[-1], 150) == ("Failed", 3), world.log(world.jobs[-1])
-    typed(world, osd, commands("Put the record away", "osd-migrate resume"))
+    typed(world, osd, commands("Remove the record", "osd-migrate -n rook-ceph resume"))
 
 
 def restore_slot(world, osd, by, code=0, **values):
-    typed(world, osd, commands("Give the slot back", by, "ceph osd new"), code=code, **values)
+    typed(world, osd, commands("Restore the slot", by, "ceph osd new"), code=code, **values)
     assert ("destroyed" in slot(world, osd)["state"]) == (code != 0)
 
 
 def started(world, osd, values):
     """A finished OSD that nothing starts."""
-    typed(world, osd, commands("Start what was made by hand", "delete deployment"))
-    typed(world, osd, commands("Put the record away", "--argjson"))
+    typed(world, osd, commands("Start an OSD that was created by hand", "delete deployment"))
+    typed(world, osd, commands("Remove the record", "--argjson"))
     world.jobs.append(f"adopt-{len(world.jobs)}")
-    select, adopt, unselect = commands("Start what was made by hand", "patch cephcluster", "osd_migrate adopt")
+    select, adopt, unselect = commands("Start an OSD that was created by hand", "patch cephcluster", "osd_migrate adopt")
     typed(world, osd, [select, adopt], adopt=world.jobs[-1], **values)
     assert world.wait_for(world.jobs[-1], 200) == ("Complete", 0), world.log(world.jobs[-1])
     typed(world, osd, [unselect])
     world.until(f"osd.{osd} to be up", 90, lambda: faults.is_up(world, osd))
-    typed(world, osd, commands("Lift the flags"), **values)
+    typed(world, osd, commands("Unset the flags"), **values)
 
 
 # ---- cases
@@ -291,14 +291,14 @@ def prepared(world, osd):
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
     stands(world, osd)
     typed(world, osd, entry("Purged", "ceph osd new", "ceph osd destroy"), **values)
-    typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
+    typed(world, osd, commands("Restore the CRUSH location", without=["upmap"]), **values)
     with Hand(world, osd):
         restore_slot(world, osd, "show-label", FSID=values["ISSUED"], **values)
         world.lab("ceph", "auth", "rm", f"osd.{osd}")
         typed(world, osd, entry("Unauthed", "ceph osd destroy"))
         restore_slot(world, osd, "show-label", FSID=values["ISSUED"], **values)
     started(world, osd, values)
-    typed(world, osd, commands("Put the place back", "upmap"), **values)
+    typed(world, osd, commands("Restore the CRUSH location", "upmap"), **values)
 
 
 def gone(world, osd):
@@ -309,7 +309,7 @@ def gone(world, osd):
     world.lab("ceph", "osd", "purge", str(osd), "--force", "--yes-i-really-mean-it")
     stands(world, osd)
     typed(world, osd, entry("Gone", "ceph osd new", "ceph osd destroy"), **values)
-    typed(world, osd, commands("Put the place back", without=["upmap"]), **values)
+    typed(world, osd, commands("Restore the CRUSH location", without=["upmap"]), **values)
     outlived_by_its_agent(world, osd)
     world.lab("ceph", "auth", "rm", f"osd.{osd}")
     log = faults.expect_end(world, begin(world, osd), 0, 300)
