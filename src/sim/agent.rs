@@ -1,4 +1,4 @@
-//! Node agent, step by step, like `node::rebuild`. Between any two steps it may be suspended, killed, or lost
+//! Node agent, step by step, like `node::agent`. Between any two steps it may be suspended, killed, or lost
 //! by Kubernetes while its process is still alive. The real `node::proof` makes its decisions. It includes
 //! ceph-volume and the ways in which ceph-volume fails.
 
