@@ -26,7 +26,7 @@ use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
 use crate::domain::plan::Questions;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
-use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, Own};
+use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, NodePod, Own};
 use crate::ports::{Clock, Cluster, Failure, Severity};
 
 pub use lease::PodLease;
@@ -143,11 +143,8 @@ impl Live {
         let request = NodeRequest { mon_host, ..request.clone() };
         let agent = Agent {
             request: &request,
-            image,
-            data_dir,
-            declaration: &declaration,
+            pod: NodePod { image, data_dir, declaration: &declaration, own: &own },
             bootstrap_key: &Key::new(key.expose()),
-            own: &own,
         };
         self.k8s.create_agent(&agent).await.map_err(kube_failure)
     }
@@ -160,7 +157,8 @@ impl Live {
     ) -> Result<(), Failure> {
         let (_, declaration) = self.declared()?;
         let own = self.runner()?;
-        let job = NewInventoryJob { request, image, data_dir, declaration: &declaration, own: &own };
+        let pod = NodePod { image, data_dir, declaration: &declaration, own: &own };
+        let job = NewInventoryJob { request, pod };
         self.k8s.create_inventory_job(&job).await.map_err(kube_failure)
     }
 
