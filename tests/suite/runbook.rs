@@ -785,8 +785,10 @@ fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
 
 #[test]
 fn what_the_hooks_of_helm_say_is_quoted() {
-    let files = ["src/show/preflight.rs", "src/hooks.rs", "src/k8s/own/run_job.rs"];
-    let there = files.iter().flat_map(|path| said_lines(path)).collect();
+    let commands = ["preflight", "start", "uninstall"].map(|name| format!("src/commands/{name}.rs"));
+    let files =
+        commands.iter().map(String::as_str).chain(["src/show/preflight.rs", "src/k8s/own/run_job.rs"]);
+    let there = files.flat_map(|path| said_lines(path)).collect();
     assert_same("hooks", &there, &said(&entries("## Hooks of Helm")));
 }
 

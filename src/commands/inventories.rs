@@ -17,7 +17,7 @@ use crate::ports::{Cluster, Failure, LedgerStore, Severity};
 const PATIENCE_SECONDS: u32 = 300;
 
 /// Inventories of one `plan`.
-pub struct Inventories<'a> {
+pub(super) struct Inventories<'a> {
     /// Policy whose `run` names this process alone.
     pub policy: &'a Policy,
     /// Ceph and Kubernetes.
@@ -30,7 +30,7 @@ impl Inventories<'_> {
     /// Requests an inventory of each node that would get new OSDs or has an OSD in a directory.
     ///
     /// Waits until each node has answered or cannot answer.
-    pub async fn ask(&mut self) -> Result<(), Failure> {
+    pub(super) async fn ask(&mut self) -> Result<(), Failure> {
         let seen = self.observe().await?;
         let nodes = plan::inspected(self.policy, &seen);
         for node in &nodes {
@@ -54,7 +54,7 @@ impl Inventories<'_> {
     }
 
     /// Deletes the inventory Jobs that were created for this `plan`.
-    pub async fn clean_up(&mut self) -> Result<(), Failure> {
+    pub(super) async fn clean_up(&mut self) -> Result<(), Failure> {
         let seen = self.observe().await?;
         let acts: Vec<Act> = self
             .mine(&seen)

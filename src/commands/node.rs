@@ -4,9 +4,12 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use crate::cli::NodeCommand;
+use crate::commands::pod::environment;
 use crate::domain::inspection::{NodeProblem, NodeRequest};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::NodeName;
+use crate::exit::{Exit, failed};
 use crate::k8s::{K8s, Place};
 use crate::live::{now, pause};
 use crate::node::{self, Host};
@@ -17,9 +20,25 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Number of tries for the first heartbeat.
 const FIRST_TRIES: u32 = 16;
 
+/// Installs this program for a pod of another image, or does what such a pod was created for.
+pub(super) async fn node(command: &NodeCommand) -> Exit {
+    match command {
+        NodeCommand::Install { folder } => exit(node::install(folder).map(drop)),
+        NodeCommand::Agent => exit(serve(environment).await),
+        NodeCommand::Inventory => exit(inventory(environment).await),
+    }
+}
+
+fn exit(result: Result<(), impl std::fmt::Display>) -> Exit {
+    match result {
+        Ok(()) => Exit::Finished,
+        Err(why) => failed(&why.to_string(), Exit::TryAgain),
+    }
+}
+
 /// Reason why an agent could not start or could not report.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+enum ServeError {
     /// The pod was created without this variable.
     #[error("environment variable {0} is not set: this runs in a node Job only")]
     NotSet(&'static str),
@@ -83,7 +102,7 @@ fn of_our_version(get: impl Fn(&'static str) -> Result<String, ServeError>) -> R
 }
 
 /// Does what `OSD_MIGRATE_REQUEST` requests. The report contains the result, also if the task failed.
-pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
+async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
     let request: NodeRequest = serde_json::from_str(&get("OSD_MIGRATE_REQUEST")?)?;
@@ -107,7 +126,7 @@ pub async fn serve(lookup: impl Fn(&'static str) -> Option<String>) -> Result<()
 
 /// Takes the inventory that `OSD_MIGRATE_INVENTORY` requests. The report contains what was found, also if
 /// nothing could be inspected.
-pub async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
+async fn inventory(lookup: impl Fn(&'static str) -> Option<String>) -> Result<(), ServeError> {
     let get = given(lookup);
     of_our_version(&get)?;
     let request: InventoryRequest = serde_json::from_str(&get("OSD_MIGRATE_INVENTORY")?)?;
