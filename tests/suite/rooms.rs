@@ -11,8 +11,8 @@ use std::path::Path;
 use crate::purity::sources;
 
 /// Rooms that still have circles or logic in their `mod.rs`.
-const STILL_OPEN: [&str; 7] =
-    ["domain", "ceph", "live", "rehearse", "report", "show", "sim"];
+const STILL_OPEN: [&str; 2] =
+    ["domain", "sim"];
 
 /// Path of a module, for example `node::legacy::pieces`; the crate is the empty path.
 type Name = Vec<String>;
@@ -21,7 +21,6 @@ type Name = Vec<String>;
 struct Import {
     path: Name,
     alias: String,
-    is_public: bool,
 }
 
 #[derive(Default)]
@@ -128,7 +127,7 @@ fn without_tests(tokens: &[String]) -> Vec<String> {
 }
 
 /// Expands the tree of a `use`: one import for each name in it.
-fn expand(tree: &[String], before: &[String], is_public: bool, found: &mut Vec<Import>) {
+fn expand(tree: &[String], before: &[String], found: &mut Vec<Import>) {
     let mut path = before.to_vec();
     let mut place = 0;
     while let Some(token) = tree.get(place) {
@@ -144,7 +143,7 @@ fn expand(tree: &[String], before: &[String], is_public: bool, found: &mut Vec<I
                         _ => {}
                     }
                     if depth == 0 || (depth == 1 && inner == ",") {
-                        expand(&tree[begin..end], &path, is_public, found);
+                        expand(&tree[begin..end], &path, found);
                         begin = end + 1;
                     }
                     if depth == 0 {
@@ -154,7 +153,7 @@ fn expand(tree: &[String], before: &[String], is_public: bool, found: &mut Vec<I
             }
             "as" => {
                 let alias = tree[place + 1].clone();
-                found.push(Import { path, alias, is_public });
+                found.push(Import { path, alias });
                 return;
             }
             "self" if !path.is_empty() => {}
@@ -164,7 +163,7 @@ fn expand(tree: &[String], before: &[String], is_public: bool, found: &mut Vec<I
     }
     if path.len() > before.len() || tree.iter().any(|token| token == "self") {
         let alias = path.last().unwrap().clone();
-        found.push(Import { path, alias, is_public });
+        found.push(Import { path, alias });
     }
 }
 
@@ -183,8 +182,7 @@ fn module(text: &str) -> Module {
         match token(place) {
             "use" => {
                 let end = after_item(&tokens, place) - 1;
-                let is_public = matches!(token(place.wrapping_sub(1)), "pub" | ")");
-                expand(&tokens[place + 1..end], &[], is_public, &mut module.imports);
+                expand(&tokens[place + 1..end], &[], &mut module.imports);
                 place = end;
             }
             "mod" if token(place + 2) == ";" => {
@@ -291,8 +289,7 @@ impl Sources {
         let mut found = BTreeSet::new();
         for (name, module) in &self.0 {
             let only_declares = module.defined.is_empty() && !module.has_logic;
-            let uses = module.imports.iter().filter(|import| module.children.is_empty() || !import.is_public);
-            let paths = uses.map(|import| &import.path).chain(&module.paths);
+            let paths = module.imports.iter().map(|import| &import.path).chain(&module.paths);
             for path in paths.filter(|_| !(only_declares && !module.children.is_empty())) {
                 if let Some(other) = self.definition(name, path, 8).filter(|other| other != name) {
                     found.insert((name.clone(), other));

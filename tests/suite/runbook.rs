@@ -619,7 +619,7 @@ fn each_end_without_a_halt_is_quoted() {
         let name = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect();
         text.split(prefix).skip(1).map(name).collect()
     };
-    let live = read("src/live.rs");
+    let live = read("src/live/failure.rs");
     let (of_kube, _) = block(&live, "pub fn kube_failure(").split_once("=> Severity::NeedsPerson").unwrap();
     there.extend(words(of_kube, "K8sError::").into_iter().filter(|word| word != "to_string").map(|v| {
         let text = error_text(kube, &v);
@@ -675,7 +675,7 @@ fn each_end_of_a_run_is_quoted() {
     );
 
     // Every sentence of these functions is produced by a summary above.
-    let source = read("src/report.rs");
+    let source = read("src/report/event.rs");
     for function in ["finished", "some_of", "half_way", "withheld_from_rook", "operator_at_0", "quarantined"]
     {
         for sentence in

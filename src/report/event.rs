@@ -1,7 +1,5 @@
 //! Events of a run as data. Other modules put them into words.
 
-mod acts;
-
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,7 +13,7 @@ use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 
-pub use acts::words;
+use crate::report::acts::words;
 
 /// Number of OSDs listed in the last line of a run: a Kubernetes event takes 1,024 bytes.
 const NAMED: usize = 20;

@@ -3,19 +3,13 @@
 //!
 //! It contains no rule about OSDs and no retry: the next iteration decides again about an act that failed.
 
-mod acts;
-mod lease;
-mod ledgers;
-mod questions;
-mod session;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::ceph::CephError;
+use crate::ceph::Ceph;
 use crate::domain::act::{Act, DataPrecondition, Deploy, NodeAct};
 use crate::domain::drift::Keys;
 use crate::domain::expect;
@@ -27,11 +21,9 @@ use crate::domain::plan::Questions;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Toleration;
 use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, NodePod, Own};
-use crate::ports::{Clock, Cluster, Failure, Severity};
-
-pub use lease::PodLease;
-pub use ledgers::Ledgers;
-use session::Session;
+use crate::live::clock::now;
+use crate::live::failure::{kube_failure, passing};
+use crate::ports::{Cluster, Failure};
 
 /// Time after which a rejected PodDisruptionBudget is tried again. Its owner may have fixed the cause, and
 /// each try logs a line.
@@ -41,20 +33,34 @@ const REFUSED: TimeDelta = TimeDelta::minutes(5);
 /// and the migration of a stopped OSD proceeds between two tries.
 const FAILED: TimeDelta = TimeDelta::seconds(15);
 
+/// Open session.
+pub(super) struct Session {
+    pub(super) ceph: Ceph,
+    /// Whether it uses the key of Rook's Secret, because there is no usable user of osd-migrate. Such a
+    /// session sends queries, and never acts.
+    pub(super) borrowed: bool,
+}
+
+impl Session {
+    pub(super) fn commands_sent(&self) -> u64 {
+        self.ceph.commands_sent()
+    }
+}
+
 /// Ceph and Kubernetes.
 pub struct Live {
-    k8s: Arc<K8s>,
+    pub(super) k8s: Arc<K8s>,
     /// Pod of this runner; node Jobs copy the agent from its image. None outside a pod, where only observing
     /// is possible.
-    own: Option<Arc<Own>>,
-    ceph: Option<Session>,
-    ceph_timeout: Duration,
+    pub(super) own: Option<Arc<Own>>,
+    pub(super) ceph: Option<Session>,
+    pub(super) ceph_timeout: Duration,
     /// Commands sent by closed sessions, for the statistics.
-    commands_before: u64,
+    pub(super) commands_before: u64,
     /// Declaration from the observation on which the current act was decided. It is what gets rendered.
-    declared: Option<(ClusterFsid, Declaration)>,
+    pub(super) declared: Option<(ClusterFsid, Declaration)>,
     /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
-    pdb_rejected: Option<(DateTime<Utc>, String)>,
+    pub(super) pdb_rejected: Option<(DateTime<Utc>, String)>,
 }
 
 impl Live {
@@ -95,7 +101,7 @@ impl Live {
 
     /// Stops an OSD after `ok-to-stop` and a check of its slot, both just before the Deployment is scaled
     /// down (P2).
-    async fn stop(
+    pub(super) async fn stop(
         &mut self,
         osd: OsdId,
         fsid: OsdFsid,
@@ -122,14 +128,17 @@ impl Live {
     }
 
     /// Checks the data precondition of an act again right before the act.
-    async fn still_allowed(&mut self, precondition: Option<&DataPrecondition>) -> Result<(), Failure> {
+    pub(super) async fn still_allowed(
+        &mut self,
+        precondition: Option<&DataPrecondition>,
+    ) -> Result<(), Failure> {
         let Some(precondition) = precondition else { return Ok(()) };
         let seen = self.observe_ceph().await?;
         expect::precondition(precondition, &seen)
             .map_err(|reason| passing(format!("nothing was given up: {reason}")))
     }
 
-    async fn make_agent(
+    pub(super) async fn make_agent(
         &mut self,
         request: &NodeRequest,
         image: &str,
@@ -149,7 +158,7 @@ impl Live {
         self.k8s.create_agent(&agent).await.map_err(kube_failure)
     }
 
-    async fn create_inventory(
+    pub(super) async fn create_inventory(
         &self,
         request: &InventoryRequest,
         image: &str,
@@ -168,7 +177,7 @@ impl Live {
 
     /// Does one step of restoring the Deployment. A Deployment that had to be deleted first is created by a
     /// later iteration.
-    async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+    pub(super) async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let (fsid, declaration) = self.declared()?;
         if deploy.fresh.is_some() {
             self.expect_down(deploy).await?;
@@ -177,7 +186,7 @@ impl Live {
     }
 
     /// Creates the Deployment of a finished OSD that nothing starts.
-    async fn adopt(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+    pub(super) async fn adopt(&mut self, deploy: &Deploy) -> Result<(), Failure> {
         let (fsid, declaration) = self.declared()?;
         self.expect_down(deploy).await?;
         self.k8s.adopt(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
@@ -196,7 +205,7 @@ impl Live {
 
     /// Adds tolerations to a Deployment. An OSD that is up restarts by it, so the same checks apply as before
     /// a stop (P2).
-    async fn tolerate(
+    pub(super) async fn tolerate(
         &mut self,
         osd: OsdId,
         expected: (&str, i64),
@@ -224,7 +233,7 @@ impl Live {
 
     /// Creates the PodDisruptionBudget. Later observations see a failure and the run tries again; the plan
     /// decides what the failure means.
-    async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
+    pub(super) async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
         self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
         let made = self.k8s.create_pdb().await;
         self.pdb_rejected =
@@ -236,7 +245,7 @@ impl Live {
         self.pdb_rejected.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
     }
 
-    fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
+    pub(super) fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
         self.declared.clone().ok_or_else(|| passing("nothing was looked at yet".to_owned()))
     }
 }
@@ -271,69 +280,6 @@ impl Cluster for Live {
 
 fn until_tried_again(error: &K8sError) -> TimeDelta {
     if error.is_transient() { FAILED } else { REFUSED }
-}
-
-fn passing(message: String) -> Failure {
-    Failure { severity: Severity::Passing, message }
-}
-
-/// Converts an error of Ceph to a failure with its severity.
-#[allow(clippy::needless_pass_by_value)] // for `map_err`
-pub fn ceph_failure(error: CephError) -> Failure {
-    let severity = match (error.needs_person(), error.is_permission()) {
-        (_, true) => Severity::Denied,
-        (true, false) => Severity::NeedsPerson,
-        (false, false) => Severity::Passing,
-    };
-    Failure { severity, message: error.to_string() }
-}
-
-/// Converts an error of Kubernetes to a failure with its severity.
-#[allow(clippy::needless_pass_by_value)] // for `map_err`
-pub fn kube_failure(error: K8sError) -> Failure {
-    let severity = match &error {
-        K8sError::Forbidden { .. } | K8sError::Refused { .. } => Severity::Denied,
-        K8sError::NoRook
-        | K8sError::NoCephCluster { .. }
-        | K8sError::SeveralCephClusters { .. }
-        | K8sError::Malformed { .. }
-        | K8sError::TooBig { .. }
-        | K8sError::NoConfig(_) => Severity::NeedsPerson,
-        K8sError::NotFound(_)
-        | K8sError::AlreadyExists(_)
-        | K8sError::Conflict { .. }
-        | K8sError::Timeout { .. }
-        | K8sError::Unreachable { .. }
-        | K8sError::Unexpected { .. }
-        | K8sError::Other { .. } => Severity::Passing,
-    };
-    Failure { severity, message: error.to_string() }
-}
-
-/// System clock.
-pub struct WallClock;
-
-impl Clock for WallClock {
-    fn now(&self) -> DateTime<Utc> {
-        now()
-    }
-
-    async fn sleep(&mut self, time: Duration) {
-        pause(time).await;
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one sleep: the runner's, through its port, and the agent's heartbeat"
-)]
-pub(crate) async fn pause(time: Duration) {
-    tokio::time::sleep(time).await;
-}
-
-#[expect(clippy::disallowed_methods, reason = "the one clock")]
-pub(crate) fn now() -> DateTime<Utc> {
-    Utc::now()
 }
 
 #[cfg(test)]
