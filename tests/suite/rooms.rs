@@ -10,9 +10,8 @@ use std::path::Path;
 
 use crate::purity::sources;
 
-/// Rooms that still have circles or logic in their `mod.rs`.
-const STILL_OPEN: [&str; 2] =
-    ["domain", "sim"];
+/// Rooms that still have circles or logic in their `mod.rs`: opened with the rest of the domain.
+const STILL_OPEN: [&str; 1] = ["domain"];
 
 /// Path of a module, for example `node::legacy::pieces`; the crate is the empty path.
 type Name = Vec<String>;

@@ -1,11 +1,10 @@
-//! Example worlds: small ones for the exploration, and the cluster that `rehearse` shows.
+//! Shape of an example: its hosts, OSDs and pools, and the world that it describes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{Disk, Noise, Placement, World};
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::{
     Ceph, Daemon, Kube, Metadata, Node, Operator, OsdPdb, Pod, Pool, Releases, Slot, SlotState,
@@ -15,23 +14,8 @@ use crate::domain::osd::{
 };
 use crate::domain::policy::Declaration;
 use crate::domain::storage::{Resources, Storage};
-
-mod databases;
-mod directories;
-mod kind;
-mod new_osds;
-mod noise;
-mod rook;
-
-pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
-pub use directories::{in_directory, two_in_directories};
-pub(super) use new_osds::taint;
-pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
-pub use noise::{
-    a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
-    two_in_line, two_without_a_device, with_a_sick_osd,
-};
-pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
+use crate::sim::noise::Noise;
+use crate::sim::world::{Disk, Placement, World};
 
 /// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
 pub const REWEIGHT: Weight = Weight(0xe666);
@@ -39,7 +23,7 @@ pub const REWEIGHT: Weight = Weight(0xe666);
 /// CRUSH weight that a person gives an OSD.
 pub const THEIR_WEIGHT: Weight = Weight(0x4000);
 
-const GIB: u64 = 1 << 30;
+pub(super) const GIB: u64 = 1 << 30;
 
 /// Layout of an example's OSD on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,95 +66,6 @@ pub struct Shape {
     pub disk_gib: u64,
 }
 
-/// Returns three replicas on three hosts with one OSD each, one of them created by hand.
-pub fn replicated() -> World {
-    on_three_hosts([Kind::ByHand, Kind::Raw, Kind::Raw])
-}
-
-/// Returns three replicas of one PG on three hosts with one OSD each.
-fn on_three_hosts(kinds: [Kind; 3]) -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = kinds.map(|kind| vec![kind]).into();
-    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
-}
-
-/// Returns two OSDs to migrate on one host, one created by hand and one Filestore, each with its own PG.
-pub fn two_on_a_host() -> World {
-    let pool = PoolShape { pgs: 2, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand, Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw]];
-    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
-}
-
-/// Returns an erasure coded pool, k=2 and m=2, on four hosts, with one Filestore OSD.
-pub fn erasure_coded() -> World {
-    let pool = PoolShape { pgs: 1, size: 4, min_size: 3, data_chunks: Some(2), gib: 1 };
-    let hosts = vec![vec![Kind::Filestore], vec![Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
-    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
-}
-
-/// Returns `replicated` with other numbers of replicas, and of replicas needed to serve.
-pub fn replicated_as(size: u32, min_size: u32, gib: u64) -> World {
-    let pool = PoolShape { pgs: 1, size, min_size, data_chunks: None, gib };
-    let hosts = vec![vec![Kind::ByHand], vec![Kind::Raw], vec![Kind::Raw]];
-    Shape { hosts, pools: vec![pool], disk_gib: 6 }.world()
-}
-
-/// Returns three OSDs to migrate, each on its own host.
-pub fn three_to_do() -> World {
-    on_three_hosts([Kind::ByHand, Kind::ByHand, Kind::ByHand])
-}
-
-/// Returns `replicated` with one encrypted OSD, which is to become unencrypted.
-pub fn to_be_plain() -> World {
-    let mut world = on_three_hosts([Kind::Encrypted, Kind::Raw, Kind::Raw]);
-    world.kube.declaration.storage.all_nodes = true;
-    world
-}
-
-/// Returns `replicated` with all OSDs declared encrypted, one of which is not.
-pub fn to_be_encrypted() -> World {
-    let mut world = on_three_hosts([Kind::ByHand, Kind::Encrypted, Kind::Encrypted]);
-    let storage = &mut world.kube.declaration.storage;
-    (storage.all_nodes, storage.config.encrypted) = (true, Some(true));
-    world
-}
-
-/// Returns `replicated` with another OSD on a device-mapper device of its host (multipath, LUKS opened by
-/// crypttab). This OSD conforms.
-pub fn on_a_host_mapping() -> World {
-    let mut world = replicated();
-    world.kube.declaration.storage.all_nodes = true;
-    world.map_by_host(OsdId(1));
-    world
-}
-
-/// Returns `replicated` with disks that have no serial number (virtual disks), and with one more OSD and a
-/// blank disk on the first host. All disks have one size.
-pub fn without_serial_numbers() -> World {
-    let pool = PoolShape { pgs: 1, size: 3, min_size: 2, data_chunks: None, gib: 1 };
-    let hosts = vec![vec![Kind::ByHand, Kind::Raw], vec![Kind::Raw], vec![Kind::Raw]];
-    let mut world = Shape { hosts, pools: vec![pool], disk_gib: 6 }.world();
-    world.add_disk("disk-blank", &host(0), 6 * GIB);
-    for (name, disk) in &mut world.disks {
-        let by_path = [format!("pci-{name}")].into();
-        disk.identity = DeviceIdentity { by_path, by_id: [].into(), serial: None, ..disk.identity.clone() };
-    }
-    world
-}
-
-/// Returns twelve OSDs on four hosts, five of them legacy: the cluster that `rehearse` shows by default.
-pub fn twelve() -> World {
-    use Kind::{ByHand, Filestore, Raw};
-    let pool = PoolShape { pgs: 32, size: 3, min_size: 2, data_chunks: None, gib: 24 };
-    let hosts = vec![
-        vec![Filestore, Raw, ByHand],
-        vec![Filestore, Raw, Raw],
-        vec![ByHand, Raw, Raw],
-        vec![Filestore, Raw, Raw],
-    ];
-    Shape { hosts, pools: vec![pool], disk_gib: 400 }.world()
-}
-
 /// Returns the cluster's fsid in every example.
 pub fn cluster() -> ClusterFsid {
     ClusterFsid::new(Uuid::from_u128(0xc105_7e40_0000_4000_8000_0000_0000_0001))
@@ -186,7 +81,7 @@ pub fn fsid(osd: OsdId, n: u32) -> OsdFsid {
 
 impl World {
     /// Returns the next fsid that ceph-volume generates.
-    pub(super) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
+    pub(in crate::sim) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
         let made = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
         let issued: usize = self.issued.iter().filter(made).map(|(_, issued)| issued.len()).sum();
         let mut number = u32::try_from(issued).unwrap_or(u32::MAX);
@@ -203,7 +98,7 @@ impl World {
     }
 }
 
-fn host(n: usize) -> String {
+pub(super) fn host(n: usize) -> String {
     format!("h{}", n + 1)
 }
 
@@ -314,7 +209,7 @@ impl Shape {
 
 impl World {
     /// Puts the disk of an OSD behind a mapping of its host.
-    fn map_by_host(&mut self, osd: OsdId) {
+    pub(super) fn map_by_host(&mut self, osd: OsdId) {
         if let Some(disk) = self.disks.get_mut(&format!("disk-{}", osd.0)) {
             disk.mapped_by_host = true;
         }
@@ -339,7 +234,7 @@ impl World {
             hostname: host.to_owned(),
             devices: vec!["sdb".to_owned()],
             stable_devices,
-            ceph_version: super::agent::able().ceph_version,
+            ceph_version: crate::sim::agent::able().ceph_version,
             on_partition: filestore,
             dedicated_db: false,
             dedicated_wal: false,
