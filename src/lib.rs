@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   ceph/ --\                        +--------------- run.rs: the only loop, the only sleep ---------------+
-//!            > live.rs: observe ---> | domain/: classify, plan, phase, step, gate --> ONE of:              |
+//!            > live/:   observe ---> | domain/: classify, plan, phase, step, gate --> ONE of:              |
 //!   k8s/  --/                        |  Save(ledger)  |  Do(act)  |  Wait(why)  |  Finished  |  Halt(why)  |
 //!                                    +------------------------- then observe again ------------------------+
 //! ```

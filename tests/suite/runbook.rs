@@ -788,7 +788,7 @@ fn what_the_hooks_of_helm_say_is_quoted() {
     let commands = ["preflight", "start", "uninstall"].map(|name| format!("src/commands/{name}.rs"));
     let files =
         commands.iter().map(String::as_str).chain(["src/show/preflight.rs", "src/k8s/own/run_job.rs"]);
-    let there = files.flat_map(|path| said_lines(path)).collect();
+    let there = files.flat_map(said_lines).collect();
     assert_same("hooks", &there, &said(&entries("## Hooks of Helm")));
 }
 

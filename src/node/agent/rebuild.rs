@@ -40,8 +40,8 @@ struct Order<'a> {
 
 /// Creates the new OSD on the recorded disk.
 ///
-/// The steps: find, prove, hold, prove again, tombstone, clear, prepare, verify. Up to the tombstone a failure
-/// leaves the old OSD whole.
+/// The steps: find, prove, hold, prove again, tombstone, clear, prepare, verify. Up to the tombstone, a
+/// failure leaves the old OSD whole.
 pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
     let evidence = match evidence_of(request) {
         Ok(evidence) => evidence,
@@ -82,7 +82,7 @@ pub(super) async fn rebuild(request: &NodeRequest, host: &Host, steps: &Steps) -
             #[cfg(feature = "failpoint")]
             crate::failpoint::pause_agent(&host.state, "wipe");
             let wipe = async {
-                // Write the tombstone: the first write.
+                // Write the tombstone: the first write to the disk.
                 exclusive.write_tombstone(&Tombstone::of(request)).await?;
                 #[cfg(feature = "failpoint")]
                 crate::failpoint::pause_agent(&host.state, "pieces");
