@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::command::Command;
-use super::{Ceph, CephError};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::session::Ceph;
 use crate::domain::observation::OkToStop;
 use crate::domain::osd::OsdId;
 
@@ -38,7 +39,7 @@ impl Ceph {
             (0.., Err(source)) => Err(CephError::UnreadableAnswer { command: command.name, source }),
             (code, Err(_)) => Err(CephError::Read {
                 command: command.name,
-                errno: super::error::errno(code),
+                errno: crate::ceph::error::errno(code),
                 said: reply.said,
             }),
         }
@@ -47,8 +48,8 @@ impl Ceph {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::answer;
     use super::*;
+    use crate::ceph::samples::answer;
 
     #[test]
     fn the_verdict_is_in_the_json() {

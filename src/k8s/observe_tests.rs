@@ -84,7 +84,7 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
         job_pods: Vec::new(),
         maps,
     };
-    let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
+    let (kube, notes) = assemble(empty, crate::k8s::osd::render_osd::tests::declaration());
     let record = RecordId("the-record".to_owned());
     assert_eq!(kube.backups, [(OsdId(3), record.clone())].into());
     let names: Vec<_> = kube.leftovers[&record].iter().map(String::as_str).collect();
@@ -109,7 +109,7 @@ fn looks_are_told_apart_from_the_jobs_of_records() {
         job_pods: Vec::new(),
         maps: vec![owned_map(serde_json::from_value(json!({"metadata": meta})).unwrap())],
     };
-    let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
+    let (kube, notes) = assemble(empty, crate::k8s::osd::render_osd::tests::declaration());
     assert_eq!((kube.node_jobs.len(), kube.leftovers.len(), notes), (0, 0, Vec::<String>::new()));
     assert_eq!(kube.inventories["osd-migrate-disks-x-r-1"].node, NodeName("h1".to_owned()));
 }

@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use crate::k8s::{Holder, K8s, K8sError, LeaseOutcome, Own};
 use crate::ports::{Failure, Tenure};
 
-use super::{kube_failure, now};
+use crate::live::clock::now;
+use crate::live::failure::kube_failure;
 
 /// Interval in which a runner with short iterations renews the Lease.
 ///

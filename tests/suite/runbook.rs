@@ -506,7 +506,6 @@ fn assert_same(what: &str, there: &BTreeSet<String>, told: &BTreeSet<String>) {
 
 /// Asserts that each key has an entry, each entry quotes a message of its key, and each message is quoted.
 fn assert_told(what: &str, there: &[(String, String)], told: &[Entry]) {
-    if let Ok(dir) = std::env::var("DUMP") { fs::write(format!("{dir}/{}.json", what.replace([' ', '#'], "_")), serde_json::to_string(there).unwrap()).unwrap(); return; } // DUMP
     assert_same(what, &there.iter().map(|(key, _)| key.clone()).collect(), &keys(told));
     let quotes = |entry: &Entry, (key, text): &(String, String)| {
         entry.key.as_ref() == Some(key) && entry.said.as_ref().is_some_and(|quote| is_quoted(quote, text))
@@ -574,7 +573,7 @@ fn each_event_has_its_entry() {
     // Nothing else publishes events.
     let publishes = |path: &&std::path::PathBuf| {
         let text = fs::read_to_string(path).unwrap();
-        text.contains(".publish(") || text.contains(".warn_once(") && !path.ends_with("k8s/events.rs")
+        text.contains(".publish(") || text.contains(".warn_once(") && !path.ends_with("own/events.rs")
     };
     let paths = sources(&root().join("src"));
     let is_test = |path: &&std::path::PathBuf| path.to_string_lossy().ends_with("_tests.rs");
@@ -629,12 +628,12 @@ fn each_finding_of_drift_is_quoted_with_what_mends_it() {
 fn each_end_without_a_halt_is_quoted() {
     assert_all_made("src/domain/ledger/stored.rs", "Unreadable", &unreadable());
     let mut there: Vec<_> = unreadable().iter().map(|why| (why.code().to_owned(), why.to_string())).collect();
-    let (kube, ceph) = ("src/k8s/error.rs", "src/ceph/error.rs");
+    let (kube, ceph) = ("src/k8s/client/error.rs", "src/ceph/error.rs");
     let words = |text: &str, prefix: &str| -> Vec<String> {
         let name = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect();
         text.split(prefix).skip(1).map(name).collect()
     };
-    let live = read("src/live.rs");
+    let live = read("src/live/failure.rs");
     let (of_kube, _) = block(&live, "pub fn kube_failure(").split_once("=> Severity::NeedsPerson").unwrap();
     there.extend(words(of_kube, "K8sError::").into_iter().filter(|word| word != "to_string").map(|v| {
         let text = error_text(kube, &v);
@@ -653,7 +652,9 @@ fn each_end_without_a_halt_is_quoted() {
     there.extend(with_a_command);
     let told = entries("## Ends without a halt");
     assert_told("## Ends without a halt", &there, &told);
-    for key in ["ceph-not-allowed", "ceph-key-refused", "ceph-not-a-key", "ceph-no-librados", "kube-forbidden"] {
+    for key in
+        ["ceph-not-allowed", "ceph-key-refused", "ceph-not-a-key", "ceph-no-librados", "kube-forbidden"]
+    {
         for entry in told.iter().filter(|entry| entry.key.as_deref() == Some(key)) {
             let (_, typed) = entry.said.as_ref().and_then(|said| said.rsplit_once(": ")).unwrap();
             assert!(
@@ -694,8 +695,14 @@ fn each_end_of_a_run_is_quoted() {
 
     // Every sentence of these functions is produced by a summary above.
     let source = read("src/report/summary.rs");
-    for function in ["finished", "some_of", "quarantined_in_progress", "withheld_from_rook", "operator_at_0", "not_migrated"]
-    {
+    for function in [
+        "finished",
+        "some_of",
+        "quarantined_in_progress",
+        "withheld_from_rook",
+        "operator_at_0",
+        "not_migrated",
+    ] {
         for sentence in
             literals(block(&source, &format!("fn {function}("))).iter().filter(|text| is_sentence(text))
         {
@@ -803,8 +810,10 @@ fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
 
 #[test]
 fn what_the_hooks_of_helm_say_is_quoted() {
-    let files = ["src/show/preflight.rs", "src/hooks.rs", "src/k8s/run_job.rs"];
-    let there = files.iter().flat_map(|path| said_lines(path)).collect();
+    let commands = ["preflight", "start", "uninstall"].map(|name| format!("src/commands/{name}.rs"));
+    let files =
+        commands.iter().map(String::as_str).chain(["src/show/preflight.rs", "src/k8s/own/run_job.rs"]);
+    let there = files.flat_map(said_lines).collect();
     assert_same("hooks", &there, &said(&entries("## Hooks of Helm")));
 }
 

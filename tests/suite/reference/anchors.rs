@@ -3,12 +3,8 @@
 use std::collections::BTreeSet;
 
 /// Prefix of a code in its anchor, by heading. Codes of messages have none: no two are the same.
-const PREFIXES: [(&str, &str); 4] = [
-    ("# Exit codes", "exit-"),
-    ("# Events", "event-"),
-    ("## Phase by phase", "phase-"),
-    ("## ", ""),
-];
+const PREFIXES: [(&str, &str); 4] =
+    [("# Exit codes", "exit-"), ("# Events", "event-"), ("## Phase by phase", "phase-"), ("## ", "")];
 
 /// Returns a page with an anchor before the first entry of each code, and with no other.
 pub(super) fn anchored(page: &str) -> String {
@@ -53,8 +49,7 @@ fn kebab(code: &str) -> String {
 
 #[test]
 fn anchor_is_set_once_for_each_code() {
-    let page =
-        "## Phase by phase\n\n- **`LedgerLost`** a\n  b\n- **`LedgerLost`** c\n## Reasons\n- **`down`** d\n- *e*\n";
+    let page = "## Phase by phase\n\n- **`LedgerLost`** a\n  b\n- **`LedgerLost`** c\n## Reasons\n- **`down`** d\n- *e*\n";
     let set = "## Phase by phase\n\n- <a id=\"phase-ledger-lost\"></a>\n  **`LedgerLost`** a\n  b\n- **`LedgerLost`** c\n\
                ## Reasons\n- <a id=\"down\"></a>\n  **`down`** d\n- *e*\n";
     assert_eq!(anchored(page), set);

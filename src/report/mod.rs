@@ -1,0 +1,9 @@
+//! Events of a run as data, with their sentences: the log, `status`, Kubernetes events and the rehearsal use the
+//! same ones.
+
+mod acts;
+mod event;
+mod saves;
+mod summary;
+
+pub use event::{Event, Said};

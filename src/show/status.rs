@@ -1,0 +1,182 @@
+//! `status`: records in progress, what runs changed temporarily, the last event; and the answers of `pause`,
+//! `cancel` and `resume`.
+
+use comfy_table::Table;
+use serde_json::{Value, json};
+
+use crate::domain::commands::RESUME;
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::observation::{Control, ControlKind};
+use crate::domain::osd::DeviceIdentity;
+use crate::report::Said;
+use crate::show::disks;
+use crate::show::table::{quarantined_text, table, time};
+
+/// Content of `status`.
+pub struct Status<'a> {
+    /// Ledger.
+    pub ledger: &'a Ledger,
+    /// Control that a person set: pause or cancel.
+    pub control: Option<&'a Control>,
+    /// Whether the PodDisruptionBudget of osd-migrate exists.
+    pub own_pdb: bool,
+    /// Last event of a run.
+    pub said: Option<&'a Said>,
+}
+
+impl Status<'_> {
+    /// Returns the PodDisruptionBudgets that prevent every eviction of an OSD because of osd-migrate.
+    fn drains_limited_by(&self) -> Vec<&'static str> {
+        let rooks = self.ledger.run.pdb.is_some().then_some("rook-ceph-osd");
+        rooks.into_iter().chain(self.own_pdb.then_some("osd-migrate-drains")).collect()
+    }
+}
+
+/// Returns the status in words.
+pub fn status_text(status: &Status<'_>) -> String {
+    let ledger = status.ledger;
+    let mut parts = Vec::new();
+    if ledger.records.is_empty() {
+        parts.push("No OSD is in progress.".to_owned());
+    } else {
+        parts.push(open_records(ledger).to_string());
+    }
+    for record in ledger.quarantined() {
+        let why = record.quarantine.as_ref().map_or("", |quarantine| quarantine.why.as_str());
+        parts.push(quarantined_text(record.osd, why));
+    }
+    if let Some(fence) = &ledger.run.fence {
+        parts.push(format!("Rook is kept from reconciling: ceph.rook.io/do-not-reconcile={fence}"));
+    }
+    if let Some(operator) = &ledger.run.operator {
+        let (name, replicas) = (&operator.name, operator.replicas);
+        parts.push(format!(
+            "Rook's operator {name} is scaled to 0 during the migration; osd-migrate scales it back to \
+             {replicas} at the end"
+        ));
+    }
+    let pdbs = status.drains_limited_by();
+    if !pdbs.is_empty() {
+        let pdbs = pdbs.join(", ");
+        parts.push(format!("Drains of nodes wait: no OSD may be evicted (PodDisruptionBudget {pdbs})"));
+    }
+    parts.extend(disks::nodes_text(ledger));
+    parts.extend(status.control.map(standing));
+    parts.extend(status.said.map(said));
+    parts.join("\n")
+}
+
+fn standing(control: &Control) -> String {
+    let what = match control.kind {
+        ControlKind::Pause => "Paused",
+        ControlKind::Cancel => "Cancelled",
+    };
+    let since = control.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+    format!("{what}{since}: no OSD is started. To allow runs again: {RESUME}")
+}
+
+fn said(said: &Said) -> String {
+    let Said { at, since, waits, says, .. } = said;
+    match since.filter(|_| *waits) {
+        Some(since) => format!("Waiting since {} (as of {}): {says}", time(since), time(*at)),
+        None => format!("Last message, at {}: {says}", time(*at)),
+    }
+}
+
+/// Returns the answer of `pause`, `cancel` and `resume` to the previous control and the requested one.
+pub fn control_changed(standing: Option<ControlKind>, asked: Option<ControlKind>) -> &'static str {
+    match (standing, asked) {
+        (Some(ControlKind::Cancel), Some(ControlKind::Pause)) => {
+            "runs are already cancelled, which goes further than a pause: nothing was changed. To allow runs \
+             again: osd-migrate -n NAMESPACE resume"
+        }
+        (_, Some(ControlKind::Pause)) => {
+            "paused: no OSD is started; an OSD that is stopped for its migration is completed first. To \
+             resume: osd-migrate -n NAMESPACE resume"
+        }
+        (_, Some(ControlKind::Cancel)) => {
+            "cancelled: no OSD is started; an OSD that is stopped for its migration is completed first, then \
+             the run ends with exit code 3. To see its progress: osd-migrate -n NAMESPACE status. To allow \
+             runs again: osd-migrate -n NAMESPACE resume"
+        }
+        (None, None) => "runs are neither paused nor cancelled: nothing was changed",
+        (Some(ControlKind::Pause), None) => "resumed: a waiting run continues within 1 s",
+        (Some(ControlKind::Cancel), None) => {
+            "resumed: a run that has not ended continues. If no run is in progress, start one: kubectl -n \
+             NAMESPACE create job --from=cronjob/osd-migrate osd-migrate-$(date +%s)"
+        }
+    }
+}
+
+fn open_records(ledger: &Ledger) -> Table {
+    let mut table = table(&["OSD", "NODE", "WHY", "MILESTONE", "SINCE", "DEVICE"]);
+    for record in ledger.records.values() {
+        let (word, since) = stands_at(record);
+        let device = record.device().map(DeviceIdentity::stable_name);
+        table.add_row([
+            record.osd.to_string(),
+            record.node.to_string(),
+            record.class.to_string(),
+            word,
+            since,
+            device.unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    table
+}
+
+/// Returns the status for programs.
+pub fn status_json(status: &Status<'_>) -> Value {
+    let row = |record: &Record| {
+        let (word, since) = stands_at(record);
+        json!({
+            "osd": record.osd,
+            "record": record.id,
+            "node": record.node,
+            "why": record.class.to_string(),
+            "milestone": word,
+            "since": since,
+            "attempts": record.attempt.number,
+            "failures": record.attempt.failures,
+            "quarantine": record.quarantine,
+        })
+    };
+    let control = status.control.map(|control| {
+        let kind = match control.kind {
+            ControlKind::Pause => "pause",
+            ControlKind::Cancel => "cancel",
+        };
+        json!({ "kind": kind, "since": control.since })
+    });
+    let operator = status.ledger.run.operator.as_ref();
+    let operator = operator.map(|was| json!({ "name": was.name, "replicas": was.replicas }));
+    let pdbs = status.drains_limited_by();
+    json!({
+        "open": status.ledger.records.values().map(row).collect::<Vec<_>>(),
+        "nodes": status.ledger.nodes,
+        "fence": status.ledger.run.fence,
+        "operator": operator,
+        "drains": { "wait": !pdbs.is_empty(), "limitedBy": pdbs },
+        "control": control,
+        "last": status.said,
+    })
+}
+
+/// Returns the last saved milestone of a record in words, and its time.
+fn stands_at(record: &Record) -> (String, String) {
+    let Some((word, at)) = record.milestones.last() else { return ("recorded".to_owned(), "-".to_owned()) };
+    let words = match word.as_str() {
+        "record" => "recorded, inspecting its disk",
+        "inspect" => "inspecting its disk",
+        "proof" => "disk proven, stop is next",
+        "stop" | "pgs-gone" => "stopping and destroying",
+        "rebuild" => "recreating",
+        "restore-slot" => "restoring its slot",
+        "clear" => "removing its old directory",
+        "new" => "recreated, starting and backfilling",
+        "closing" | "uncleared" | "withdrawn" => "cleaning up",
+        "quarantine" => "quarantined",
+        other => other,
+    };
+    (words.to_owned(), time(*at))
+}
