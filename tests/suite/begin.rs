@@ -270,7 +270,7 @@ fn a_run_that_is_cancelled_says_so_and_ends() {
         cancelled: true,
         ..Default::default()
     });
-    assert!(text.to_string().contains("osd-migrate resume"), "{text}");
+    assert!(text.to_string().contains("osd-migrate -n NAMESPACE resume [run-cancelled]"), "{text}");
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn outside_of_its_window_a_run_says_when_it_goes_on() {
     let Next::Wait(wait) = next else { panic!("{next:#?}") };
     // noon() is 14:13:20.
     assert!(
-        wait.to_string().ends_with("outside of 13:13-14:13 UTC; it opens at 2026-09-22 13:13Z"),
+        wait.to_string().ends_with("outside of the window 13:13-14:13 UTC; it opens at 2026-09-22 13:13Z"),
         "{wait}"
     );
 }

@@ -241,7 +241,7 @@ fn a_database_that_is_declared_elsewhere_is_asked_for_where_there_is_none() {
     let declared = World::new().with(database("nvme0n1"));
     let mismatch =
         Mismatch { made: Kind::Raw, differs: [Difference::DatabaseElsewhere("nvme0n1".to_owned())].into() };
-    assert!(mismatch.to_string().contains("wanted on nvme0n1"), "{mismatch}");
+    assert!(mismatch.to_string().contains("declared on nvme0n1"), "{mismatch}");
     assert_eq!(class_of(&declared, RAW), Class::Mismatched(mismatch));
     assert_eq!(class_of(&declared, BY_HAND), Class::Legacy(Kind::BluestoreByHand));
     let target = classify::target_of(BY_HAND, &declared.seen).unwrap();

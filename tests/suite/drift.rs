@@ -79,10 +79,10 @@ fn a_fence_of_ours_is_told_where_no_ledger_knows_it_and_nobody_elses() {
     assert_eq!(told(&lost), [Finding::FenceWithoutRecord { value: "osd-migrate-3-a7".to_owned() }]);
     assert_eq!(told(&fenced("true")), []);
     for (value, says) in
-        [("osd-migrate-3-a7", "of a run that the ledger does not know"), ("true", "which is not ours")]
+        [("osd-migrate-3-a7", "a run that is not in the ledger"), ("true", "osd-migrate did not set")]
     {
         let why = Reason::FencedExternally { value: value.to_owned() }.to_string();
-        assert!(why.contains(says) && why.contains("kubectl label cephcluster"), "{why}");
+        assert!(why.contains(says) && why.contains("kubectl -n NAMESPACE label cephcluster"), "{why}");
     }
     let value = lost.seen.kube.fence.clone();
     assert_eq!(told(&lost.clone().with(|w| w.ledger.run.fence.clone_from(&value))), []);

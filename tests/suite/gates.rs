@@ -157,8 +157,7 @@ fn a_flag_of_the_whole_cluster_that_keeps_an_osd_or_its_data_from_coming_back_cl
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
         for gate in [changed(set), after(&World::stopped(BY_HAND).with(set))] {
             let Gate::Shut(reason @ Reason::Flag { .. }) = gate else { panic!("{flag}: {gate:?}") };
-            let unset =
-                format!("`ceph osd unset {}`", if flag.starts_with("pause") { "pause" } else { flag });
+            let unset = format!("ceph osd unset {}", if flag.starts_with("pause") { "pause" } else { flag });
             assert!(reason.to_string().contains(flag) && reason.to_string().contains(&unset), "{reason}");
         }
     }
@@ -647,7 +646,7 @@ fn a_reason_that_asks_for_a_hand_says_what_to_type() {
         "{scale}"
     );
     assert!(
-        text(changed(|w| w.seen.kube.fence = Some("x".to_owned()))).contains("kubectl label cephcluster")
+        text(changed(|w| w.seen.kube.fence = Some("x".to_owned()))).contains("label cephcluster CEPHCLUSTER")
     );
     assert!(text(changed(|w| health(w, "OSD_FULL"))).contains("ceph health detail"));
     assert!(text(changed(|w| w.seen.ceph.releases = Releases::Several)).contains("ceph versions"));

@@ -394,7 +394,7 @@ fn flags_that_hold_up_a_backfill_are_named() {
     });
     let Next::Wait(wait @ Wait::ActiveClean { .. }) = world.plan() else { panic!("{:#?}", world.plan()) };
     let said = wait.to_string();
-    assert!(said.contains("`ceph osd unset norebalance`") && said.contains("undersized+degraded"), "{said}");
+    assert!(said.contains("ceph osd unset norebalance") && said.contains("undersized+degraded"), "{said}");
 }
 
 #[test]

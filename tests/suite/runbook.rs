@@ -294,7 +294,7 @@ fn name(value: &impl Debug) -> String {
 }
 
 /// Returns the code of an error's variant, as the derive forms it: `NotAKey` is `ceph-not-a-key`.
-fn coded(prefix: &str, variant: &str) -> String {
+pub(crate) fn coded(prefix: &str, variant: &str) -> String {
     variant.chars().fold(text(prefix), |code, c| match c.is_ascii_uppercase() {
         true => format!("{code}-{}", c.to_ascii_lowercase()),
         false => format!("{code}{c}"),
@@ -304,7 +304,7 @@ fn coded(prefix: &str, variant: &str) -> String {
 // ---- messages in the sources
 
 /// Returns the variants of an enum, as rustfmt formats them.
-fn variants(path: &str, of: &str) -> BTreeSet<String> {
+pub(crate) fn variants(path: &str, of: &str) -> BTreeSet<String> {
     let source = read(path);
     let (_, body) = source.split_once(&format!("pub enum {of} {{\n")).unwrap();
     let (body, _) = body.split_once("\n}").unwrap();

@@ -171,7 +171,7 @@ impl Saving {
 /// Returns the sentence about an old directory that could not be removed.
 pub fn uncleared(path: &str, node: &NodeName, why: &str) -> String {
     format!(
-        "the old directory {path} on node {node} could not be removed ({why}). After a check, remove it on that node: rm -r \
-         --one-file-system {path}"
+        "the old directory {path} is still on node {node}. Check it, then remove it on that node: rm -r --one-file-system \
+         {path} ({why})"
     )
 }

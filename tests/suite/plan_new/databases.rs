@@ -65,7 +65,7 @@ fn without_a_disk_for_it_the_osd_is_left_as_it_is_with_the_reason() {
     let [(OSD, why)] = summary.refused.as_slice() else { panic!("{summary:?}") };
     assert_eq!(
         why,
-        "its database can't be made on node h1: its metadataDevice /dev/disk/by-id/ata-disk-db was not found"
+        "its database cannot be created on node h1: its metadataDevice /dev/disk/by-id/ata-disk-db was not found"
     );
     assert!(run.ledger.records.is_empty());
 }

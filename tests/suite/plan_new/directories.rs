@@ -143,7 +143,12 @@ fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_w
     let summary = run.summary();
     let [(osd, why)] = &summary.refused[..] else { panic!("{summary:?}") };
     assert_eq!(*osd, OsdId(1));
-    for part in ["node h1 has no free disk", "1.3 GiB", "useAllDevices", "osd-migrate plan --inventory"] {
+    for part in [
+        "node h1 has no available disk",
+        "1.3 GiB",
+        "useAllDevices",
+        "osd-migrate -n NAMESPACE plan --inventory",
+    ] {
         assert!(why.contains(part), "{part}: {why}");
     }
     assert_eq!(run.world.disks["disk-0"].directory(), None);
@@ -163,7 +168,7 @@ fn a_disk_that_is_too_small_is_refused_with_the_bytes_and_becomes_a_new_osd_afte
     world.disks.get_mut("disk-new").unwrap().identity.size_bytes = GIB + GIB / 4;
     let mut run = Run::of(world);
     let summary = run.summary();
-    assert!(summary.refused[0].1.contains("attach a whole one of at least 1389"), "{summary:?}");
+    assert!(summary.refused[0].1.contains("Attach a whole disk of at least 1.3 GiB"), "{summary:?}");
     assert!(run.world.ceph.slots[&OsdId(3)].up, "new OSDs come after those that are there");
     assert_eq!(run.world.disks["disk-0"].directory(), Some(PATH));
 }
@@ -237,7 +242,7 @@ fn a_disk_that_is_taken_past_destroy_halts_with_the_way_back_and_the_data_whole(
         format!("ceph osd new {old} 0 -i FILE"),
         format!("{{\"cephx_secret\": \"KEY\"}} with the key in {PATH}/keyring on node h1"),
         "a signature of ext4".to_owned(),
-        "/dev/disk/by-id/ata-disk-new of node h1".to_owned(),
+        "/dev/disk/by-id/ata-disk-new on node h1".to_owned(),
         "--replicas=1".to_owned(),
     ] {
         assert!(text.contains(&part), "{part}: {text}");
@@ -285,7 +290,8 @@ fn a_directory_that_cannot_be_removed_is_told_with_the_command_and_the_osd_is_do
     );
     let summary = run.summary();
     let told = format!(
-        "the old directory {PATH} is still on node h1: look at it, then rm -r --one-file-system {PATH}"
+        "the old directory {PATH} is still on node h1. Check it, then remove it on that node: rm -r --one-file-system \
+         {PATH} ("
     );
     assert!(summary.problems.iter().any(|(_, why)| why.starts_with(&told)), "{summary:?}");
     assert!(summary.quarantined.is_empty() && run.ledger.records.is_empty());
@@ -313,7 +319,7 @@ fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
     assert!(matches!(&unseen.now, Now::Waits(Reason::DisksNotInspected { why: None, .. })), "{unseen:?}");
     assert_eq!((unseen.directory.as_deref(), unseen.onto), (Some(PATH), None));
     assert!(
-        table(&run).contains("needs another disk of node h1: osd-migrate plan --inventory tells"),
+        table(&run).contains("needs another disk of node h1, whose disks were not inspected yet"),
         "{}",
         table(&run)
     );
@@ -322,11 +328,11 @@ fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
     assert_eq!(line(&run).now, Now::Next);
     let text = table(&run);
     for part in [
-        "on an available disk,",
+        "on an available",
         "osd.0: recreated with its id on /dev/disk/by-id/ata-disk-new (6.0 GiB); CRUSH weight 1.00000 -> 0.00586",
         "/var/lib/rook/osd0 is removed when the new OSD has all its data",
         "refused: needs-device",
-        "needs-device: it lies in a directory, and node h1 has no free disk for it",
+        "its data is in a directory, and node h1 has no available disk for it",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -110,7 +110,7 @@ fn a_disk_that_is_not_free_after_all_is_left_as_it_is_told_and_costs_nothing() {
     run.world.happen(&Happening::DiskFormatted("disk-new".to_owned()));
     let problems = run.finished();
     assert!(
-        problems.iter().any(|(_, why)| why.contains("not free after all") && why.contains("ext4")),
+        problems.iter().any(|(_, why)| why.contains("no longer available") && why.contains("ext4")),
         "{problems:?}"
     );
     assert!(matches!(run.world.disks["disk-new"].content, Content::Other { .. }));

@@ -99,7 +99,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
         (&|case| case.storage().config.osds_per_device = Some(2), "osdsPerDevice is 2"),
         (
             &|case| case.seen.kube.declaration.store = ObjectStore("bluestore-rdr".to_owned()),
-            "the store bluestore-rdr is asked for",
+            "the declared store is bluestore-rdr",
         ),
         (&|case| case.storage().config.unreadable = vec!["x is `y`".to_owned()], "x is `y`"),
         (&|case| case.inventory.capability.raw_osd_id = false, "ceph-volume of ceph version 16.2.15"),
@@ -159,7 +159,7 @@ fn a_partition_is_plain_or_nothing() {
 fn a_plain_osd_with_a_database_is_not_made_where_rook_would_look_for_an_encrypted_one() {
     let plain_on_encrypted =
         levels(none(), DeviceConfig { encrypted: Some(true), ..metadata("nvme0n1") }, encrypted(false));
-    check!(&plain_on_encrypted.problems()[..], [only] if only.contains("Rook could not start it"));
+    check!(&plain_on_encrypted.problems()[..], [only] if only.contains("Rook could not start the OSD"));
     assert_eq!(levels(none(), encrypted(true), encrypted(false)).only().layout.mode, Mode::Raw);
 }
 

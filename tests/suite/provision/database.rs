@@ -80,7 +80,7 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
     for name in ["nvme0n1", "/dev/nvme0n1", "/dev/disk/by-id/ata-nvme0n1"] {
         let case = shared(&["sdb"], 10_000).with(|case| case.storage().config = metadata(name));
         assert_eq!(case.made(), ["sdb"], "{name}");
-        check!(case.verdict("nvme0n1"), Verdict::Rejected(why) if why.contains("kept for the databases"));
+        check!(case.verdict("nvme0n1"), Verdict::Rejected(why) if why.contains("reserved for the databases"));
         assert_eq!(case.problems(), Vec::<String>::new(), "{name}");
     }
     // Nor a partition of it, nor one that only one device names.

@@ -160,7 +160,7 @@ fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
     {
         let case = Case::of(selection, &shelf());
         assert_eq!(case.made(), Vec::<String>::new());
-        check!(&case.problems()[..], [only] if only.starts_with(&format!("{what} is no regular expression")));
+        check!(&case.problems()[..], [only] if only.starts_with(&format!("{what} is not a valid regular expression")));
     }
 }
 
@@ -283,7 +283,7 @@ fn on_file_everything_else_is_ignored() {
     case.inventory.disks = vec![rejected(FILE, Rejection::Data { what: "first MiB".to_owned() })];
     let processed = provision::process(&node, &case.inventory, &no_databases, &case.seen, true);
     check!(&processed.disks[0].1, Verdict::Rejected(_));
-    check!(&processed.problems[..], [only] if only.starts_with("the file for its OSD can't be taken"));
+    check!(&processed.problems[..], [only] if only.starts_with("the file for its OSD cannot be used"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::runbook::{block, literals, read};
+use crate::runbook::{block, coded, read, variants};
 
 const LEDGER: &str = "src/domain/ledger/mod.rs";
 
@@ -39,8 +39,11 @@ fn milestones_of_the_page_are_codes_of_saves() {
     let (_, rest) = page.split_once("Codes of milestones").unwrap();
     let paragraph = rest.split("\n\n").next().unwrap_or_default();
     let named: Vec<&str> = paragraph.split('`').skip(1).step_by(2).collect();
-    let codes = literals(block(&read("src/domain/next/mod.rs"), "pub fn word("));
-    let unknown: Vec<_> = named.iter().filter(|name| !codes.iter().any(|code| code == *name)).collect();
+    let codes = variants("src/domain/next/saving.rs", "Saving");
+    let kebab = |variant: &String| coded("", variant).trim_start_matches('-').to_owned();
+    let tasks = ["inspect", "rebuild", "restore-slot", "clear", "purged-externally", "no-bootstrap"];
+    let codes: BTreeSet<String> = codes.iter().map(kebab).chain(tasks.map(str::to_owned)).collect();
+    let unknown: Vec<_> = named.iter().filter(|name| !codes.contains(**name)).collect();
     assert!(named.len() > 15 && unknown.is_empty(), "no code of a save: {unknown:?}");
 }
 

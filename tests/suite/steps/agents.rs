@@ -36,8 +36,11 @@ fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
             "sgdisk",
         ),
         (world(|r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false), "--osd-id"),
-        (world(|r| r.inspection.as_mut().unwrap().evidence = None), "proves"),
-        (world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().usable_bytes = GIB), "bytes"),
+        (world(|r| r.inspection.as_mut().unwrap().evidence = None), "proof of its identity"),
+        (
+            world(|r| r.inspection.as_mut().unwrap().evidence.as_mut().unwrap().usable_bytes = GIB),
+            "could use 870.4 MiB",
+        ),
     ] {
         let next = world.plan();
         assert!(quarantine(&next).is_some_and(|why| why.contains(words)), "{words}: {next:#?}");
@@ -135,7 +138,7 @@ fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
         let world = looked_thrice(World::recorded(OSD).report(OSD, Some(content.clone()), None), &content);
         let next = world.plan();
         assert!(
-            quarantine(&next).is_some_and(|why| why.contains("something else")),
+            quarantine(&next).is_some_and(|why| why.contains("differs from the record")),
             "{content:?}: {next:#?}"
         );
     }
@@ -175,7 +178,7 @@ fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
     let next = looked_again(looked_thrice(world, &lost), &lost).plan();
-    assert!(quarantine(&next).is_some_and(|why| why.contains("something else")), "{next:#?}");
+    assert!(quarantine(&next).is_some_and(|why| why.contains("differs from the record")), "{next:#?}");
 }
 
 #[test]

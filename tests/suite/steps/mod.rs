@@ -160,7 +160,7 @@ fn a_shut_gate_keeps_a_candidate_waiting_with_the_reason() {
 #[test]
 fn an_osd_of_a_thin_pool_is_refused_and_the_run_ends() {
     let world = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
-    check!(world.plan(), Next::Finished(s) if s.refused.len() == 2 && s.refused[0].1.contains("drained"));
+    check!(world.plan(), Next::Finished(s) if s.refused.len() == 2 && s.refused[0].1.contains("insufficient redundancy"));
 }
 
 #[test]

@@ -159,7 +159,8 @@ fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() 
     let unconfirmed = Summary { unconfirmed: [FILESTORE].into(), ..Summary::clone(summary) };
     for summary in [summary, &unconfirmed] {
         let said = osd_migrate::report::Event::Finished(summary).to_string();
-        let expected = "Rook is kept off until what is half-way is mended: osd-migrate retry osd.0";
+        let expected =
+            "quarantined after their stop: osd.0. Fix them, then: osd-migrate -n NAMESPACE retry osd.0";
         assert!(said.contains(expected), "{said}");
     }
     // If nothing keeps Rook off, there is nothing to report.

@@ -169,7 +169,7 @@ fn pgs_that_are_no_more_are_dropped_and_told_of_before_the_gate_is_asked() {
         check!(&next, Next::Save { why: Saving::PgsGone { pgs }, .. } if *pgs == [pg_id(4), pg_id(6)].into());
         let Next::Save { osd, why, ledger } = &next else { panic!() };
         let told = osd_migrate::report::Event::Saved { osd: *osd, why, ledger }.to_string();
-        assert!(told.ends_with("left out: 1.4, 1.6"), "{told}");
+        assert!(told.ends_with("no longer exist: 1.4, 1.6 [pgs-gone]"), "{told}");
         let world = world.saved("pgs-gone");
         assert_eq!(world.ledger.records[&OSD].pgs, [pg_id(0), pg_id(2)].into());
         assert_ne!(word(&world.plan()), Some("pgs-gone"));

@@ -43,8 +43,9 @@ pub(crate) const FILESTORE: OsdId = OsdId(2);
 /// Rook's operator, which a person scaled to 0.
 pub(crate) const OPERATOR: &str = "rook-ceph/rook-ceph-operator";
 /// Last line of a run that leaves nothing to do.
-pub(crate) const FINISHED: &str = "finished: nothing is left to do; Rook's operator rook-ceph/rook-ceph-operator is at 0, \
-     which osd-migrate needs no longer: kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=1";
+pub(crate) const FINISHED: &str = "finished: nothing is left to do; Rook's operator rook-ceph/rook-ceph-operator is scaled to 0, \
+     which osd-migrate no longer needs. Scale it up: kubectl -n rook-ceph scale deployment rook-ceph-operator \
+     --replicas=1 [finished]";
 
 pub(crate) const GIB: u64 = 1 << 30;
 
