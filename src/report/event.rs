@@ -12,7 +12,6 @@ use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
-
 use crate::report::acts::words;
 
 /// Number of OSDs listed in the last line of a run: a Kubernetes event takes 1,024 bytes.

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use crate::domain::expect;
 use crate::domain::osd::ObjectStore;
 use crate::domain::policy::Declaration;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;
