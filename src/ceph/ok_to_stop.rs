@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::ceph::command::Command;
 use crate::ceph::error::CephError;
+use crate::ceph::error::errno;
 use crate::ceph::session::Ceph;
 use crate::domain::observation::OkToStop;
 use crate::domain::osd::OsdId;
@@ -37,11 +38,9 @@ impl Ceph {
         match (reply.code, parse(&reply.out)) {
             (_, Ok(verdict)) => Ok(verdict),
             (0.., Err(source)) => Err(CephError::UnreadableAnswer { command: command.name, source }),
-            (code, Err(_)) => Err(CephError::Read {
-                command: command.name,
-                errno: crate::ceph::error::errno(code),
-                said: reply.said,
-            }),
+            (code, Err(_)) => {
+                Err(CephError::Read { command: command.name, errno: errno(code), said: reply.said })
+            }
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::cli::{Cli, Command};
 use crate::commands::control::control;
 use crate::commands::node::node;
 use crate::commands::plan::plan;
-use crate::commands::pod::own;
 use crate::commands::preflight::preflight;
 use crate::commands::rehearse::rehearse;
 use crate::commands::retry::retry;
@@ -16,7 +15,7 @@ use crate::commands::start::start;
 use crate::commands::status::status;
 use crate::commands::uninstall::uninstall;
 use crate::domain::observation::ControlKind;
-use crate::exit::{Exit, failed, not_seen};
+use crate::exit::{Exit, failed};
 use crate::k8s::{K8s, Place};
 
 /// Does what the arguments say.
@@ -52,10 +51,7 @@ pub async fn dispatch(cli: Cli) -> Exit {
         Command::Retry { osd } => retry(k8s, osd).await,
         Command::Preflight => preflight(k8s, timeout).await,
         Command::Start { revision } => start(&k8s, revision).await,
-        Command::Uninstall => match own(&k8s).await {
-            Ok(own) => uninstall(k8s, timeout, own).await,
-            Err(failure) => not_seen(&failure),
-        },
+        Command::Uninstall => uninstall(k8s, timeout).await,
         Command::Rehearse(_) | Command::Node { .. } => Exit::Finished,
     }
 }

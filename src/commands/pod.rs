@@ -5,16 +5,13 @@ use crate::k8s::{K8s, Own, PodEnv};
 use crate::live::kube_failure;
 use crate::ports::Failure;
 
-#[cfg(feature = "failpoint")]
 /// Environment variable with the image of the node agents for a runner outside Kubernetes. Its pod and Job
 /// are then those that POD_NAME and POD_UID name, whether or not they exist.
+#[cfg(feature = "failpoint")]
 const OWN_IMAGE: &str = "OSD_MIGRATE_OWN_IMAGE";
 
 /// Reads the pod's environment: the request and the downward API.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a pod is told who it is and what to do through its environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "the environment of a pod has its identity and its request")]
 pub(super) fn environment(key: &str) -> Option<String> {
     std::env::var(key).ok()
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::commands::pod::own;
 use crate::commands::preflight::is_without_cluster;
 use crate::domain::policy::Policy;
 use crate::event_reporter::EventReporter;
-use crate::exit::{Exit, ended, failed, not_loaded};
-use crate::k8s::{K8s, Own};
+use crate::exit::{Exit, ended, failed, not_loaded, not_seen};
+use crate::k8s::K8s;
 use crate::live::{Ledgers, Live, PodLease, WallClock};
 use crate::ports::LedgerStore;
 use crate::run::{End, Ports};
@@ -17,7 +18,11 @@ use crate::show;
 ///
 /// Otherwise nothing new is started. The same loop that would have done so in a run restores what the run
 /// changed for its duration.
-pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exit {
+pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration) -> Exit {
+    let own = match own(&k8s).await {
+        Ok(own) => Arc::new(own),
+        Err(failure) => return not_seen(&failure),
+    };
     let mut store = Ledgers(Arc::clone(&k8s));
     let ledger = match store.load().await {
         Ok((ledger, _)) => ledger,
@@ -34,7 +39,6 @@ pub(super) async fn uninstall(k8s: Arc<K8s>, timeout: Duration, own: Own) -> Exi
         return Exit::Finished;
     }
     let policy = Policy { leaves: true, run: own.job_uid.clone(), ..Policy::default() };
-    let own = Arc::new(own);
     let mut ports = Ports {
         cluster: Live::new(Arc::clone(&k8s), timeout).acting_as(Arc::clone(&own)),
         store,

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
 
 use crate::domain::observation::LocalVolume;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 

@@ -13,7 +13,6 @@ use serde_json::Value;
 use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{Daemon, KeyOwner, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};

@@ -1,8 +1,7 @@
 use serde_json::json;
 
-use crate::domain::osd::ObjectStore;
-
 use super::*;
+use crate::domain::osd::ObjectStore;
 
 fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
     let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},

@@ -11,6 +11,7 @@ use crate::domain::observation::Slot;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
 use crate::domain::units::size;
+use crate::rehearse::fault;
 use crate::rehearse::lines::{self, Detail};
 use crate::rehearse::rehearsal::Rehearsal;
 use crate::rehearse::story::{Line, LineKind, time};
@@ -141,7 +142,7 @@ fn table(rehearsal: &Rehearsal) -> Table {
 fn migrated(rehearsal: &Rehearsal) -> usize {
     let after = classes(&rehearsal.after);
     let is_now = |osd: &OsdId| after.get(osd) == Some(&Class::Conforming);
-    crate::rehearse::fault::legacy(&rehearsal.before).iter().filter(|osd| is_now(osd)).count()
+    fault::legacy(&rehearsal.before).iter().filter(|osd| is_now(osd)).count()
 }
 
 fn ended(rehearsal: &Rehearsal) -> &'static str {
@@ -156,7 +157,7 @@ fn ended(rehearsal: &Rehearsal) -> &'static str {
 }
 
 fn summary(rehearsal: &Rehearsal) -> Vec<String> {
-    let legacy = crate::rehearse::fault::legacy(&rehearsal.before).len();
+    let legacy = fault::legacy(&rehearsal.before).len();
     let mut lines = vec![format!(
         "{}: {} of {legacy} OSDs migrated in {} of virtual time; {} copied, each OSD's data once",
         ended(rehearsal),

@@ -10,14 +10,13 @@ use chrono::TimeDelta;
 use crate::domain::act::{Act, CephAct};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
+use crate::rehearse::fault::{Kind, RequestedFault};
+use crate::rehearse::story::{Line, Listener, Story};
 use crate::run::{End, Ports, RunError};
 use crate::sim::World;
 use crate::sim::course::Sim;
 use crate::sim::example;
 use crate::sim::ports::{Call, Runner, Side, Watch};
-
-use crate::rehearse::fault::{Kind, RequestedFault};
-use crate::rehearse::story::{Line, Listener, Story};
 
 /// Delay of a new runner. Kubernetes starts a pod of a Job that failed 10 s later; the pod takes 2 s to
 /// start.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::domain::act::{Act, CephAct, DataPrecondition, Deploy, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::osd::{OsdFsid, OsdId};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
 use crate::sim::world::{Effect, World};
 
 /// State that an act reads before it reads the ledger. It writes on that version, or not at all.
@@ -297,9 +297,9 @@ impl World {
     }
 
     /// Returns what the backed-up Deployment started: the old OSD, on the node of its disk.
-    fn backed_up_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, crate::domain::osd::NodeName)> {
+    fn backed_up_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, NodeName)> {
         let location = &self.ceph.slots.get(&osd)?.crush.as_ref()?.location;
-        let node = crate::domain::osd::NodeName(location.get("host")?.clone());
+        let node = NodeName(location.get("host")?.clone());
         Some((None, node))
     }
 

@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
+use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::node::{Verdict, misplaced_is_purged, old_is_proven, same_device, same_disk};
 use crate::sim::stage::{Agent, Stage};
-use crate::sim::world::{Effect, World, fsid_on};
+use crate::sim::world::{Disk, Effect, World, fsid_on};
 
 /// Returns the capabilities of the images of 16.2.15.
 pub(super) fn able() -> Capability {
@@ -173,7 +173,7 @@ impl World {
             return self.fails(job, NodeProblem::Refused("no proof".to_owned()));
         };
         let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
-        let is_new = matches!(evidence.proof, crate::domain::inspection::Proof::Available { .. });
+        let is_new = matches!(evidence.proof, Proof::Available { .. });
         let awaits = slot == Some(SlotState::Destroyed) || (is_new && slot.is_none());
         if !passes(Guard::AgentSlotDestroyed, awaits) {
             return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
@@ -267,9 +267,7 @@ impl World {
     /// Returns the disk on which a database is to be created, if the disk exists and is blank or has only
     /// volumes of osd-migrate.
     pub fn database_disk(&self, node: &NodeName, db: &DbDevice) -> Option<&String> {
-        let is_it = |disk: &crate::sim::world::Disk| {
-            disk.node == *node && same_device(&db.identity, &disk.identity).is_ok()
-        };
+        let is_it = |disk: &Disk| disk.node == *node && same_device(&db.identity, &disk.identity).is_ok();
         let mut disks = self.disks.iter().filter(|(_, disk)| is_it(disk) && disk.content == Content::Blank);
         disks.next().map(|(name, _)| name)
     }

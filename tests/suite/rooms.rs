@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
 use crate::purity::sources;
 
 /// Rooms that still have circles or logic in their `mod.rs`: opened with the rest of the domain.
@@ -35,53 +37,41 @@ struct Module {
 
 struct Sources(BTreeMap<Name, Module>);
 
-/// Splits a source into words, `::` and single signs, without comments, texts and lifetimes.
+/// Splits a source into words, `::` and single signs, without comments and texts.
 fn tokens(text: &str) -> Vec<String> {
-    let signs: Vec<char> = text.chars().collect();
-    let at = |place: usize| signs.get(place).copied().unwrap_or('\0');
-    let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
-    let find = |from: usize, end: &str| {
-        let end: Vec<char> = end.chars().collect();
-        let place = (from..signs.len()).find(|place| signs[*place..].starts_with(&end));
-        place.map_or(signs.len(), |place| place + end.len())
-    };
     let mut found = Vec::new();
-    let mut place = 0;
-    while place < signs.len() {
-        let rest = (at(place), at(place + 1), at(place + 2));
-        match rest {
-            ('/', '/', _) => place = find(place, "\n"),
-            ('/', '*', _) => place = find(place, "*/"),
-            ('r', '#', '"') => place = find(place, "\"#"),
-            ('r', '"', _) => place = find(place + 2, "\""),
-            ('"', _, _) => {
-                place += 1;
-                while place < signs.len() && at(place) != '"' {
-                    place += if at(place) == '\\' { 2 } else { 1 };
-                }
-                place += 1;
+    flatten(text.parse().unwrap(), &mut found);
+    found
+}
+
+fn flatten(stream: TokenStream, found: &mut Vec<String>) {
+    let mut trees = stream.into_iter().peekable();
+    let is_colon = |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ':');
+    while let Some(tree) = trees.next() {
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                found.push(open.to_owned());
+                flatten(group.stream(), found);
+                found.push(close.to_owned());
             }
-            ('\'', '\\', _) => place = find(place + 3, "'"),
-            ('\'', _, '\'') => place += 3,
-            ('\'', _, _) => place += 1,
-            (':', ':', _) => {
+            TokenTree::Ident(word) => found.push(word.to_string()),
+            TokenTree::Punct(sign)
+                if sign.as_char() == ':'
+                    && sign.spacing() == Spacing::Joint
+                    && trees.next_if(&is_colon).is_some() =>
+            {
                 found.push("::".to_owned());
-                place += 2;
             }
-            (sign, _, _) if is_word(sign) => {
-                let end = (place..signs.len()).find(|p| !is_word(at(*p))).unwrap_or(signs.len());
-                found.push(signs[place..end].iter().collect());
-                place = end;
-            }
-            (sign, _, _) => {
-                if !sign.is_whitespace() {
-                    found.push(sign.to_string());
-                }
-                place += 1;
-            }
+            TokenTree::Punct(sign) => found.push(sign.to_string()),
+            TokenTree::Literal(_) => {}
         }
     }
-    found
 }
 
 /// Returns the place after the item that begins at `from`: its `;`, or the end of its braces.
@@ -362,6 +352,28 @@ fn rooms_have_no_logic_in_their_mod_file() {
     let named = sources.0.iter().filter(|(name, module)| !name.is_empty() && has_logic(module));
     let found: Vec<_> = named.map(|(name, _)| name.join("::")).filter(|name| !is_open(name)).collect();
     assert!(found.is_empty(), "logic in the file of a room: {found:#?}");
+}
+
+#[test]
+fn source_files_are_all_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = [sources(&root.join("src")), sources(&root.join("tests/suite"))].concat();
+    let texts: Vec<_> = files.iter().map(|file| (file, fs::read_to_string(file).unwrap())).collect();
+    let is_declared = |file: &Path| {
+        let (folder, stem) = match file.file_stem().unwrap().to_str().unwrap() {
+            "main" | "lib" => return true,
+            "mod" => (file.parent().unwrap().parent().unwrap(), file.parent().unwrap().file_name().unwrap()),
+            _ => (file.parent().unwrap(), file.file_stem().unwrap()),
+        };
+        let stem = stem.to_str().unwrap();
+        let (line, path) = (format!("mod {stem};"), format!("#[path = \"{stem}.rs\"]"));
+        texts.iter().any(|(other, text)| {
+            (other.parent() == Some(folder) || other.with_extension("") == folder)
+                && (text.contains(&line) || text.contains(&path))
+        })
+    };
+    let lost: Vec<_> = files.iter().filter(|file| !is_declared(file)).collect();
+    assert!(lost.is_empty(), "no `mod` line declares: {lost:#?}");
 }
 
 #[test]

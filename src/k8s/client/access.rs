@@ -43,21 +43,21 @@ pub struct ResourceVersion(pub String);
 
 /// Version of the ledger that was loaded; none if there was no ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Loaded(pub(crate) Option<ResourceVersion>);
+pub(in crate::k8s) struct Loaded(pub(in crate::k8s) Option<ResourceVersion>);
 
 /// Access to the namespace of one CephCluster.
 pub struct K8s {
-    pub(crate) client: Client,
-    pub(crate) place: Place,
-    pub(crate) call_limit: Duration,
+    pub(in crate::k8s) client: Client,
+    pub(in crate::k8s) place: Place,
+    pub(in crate::k8s) call_limit: Duration,
     requests: AtomicU64,
     /// Version of the ledger that was loaded last: the present decisions are based on it.
-    pub(crate) decided_by: Mutex<Option<Loaded>>,
+    pub(in crate::k8s) decided_by: Mutex<Option<Loaded>>,
     notes: Mutex<BTreeSet<String>>,
     /// Namespace in which Rook's operator was found: OSDs' Deployments name it.
-    pub(crate) operator_in: OnceLock<String>,
+    pub(in crate::k8s) operator_in: OnceLock<String>,
     /// Name of the CephCluster, once it was read.
-    pub(crate) cluster_name: OnceLock<String>,
+    pub(in crate::k8s) cluster_name: OnceLock<String>,
 }
 
 impl K8s {
@@ -110,7 +110,7 @@ impl K8s {
     }
 
     /// Returns the namespace of Rook's operator, as far as it is known.
-    pub(crate) fn operator_namespace(&self) -> &str {
+    pub(in crate::k8s) fn operator_namespace(&self) -> &str {
         let known = self.place.operator_namespace.as_ref().or_else(|| self.operator_in.get());
         known.unwrap_or(&self.place.namespace)
     }
@@ -121,13 +121,13 @@ impl K8s {
     }
 
     /// Writes a note to the log, once, about what an observation could not see.
-    pub(crate) fn note_in_log(&self, note: &str) {
+    pub(in crate::k8s) fn note_in_log(&self, note: &str) {
         if self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note.to_owned()) {
             tracing::warn!("{note}");
         }
     }
 
-    pub(crate) fn count_request(&self) {
+    pub(in crate::k8s) fn count_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use crate::domain::inspection::{NodeRequest, RecordId};
 use crate::domain::osd::OsdId;
-use crate::k8s::client::kind::{there_already, typed};
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
-use crate::k8s::names::{Part, RECORD, attempt_labels, job_name, key_owner_name, short};
+use crate::k8s::client::kind::{there_already, typed};
+use crate::k8s::names::{PART, Part, RECORD, attempt_labels, job_name, key_owner_name, short};
 use crate::k8s::nodes::agent_pod::{NodePod, owner};
 use crate::k8s::nodes::node_job::{Blueprint, build};
 use crate::k8s::rook::mon_access::Key;
@@ -123,12 +122,7 @@ impl K8s {
         let maps = self.kind::<ConfigMap>();
         let mut found = maps
             .list(&selector, |map| {
-                let backups = map
-                    .metadata
-                    .labels
-                    .as_ref()
-                    .and_then(|l| l.get(crate::k8s::names::PART))
-                    .map(String::as_str)
+                let backups = map.metadata.labels.as_ref().and_then(|l| l.get(PART)).map(String::as_str)
                     == Some(Part::Backup.as_str());
                 of_record(map.metadata.annotations).then_some((backups, map.metadata.name, map.metadata.uid))
             })

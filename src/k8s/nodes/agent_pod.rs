@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use crate::domain::osd::NodeName;
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
-use crate::node::{PARENT, ROOK};
-
 use crate::k8s::own::own_pod::Own;
+use crate::node::{PARENT, ROOK};
 
 /// ServiceAccount of the agents: it may patch ConfigMaps and nothing else.
 const SERVICE_ACCOUNT: &str = "osd-migrate-node";

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::domain::inventory::{InventoryReport, InventoryRequest};
 use crate::domain::observation::{Inventory, JobState};
 use crate::domain::osd::NodeName;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::{there_already, typed};

@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::domain::observation::JobState;
-
 use crate::k8s::client::time::from_jiff;
 use crate::k8s::pods;
 

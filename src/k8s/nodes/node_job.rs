@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::domain::inspection::{Directory, NodeReport, NodeRequest, NodeTask, RecordId};
 use crate::domain::observation::{JobState, NodeJob};
 use crate::domain::osd::OsdId;
-
 use crate::k8s::names::{ATTEMPT, OSD, Part, RECORD, TASK, attempt_labels, job_name, task};
 use crate::k8s::nodes::agent_pod::{self, AgentPod, NodePod, Parent};
 use crate::k8s::nodes::job_state::{self, JobFacts, PodFacts};

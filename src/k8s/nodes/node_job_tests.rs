@@ -1,10 +1,9 @@
 use serde_json::json;
 
+use super::*;
 use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore};
 use crate::domain::policy::Declaration;
 use crate::domain::storage::Resources;
-
-use super::*;
 use crate::k8s::own::own_pod::{More, Own};
 
 pub(crate) fn request() -> NodeRequest {

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::domain::inspection::NodeReport;
 use crate::domain::inventory::InventoryReport;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::nodes::inventory_report;

@@ -6,20 +6,23 @@ use crate::k8s::names;
 use crate::k8s::nodes::node_job;
 use crate::k8s::osd::render_osd;
 use crate::k8s::tolerations;
-use crate::k8s::wire::{FIND, deployment, list, on, play, refusal};
+use crate::k8s::wire::{Exchange, FIND, deployment, list, on, play, refusal};
 use crate::k8s::{Agent, K8s, Key, NodePod};
+
+/// Returns a script for each answer that is success: the object with the uid `u` is deleted, or does not exist.
+fn deletions(delete: &str, why: &'static str) -> [Vec<Exchange>; 2] {
+    let check = move |body: Value| {
+        assert_eq!(body["propagationPolicy"], "Background", "{why}");
+        assert_eq!(body["preconditions"], json!({"uid": "u"}));
+    };
+    [(200, json!({"kind": "Status", "status": "Success"})), (404, refusal(404, "NotFound"))]
+        .map(|(status, answer)| vec![on(delete, status, answer).with(check)])
+}
 
 #[tokio::test]
 async fn a_node_job_is_deleted_with_its_pods_and_by_uid() {
     let delete = "DELETE /apis/batch/v1/namespaces/rook-ceph/jobs/osd-migrate-inspect-3-r1-1?";
-    let check = |body: Value| {
-        assert_eq!(body["propagationPolicy"], "Background", "else its pods stay");
-        assert_eq!(body["preconditions"], json!({"uid": "u"}));
-    };
-    for (status, answer) in
-        [(200, json!({"kind": "Status", "status": "Success"})), (404, refusal(404, "NotFound"))]
-    {
-        let script = vec![on(delete, status, answer).with(check)];
+    for script in deletions(delete, "else its pods stay") {
         play(script, async |k8s| k8s.drop_agent("osd-migrate-inspect-3-r1-1", "u").await).await.unwrap();
     }
 }
@@ -76,14 +79,7 @@ async fn an_agent_gets_report_key_and_job_in_this_order() {
 #[tokio::test]
 async fn key_is_deleted_by_uid_of_its_owner_and_nothing_else_is() {
     let delete = "DELETE /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-rebuild-3-r1-1-key?";
-    let check = |body: Value| {
-        assert_eq!(body["propagationPolicy"], "Background", "the garbage collector deletes the Secret");
-        assert_eq!(body["preconditions"], json!({"uid": "u"}));
-    };
-    for (status, answer) in
-        [(200, json!({"kind": "Status", "status": "Success"})), (404, refusal(404, "NotFound"))]
-    {
-        let script = vec![on(delete, status, answer).with(check)];
+    for script in deletions(delete, "the garbage collector deletes the Secret") {
         play(script, async |k8s| k8s.delete_key("osd-migrate-rebuild-3-r1-1", "u").await).await.unwrap();
     }
 }

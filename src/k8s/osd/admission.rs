@@ -5,7 +5,6 @@ use crate::domain::act::Deploy;
 use crate::domain::observation::Admission;
 use crate::domain::osd::ClusterFsid;
 use crate::domain::policy::Declaration;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::{K8sError, NO_DRY_RUN};
 use crate::k8s::osd::deploy_osd::{expect_startable, fits};

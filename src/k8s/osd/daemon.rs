@@ -6,10 +6,9 @@ use serde_json::Value;
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::Daemon;
 use crate::domain::osd::{NodeName, OsdFsid, OsdId};
-use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, osd_container, text};
-
 use crate::k8s::names::STOPPED;
 use crate::k8s::osd::daemon_data;
+use crate::k8s::osd::fields::{POD_SPEC, all_containers, containers, env, field, osd_container, text};
 use crate::k8s::rook::ceph_cluster::FENCE;
 use crate::k8s::tolerations;
 

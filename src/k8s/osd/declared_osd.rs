@@ -7,7 +7,6 @@ use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use crate::domain::storage::Toleration;
-
 use crate::k8s::client::error::K8sError;
 use crate::k8s::tolerations;
 

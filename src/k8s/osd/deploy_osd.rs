@@ -7,9 +7,9 @@ use crate::domain::act::{Deploy, Fresh};
 use crate::domain::expect;
 use crate::domain::osd::ClusterFsid;
 use crate::domain::policy::Declaration;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
+use crate::k8s::osd::daemon;
 use crate::k8s::osd::declared_osd;
 use crate::k8s::osd::osd_object::{FoundDeployment, text, with_identity};
 use crate::k8s::osd::render_osd::{self, Frame};
@@ -50,7 +50,7 @@ impl K8s {
         if found.object.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(Deployed::Deleting);
         }
-        let starts = crate::k8s::osd::daemon::fsid_of(&found.object);
+        let starts = daemon::fsid_of(&found.object);
         match found.stopped_by() {
             Some(by) if by == deploy.record.0 => {}
             None if starts == Some(deploy.fsid) => return Ok(Deployed::Done),
@@ -108,9 +108,7 @@ impl K8s {
             if found.object.pointer("/metadata/deletionTimestamp").is_some() {
                 return Ok(Deployed::Deleting);
             }
-            if found.stopped_by().is_none()
-                && crate::k8s::osd::daemon::fsid_of(&found.object) == Some(deploy.fsid)
-            {
+            if found.stopped_by().is_none() && daemon::fsid_of(&found.object) == Some(deploy.fsid) {
                 return Ok(Deployed::Done);
             }
         }

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::domain::osd::Mode;
-use crate::k8s::rook::mon_access::mons;
-
 use crate::k8s::osd::osd_env::literals;
 use crate::k8s::osd::render_osd::Osd;
+use crate::k8s::rook::mon_access::mons;
 
 /// Script that finds the disk and creates the data folder from it.
 const RAW: &str = include_str!("activate_osd.sh");

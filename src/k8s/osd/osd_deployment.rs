@@ -11,7 +11,6 @@ use crate::domain::expect;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{NodeName, OsdId};
 use crate::domain::storage::Toleration;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::osd::Weight;
-
 use crate::k8s::osd::fields::env;
 use crate::k8s::osd::render_osd::Osd;
 use crate::k8s::rook::mon_access::mons;

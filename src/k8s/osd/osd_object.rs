@@ -9,9 +9,9 @@ use crate::domain::expect;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 use crate::domain::storage::Toleration;
-
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{Part, RECORD, STOPPED, backup_name, record_labels};
+use crate::k8s::osd::daemon;
 use crate::k8s::tolerations;
 
 const DEPLOYMENT: &str = "deployment";
@@ -69,7 +69,7 @@ impl FoundDeployment {
 
     /// Fails if a label says that another client works on the OSD: labels are not part of the generation.
     pub(super) fn expect_not_managed_externally(&self) -> Result<(), K8sError> {
-        crate::k8s::osd::daemon::managed_externally(&self.object)
+        daemon::managed_externally(&self.object)
             .map_or(Ok(()), |by| Err(self.unexpected(format!("another client works on it: {by}"))))
     }
 

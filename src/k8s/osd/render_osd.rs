@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use crate::domain::act::Deploy;
 use crate::domain::osd::{ClusterFsid, Layout, Mode, OsdId};
 use crate::domain::policy::Declaration;
-
 use crate::k8s::names::{STOPPED, TEST_ONLY};
 use crate::k8s::osd::fields::{env, osd_container};
 

@@ -1,8 +1,7 @@
+use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, ObjectStore, Weight};
 use crate::domain::storage::{Resources, Storage};
-
-use super::*;
 use crate::k8s::osd::daemon;
 
 pub(crate) fn deploy() -> Deploy {

@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
 use crate::domain::observation::{Control, ControlKind};
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{Part, labels};

@@ -5,7 +5,6 @@ use k8s_openapi::api::core::v1::{Event, ObjectReference};
 use serde_json::json;
 
 use crate::domain::policy::Declaration;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::time::to_jiff;

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
+use crate::k8s::names::OURS;
 use crate::k8s::names::{MANAGED_BY, NAME, PREFIX, is_scheduled};
 
 /// Values that the downward API gives a pod about itself, by environment variable.
@@ -130,11 +131,7 @@ fn failed_pods(job: &Job) -> u32 {
 
 fn own(pod: &Pod) -> Option<Own> {
     let spec = pod.spec.as_ref()?;
-    let ours = spec
-        .containers
-        .iter()
-        .find(|c| c.name == crate::k8s::names::OURS)
-        .or_else(|| spec.containers.first())?;
+    let ours = spec.containers.iter().find(|c| c.name == OURS).or_else(|| spec.containers.first())?;
     let (name, uid) = (pod.metadata.name.clone()?, pod.metadata.uid.clone()?);
     let job = pod.metadata.owner_references.iter().flatten().find(|o| o.kind == "Job");
     let (job, job_uid) = job.map_or_else(|| (name.clone(), uid.clone()), |o| (o.name.clone(), o.uid.clone()));

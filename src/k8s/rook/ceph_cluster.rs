@@ -10,7 +10,6 @@ use crate::domain::commands::Names;
 use crate::domain::expect;
 use crate::domain::osd::ObjectStore;
 use crate::domain::policy::Declaration;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::client::kind::Kind;

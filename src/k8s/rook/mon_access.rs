@@ -7,7 +7,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
 use crate::domain::osd::ClusterFsid;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 

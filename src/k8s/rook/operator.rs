@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::domain::expect;
 use crate::domain::observation::Operator;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::pods;

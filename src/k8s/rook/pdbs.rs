@@ -8,7 +8,6 @@ use kube::core::ApiResource;
 
 use crate::domain::observation::OsdPdb;
 use crate::domain::osd::OsdId;
-
 use crate::k8s::client::access::K8s;
 use crate::k8s::client::error::K8sError;
 use crate::k8s::names::{self, Part};

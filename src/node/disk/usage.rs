@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::node::disk::devices::Disk;
 use crate::node::error::NodeError;
 use crate::node::host::Host;
+use crate::node::tools::command::{QUICK, blocking};
 
 /// File systems that name their devices in /sys/fs while they are mounted, in any mount namespace.
 ///
@@ -114,13 +115,7 @@ pub(crate) fn is_held(node: &Path) -> Result<bool, NodeError> {
 /// Calls `is_held` on a thread that may block, with a limit.
 pub(crate) async fn is_in_use(disk: &Disk) -> Result<bool, NodeError> {
     let node = disk.node.clone();
-    crate::node::tools::command::blocking(
-        "open",
-        disk.described(),
-        crate::node::tools::command::QUICK,
-        move || is_held(&node),
-    )
-    .await
+    blocking("open", disk.described(), QUICK, move || is_held(&node)).await
 }
 
 /// Returns the mounts as this host shows them.
@@ -130,25 +125,11 @@ pub(crate) fn mounts(host: &Host) -> Mounts {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::domain::osd::DeviceIdentity;
+    use crate::node::samples::bare_disk;
 
     fn disk(name: &str, number: (u32, u32)) -> Disk {
-        let by_id = BTreeSet::new();
-        Disk {
-            name: name.into(),
-            node: Path::new("/dev").join(name),
-            number,
-            identity: DeviceIdentity { by_id, by_path: [].into(), serial: None, wwn: None, size_bytes: 1 },
-            links: BTreeSet::new(),
-            parent: None,
-            rotational: true,
-            read_only: false,
-            holders: Vec::new(),
-            partitions: Vec::new(),
-        }
+        Disk { name: name.into(), node: Path::new("/dev").join(name), number, ..bare_disk(&[], 1) }
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn a_piece_that_is_not_as_recorded_stops_a_wipe_of_the_old_and_none_after_it() {
     assert!(why.contains("block.db") && why.ends_with("found a signature of xfs"), "{why}");
     assert!(decided(Verdict::WipeOld, PieceSeen::Missing).unwrap_err().contains("no such device"));
     for verdict in [Verdict::Done, Verdict::TakeAvailable, Verdict::Refuse(String::new())] {
-        assert!(decided(verdict, PieceSeen::Old).is_err(), "nothing is cleared but for a wipe");
+        assert!(decided(verdict, PieceSeen::Old).is_err(), "parts are cleared only for a wipe");
     }
 }
 

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::OsdId;
 use crate::node::error::NodeError;
+use crate::node::state::issued;
 
 fn path(state: &Path, osd: OsdId, record: &RecordId) -> PathBuf {
-    crate::node::state::issued::path(state, osd, record).with_extension("attempt")
+    issued::path(state, osd, record).with_extension("attempt")
 }
 
 /// Saves the attempt, unless a later one is saved already. The caller must have the lock.

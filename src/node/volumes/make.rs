@@ -15,6 +15,7 @@ use crate::node::volumes::names::{
     block, cluster_tag, database, fsid_tag, group, is_auxiliary_of, log, osd_tag, pv_uuid,
 };
 use crate::node::volumes::removal::{self, Shared};
+use crate::node::volumes::seen;
 
 /// Arguments for ceph-volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +148,7 @@ pub(crate) async fn clear_away(
 /// exit status of `luksFormat`. If a mapping stayed open, a key that opens nothing would be noticed only at
 /// the next reboot.
 pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), NodeError> {
-    crate::node::volumes::seen::examine(request, fsid).await?;
+    seen::examine(request, fsid).await?;
     for lv in lvm::volumes().await?.iter().filter(|lv| lv.tags.contains(&fsid_tag(fsid))) {
         close(lv).await?;
     }

@@ -94,6 +94,7 @@ pub(super) fn opened(holders: Vec<Mapped>) -> Option<Mapped> {
 mod tests {
     use super::*;
     use crate::node::samples::host;
+    use crate::node::volumes::lvm::CephTags;
 
     /// Compares with a node whose kernel shows a volume, its mapping, and another disk's volume.
     #[test]
@@ -122,7 +123,7 @@ mod tests {
             size_bytes: 1,
             tags: Vec::new(),
             cluster: None,
-            ceph: crate::node::volumes::lvm::CephTags::default(),
+            ceph: CephTags::default(),
         };
         let found = Mapped::of_volume(&host, &lv).unwrap();
         assert_eq!((found.kernel.as_str(), found.is_crypt()), ("dm-3", false));

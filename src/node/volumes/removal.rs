@@ -12,6 +12,7 @@ use crate::node::proof::is_mapped;
 use crate::node::state::issued;
 use crate::node::volumes::change::Change;
 use crate::node::volumes::lvm::{self, Lv};
+use crate::node::volumes::lvm_cache;
 use crate::node::volumes::lvm_cache::Physical;
 use crate::node::volumes::mapped::{Mapped, opened};
 use crate::node::volumes::names::is_ours;
@@ -65,9 +66,7 @@ pub(crate) async fn let_go(host: &Host, disk: &Disk) -> Result<Disk, NodeError> 
         }
     }
     // An encrypted disk has no group.
-    if let Some(physical) =
-        crate::node::volumes::lvm_cache::physical_on(disk, &lvm::segments().await?).await?
-    {
+    if let Some(physical) = lvm_cache::physical_on(disk, &lvm::segments().await?).await? {
         Change::Deactivate { group: &physical.group.name }.done().await?;
     }
     disk.again(&host.sys_block, &host.dev)
@@ -163,7 +162,7 @@ pub(super) async fn group_named(uuid: &str) -> Result<Option<String>, NodeError>
 
 /// Returns the physical volume of a shared group on this disk.
 pub(super) async fn physical(disk: &Disk, shared: &Shared<'_>) -> Result<Physical, NodeError> {
-    let found = crate::node::volumes::lvm_cache::physical_on(disk, &lvm::segments().await?).await?;
+    let found = lvm_cache::physical_on(disk, &lvm::segments().await?).await?;
     found.filter(|physical| physical.group_uuid == shared.group).ok_or_else(|| {
         NodeError::Refused(format!("{} is no longer in volume group {}", disk.described(), shared.group))
     })

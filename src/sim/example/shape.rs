@@ -14,6 +14,7 @@ use crate::domain::osd::{
 };
 use crate::domain::policy::Declaration;
 use crate::domain::storage::{Resources, Storage};
+use crate::sim::agent;
 use crate::sim::noise::Noise;
 use crate::sim::world::{Disk, Placement, World};
 
@@ -234,7 +235,7 @@ impl World {
             hostname: host.to_owned(),
             devices: vec!["sdb".to_owned()],
             stable_devices,
-            ceph_version: crate::sim::agent::able().ceph_version,
+            ceph_version: agent::able().ceph_version,
             on_partition: filestore,
             dedicated_db: false,
             dedicated_wal: false,
