@@ -77,11 +77,12 @@ ceph_base_layer() { # RELEASE; its version goes beside it
   note "making the image of Ceph $1 (a minute)"
   # a mirror may be weeks behind with its index of sid, which is said to be good for one week
   [ "$suite" != sid ] || options+=(--aptopt='Acquire::Min-ValidTime "5184000"')
-  # a mirror fails for a moment now and then
+  # a mirror fails for a moment now and then; apt's own user cannot verify a signature if /dev/null is closed to it
   for try in 1 2 3; do
     # mmdebstrap makes a tar only when the name ends so
-    mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' \
-      "${options[@]}" --include="$packages" --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+    mmdebstrap --quiet --variant=minbase --mode=root "${options[@]}" --include="$packages" \
+      --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' --aptopt='APT::Sandbox::User "root"' \
+      --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
       --dpkgopt='path-exclude=/usr/share/locale/*' --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' \
       "$suite" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 && break
     tail -5 "$CACHE/mmdebstrap.log" >&2
