@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use crate::ceph::command::Command;
-use crate::ceph::error::CephError;
-use crate::ceph::error::errno;
+use crate::ceph::error::{CephError, errno};
 use crate::ceph::session::Ceph;
 use crate::domain::observation::OkToStop;
 use crate::domain::osd::OsdId;

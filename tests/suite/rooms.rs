@@ -64,7 +64,7 @@ fn flatten(stream: TokenStream, found: &mut Vec<String>) {
             TokenTree::Punct(sign)
                 if sign.as_char() == ':'
                     && sign.spacing() == Spacing::Joint
-                    && trees.next_if(&is_colon).is_some() =>
+                    && trees.next_if(is_colon).is_some() =>
             {
                 found.push("::".to_owned());
             }
@@ -280,7 +280,7 @@ impl Sources {
         for (name, module) in &self.0 {
             let only_declares = module.defined.is_empty() && !module.has_logic;
             let paths = module.imports.iter().map(|import| &import.path).chain(&module.paths);
-            for path in paths.filter(|_| !(only_declares && !module.children.is_empty())) {
+            for path in paths.filter(|_| !only_declares || module.children.is_empty()) {
                 if let Some(other) = self.definition(name, path, 8).filter(|other| other != name) {
                     found.insert((name.clone(), other));
                 }

@@ -38,9 +38,11 @@ cmd_install() {
   [ -n "$want" ] || return 0
   note "installing $(wc -w <<< "$want") Debian packages"
   export DEBIAN_FRONTEND=noninteractive
+  # a mirror fails for a moment now and then; apt's own user cannot verify a signature if /dev/null is closed to it
+  local apt=(-o Acquire::Retries=3 -o APT::Sandbox::User=root -o DPkg::Lock::Timeout=600)
   # shellcheck disable=SC2086
-  { apt-get update -qq -o Acquire::Retries=3 &&
-    apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 $want; } > /dev/null 2>&1
+  { apt-get update -qq "${apt[@]}" &&
+    apt-get install -y -qq --no-install-recommends "${apt[@]}" $want; } > /dev/null 2>&1
   want=$(missing_packages)
   [ -z "$want" ] || cannot "apt-get could not install: $(tr '\n' ' ' <<< "$want")"
   note "packages installed"
