@@ -11,6 +11,7 @@ use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
+use crate::domain::view::View;
 use crate::ports::{
     Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Reporter, Saved, Severity, Tenure,
 };
@@ -164,7 +165,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             (Err(failure), None) => return Err(RunError::Observe(failure)),
         };
         let next = match crash_loop {
-            Some(halt) => plan::before_halt(Next::Halt(halt), &ledger, &seen),
+            Some(halt) => plan::before_halt(Next::Halt(halt), View { policy, ledger: &ledger, seen: &seen }),
             None => plan::plan(policy, &ledger, &seen),
         };
         match next {

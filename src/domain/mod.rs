@@ -23,3 +23,4 @@ pub mod preview;
 pub mod provision;
 pub mod step;
 pub mod storage;
+pub mod view;

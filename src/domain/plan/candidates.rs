@@ -3,25 +3,26 @@
 //! An OSD whose own gate is shut is skipped: one unhealthy OSD does not delay the healthy ones.
 
 use super::end::{end, only_quarantined_missing};
-use super::{Way, database, directory, operator, record_of};
+use super::existing_osd::{self, Candidate, Way};
+use super::{database, directory, operator};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{Ledger, MAX_OPEN, MAX_RECORDS, Skipping};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Skipping};
 use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{Kind, Layout, NodeName, OsdId};
-use crate::domain::policy::Policy;
+use crate::domain::osd::{Kind, OsdId};
+use crate::domain::view::View;
 
 /// Returns the OSDs to migrate, in order: one failure domain (host) after the other.
-pub fn candidates(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(OsdId, Class)> {
-    let mut found: Vec<_> = classify::classify(seen)
+pub fn candidates(view: View<'_>) -> Vec<(OsdId, Class)> {
+    let mut found: Vec<_> = classify::classify(view.seen)
         .into_iter()
         .filter(|(osd, class)| {
-            class.migrates().is_some() && policy.selects(*osd) && !ledger.records.contains_key(osd)
+            class.migrates().is_some() && view.policy.selects(*osd) && !view.ledger.records.contains_key(osd)
         })
         .collect();
-    found.sort_by_cached_key(|(osd, _)| (host_of(*osd, seen), *osd));
+    found.sort_by_cached_key(|(osd, _)| (host_of(*osd, view.seen), *osd));
     found
 }
 
@@ -32,23 +33,19 @@ pub fn host_of(osd: OsdId, seen: &Observation) -> Option<String> {
 
 /// Returns the first candidates whose gates are open as far as the observation shows: Ceph is asked
 /// `osd ok-to-stop` for them.
-pub(super) fn asked(
-    policy: &Policy,
-    ledger: &Ledger,
-    seen: &Observation,
-) -> impl Iterator<Item = OsdId> + use<> {
+pub(super) fn asked(view: View<'_>) -> impl Iterator<Item = OsdId> + use<> {
     /// Candidates asked in an iteration: the statistics predict the answers, so the first candidate nearly
     /// always passes.
     const AHEAD: usize = 8;
-    let own = Own::of(&gate::accepted(policy, seen), seen);
+    let own = Own::of(&gate::accepted(view), view.seen);
     let is_open = |osd: &OsdId| {
-        let node = seen.kube.daemons.get(osd).and_then(|daemon| daemon.node.as_ref());
-        let is_admitted = ledger.not_admitted(*osd, &policy.run).is_none();
+        let node = view.node_of(*osd);
+        let is_admitted = view.ledger.not_admitted(*osd, &view.policy.run).is_none();
         is_admitted
             && own.never(*osd).is_none()
             && node.is_some_and(|node| own.gate_predicted(*osd, node) == Gate::Open)
     };
-    let found = candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd);
+    let found = candidates(view).into_iter().map(|(osd, _)| osd);
     found.filter(is_open).take(AHEAD).collect::<Vec<_>>().into_iter()
 }
 
@@ -60,9 +57,7 @@ struct Skipped {
 
 /// One pass over the candidates.
 struct Pass<'a> {
-    policy: &'a Policy,
-    ledger: &'a Ledger,
-    seen: &'a Observation,
+    view: View<'a>,
     own: Own<'a>,
     /// Gate that applies to every OSD.
     all: Gate,
@@ -73,26 +68,18 @@ struct Pass<'a> {
 }
 
 /// Returns the next OSD to start on, or the wait, or the end with the OSDs that were not migrated.
-pub(super) fn next(
-    policy: &Policy,
-    ledger: &Ledger,
-    seen: &Observation,
-    quarantined: Vec<(OsdId, String)>,
-) -> Next {
+pub(super) fn next(view: View<'_>, quarantined: Vec<(OsdId, String)>) -> Next {
     let mut summary = Summary { quarantined, ..Summary::default() };
-    let found = candidates(policy, ledger, seen);
-    if !passes(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
+    let found = candidates(view);
+    if !passes(Guard::Confirmed, view.is_confirmed()) {
         summary.unconfirmed = found.iter().map(|(osd, _)| *osd).collect();
-        return end(policy, ledger, seen, Next::Finished(summary));
+        return end(view, Next::Finished(summary));
     }
-    let own = Own::of(&gate::accepted(policy, seen), seen);
-    let all = for_all(policy, ledger, &own, seen);
-    let mut pass = Pass { policy, ledger, seen, own, all, summary, skipped: Vec::new(), inventory: None };
-    for (osd, class) in found {
-        let Some((node, target)) = place_of(osd, seen) else {
-            continue;
-        };
-        if let Some(next) = pass.one(osd, class, node, target) {
+    let own = Own::of(&gate::accepted(view), view.seen);
+    let all = for_all(&own, view);
+    let mut pass = Pass { view, own, all, summary, skipped: Vec::new(), inventory: None };
+    for candidate in found.into_iter().filter_map(|(osd, class)| Candidate::of(osd, class, view)) {
+        if let Some(next) = pass.one(candidate) {
             return next;
         }
     }
@@ -100,28 +87,29 @@ pub(super) fn next(
 }
 
 /// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
-fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Gate {
-    let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
+fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
+    let around = gate::around_any_stop(view.our_fence(), view.seen);
     // A permanent reason is reported even if nothing may be started now.
     if let Gate::Shut(reason) = &around
         && reason.is_for_good()
     {
         return around;
     }
-    gate::first_of([gate::begin(policy, ledger, seen), gate::first_not_open([around, own.all().clone()])])
+    gate::first_of([gate::begin(view), gate::first_not_open([around, own.all().clone()])])
 }
 
 impl Pass<'_> {
     /// Returns the next step for one candidate; `None` if the next candidate is to be examined.
-    fn one(&mut self, osd: OsdId, class: Class, node: NodeName, target: Layout) -> Option<Next> {
+    fn one(&mut self, candidate: Candidate) -> Option<Next> {
+        let osd = candidate.osd;
         if let Some(reason) = self.own.never(osd) {
             self.summary.refused.push((osd, reason.to_string()));
             return None;
         }
         // Ceph is asked for its consent only if all other gates are open.
         let own = match &self.all {
-            Gate::Open => self.own.gate_asked(osd, &node),
-            Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &node),
+            Gate::Open => self.own.gate_asked(osd, &candidate.node),
+            Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &candidate.node),
         };
         match (gate::first_of([self.admitted(osd), own]), self.all.clone()) {
             (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
@@ -129,14 +117,12 @@ impl Pass<'_> {
                 // A mutant waits for the first candidate as if there were no other.
                 is_out(Guard::SkipsSickCandidate).then(|| self.wait())
             }
-            (Gate::Open, Gate::Open) => self.begin(osd, class, node, target),
+            (Gate::Open, Gate::Open) => self.begin(candidate),
             (Gate::Open, Gate::Shut(reason)) if reason.is_for_good() => {
                 self.summary.refused.push((osd, reason.to_string()));
                 None
             }
-            (Gate::Open, Gate::Shut(Reason::NotClean { .. }))
-                if only_quarantined_missing(self.ledger, self.seen) =>
-            {
+            (Gate::Open, Gate::Shut(Reason::NotClean { .. })) if only_quarantined_missing(self.view) => {
                 let quarantined = std::mem::take(&mut self.summary.quarantined);
                 Some(self.end(Next::Halt(Halt::Quarantined { quarantined })))
             }
@@ -147,23 +133,24 @@ impl Pass<'_> {
     /// Returns the gate of an OSD whose new Deployment the API server refused: this run does not start on the
     /// OSD again.
     fn admitted(&self, osd: OsdId) -> Gate {
-        self.ledger.not_admitted(osd, &self.policy.run).map_or(Gate::Open, |why| {
+        self.view.ledger.not_admitted(osd, &self.view.policy.run).map_or(Gate::Open, |why| {
             Gate::Shut(Reason::AdmissionRefused { osd, why: why.to_owned() }).guarded()
         })
     }
 
     /// Starts on the OSD: all gates are open.
-    fn begin(&mut self, osd: OsdId, class: Class, node: NodeName, target: Layout) -> Option<Next> {
-        let (policy, ledger, seen) = (self.policy, self.ledger, self.seen);
+    fn begin(&mut self, candidate: Candidate) -> Option<Next> {
+        let (osd, view, ledger) = (candidate.osd, self.view, self.view.ledger);
         if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
             return Some(Next::Wait(Wait::FreshView));
         }
-        let begun = if class.migrates().is_some_and(Kind::in_directory) {
-            directory::next(policy, ledger, (osd, class, node), seen).map(Some)
-        } else if classify::database_of(osd, seen).is_some() {
-            database::next(policy, ledger, (osd, class, node), target, seen).map(Some)
+        let begun = if candidate.class.migrates().is_some_and(Kind::in_directory) {
+            directory::next(candidate, view).map(Some)
+        } else if classify::database_of(osd, view.seen).is_some() {
+            database::next(candidate, view).map(Some)
         } else {
-            Ok(record_of(osd, class, node, Way::in_place(target), ledger, seen))
+            let way = Way::in_place(candidate.target.clone());
+            Ok(existing_osd::record(candidate, way, view))
         };
         match begun {
             // The disks of its node are being inventoried. Another OSD may be started on meanwhile.
@@ -182,16 +169,12 @@ impl Pass<'_> {
     /// Waits: no OSD may be started on.
     fn wait_for_all(&self, osd: OsdId, gate: &Gate) -> Next {
         let without = |imagined: &Observation| {
-            let own = Own::of(&gate::accepted(self.policy, imagined), imagined);
-            for_all(self.policy, self.ledger, &own, imagined)
+            let view = self.view.imagining(imagined);
+            for_all(&Own::of(&gate::accepted(view), imagined), view)
         };
-        if let Some(next) = operator::out_of_the_way(
-            gate,
-            |imagined| without(imagined) == Gate::Open,
-            self.policy,
-            self.ledger,
-            self.seen,
-        ) {
+        if let Some(next) =
+            operator::out_of_the_way(gate, |imagined| without(imagined) == Gate::Open, self.view)
+        {
             return next;
         }
         let (Gate::Shut(reason) | Gate::Unknown(reason)) = gate else {
@@ -200,7 +183,7 @@ impl Pass<'_> {
         let wait = Next::Wait(Wait::Gate { osd, reason: reason.clone() });
         // A pause or a closed window may last, so everything that the end of a run restores is restored now
         // too.
-        let is_held = gate::held(self.policy, self.seen) != Gate::Open;
+        let is_held = gate::held(self.view) != Gate::Open;
         if is_held { self.end(wait) } else { wait }
     }
 
@@ -211,12 +194,13 @@ impl Pass<'_> {
         if let Some(job) = self.inventory.take() {
             return job;
         }
-        let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.seen);
+        let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.view.seen);
         if self.skipped.iter().any(passes) {
-            let known = self.ledger.run.skipping.as_ref().filter(|known| known.job == self.policy.run);
+            let known =
+                self.view.ledger.run.skipping.as_ref().filter(|known| known.job == self.view.policy.run);
             match known {
                 None => return self.note_since(),
-                Some(known) if self.seen.at - known.since < self.policy.limits.skip_after => {
+                Some(known) if self.view.seen.at - known.since < self.view.policy.limits.skip_after => {
                     return self.wait();
                 }
                 Some(_) => {}
@@ -231,13 +215,13 @@ impl Pass<'_> {
     ///
     /// Otherwise a restarted pod would wait for the whole time again.
     fn note_since(&self) -> Next {
-        let mut ledger = self.ledger.clone();
-        ledger.run.skipping = Some(Skipping { job: self.policy.run.clone(), since: self.seen.at });
+        let mut ledger = self.view.ledger.clone();
+        ledger.run.skipping = Some(Skipping { job: self.view.policy.run.clone(), since: self.view.seen.at });
         Next::Save { ledger, osd: None, why: Saving::Skipping }
     }
 
     fn wait(&self) -> Next {
-        let passing = self.skipped.iter().find(|one| gate::passes_by_itself(&one.reason, self.seen));
+        let passing = self.skipped.iter().find(|one| gate::passes_by_itself(&one.reason, self.view.seen));
         match passing.or(self.skipped.first()) {
             Some(Skipped { osd, reason }) => Next::Wait(Wait::Gate { osd: *osd, reason: reason.clone() }),
             None => Next::Wait(Wait::FreshView),
@@ -245,11 +229,6 @@ impl Pass<'_> {
     }
 
     fn end(&self, last: Next) -> Next {
-        end(self.policy, self.ledger, self.seen, last)
+        end(self.view, last)
     }
-}
-
-fn place_of(osd: OsdId, seen: &Observation) -> Option<(NodeName, Layout)> {
-    let node = seen.kube.daemons.get(&osd)?.node.clone()?;
-    Some((node, classify::target_of(osd, seen)?))
 }

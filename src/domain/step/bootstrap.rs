@@ -7,8 +7,9 @@ use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::ledger::Ledger;
 use crate::domain::next::{Halt, Next, Saving, Wait};
-use crate::domain::observation::{JobState, Observation};
+use crate::domain::observation::JobState;
 use crate::domain::osd::OsdId;
+use crate::domain::view::View;
 
 /// Returns whether to ask Ceph if the key exists.
 pub fn is_asked_for(ledger: &Ledger) -> bool {
@@ -20,14 +21,14 @@ pub fn is_asked_for(ledger: &Ledger) -> bool {
 /// A missing key is first recorded as osd-migrate's and then created, one step an iteration.
 ///
 /// A key that was not asked for does not count as missing.
-pub(super) fn keyed(agent: Act, osd: OsdId, ledger: &Ledger, seen: &Observation) -> Next {
-    match seen.ceph.bootstrap {
+pub(super) fn keyed(agent: Act, osd: OsdId, view: View<'_>) -> Next {
+    match view.seen.ceph.bootstrap {
         Some(true) => Next::Do(agent),
         None => Next::Wait(Wait::FreshView),
-        Some(false) if passes(Guard::BootstrapSavedFirst, ledger.run.bootstrap) => {
+        Some(false) if passes(Guard::BootstrapSavedFirst, view.ledger.run.bootstrap) => {
             Next::Do(Act::Ceph(CephAct::Bootstrap { there: true }))
         }
-        Some(false) => save(Some(osd), true, ledger),
+        Some(false) => save(Some(osd), true, view.ledger),
     }
 }
 
@@ -37,20 +38,20 @@ pub(super) fn keyed(agent: Act, osd: OsdId, ledger: &Ledger, seen: &Observation)
 ///
 /// The key stays while an agent or a prepare Job of Rook may need it. The next run removes it then. After a
 /// lost ledger nothing is known of the key.
-pub fn put_away(last: Next, ledger: &Ledger, seen: &Observation) -> Next {
+pub fn put_away(last: Next, view: View<'_>) -> Next {
     let is_end = match &last {
         Next::Finished(_) => true,
         Next::Halt(halt) => !matches!(halt, Halt::LedgerLost { .. }),
         Next::Save { .. } | Next::Do(_) | Next::Wait(_) => false,
     };
-    let kube = &seen.kube;
-    let in_use = ledger.in_flight().next().is_some()
+    let kube = &view.seen.kube;
+    let in_use = view.ledger.in_flight().next().is_some()
         || kube.node_jobs.iter().any(|job| job.state != JobState::Ended)
         || !kube.rook_prepares.is_empty();
-    let is_ours = passes(Guard::BootstrapOurs, ledger.run.bootstrap);
-    match seen.ceph.bootstrap.filter(|_| is_end && is_ours && !in_use) {
+    let is_ours = passes(Guard::BootstrapOurs, view.ledger.run.bootstrap);
+    match view.seen.ceph.bootstrap.filter(|_| is_end && is_ours && !in_use) {
         Some(true) => Next::Do(Act::Ceph(CephAct::Bootstrap { there: false })),
-        Some(false) => save(None, false, ledger),
+        Some(false) => save(None, false, view.ledger),
         None => last,
     }
 }

@@ -14,6 +14,7 @@ use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{Observation, OsdPdb};
 use crate::domain::osd::OsdId;
 use crate::domain::phase;
+use crate::domain::view::View;
 
 /// Minutes that the pod of a finished OSD has to become ready: probes run every 10 s.
 ///
@@ -28,21 +29,21 @@ const COUNTED_MINUTES: i64 = 1;
 ///
 /// Drains are blocked while an OSD is committed. They are restored once no OSD is committed or about to be
 /// stopped.
-pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+pub fn next(view: View<'_>) -> Option<Next> {
     // A PodDisruptionBudget that was restored for a finished OSD is not limited again because the OSD's pod
     // is not ready again.
-    let at_work = |record: &&Record| !record.closing || is_waited_for(record, ledger, seen);
+    let at_work = |record: &&Record| !record.closing || is_waited_for(record, view);
     let is_meant = |record: &&Record| record.stop_intended_at.is_some() && at_work(record);
-    let open: Vec<_> = ledger.in_flight().filter(is_meant).collect();
-    if let Some(stopped) = open.iter().find(|record| is_committed(record, seen)) {
-        let are_drains_blocked = passes(Guard::DrainsBlocked, are_drains_blocked(stopped.osd, seen));
+    let open: Vec<_> = view.ledger.in_flight().filter(is_meant).collect();
+    if let Some(stopped) = open.iter().find(|record| is_committed(record, view.seen)) {
+        let are_drains_blocked = passes(Guard::DrainsBlocked, are_drains_blocked(stopped.osd, view.seen));
         // If osd-migrate may not create its own PodDisruptionBudget, the OSD is up again sooner without
         // waiting for one.
-        let is_tried = !are_drains_blocked && seen.kube.pdb_rejected.is_none();
+        let is_tried = !are_drains_blocked && view.seen.kube.pdb_rejected.is_none();
         return is_tried.then(|| make_own(stopped));
     }
-    let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, seen));
-    if is_about_to_stop { None } else { restore_pdb(ledger, seen) }
+    let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, view.seen));
+    if is_about_to_stop { None } else { restore_pdb(view) }
 }
 
 /// Returns an open gate once Rook's PodDisruptionBudget counts every other OSD that is up.
@@ -76,23 +77,23 @@ pub(super) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
 /// The value of Rook's PodDisruptionBudget is saved before each time that it is limited, with the generation
 /// on which it is to be limited. A runner that decided before that save that nothing is left to restore can
 /// no longer write that decision.
-pub(super) fn block_drains(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    if seen.kube.own_pdb.is_some() {
+pub(super) fn block_drains(record: &Record, view: View<'_>) -> Option<Next> {
+    if view.seen.kube.own_pdb.is_some() {
         return None;
     }
-    let Some(found) = rooks(record.osd, seen) else {
+    let Some(found) = rooks(record.osd, view.seen) else {
         return Some(make_own(record));
     };
-    let (saved, last) = (&ledger.run.pdb, &ledger.run.last_pdb);
+    let (saved, last) = (&view.ledger.run.pdb, &view.ledger.run.last_pdb);
     if found.max_unavailable == 0 {
         // A frozen runner limited the PodDisruptionBudget late, after its entry was cleared as unused.
         let late = last.as_ref().filter(|last| saved.is_none() && is_ours(found, last))?;
-        return Some(save(Some(late.clone()), ledger, Saving::Pdb));
+        return Some(save(Some(late.clone()), view.ledger, Saving::Pdb));
     }
     if !passes(Guard::PdbSavedFirst, saved.as_ref().is_some_and(|was| is_as_saved(found, was))) {
         let OsdPdb { max_unavailable, uid, generation, .. } = found.clone();
         let now = FormerPdb { max_unavailable, uid: Some(uid), generation: Some(generation) };
-        return Some(save(Some(now), ledger, Saving::Pdb));
+        return Some(save(Some(now), view.ledger, Saving::Pdb));
     }
     Some(write(found, 0))
 }
@@ -100,25 +101,25 @@ pub(super) fn block_drains(record: &Record, ledger: &Ledger, seen: &Observation)
 /// Returns the next step until the PodDisruptionBudgets are restored.
 ///
 /// External changes or deletions since then stay.
-fn restore_pdb(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    if let Some(uid) = &seen.kube.own_pdb {
+fn restore_pdb(view: View<'_>) -> Option<Next> {
+    if let Some(uid) = &view.seen.kube.own_pdb {
         return Some(Next::Do(Act::Kube(KubeAct::DeletePdb { uid: uid.clone() })));
     }
-    let (saved, last) = (&ledger.run.pdb, &ledger.run.last_pdb);
+    let (saved, last) = (&view.ledger.run.pdb, &view.ledger.run.last_pdb);
     let was = saved.as_ref().or(last.as_ref())?;
-    if let Some(found) = seen.kube.osd_pdb.as_ref().filter(|found| is_ours(found, was)) {
+    if let Some(found) = view.seen.kube.osd_pdb.as_ref().filter(|found| is_ours(found, was)) {
         return Some(write(found, was.max_unavailable));
     }
-    saved.is_some().then(|| save(None, ledger, Saving::PdbRestored))
+    saved.is_some().then(|| save(None, view.ledger, Saving::PdbRestored))
 }
 
 /// Returns whether a finished OSD's Deployment has no ready pod yet while osd-migrate blocks drains.
 ///
 /// Restored now, the PodDisruptionBudget would wake Rook, which excludes such an OSD from it and restarts it
 /// for its own settings. For seconds another OSD could be evicted in parallel (seen with 1.20.6).
-pub(super) fn is_waited_for(record: &Record, ledger: &Ledger, seen: &Observation) -> bool {
-    let is_ours = ledger.run.pdb.is_some() || seen.kube.own_pdb.is_some();
-    is_ours && is_getting_ready(record, seen)
+pub(super) fn is_waited_for(record: &Record, view: View<'_>) -> bool {
+    let is_ours = view.ledger.run.pdb.is_some() || view.seen.kube.own_pdb.is_some();
+    is_ours && is_getting_ready(record, view.seen)
 }
 
 fn is_getting_ready(record: &Record, seen: &Observation) -> bool {

@@ -27,23 +27,19 @@ use super::act::{Act, CephAct, KubeAct};
 use super::gate;
 use super::guard::{Guard, is_out, passes};
 use super::inspection::NodeTask;
-use super::ledger::{FENCE, Ledger, Quarantine, Record};
+use super::ledger::{FENCE, Quarantine, Record};
 use super::next::{Halt, Next, Saving, Wait};
-use super::observation::{Daemon, Observation, SlotState};
+use super::observation::{Daemon, SlotState};
 use super::osd::OsdFsid;
 use super::phase::{self, DiskFact, Facts, Phase, SlotFact};
-use super::policy::Policy;
+use crate::domain::view::View;
 
 /// Everything that the next step of one record depends on.
 pub struct Step<'a> {
     /// Record of the OSD.
     pub record: &'a Record,
-    /// Ledger that contains the record.
-    pub ledger: &'a Ledger,
-    /// Observation of the cluster.
-    pub seen: &'a Observation,
-    /// Policy of the run.
-    pub policy: &'a Policy,
+    /// View of the iteration, whose ledger contains the record.
+    pub view: View<'a>,
     /// Facts that `phase::facts` derived from record and observation.
     pub facts: Facts,
     /// Phase that the facts show.
@@ -52,15 +48,9 @@ pub struct Step<'a> {
 
 impl<'a> Step<'a> {
     /// Creates the step of one record. `wanted`: confirmation, selection, class and target are as recorded.
-    pub fn of(
-        record: &'a Record,
-        ledger: &'a Ledger,
-        wanted: bool,
-        policy: &'a Policy,
-        seen: &'a Observation,
-    ) -> Self {
-        let facts = phase::facts(record, wanted, seen);
-        Self { record, ledger, seen, policy, facts, phase: phase::phase(&facts) }
+    pub fn of(record: &'a Record, wanted: bool, view: View<'a>) -> Self {
+        let facts = phase::facts(record, wanted, view.seen);
+        Self { record, view, facts, phase: phase::phase(&facts) }
     }
 
     /// Returns the one thing to do next.
@@ -90,7 +80,7 @@ impl<'a> Step<'a> {
             Phase::Stopping => self.stopping(),
             Phase::Stopped => self.destroy_stopped(),
             Phase::Destroyed => self.with_flags_set(|| self.rebuild()),
-            Phase::Unauthed if !self.seen.ceph.auth.contains_key(&self.record.osd) => {
+            Phase::Unauthed if !self.view.seen.ceph.auth.contains_key(&self.record.osd) => {
                 // A key that was not asked for does not count as missing.
                 Next::Wait(Wait::FreshView)
             }
@@ -131,7 +121,7 @@ impl<'a> Step<'a> {
 
     /// Drops PGs saved at Stop that are gone, and reports them. Before Stop all PGs are saved again.
     fn drop_gone_pgs(&self) -> Option<Next> {
-        let gone = gate::gone(&self.record.pgs, self.seen);
+        let gone = gate::gone(&self.record.pgs, self.view.seen);
         if gone.is_empty() || self.facts.before_stop() {
             return None;
         }
@@ -152,10 +142,6 @@ impl<'a> Step<'a> {
         by_others && !self.facts.new && self.record.stop_intended_at.is_none()
     }
 
-    fn our_fence(&self) -> Option<&'a str> {
-        self.ledger.run.fence.as_deref()
-    }
-
     /// Returns the act once the fence is in force. The fence is first recorded, then set, one step an
     /// iteration, and checked again before every act from Stop to Deploy. Acts on an available disk need no
     /// fence: their gate requires that Rook is stopped.
@@ -167,7 +153,7 @@ impl<'a> Step<'a> {
     /// agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
     fn fence_again(&self) -> Option<Next> {
         let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.left_to_rook_since.is_none();
-        let is_gone = self.our_fence().is_some() && self.seen.kube.fence.is_none();
+        let is_gone = self.view.our_fence().is_some() && self.view.seen.kube.fence.is_none();
         let again = self.fence().filter(|_| is_ours && is_gone)?;
         Some(match again {
             Next::Save { ledger, osd, .. } => Next::Save { ledger, osd, why: Saving::FenceGone },
@@ -181,19 +167,19 @@ impl<'a> Step<'a> {
             return None;
         }
         let ours = format!("{FENCE}{}", self.record.id);
-        let value = self.our_fence().unwrap_or(&ours);
+        let value = self.view.our_fence().unwrap_or(&ours);
         let put_up = || {
             let (osd, record) = (self.record.osd, self.record.id.clone());
             Some(Next::Do(Act::Kube(KubeAct::Fence { osd, record, value: value.to_owned() })))
         };
-        match self.seen.kube.fence.as_deref() {
+        match self.view.seen.kube.fence.as_deref() {
             Some(seen) if seen == value => self.until_in_force(put_up),
             // The fence was removed: Rook's acknowledgement was for an earlier one.
             None if !passes(Guard::FenceSavedFirst, self.is_fence_saved()) => {
-                let mut ledger = self.ledger.clone();
+                let mut ledger = self.view.ledger.clone();
                 ledger.run.fence = Some(value.to_owned());
                 (ledger.run.fence_after, ledger.run.fence_acknowledged) =
-                    (self.seen.kube.cluster_revision(), false);
+                    (self.view.seen.kube.cluster_revision(), false);
                 Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::Fence })
             }
             None => put_up(),
@@ -206,16 +192,16 @@ impl<'a> Step<'a> {
     }
 
     fn is_fence_saved(&self) -> bool {
-        self.ledger.run.fence.is_some() && !self.ledger.run.fence_acknowledged
+        self.view.ledger.run.fence.is_some() && !self.view.ledger.run.fence_acknowledged
     }
 
     /// Returns the next step until a running Rook has acknowledged the fence, which is set.
     fn until_in_force(&self, put_up: impl FnOnce() -> Option<Next>) -> Option<Next> {
-        match gate::fenced(&self.ledger.run, self.seen) {
+        match gate::fenced(&self.view.ledger.run, self.view.seen) {
             gate::Fenced::InForce => None,
             gate::Fenced::Unmarked => put_up(),
             gate::Fenced::Acknowledged => {
-                let mut ledger = self.ledger.clone();
+                let mut ledger = self.view.ledger.clone();
                 ledger.run.fence_acknowledged = true;
                 Some(Next::Save { ledger, osd: Some(self.record.osd), why: Saving::FenceAcknowledged })
             }
@@ -232,7 +218,7 @@ impl<'a> Step<'a> {
             return None;
         }
         let (osd, record) = (self.record.osd, self.record.id.clone());
-        let slot = self.seen.ceph.slots.get(&osd)?;
+        let slot = self.view.slot(osd)?;
         let (noout, noin, fsid) = (!slot.noout && !self.record.noout_lifted, !slot.noin, slot.fsid);
         let with_flags_set = passes(Guard::FlagsSetFirst, !(noout || noin));
         (!with_flags_set).then(|| {
@@ -246,34 +232,34 @@ impl<'a> Step<'a> {
 
     /// Removes the fence and clears its entry, if no other OSD needs it and Rook would not interfere.
     fn unfence(&self) -> Option<Next> {
-        let value = self.our_fence()?;
-        if gate::stays_fenced(self.seen) {
+        let value = self.view.our_fence()?;
+        if gate::stays_fenced(self.view.seen) {
             return None;
         }
-        (!self.rook_would_meet_others()).then(|| take_down(value, self.ledger, self.seen))
+        (!self.rook_would_meet_others()).then(|| take_down(value, self.view))
     }
 
     /// Returns whether another OSD is in progress or quarantined after its stop. Rook would interfere.
     fn rook_would_meet_others(&self) -> bool {
         let is_half_way =
-            |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.seen);
-        self.ledger.records.values().any(|other| other.osd != self.record.osd && is_half_way(other))
+            |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.view.seen);
+        self.view.ledger.records.values().any(|other| other.osd != self.record.osd && is_half_way(other))
     }
 
     fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
         let mut record = self.record.clone();
-        record.saved_at = Some(self.seen.at);
+        record.saved_at = Some(self.view.seen.at);
         change(&mut record);
         // A repeated milestone replaces the last one: waiting for a lock must not make the record grow.
         if record.milestones.last().is_some_and(|(last, _)| last == why.word()) {
             record.milestones.pop();
         }
-        record.milestones.push((why.word().to_owned(), self.seen.at));
-        Next::Save { ledger: self.ledger.with(record), osd: Some(self.record.osd), why }
+        record.milestones.push((why.word().to_owned(), self.view.seen.at));
+        Next::Save { ledger: self.view.ledger.with(record), osd: Some(self.record.osd), why }
     }
 
     fn quarantine(&self, why: String) -> Next {
-        let since = self.seen.at;
+        let since = self.view.seen.at;
         self.save(Saving::Quarantine { why: why.clone() }, |record| {
             record.quarantine = Some(Quarantine { why, since });
         })
@@ -285,7 +271,7 @@ impl<'a> Step<'a> {
     }
 
     fn slot_fsid(&self) -> Option<OsdFsid> {
-        self.seen.ceph.slots.get(&self.record.osd)?.fsid
+        self.view.slot(self.record.osd)?.fsid
     }
 
     /// Inspects a device again before the OSD is quarantined: a missing or unknown device may be a loose
@@ -331,14 +317,14 @@ impl<'a> Step<'a> {
 
     /// Describes the contents of the device.
     fn found_on_disk(&self) -> String {
-        phase::last_inspection(self.record, self.seen)
+        phase::last_inspection(self.record, self.view.seen)
             .and_then(|report| report.inspection.as_ref())
             .map_or_else(|| "not looked at".to_owned(), |inspection| inspection.content.to_string())
     }
 
     /// Describes the foreign objects that osd-migrate did not create.
     fn foreign(&self) -> String {
-        let slot = match self.seen.ceph.slots.get(&self.record.osd) {
+        let slot = match self.view.slot(self.record.osd) {
             None => "absent".to_owned(),
             Some(slot) if slot.up && slot.state == SlotState::Destroyed => self.revived(),
             Some(slot) => match slot.fsid {
@@ -347,14 +333,14 @@ impl<'a> Step<'a> {
             },
         };
         let disk = self.found_on_disk();
-        let daemon = self.seen.kube.daemons.get(&self.record.osd).map(|daemon: &Daemon| daemon.fsid);
+        let daemon = self.view.daemon(self.record.osd).map(|daemon: &Daemon| daemon.fsid);
         let starts = match daemon {
             None => "no Deployment".to_owned(),
             Some(None) => "a Deployment that names no fsid".to_owned(),
             Some(Some(fsid)) => format!("a Deployment that starts {fsid}"),
         };
         let issued: Vec<String> =
-            phase::issued_of(self.record, self.seen).iter().map(OsdFsid::to_string).collect();
+            phase::issued_of(self.record, self.view.seen).iter().map(OsdFsid::to_string).collect();
         let ours = if issued.is_empty() { "none".to_owned() } else { issued.join(", ") };
         format!(
             "something else was found than what was recorded: slot {slot}, device {disk}, {starts}; \
@@ -376,7 +362,7 @@ impl<'a> Step<'a> {
     /// Returns the command for a person if the old data is gone and the disk has other contents since. Once
     /// the disk is blank, osd-migrate uses it again.
     fn way_to_zap(&self) -> String {
-        let issued = phase::issued_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.view.seen);
         let is_awaited = self.facts.slot == SlotFact::Destroyed && self.facts.disk == DiskFact::Other;
         let by_id = self.record.device().and_then(|device| device.by_id.first());
         let Some(by_id) = by_id.filter(|_| is_awaited && !issued.is_empty()) else { return String::new() };
@@ -389,11 +375,11 @@ impl<'a> Step<'a> {
 }
 
 /// Removes the fence, then clears its entry.
-pub fn take_down(value: &str, ledger: &Ledger, seen: &Observation) -> Next {
-    if seen.kube.fence.as_deref() == Some(value) {
+pub fn take_down(value: &str, view: View<'_>) -> Next {
+    if view.seen.kube.fence.as_deref() == Some(value) {
         return Next::Do(Act::Kube(KubeAct::Unfence { value: value.to_owned() }));
     }
-    let mut ledger = ledger.clone();
+    let mut ledger = view.ledger.clone();
     ledger.run.last_fence = ledger.run.fence.take();
     (ledger.run.fence_after, ledger.run.fence_acknowledged) = (None, false);
     Next::Save { ledger, osd: None, why: Saving::Unfenced }
