@@ -33,6 +33,7 @@ mod provision;
 mod purity;
 mod reference;
 mod rehearsal;
+mod rules;
 mod runbook;
 mod safety;
 mod steps;

@@ -832,7 +832,7 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
     there.extend([
         longest("src/domain/plan/inventories.rs", "inventory_failed"),
-        longest("src/domain/plan/nodes.rs", "message_of"),
+        longest("src/domain/plan/provisioner.rs", "message_of"),
     ]);
     assert_same("disks and nodes", &there, &said(&told));
 }

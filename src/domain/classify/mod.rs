@@ -10,9 +10,11 @@ use super::observation::{Daemon, Metadata, Observation, Slot, SlotState};
 use super::osd::{Kind, Layout, Mode, ObjectStore, OsdId};
 use super::provision::DatabaseAsked;
 
+mod database;
 mod kind;
 mod target;
 
+pub use database::{databases_by_node, databases_on};
 use target::{Target, target};
 
 /// Class of an OSD.

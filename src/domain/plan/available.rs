@@ -1,6 +1,7 @@
 //! Available disks of a node, as its inventory found them, and what was done with them since.
 
-use super::{database, new_osd};
+use super::new_osd;
+use crate::domain::classify;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeWork, Record};
@@ -35,7 +36,7 @@ pub(super) fn process(node: &NodeName, inventory: &NodeInventory, view: View<'_>
     provision::process(
         node,
         inventory,
-        &database::asked_on(node, view.seen),
+        &classify::databases_on(node, view.seen),
         view.seen,
         view.policy.store_on_file,
     )

@@ -11,36 +11,8 @@ use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{DbDevice, NodeName, OsdId};
-use crate::domain::provision::{self, DatabaseAsked, DatabasesAsked, Processed};
+use crate::domain::provision::{self, Processed};
 use crate::domain::view::View;
-
-/// Returns the databases that the existing OSDs of a node need on its disks.
-///
-/// Every OSD that migrates counts, also if this run does not select it: room is reserved for each.
-pub(super) fn asked_on(node: &NodeName, seen: &Observation) -> DatabasesAsked {
-    let daemons = seen.kube.daemons.iter().filter(|(_, daemon)| daemon.node.as_ref() == Some(node));
-    daemons.filter_map(|(osd, _)| Some((*osd, asked_for(*osd, seen)?))).collect()
-}
-
-/// Returns the databases that existing OSDs need, for all nodes, in one pass over the OSDs.
-fn asked_by_node(seen: &Observation) -> BTreeMap<&NodeName, DatabasesAsked> {
-    let mut by_node: BTreeMap<&NodeName, DatabasesAsked> = BTreeMap::new();
-    for (osd, daemon) in &seen.kube.daemons {
-        if let (Some(node), Some(asked)) = (&daemon.node, asked_for(*osd, seen)) {
-            by_node.entry(node).or_default().insert(*osd, asked);
-        }
-    }
-    by_node
-}
-
-/// Returns the database that an OSD needs on another device, if it is migrated in place.
-///
-/// An OSD in a directory needs none here: the database belongs to the available disk that the OSD goes to.
-fn asked_for(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
-    let class = classify::class_of(osd, seen.ceph.slots.get(&osd)?, seen);
-    let asked = classify::database_of(osd, seen)?;
-    (!class.migrates()?.in_directory()).then_some(asked)
-}
 
 /// Starts on an OSD that needs a database: saves its record, or first inventories its node's disks if this
 /// run has not.
@@ -107,7 +79,7 @@ pub fn of_each(view: View<'_>) -> BTreeMap<OsdId, Result<DbDevice, Reason>> {
     let inventories = disks::youngest(view.seen);
     let candidates: BTreeSet<OsdId> = super::candidates(view).into_iter().map(|(osd, _)| osd).collect();
     let mut found = BTreeMap::new();
-    let asked_by_node = asked_by_node(view.seen);
+    let asked_by_node = classify::databases_by_node(view.seen);
     for (node, asked) in asked_by_node.iter().filter(|(node, _)| view.seen.kube.nodes.contains_key(**node)) {
         let node: &NodeName = node;
         let inventory = inventories.get(node).and_then(|job| job.report.as_ref()?.inventory.as_ref());

@@ -2,32 +2,52 @@
 
 use std::collections::BTreeSet;
 
-use super::operator;
+use super::rules::Rest;
+use super::{nodes, operator};
 use crate::domain::classify::{self, Class, Refusal};
-use crate::domain::gate;
-use crate::domain::ledger::Record;
-use crate::domain::next::{Next, Summary};
+use crate::domain::gate::{self, Gate};
+use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
 use crate::domain::step;
 use crate::domain::view::View;
 
-/// Returns whether every unclean PG was served by a quarantined OSD that is committed and down.
+/// Ends a run that was cancelled: no OSD is started on.
+pub(super) fn cancelled(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    rest.summary.cancelled = gate::is_cancelled(view);
+    rest.summary.cancelled.then(|| end(view, Next::Finished(rest.take_summary())))
+}
+
+/// Halts a run in which too many OSDs failed after their stop.
+pub(super) fn failure_limit(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if gate::failure_limit(view.policy, view.ledger) == Gate::Open {
+        return None;
+    }
+    let quarantined = rest.take_summary().quarantined;
+    Some(end(view, Next::Halt(Halt::FailureLimit { quarantined })))
+}
+
+/// Restores Rook after the last OSD: its fence is removed, and its operator is scaled up.
 ///
-/// Waiting does not end that.
-///
-/// A quarantined OSD that serves, the old one or the new one, backfills by itself.
-pub(super) fn only_quarantined_missing(view: View<'_>) -> bool {
-    let is_up = |record: &Record| view.slot(record.osd).is_some_and(|slot| slot.up);
-    let theirs: BTreeSet<_> = view
-        .ledger
-        .quarantined()
-        .filter(|record| is_committed(record, view.seen) && !is_up(record))
-        .flat_map(|record| &record.pgs)
-        .collect();
-    let unclean = view.seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
-    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
+/// A fence may be left from a run that died, so this is asked in each run.
+pub(super) fn restore_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    match end(view, Next::Finished(rest.take_summary())) {
+        Next::Finished(summary) => {
+            rest.summary = summary;
+            None
+        }
+        next @ (Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_)) => Some(next),
+    }
+}
+
+/// Finishes the run, or waits for what an earlier rule waits for.
+pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if let Some(wait) = rest.wait.take() {
+        return Some(wait);
+    }
+    let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
+    Some(Next::Finished(Summary { problems, unseen_nodes, ..rest.take_summary() }))
 }
 
 /// Ends the run.
@@ -46,9 +66,9 @@ pub(super) fn end(view: View<'_>, last: Next) -> Next {
     if half_way.is_empty() {
         return finish(view, last);
     }
-    let are_drains_blocked = view.ledger.run.fence.is_some() || view.ledger.run.operator.is_some();
+    let is_rook_away = view.ledger.run.fence.is_some() || view.ledger.run.operator.is_some();
     match last {
-        Next::Finished(summary) if are_drains_blocked => Next::Finished(Summary { half_way, ..summary }),
+        Next::Finished(summary) if is_rook_away => Next::Finished(Summary { half_way, ..summary }),
         Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
     }
 }

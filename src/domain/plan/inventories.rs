@@ -6,12 +6,14 @@
 use chrono::{DateTime, Utc};
 
 use super::available;
-use super::nodes::{self, NodeProvisioner};
-use crate::domain::inventory::NodeInventory;
+use super::provisioner::{self, NodeProvisioner};
+use crate::domain::act::{Act, NodeAct};
+use crate::domain::inventory::{InventoryRequest, NodeInventory};
 use crate::domain::ledger::{NodeStatus, NodeWork};
 use crate::domain::next::{Next, Wait};
-use crate::domain::observation::JobState;
+use crate::domain::observation::{JobState, Observation};
 use crate::domain::osd::NodeName;
+use crate::domain::policy::Policy;
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
 use crate::domain::view::View;
 
@@ -75,7 +77,7 @@ impl NodeProvisioner<'_> {
         if work.inventoried_by.is_some() {
             return self.inventory_again(node, work.failures);
         }
-        Next::Do(nodes::inventory_job(self.view.policy, node, work.inventory, self.view.seen))
+        Next::Do(inventory_job(self.view.policy, node, work.inventory, self.view.seen))
     }
 
     /// Retries a failed inventory.
@@ -109,9 +111,25 @@ impl NodeProvisioner<'_> {
                 since: self.view.seen.at,
                 message: format!("{new} disks to be made OSDs"),
                 failures: 0,
-                problems: nodes::message_of(node, work, &processed.problems),
+                problems: provisioner::message_of(node, work, &processed.problems),
                 ..work.clone()
             },
         )
     }
+}
+
+/// Returns the act that creates an inventory Job on a node for this run.
+pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
+    let declared = &seen.kube.declaration;
+    Act::Node(NodeAct::Inventory {
+        request: InventoryRequest {
+            run: policy.run.clone(),
+            number,
+            node: node.clone(),
+            cluster: seen.ceph.fsid,
+            on_file: policy.store_on_file,
+        },
+        image: declared.image.clone(),
+        data_dir: declared.data_dir.clone(),
+    })
 }

@@ -3,43 +3,49 @@
 //!
 //! The ledger has the state of each node, so that a run can resume after a crash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::provisioner::NodeProvisioner;
+use super::rules::Rest;
 use super::{adopt, available, inventories, new_osd};
-use crate::domain::act::{Act, NodeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::inventory::{InventoryRequest, NodeInventory};
+use crate::domain::inventory::NodeInventory;
 use crate::domain::ledger::{NodeStatus, NodeWork};
-use crate::domain::next::{Next, Saving, Wait, uncleared};
-use crate::domain::observation::{Inventory, JobState, Observation};
-use crate::domain::osd::{NodeName, OsdId};
-use crate::domain::policy::Policy;
+use crate::domain::next::{Next, Summary, Wait};
+use crate::domain::osd::NodeName;
 use crate::domain::provision::{self, Processed};
 use crate::domain::step::MAX_FAILURES;
 use crate::domain::view::View;
-
-/// Run name of the inventories of `plan --inventory`.
-///
-/// It is not a run, so no other client deletes them while they are read.
-pub const OF_PLAN: &str = "plan-";
-
-/// Minutes after which such a `plan` is considered dead, and its inventories are deleted.
-const STRAY_MINUTES: i64 = 10;
 
 /// Minutes to wait for a node that is unreachable or cordoned when nothing else is left to do.
 ///
 /// A reboot takes less.
 const AWAY_MINUTES: i64 = 15;
 
-/// Problems stored per node, and the length of each: the ledger contains all nodes and must stay small.
-const PROBLEMS: usize = 10;
-const PROBLEM_CHARS: usize = 300;
-
-/// Returns the next step for new OSDs; `None` if nothing is left to do.
-pub(super) fn next(view: View<'_>) -> Option<Next> {
+/// Returns the next step for new OSDs; `None` if nothing is left to do, or nothing now.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     let walk = NodeProvisioner { view };
-    walk.clean_up().or_else(|| walk.next_node())
+    match walk.clean_up().or_else(|| walk.next_node())? {
+        done @ (Next::Save { .. } | Next::Do(_)) => Some(done),
+        wait @ (Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) => {
+            rest.wait.get_or_insert(wait);
+            None
+        }
+    }
+}
+
+/// Finishes a run without new OSDs that are not confirmed.
+pub(super) fn unconfirmed(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if passes(Guard::Confirmed, view.is_confirmed()) {
+        return None;
+    }
+    Some(Next::Finished(Summary { unconfirmed_nodes: chosen(view), ..rest.take_summary() }))
+}
+
+/// Returns the nodes that get new OSDs.
+fn chosen(view: View<'_>) -> BTreeSet<NodeName> {
+    provision::nodes(view.seen, view.policy.store_on_file).chosen.into_iter().collect()
 }
 
 /// Starts another new OSD on the current node, in parallel with those in progress there.
@@ -96,63 +102,42 @@ pub(super) fn known<'a>(node: &NodeName, view: View<'a>) -> KnownDisks<'a> {
 
 /// Winds up a run that creates no new OSDs: completes the nodes that it inventoried, and deletes their
 /// inventories.
-pub(super) fn wind_up(view: View<'_>) -> Option<Next> {
-    let walk = NodeProvisioner { view };
-    let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
-    Some(walk.complete(node, work, &Processed::default()))
+pub(super) fn wind_up(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if view.policy.makes_new() {
+        return None;
+    }
+    if !view.is_confirmed() {
+        return Some(Next::Finished(rest.take_summary()));
+    }
+    let finished = || Next::Finished(Summary { problems: problems_of(view), ..rest.take_summary() });
+    Some(complete_all(view, &Processed::default()).unwrap_or_else(finished))
 }
 
 /// Winds up a run while Rook's operator is running: leaves the current node's disks to Rook and reports that.
-pub(super) fn leave_to_rook(view: View<'_>) -> Option<Next> {
+///
+/// Rook creates OSDs on available disks itself, and two writers on one disk are one too many. With `only_new`
+/// the user wants osd-migrate to create them.
+pub(super) fn leave_to_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if view.seen.kube.running_operator().is_none() || view.policy.only_new {
+        return None;
+    }
+    let problem = "Rook's operator runs, and its free disks are left to it".to_owned();
+    let left = Processed { problems: vec![problem], ..Processed::default() };
+    let finished = || {
+        let (problems, left_to_rook) = (problems_of(view), chosen(view));
+        Next::Finished(Summary { problems, left_to_rook, ..rest.take_summary() })
+    };
+    Some(complete_all(view, &left).unwrap_or_else(finished))
+}
+
+/// Completes the node that the run is working on, then deletes the inventories.
+fn complete_all(view: View<'_>, left: &Processed) -> Option<Next> {
     let walk = NodeProvisioner { view };
     let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
-    let problem = "Rook's operator runs, and its free disks are left to it".to_owned();
-    Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
+    Some(walk.complete(node, work, left))
 }
 
-/// Pass over the nodes that get new OSDs.
-pub(super) struct NodeProvisioner<'a> {
-    pub(super) view: View<'a>,
-}
-
-impl<'a> NodeProvisioner<'a> {
-    /// Returns the node that this run is working on.
-    fn at_work(&self) -> Option<(&'a NodeName, &'a NodeWork)> {
-        self.all_at_work().next()
-    }
-
-    fn all_at_work(&self) -> impl Iterator<Item = (&'a NodeName, &'a NodeWork)> {
-        self.view.ledger.nodes.iter().filter(|(_, work)| self.is_at_work(work))
-    }
-
-    fn is_at_work(&self, work: &NodeWork) -> bool {
-        work.run == self.view.policy.run && work.status != NodeStatus::Completed
-    }
-
-    /// Deletes the inventories of completed nodes and of earlier requests, one an iteration.
-    ///
-    /// Only one runner is active, so no other run reads these inventories.
-    fn clean_up(&self) -> Option<Next> {
-        let is_current = |job: &Inventory| {
-            let work = self.view.ledger.nodes.get(&job.node);
-            work.is_some_and(|work| {
-                work.status != NodeStatus::Completed
-                    && work.inventory_run() == job.run
-                    && work.inventory == job.number
-            })
-        };
-        // A Job that has reported reads no more. Its pod ends a moment later.
-        let is_over =
-            |job: &Inventory| job.report.is_some() || matches!(job.state, None | Some(JobState::Ended));
-        let is_old = |job: &Inventory| {
-            !job.run.starts_with(OF_PLAN)
-                || (self.view.seen.at - job.created_at).num_minutes() >= STRAY_MINUTES
-        };
-        let mut inventories = self.view.seen.kube.inventories.iter();
-        let (name, job) = inventories.find(|(_, job)| !is_current(job) && is_over(job) && is_old(job))?;
-        Some(Next::Do(Act::Node(NodeAct::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })))
-    }
-
+impl NodeProvisioner<'_> {
     /// Returns the step of the current node, or of the first node that this run has not inventoried.
     ///
     /// An unreachable or cordoned node does not delay the others. When no other node is left it is waited
@@ -211,44 +196,6 @@ impl<'a> NodeProvisioner<'a> {
         }
     }
 
-    /// Saves the number of an inventory before its Job is created.
-    pub(super) fn inventory_again(&self, node: &NodeName, failures: u32) -> Next {
-        let before = self.view.ledger.nodes.get(node).filter(|work| work.run == self.view.policy.run);
-        self.save(
-            node,
-            NodeWork {
-                status: NodeStatus::ComputingDiff,
-                since: self.view.seen.at,
-                message: String::new(),
-                run: self.view.policy.run.clone(),
-                inventoried_by: None,
-                inventory: before.map_or(0, |work| work.inventory) + 1,
-                failures,
-                done: before.map(|work| work.done.clone()).unwrap_or_default(),
-                left: before.map(|work| work.left.clone()).unwrap_or_default(),
-                directories: before.map(|work| work.directories.clone()).unwrap_or_default(),
-                databases: BTreeMap::new(),
-                problems: Vec::new(),
-            },
-        )
-    }
-
-    pub(super) fn save(&self, node: &NodeName, work: NodeWork) -> Next {
-        let why = Saving::Node {
-            node: node.clone(),
-            status: work.status,
-            message: work.message.clone(),
-            problems: work.problems.clone(),
-        };
-        let mut ledger = self.view.ledger.clone();
-        ledger.nodes.insert(node.clone(), work);
-        Next::Save { ledger, osd: None, why }
-    }
-
-    fn inventory(&self, node: &NodeName, work: &NodeWork) -> Option<&'a NodeInventory> {
-        available::inventory(node, work, self.view.seen)
-    }
-
     /// Creates the node's new OSDs: first adopts OSDs that nothing starts, then takes one disk after the
     /// other.
     fn orchestrate(&self, node: &NodeName, work: &NodeWork) -> Next {
@@ -285,74 +232,10 @@ impl<'a> NodeProvisioner<'a> {
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
         })
     }
-
-    pub(super) fn available_disks<'p>(
-        &'p self,
-        node: &'p NodeName,
-        work: &'p NodeWork,
-        processed: &'p Processed,
-    ) -> impl Iterator<Item = &'p provision::AvailableDisk> {
-        available::available_disks(self.view.ledger, node, Some(work), processed)
-            .map(|(_, available)| available)
-    }
-
-    /// Returns the OSDs of the node that get no database, with reasons.
-    ///
-    /// The ledger keeps them after the inventory is deleted.
-    fn no_databases(&self, node: &NodeName, work: &NodeWork) -> BTreeMap<OsdId, String> {
-        let Some(inventory) = self.inventory(node, work) else { return BTreeMap::new() };
-        let databases = available::process(node, inventory, self.view).databases;
-        databases.into_iter().filter_map(|(osd, found)| Some((osd, found.err()?))).collect()
-    }
-
-    fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
-        let made = work.done.len();
-        let message = match made {
-            0 => "nothing to do".to_owned(),
-            _ => format!("{made} disks were made OSDs"),
-        };
-        self.save(
-            node,
-            NodeWork {
-                status: NodeStatus::Completed,
-                since: self.view.seen.at,
-                message,
-                databases: self.no_databases(node, work),
-                problems: message_of(node, work, &processed.problems),
-                ..work.clone()
-            },
-        )
-    }
-}
-
-/// Returns the act that creates an inventory Job on a node for this run.
-pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
-    let declared = &seen.kube.declaration;
-    Act::Node(NodeAct::Inventory {
-        request: InventoryRequest {
-            run: policy.run.clone(),
-            number,
-            node: node.clone(),
-            cluster: seen.ceph.fsid,
-            on_file: policy.store_on_file,
-        },
-        image: declared.image.clone(),
-        data_dir: declared.data_dir.clone(),
-    })
 }
 
 fn waits(node: &NodeName, reason: Reason) -> Next {
     Next::Wait(Wait::Node { node: node.clone(), reason })
-}
-
-pub(super) fn message_of(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
-    let left = work
-        .left
-        .iter()
-        .map(|(disk, found)| format!("{disk} was not free after all, and is left as it is: {found}"));
-    let directories = work.directories.iter().map(|(path, why)| uncleared(path, node, why));
-    let short = |text: String| text.chars().take(PROBLEM_CHARS).collect();
-    directories.chain(problems.iter().cloned()).chain(left).take(PROBLEMS).map(short).collect()
 }
 
 /// Returns the nodes of this run with their reported problems, for the summary.

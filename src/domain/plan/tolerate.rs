@@ -1,5 +1,6 @@
 //! Adds tolerations to OSDs whose node got a taint later: the taint would prevent them from starting.
 
+use super::rules::Rest;
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate};
 use crate::domain::next::{Next, Wait};
@@ -15,11 +16,25 @@ pub(super) fn asks(view: View<'_>) -> Option<OsdId> {
     candidate(view).map(|(osd, ..)| osd)
 }
 
+/// Adds a toleration to the next OSD that needs one.
+///
+/// While that waits, the rules below may act: a new OSD may clear what prevents a restart, for example PGs that
+/// have too few OSDs.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    match restart(view) {
+        Some(done @ (Next::Save { .. } | Next::Do(_))) => Some(done),
+        wait @ (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None) => {
+            rest.wait = wait;
+            None
+        }
+    }
+}
+
 /// Returns the step for the next OSD that needs a toleration.
 ///
 /// An OSD that is up restarts with it, so all gates of a stop are checked. An OSD that is down gets it at
 /// once.
-pub(super) fn next(view: View<'_>) -> Option<Next> {
+fn restart(view: View<'_>) -> Option<Next> {
     let Some((osd, daemon, node, add)) = candidate(view) else { return coming_back(view) };
     let is_up = view.slot(osd).is_some_and(|slot| slot.up);
     let gates = [
