@@ -23,4 +23,5 @@ pub mod preview;
 pub mod provision;
 pub mod step;
 pub mod storage;
+pub mod temporary;
 pub mod view;

@@ -1,9 +1,8 @@
 //! View of an iteration: everything that its decision depends on.
 
-use super::ledger::{Ledger, Record};
+use super::ledger::Ledger;
 use super::observation::{Daemon, Node, Observation, Slot};
 use super::osd::{NodeName, OsdId};
-use super::phase;
 use super::policy::Policy;
 
 /// View of an iteration: what the run may do, what it saved, and what it observed just now.
@@ -57,15 +56,5 @@ impl<'a> View<'a> {
     /// Returns whether the OSD's daemon is up.
     pub fn is_up(self, osd: OsdId) -> bool {
         self.slot(osd).is_some_and(|slot| slot.up)
-    }
-
-    /// Returns the records of OSDs that are stopped by osd-migrate, or no longer the old OSDs.
-    pub fn committed(self) -> impl Iterator<Item = &'a Record> {
-        self.ledger.records.values().filter(move |record| phase::is_committed(record, self.seen))
-    }
-
-    /// Returns whether a record was begun or changed this many minutes ago, or earlier.
-    pub fn is_past(self, at: chrono::DateTime<chrono::Utc>, minutes: i64) -> bool {
-        (self.seen.at - at).num_minutes() >= minutes
     }
 }

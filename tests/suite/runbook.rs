@@ -726,9 +726,9 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
     assert!(there.len() > 8, "they moved: {there:?}");
     there.insert(longest("src/domain/step/agents.rs", "agent_trouble").trim_end_matches("...").to_owned());
     there.insert(longest("src/domain/step/up.rs", "late"));
-    there.insert(longest("src/domain/step/mod.rs", "foreign").trim_end_matches("...").to_owned());
-    there.insert(longest("src/domain/step/mod.rs", "revived").trim_end_matches("...").to_owned());
-    there.insert(longest("src/domain/step/mod.rs", "way_to_zap"));
+    there.insert(longest("src/domain/step/foreign.rs", "foreign").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/foreign.rs", "revived").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/foreign.rs", "way_to_zap"));
     let source = read(classify);
     for function in ["contradicts", "excludes"] {
         there.extend(literals(block(&source, &format!("pub fn {function}("))));

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::rules::Rest;
-use super::{nodes, operator};
+use super::nodes;
+use super::rest::Rest;
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::gate::{self, Gate};
 use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
-use crate::domain::step;
+use crate::domain::temporary::{fence, operator};
 use crate::domain::view::View;
 
 /// Ends a run that was cancelled: no OSD is started on.
@@ -42,12 +42,12 @@ pub(super) fn restore_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 }
 
 /// Finishes the run, or waits for what an earlier rule waits for.
-pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Next {
     if let Some(wait) = rest.wait.take() {
-        return Some(wait);
+        return wait;
     }
     let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
-    Some(Next::Finished(Summary { problems, unseen_nodes, ..rest.take_summary() }))
+    Next::Finished(Summary { problems, unseen_nodes, ..rest.take_summary() })
 }
 
 /// Ends the run.
@@ -81,8 +81,8 @@ fn finish(view: View<'_>, last: Next) -> Next {
             Next::Finished(Summary { withheld_from_rook: left, ..summary })
         }
         (last, _) if !left.is_empty() => last,
-        (_, Some(value)) => step::take_down(value, view),
-        (last, None) => operator::back(view).unwrap_or_else(|| with_operator_at_0(last, view.seen)),
+        (_, Some(value)) => fence::take_down(value, view),
+        (last, None) => operator::restore(view).unwrap_or_else(|| with_operator_at_0(last, view.seen)),
     }
 }
 

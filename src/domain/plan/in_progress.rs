@@ -1,12 +1,13 @@
 //! OSDs in progress: the step of the first record that can do something.
 
-use super::rules::Rest;
+use super::nodes;
+use super::rest::Rest;
 use super::wanted::is_wanted;
-use super::{nodes, operator};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::step::Step;
+use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
 /// Returns the step of the OSDs in progress; `None` if there are none.
@@ -14,10 +15,11 @@ use crate::domain::view::View;
 /// While all of them wait, another new OSD may be started on the same node, unless a stopped OSD waits for an
 /// orphaned agent.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
-    let Some(next) = of_records(view) else { return rest.wait.take() };
-    let is_wait = matches!(next, Next::Wait(_));
-    let one_more = || nodes::one_more_on_its_node(view).filter(|_| is_wait);
-    if is_wait && rest.wait.is_none() { one_more().or(Some(next)) } else { Some(next) }
+    match of_records(view) {
+        None => rest.wait.take(),
+        Some(next @ Next::Wait(_)) if rest.wait.is_none() => nodes::one_more_on_its_node(view).or(Some(next)),
+        Some(next) => Some(next),
+    }
 }
 
 /// Returns the step of the first open record that can do something; otherwise the first wait.
@@ -55,6 +57,6 @@ fn without_operator(step: &Step<'_>, view: View<'_>) -> Next {
         !matches!(&next, Next::Wait(wait) if !matches!(wait, Wait::Gate { reason, .. } if asks(reason)))
     };
     let is_about_stop = step.begins();
-    let away = is_about_stop.then(|| operator::out_of_the_way(&gate, is_open, view)).flatten();
+    let away = is_about_stop.then(|| operator::change(&gate, is_open, view)).flatten();
     away.unwrap_or(next)
 }

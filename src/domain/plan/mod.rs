@@ -3,13 +3,15 @@
 //! | file | content |
 //! | --- | --- |
 //! | `rules` | order of the rules, and what is done after the decision |
+//! | `rest` | what a rule leaves to those below |
 //! | `lost_ledger`, `quarantined`, `orphans` | rules before any OSD |
 //! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
-//! | `candidates`, `next_osd`, `existing_osd`, `directory`, `database`, `record` | the next OSD and its record |
+//! | `candidates`, `next_osd` | the next OSD to migrate |
+//! | `existing_osd`, `directory`, `database`, `record` | its record |
 //! | `end` | ends of a run |
 //! | `tolerate` | restarts for taints |
 //! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
-//! | `operator`, `crash_loop` | what is done after the decision |
+//! | `crash_loop` | progress of a Job's pods, recorded after the decision |
 //! | `questions`, `disks` | what is asked before the decision; disks as `plan` shows them |
 
 mod adopt;
@@ -27,12 +29,12 @@ mod lost_ledger;
 mod new_osd;
 mod next_osd;
 mod nodes;
-mod operator;
 mod orphans;
 mod provisioner;
 mod quarantined;
 mod questions;
 mod record;
+mod rest;
 mod rules;
 mod tolerate;
 mod wanted;
@@ -45,4 +47,6 @@ pub use disks::{DiskLine, Disks, disks};
 pub use inventories::inventory_job;
 pub use provisioner::OF_PLAN;
 pub use questions::{Questions, questions};
-pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, before_halt, plan};
+pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};
+
+pub use super::temporary::flags::before_halt;

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use super::candidates::candidates;
 use super::end::end;
 use super::existing_osd::{self, Candidate, Way};
-use super::rules::Rest;
-use super::{database, directory, operator};
+use super::rest::Rest;
+use super::{database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate, Own, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -17,6 +17,7 @@ use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
 use crate::domain::observation::Observation;
 use crate::domain::osd::{Kind, OsdId};
 use crate::domain::phase::is_committed;
+use crate::domain::temporary::operator;
 use crate::domain::view::View;
 
 /// An OSD that is not started on now, and the reason, which does not delay any other OSD.
@@ -146,9 +147,7 @@ impl Pass<'_> {
             let view = self.view.imagining(imagined);
             for_all(&Own::of(&gate::accepted(view), imagined), view)
         };
-        if let Some(next) =
-            operator::out_of_the_way(gate, |imagined| without(imagined) == Gate::Open, self.view)
-        {
+        if let Some(next) = operator::change(gate, |imagined| without(imagined) == Gate::Open, self.view) {
             return next;
         }
         let (Gate::Shut(reason) | Gate::Unknown(reason)) = gate else {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::provisioner::NodeProvisioner;
-use super::rules::Rest;
+use super::rest::Rest;
 use super::{adopt, available, inventories, new_osd};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};

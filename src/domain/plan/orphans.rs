@@ -1,6 +1,6 @@
 //! Orphaned leftovers: objects that a frozen runner created for a record after it was closed.
 
-use super::rules::Rest;
+use super::rest::Rest;
 use crate::domain::act::{Act, KubeAct, NodeAct};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
@@ -9,6 +9,7 @@ use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
 use crate::domain::step::{is_late, is_silent};
+use crate::domain::temporary::fence;
 use crate::domain::view::View;
 
 /// Deletes orphaned leftovers, and waits for their agents before anything is started.
@@ -35,13 +36,8 @@ pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
 /// Deployment exists and runs. Otherwise the backup is the last copy.
 fn delete_orphans(view: View<'_>) -> Option<Next> {
     let kube = &view.seen.kube;
-    // A frozen runner set this fence again. An older fence can't come back: a later one changed the
-    // CephCluster.
-    let is_late = |value: &&String| {
-        view.ledger.run.last_fence.as_ref() == Some(*value) && view.ledger.run.fence.as_ref() != Some(*value)
-    };
-    if let Some(value) = kube.fence.as_ref().filter(is_late) {
-        return Some(Next::Do(Act::Kube(KubeAct::Unfence { value: value.clone() })));
+    if let Some(unfence) = fence::restore_late(view) {
+        return Some(unfence);
     }
     let is_misplaced = |id: &RecordId| !view.ledger.records.values().any(|record| record.id == *id);
     let jobs = kube.node_jobs.iter().filter(|job| is_misplaced(&job.record));

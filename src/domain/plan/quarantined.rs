@@ -1,28 +1,15 @@
 //! What is done for quarantined OSDs: Ceph may heal without them, and nothing of osd-migrate's stays in use.
 
-use crate::domain::act::{Act, CephAct, NodeAct};
+use crate::domain::act::{Act, NodeAct};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::next::Next;
 use crate::domain::observation::{JobState, KeyOwner};
+use crate::domain::temporary::flags;
 use crate::domain::view::View;
 
-/// Lifts the noout of a quarantined OSD after its stop, so that Ceph can heal without it.
-///
-/// Its noin is lifted when it is up: noin preserves the reweight of an OSD that boots for the first time.
-pub(super) fn lift_noout(view: View<'_>) -> Option<Next> {
-    if is_out(Guard::QuarantineLiftsNoout) {
-        return None;
-    }
-    view.ledger.quarantined().find_map(|record| {
-        let slot = view.slot(record.osd)?;
-        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-        let noin = noin && slot.up;
-        (noout || noin).then_some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags {
-            osd: record.osd,
-            noout,
-            noin,
-        })))
-    })
+/// Unsets the flags of a quarantined OSD, so that Ceph can heal without it.
+pub(super) fn restore_flags(view: View<'_>) -> Option<Next> {
+    if is_out(Guard::QuarantineLiftsNoout) { None } else { flags::restore(view) }
 }
 
 /// Deletes the key of a quarantined OSD's node Job after the Job has ended: the OSD may stay quarantined for

@@ -9,7 +9,8 @@ use crate::domain::ledger::Ledger;
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
-use crate::domain::step::{self, Step};
+use crate::domain::step::Step;
+use crate::domain::temporary::bootstrap;
 use crate::domain::view::View;
 
 /// Questions about single OSDs that must be answered before an iteration can be decided.
@@ -42,7 +43,7 @@ pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questi
             .map(|osd| BTreeSet::from([osd]))
             .collect(),
         auth: open,
-        bootstrap: step::bootstrap::is_asked_for(ledger),
+        bootstrap: bootstrap::is_asked_for(ledger),
         admission: admission(view),
     }
 }

@@ -1,6 +1,6 @@
 //! Adds tolerations to OSDs whose node got a taint later: the taint would prevent them from starting.
 
-use super::rules::Rest;
+use super::rest::Rest;
 use crate::domain::act::{Act, DataPrecondition, KubeAct};
 use crate::domain::gate::{self, Gate};
 use crate::domain::next::{Next, Wait};
@@ -18,8 +18,8 @@ pub(super) fn asks(view: View<'_>) -> Option<OsdId> {
 
 /// Adds a toleration to the next OSD that needs one.
 ///
-/// While that waits, the rules below may act: a new OSD may clear what prevents a restart, for example PGs that
-/// have too few OSDs.
+/// While that waits, the rules below may act: a new OSD may clear what prevents a restart, for example PGs
+/// that have too few OSDs.
 pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
     match restart(view) {
         Some(done @ (Next::Save { .. } | Next::Do(_))) => Some(done),
@@ -76,7 +76,7 @@ fn coming_back(view: View<'_>) -> Option<Next> {
 
 type Candidate<'a> = (OsdId, &'a Daemon, &'a NodeName, Vec<Toleration>);
 
-fn candidate<'a>(view: View<'a>) -> Option<Candidate<'a>> {
+fn candidate(view: View<'_>) -> Option<Candidate<'_>> {
     view.seen.kube.daemons.iter().find_map(|(osd, daemon)| {
         let name = daemon.node.as_ref()?;
         let add = provision::missing_tolerations(&daemon.tolerations, view.node(name)?);

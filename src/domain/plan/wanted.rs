@@ -6,7 +6,7 @@ use super::{available, database, directory};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
 use crate::domain::ledger::{Record, Strategy};
-use crate::domain::step;
+use crate::domain::temporary::INTENT_MINUTES;
 use crate::domain::view::View;
 
 /// Returns whether confirmation, selection, class, node, Deployment and target still are as recorded.
@@ -50,7 +50,7 @@ pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
 /// exist to recognise it.
 fn is_undone(record: &Record, view: View<'_>) -> bool {
     let held = gate::held(view) != Gate::Open;
-    let settled = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() >= step::INTENT_MINUTES;
+    let settled = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() >= INTENT_MINUTES;
     let without_intent = || gate::is_cancelled(view) || view.ledger.run.operator.is_some();
     held && record.stop_intended_at.map_or_else(without_intent, settled)
 }

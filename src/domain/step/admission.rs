@@ -1,12 +1,13 @@
 //! Admission of the new OSD's Deployment: the API server is asked before the old OSD is stopped, because
 //! afterwards the data is gone.
 
-use super::{Step, drains};
+use super::Step;
 use crate::domain::act::Deploy;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
+use crate::domain::temporary::drains;
 
 impl Step<'_> {
     /// Returns the Deployment that the API server is asked about, if nothing else prevents the stop.

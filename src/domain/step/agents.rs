@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Step, bootstrap};
+use super::Step;
 use crate::domain::act::{Act, DataPrecondition, NodeAct};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
@@ -12,6 +12,7 @@ use crate::domain::ledger::{Attempt, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::phase::{self, DiskFact, SlotFact};
+use crate::domain::temporary::bootstrap;
 
 /// Consecutive attempts of a node agent that may fail before the OSD is quarantined.
 pub const MAX_FAILURES: u32 = 3;
@@ -346,8 +347,9 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// Returns the agent's act once its key exists.
     fn keyed(&self, agent: Act) -> Next {
-        bootstrap::keyed(agent, self.record.osd, self.view)
+        bootstrap::change(self.record.osd, self.view).unwrap_or(Next::Do(agent))
     }
 
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {

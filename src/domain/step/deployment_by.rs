@@ -5,12 +5,13 @@
 
 use chrono::TimeDelta;
 
-use super::{Step, take_down};
+use super::Step;
 use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::policy::DeploymentBy;
 use crate::domain::provision;
+use crate::domain::temporary::fence;
 
 /// Minutes that Rook may take on a small cluster.
 ///
@@ -59,7 +60,7 @@ impl Step<'_> {
             })));
         }
         Some(match self.view.our_fence() {
-            Some(value) => take_down(value, self.view),
+            Some(value) => fence::take_down(value, self.view),
             None => Next::Wait(Wait::RookDeploys { osd, operator: operator.name.clone(), minutes }),
         })
     }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Step, drains};
+use super::Step;
 use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
 use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
@@ -14,6 +14,7 @@ use crate::domain::observation::SlotState;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
+use crate::domain::temporary::{INTENT_MINUTES, drains};
 
 /// Minutes that a wipe may stay blocked before the run halts for a person. Ceph's default
 /// `mon_osd_down_out_interval` is 600 s.
@@ -27,9 +28,6 @@ pub const UNKNOWN_MINUTES: i64 = 3;
 /// Stops of one OSD that may be reverted. A gate that shuts because of the stop itself (a neighbour becomes
 /// nearly full) opens as soon as the OSD serves again. Without a limit the OSD would stop and start for ever.
 pub const MAX_REVERTS: u32 = 2;
-
-/// Minutes after which no call from the time of the intent can still be on its way. A call has ten seconds.
-pub const INTENT_MINUTES: i64 = 1;
 
 /// Minutes that a gate may block an OSD between its intent and its stop. Then the preparations for the stop
 /// (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
@@ -207,7 +205,7 @@ impl Step<'_> {
         if let Some(next) = self.set_osd_flags() {
             return next;
         }
-        let block_drains = drains::block_drains(record, self.view);
+        let block_drains = drains::change(record, self.view);
         if let Some(next) = block_drains.filter(|_| !is_out(Guard::DrainsLimitedFirst)) {
             return next;
         }

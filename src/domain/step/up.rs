@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::{INTENT_MINUTES, Step, drains};
+use super::Step;
 use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
-use crate::domain::guard::{Guard, passes};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
@@ -16,6 +16,7 @@ use crate::domain::observation::{Daemon, Slot};
 use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
+use crate::domain::temporary::{INTENT_MINUTES, drains, flags};
 
 /// Flags of the whole osdmap that prevent data from moving to an OSD.
 ///
@@ -231,13 +232,7 @@ impl Step<'_> {
     /// (16.2.15). The adapter removes that mark first. Then the fence can be removed: the rest is Ceph's
     /// work.
     pub(super) fn let_go(&self) -> Option<Next> {
-        let osd = self.record.osd;
-        let slot = self.view.slot(osd);
-        let flags = slot.map(|slot| self.record.flags_to_lift(slot.noout, slot.noin));
-        if let Some((noout, noin)) = flags.filter(|(noout, noin)| *noout || *noin) {
-            return Some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd, noout, noin })));
-        }
-        self.unfence()
+        flags::restore_of(self.record, self.view).or_else(|| self.unfence())
     }
 
     /// Saves when a new OSD came up: the statistics lag, and show no PG on it at first.
@@ -288,13 +283,8 @@ impl Step<'_> {
         if let Some(next) = self.clean_up().filter(|_| is_old) {
             return next;
         }
-        if let Some(slot) = self.view.slot(record.osd) {
-            let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-            if !passes(Guard::FlagsUnsetFirst, !(noout || noin)) {
-                return Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: record.osd, noout, noin }));
-            }
-        }
-        if let Some(next) = self.unfence() {
+        let flags = flags::restore_of(record, self.view).filter(|_| !is_out(Guard::FlagsUnsetFirst));
+        if let Some(next) = flags.or_else(|| self.unfence()) {
             return next;
         }
         if drains::is_waited_for(record, self.view) {

@@ -6,12 +6,9 @@
 use chrono::TimeDelta;
 
 use super::Step;
-use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Saving};
-use crate::domain::phase;
-use crate::domain::view::View;
+use crate::domain::temporary::flags;
 
 impl Step<'_> {
     /// Returns the next time-dependent step; `None` if nothing is due.
@@ -28,7 +25,9 @@ impl Step<'_> {
                 Some(self.save(Saving::Down, |record| record.down_since = Some(self.view.seen.at)))
             }
             Some(_) if !(went_down || stays_down) => Some(self.came_up()),
-            Some(_) if self.down_for() >= self.view.policy.limits.noout => lift_noout(record, self.view),
+            Some(_) if self.down_for() >= self.view.policy.limits.noout => {
+                flags::lift_noout(record, self.view)
+            }
             Some(_) | None => None,
         }
     }
@@ -54,29 +53,4 @@ impl Step<'_> {
             record.up_seen = up_seen.or(record.up_seen);
         })
     }
-}
-
-/// Returns the next step until the `noout` of an OSD that is down is lifted.
-///
-/// The lift is saved first, so that the flag is not set again.
-fn lift_noout(record: &Record, view: View<'_>) -> Option<Next> {
-    let slot = view.slot(record.osd).filter(|slot| !slot.up)?;
-    let (noout, _) = record.flags_to_lift(slot.noout, slot.noin);
-    if !noout || is_out(Guard::NooutHasAnEnd) {
-        return None;
-    }
-    if record.noout_lifted {
-        return Some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: record.osd, noout, noin: false })));
-    }
-    let mut record = record.clone();
-    record.noout_lifted = true;
-    let osd = Some(record.osd);
-    Some(Next::Save { ledger: view.ledger.with(record), osd, why: Saving::NooutLifted })
-}
-
-/// Returns the next step before a run halts: afterwards no runner would lift the `noout` of an OSD that is
-/// down.
-pub fn before_halt(view: View<'_>) -> Option<Next> {
-    let is_down = |record: &&Record| phase::is_committed(record, view.seen);
-    view.ledger.in_flight().filter(is_down).find_map(|record| lift_noout(record, view))
 }

@@ -23,7 +23,7 @@ const WAIT_MINUTES: i64 = 3;
 ///
 /// `gate` is the gate that blocks the OSD. `without_it` says whether the OSD could continue without the
 /// operator. The operator is not scaled if something else blocks the OSD.
-pub(super) fn out_of_the_way(
+pub(crate) fn change(
     gate: &Gate,
     without_it: impl FnOnce(&Observation) -> bool,
     view: View<'_>,
@@ -54,7 +54,7 @@ pub(super) fn out_of_the_way(
 ///
 /// It stays at 0 while Rook would start a migration of its own, and while an OSD that failed after its stop
 /// is down: Rook would start that OSD.
-pub(super) fn given_back(next: Next, view: View<'_>) -> Next {
+pub(crate) fn during_a_wait(next: Next, view: View<'_>) -> Next {
     let Some(was) = view.ledger.run.operator.as_ref().filter(|_| !is_out(Guard::OperatorRestored)) else {
         return next;
     };
@@ -67,7 +67,7 @@ pub(super) fn given_back(next: Next, view: View<'_>) -> Next {
     let is_long = last.is_none_or(|last| (view.seen.at - last).num_minutes() >= WAIT_MINUTES);
     let stays_away = !rook_would_migrate(view).is_empty();
     if is_wait && is_long && !stays_away && !view.ledger.records.values().any(needs_it_away) {
-        return back(view).unwrap_or(next);
+        return restore(view).unwrap_or(next);
     }
     next
 }
@@ -82,12 +82,10 @@ fn is_up_again(record: &Record, seen: &Observation) -> bool {
 ///
 /// A runner that was frozen between its read of the ledger and its act may have scaled the operator after the
 /// entry was cleared. The last entry recognises that, if no other client wrote the operator since.
-pub(super) fn back(view: View<'_>) -> Option<Next> {
+pub(crate) fn restore(view: View<'_>) -> Option<Next> {
     let (saved, last) = (&view.ledger.run.operator, &view.ledger.run.last_operator);
     let was = saved.as_ref().or(last.as_ref())?;
-    let ours = |operator: &&Operator| {
-        operator.replicas == 0 && is_it(operator, was) && operator.generation == was.generation + 1
-    };
+    let ours = |operator: &&Operator| is_ours(operator, was);
     if let Some(operator) = view.seen.kube.operator.as_ref().filter(ours) {
         return Some(scale(operator, was.replicas));
     }
@@ -123,7 +121,7 @@ fn scale(operator: &Operator, replicas: u32) -> Next {
 /// Returns the OSDs that a restored Rook would migrate itself; while there are any, Rook stays stopped.
 ///
 /// `uninstall` restores Rook nevertheless: its owner confirmed the migration.
-pub(super) fn rook_would_migrate(view: View<'_>) -> BTreeSet<OsdId> {
+pub(crate) fn rook_would_migrate(view: View<'_>) -> BTreeSet<OsdId> {
     let is_at_0 = view.ledger.run.operator.is_some() && view.seen.kube.running_operator().is_none();
     let is_fenced = view.ledger.run.fence.is_some() && gate::stays_fenced(view.seen);
     if (is_at_0 || is_fenced) && !view.policy.leaves {
@@ -131,4 +129,16 @@ pub(super) fn rook_would_migrate(view: View<'_>) -> BTreeSet<OsdId> {
     } else {
         BTreeSet::new()
     }
+}
+
+/// Returns whether the operator is at 0 because osd-migrate scaled it.
+pub(crate) fn is_changed(view: View<'_>) -> bool {
+    let run = &view.ledger.run;
+    let was = run.operator.as_ref().or(run.last_operator.as_ref());
+    was.is_some_and(|was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was)))
+}
+
+/// Returns whether osd-migrate scaled the operator to 0, and no other client has written it since.
+fn is_ours(found: &Operator, was: &ScaledOperator) -> bool {
+    found.replicas == 0 && is_it(found, was) && found.generation == was.generation + 1
 }

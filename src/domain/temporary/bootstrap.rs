@@ -12,33 +12,31 @@ use crate::domain::osd::OsdId;
 use crate::domain::view::View;
 
 /// Returns whether to ask Ceph if the key exists.
-pub fn is_asked_for(ledger: &Ledger) -> bool {
+pub(crate) fn is_asked_for(ledger: &Ledger) -> bool {
     passes(Guard::BootstrapOurs, ledger.run.bootstrap) || ledger.in_flight().next().is_some()
 }
 
-/// Returns the agent's act once its key exists.
+/// Returns the next step until the key exists; `None` once it does.
 ///
 /// A missing key is first recorded as osd-migrate's and then created, one step an iteration.
 ///
 /// A key that was not asked for does not count as missing.
-pub(super) fn keyed(agent: Act, osd: OsdId, view: View<'_>) -> Next {
+pub(crate) fn change(osd: OsdId, view: View<'_>) -> Option<Next> {
     match view.seen.ceph.bootstrap {
-        Some(true) => Next::Do(agent),
-        None => Next::Wait(Wait::FreshView),
+        Some(true) => None,
+        None => Some(Next::Wait(Wait::FreshView)),
         Some(false) if passes(Guard::BootstrapSavedFirst, view.ledger.run.bootstrap) => {
-            Next::Do(Act::Ceph(CephAct::Bootstrap { there: true }))
+            Some(Next::Do(Act::Ceph(CephAct::Bootstrap { there: true })))
         }
-        Some(false) => save(Some(osd), true, view.ledger),
+        Some(false) => Some(save(Some(osd), true, view.ledger)),
     }
 }
 
-/// Removes the key that osd-migrate created at the end of a run, then clears the entry.
-///
-/// A run that finds nothing to do removes it too.
+/// Removes the key at the end of a run. A run that finds nothing to do removes it too.
 ///
 /// The key stays while an agent or a prepare Job of Rook may need it. The next run removes it then. After a
 /// lost ledger nothing is known of the key.
-pub fn put_away(last: Next, view: View<'_>) -> Next {
+pub(crate) fn at_the_end(last: Next, view: View<'_>) -> Next {
     let is_end = match &last {
         Next::Finished(_) => true,
         Next::Halt(halt) => !matches!(halt, Halt::LedgerLost { .. }),
@@ -48,12 +46,22 @@ pub fn put_away(last: Next, view: View<'_>) -> Next {
     let in_use = view.ledger.in_flight().next().is_some()
         || kube.node_jobs.iter().any(|job| job.state != JobState::Ended)
         || !kube.rook_prepares.is_empty();
+    let restored = || restore(view).filter(|_| is_end && !in_use);
+    restored().unwrap_or(last)
+}
+
+/// Returns the next step until the key that osd-migrate created is removed and its entry cleared; `None` if
+/// that is done, or nothing is known of the key.
+pub(crate) fn restore(view: View<'_>) -> Option<Next> {
     let is_ours = passes(Guard::BootstrapOurs, view.ledger.run.bootstrap);
-    match view.seen.ceph.bootstrap.filter(|_| is_end && is_ours && !in_use) {
-        Some(true) => Next::Do(Act::Ceph(CephAct::Bootstrap { there: false })),
-        Some(false) => save(None, false, view.ledger),
-        None => last,
-    }
+    let exists = view.seen.ceph.bootstrap.filter(|_| is_ours)?;
+    let remove = || Next::Do(Act::Ceph(CephAct::Bootstrap { there: false }));
+    Some(if exists { remove() } else { save(None, false, view.ledger) })
+}
+
+/// Returns whether the key exists that osd-migrate created.
+pub(crate) fn is_changed(view: View<'_>) -> bool {
+    view.ledger.run.bootstrap && view.seen.ceph.bootstrap == Some(true)
 }
 
 fn save(osd: Option<OsdId>, ours: bool, ledger: &Ledger) -> Next {

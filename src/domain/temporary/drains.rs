@@ -5,7 +5,6 @@
 
 use chrono::{DateTime, Utc};
 
-use super::INTENT_MINUTES;
 use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -15,6 +14,9 @@ use crate::domain::observation::{Observation, OsdPdb};
 use crate::domain::osd::OsdId;
 use crate::domain::phase;
 use crate::domain::view::View;
+
+/// Minutes after which no call from the time of the intent can still be on its way. A call has ten seconds.
+pub const INTENT_MINUTES: i64 = 1;
 
 /// Minutes that the pod of a finished OSD has to become ready: probes run every 10 s.
 ///
@@ -29,7 +31,7 @@ const COUNTED_MINUTES: i64 = 1;
 ///
 /// Drains are blocked while an OSD is committed. They are restored once no OSD is committed or about to be
 /// stopped.
-pub fn next(view: View<'_>) -> Option<Next> {
+pub(crate) fn next(view: View<'_>) -> Option<Next> {
     // A PodDisruptionBudget that was restored for a finished OSD is not limited again because the OSD's pod
     // is not ready again.
     let at_work = |record: &&Record| !record.closing || is_waited_for(record, view);
@@ -43,7 +45,7 @@ pub fn next(view: View<'_>) -> Option<Next> {
         return is_tried.then(|| make_own(stopped));
     }
     let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, view.seen));
-    if is_about_to_stop { None } else { restore_pdb(view) }
+    if is_about_to_stop { None } else { restore(view) }
 }
 
 /// Returns an open gate once Rook's PodDisruptionBudget counts every other OSD that is up.
@@ -54,7 +56,7 @@ pub fn next(view: View<'_>) -> Option<Next> {
 /// Drains wait while Rook's own PodDisruptionBudget is 0. They end if osd-migrate's own exists alongside it.
 /// A Rook that has nothing left to count sleeps. Otherwise it would check while the OSD is stopped, and
 /// create PodDisruptionBudgets per host.
-pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
+pub(crate) fn counted(record: &Record, seen: &Observation) -> Gate {
     let is_able = seen.kube.daemons.values().all(|daemon| daemon.names_topology);
     let inventories = is_able && seen.kube.running_operator().is_some();
     let is_recent = is_within(COUNTED_MINUTES, &Saving::Proof, record, seen);
@@ -66,7 +68,7 @@ pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
 
 /// Returns a shut gate while drains can't be blocked: Rook's PodDisruptionBudget is unusable, and
 /// osd-migrate's own was refused.
-pub(super) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
+pub(crate) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
     let needs_own = seen.kube.own_pdb.is_none() && rooks(osd, seen).is_none();
     let refused = seen.kube.pdb_rejected.as_ref().filter(|_| needs_own);
     refused.map_or(Gate::Open, |why| Gate::Shut(Reason::PdbRejected { why: why.clone() }))
@@ -77,7 +79,7 @@ pub(super) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
 /// The value of Rook's PodDisruptionBudget is saved before each time that it is limited, with the generation
 /// on which it is to be limited. A runner that decided before that save that nothing is left to restore can
 /// no longer write that decision.
-pub(super) fn block_drains(record: &Record, view: View<'_>) -> Option<Next> {
+pub(crate) fn change(record: &Record, view: View<'_>) -> Option<Next> {
     if view.seen.kube.own_pdb.is_some() {
         return None;
     }
@@ -101,7 +103,7 @@ pub(super) fn block_drains(record: &Record, view: View<'_>) -> Option<Next> {
 /// Returns the next step until the PodDisruptionBudgets are restored.
 ///
 /// External changes or deletions since then stay.
-fn restore_pdb(view: View<'_>) -> Option<Next> {
+pub(crate) fn restore(view: View<'_>) -> Option<Next> {
     if let Some(uid) = &view.seen.kube.own_pdb {
         return Some(Next::Do(Act::Kube(KubeAct::DeletePdb { uid: uid.clone() })));
     }
@@ -117,7 +119,7 @@ fn restore_pdb(view: View<'_>) -> Option<Next> {
 ///
 /// Restored now, the PodDisruptionBudget would wake Rook, which excludes such an OSD from it and restarts it
 /// for its own settings. For seconds another OSD could be evicted in parallel (seen with 1.20.6).
-pub(super) fn is_waited_for(record: &Record, view: View<'_>) -> bool {
+pub(crate) fn is_waited_for(record: &Record, view: View<'_>) -> bool {
     let is_ours = view.ledger.run.pdb.is_some() || view.seen.kube.own_pdb.is_some();
     is_ours && is_getting_ready(record, view.seen)
 }
@@ -200,4 +202,12 @@ fn save(pdb: Option<FormerPdb>, ledger: &Ledger, why: Saving) -> Next {
     let mut ledger = ledger.clone();
     ledger.run.last_pdb = std::mem::replace(&mut ledger.run.pdb, pdb).filter(|_| ledger.run.pdb.is_none());
     Next::Save { ledger, osd: None, why }
+}
+
+/// Returns whether drains are blocked by osd-migrate.
+pub(crate) fn is_changed(view: View<'_>) -> bool {
+    let run = &view.ledger.run;
+    let is_ours =
+        |found: &OsdPdb| [&run.pdb, &run.last_pdb].into_iter().flatten().any(|was| is_ours(found, was));
+    view.seen.kube.own_pdb.is_some() || view.seen.kube.osd_pdb.as_ref().is_some_and(is_ours)
 }
