@@ -583,7 +583,7 @@ fn each_halt_wait_and_refusal_is_quoted() {
     assert_told("## Halts", &named(&halts()), &entries("## Halts"));
     assert_all_made("src/domain/next/wait.rs", "Wait", &waits());
     assert_told("## Waits", &named(&waits()), &entries("## Waits"));
-    assert_all_made("src/domain/classify/mod.rs", "Refusal", &refusals());
+    assert_all_made("src/domain/classify/class.rs", "Refusal", &refusals());
     assert_told("## Refused", &named(&refusals()), &entries("## Refused"));
 }
 
@@ -710,7 +710,7 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
         "wait.to_string()",
         "late(osd, daemon)",
     ];
-    let classify = "src/domain/classify/mod.rs";
+    let classify = "src/domain/classify/device.rs";
     let steps = "src/domain/step";
     let mut there = BTreeSet::new();
     for path in sources(&root().join(steps)) {
@@ -839,7 +839,7 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
 
 #[test]
 fn each_phase_can_be_finished_or_undone_by_hand() {
-    let there = variants("src/domain/phase/mod.rs", "Phase");
+    let there = variants("src/domain/phase/phases.rs", "Phase");
     assert!(ROWS.iter().all(|(phase, _)| there.contains(&name(phase))));
     assert_same("phases", &there, &keys(&entries("## Phase by phase")));
     let document = runbook();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Gate, Reason, first_not_open, rook, shut_if};
+use super::answer::{Gate, first_not_open, shut_if};
+use super::{Reason, rook};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind, Observation};
