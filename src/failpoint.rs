@@ -18,14 +18,10 @@ use std::time::Duration;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::domain::act::{Act, NodeAct};
-use crate::k8s::{Own, PodEnv};
 
 /// Environment variable with `<place>` or `<place>:<n>`: the runner stops when it reaches the place for the
 /// n-th time.
 const FAILPOINT: &str = "OSD_MIGRATE_FAILPOINT";
-/// Environment variable with the image of the node agents for a runner outside Kubernetes. Its pod and Job
-/// are then those that POD_NAME and POD_UID name, whether or not they exist.
-const OWN_IMAGE: &str = "OSD_MIGRATE_OWN_IMAGE";
 /// File in the agents' folder on the host; its first line is a place. The agent waits at that place while the
 /// file exists.
 const FAILPOINT_FILE: &str = "failpoint";
@@ -72,26 +68,6 @@ pub fn pause_agent(state: &Path, place: &str) {
     while asked() {
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Returns a runner whose pod and Job need not exist.
-pub fn own() -> Option<Own> {
-    let image = env(OWN_IMAGE)?;
-    let PodEnv { name, uid, .. } = PodEnv::read(env).ok()?;
-    let (job, job_uid) = (name.clone(), uid.clone());
-    Some(Own {
-        pod: name,
-        pod_uid: uid,
-        node: None,
-        job,
-        job_uid,
-        scheduled: false,
-        failed_pods: 0,
-        image,
-        pull_policy: None,
-        pull_secrets: Vec::new(),
-        more: crate::k8s::More::default(),
-    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test build is told by its environment what to do otherwise")]

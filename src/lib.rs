@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   ceph/ --\                        +--------------- run.rs: the only loop, the only sleep ---------------+
-//!            > live.rs: observe ---> | domain/: classify, plan, phase, step, gate --> ONE of:              |
+//!            > live/:   observe ---> | domain/: classify, plan, phase, step, gate --> ONE of:              |
 //!   k8s/  --/                        |  Save(ledger)  |  Do(act)  |  Wait(why)  |  Finished  |  Halt(why)  |
 //!                                    +------------------------- then observe again ------------------------+
 //! ```
@@ -28,8 +28,7 @@
 //! | `run` | the loop |
 //! | `ports` | traits that the loop needs: cluster, ledger, Lease, clock, reporter |
 //! | `exit` | exit codes |
-//! | `hooks` | Helm hooks: `preflight`, `start`, `uninstall` |
-//! | `inventories` | `plan --inventory`: inventories of the nodes' disks outside of a run |
+//! | `commands` | one file per command |
 //! | `live` | implements `ports` with Ceph and Kubernetes |
 //! | `report`, `event_reporter` | events of a run as data; reported as log, Kubernetes event and status |
 //! | `kube_events` | which of them become Kubernetes events |
@@ -40,18 +39,17 @@
 //! | `sim` | `ports` over a simulated cluster: `rehearse` and the tests |
 //! | `rehearse` | the loop on the simulated cluster in virtual time, printed line by line |
 //! | `memory` | memory limit of the pod, compared with the size of the cluster |
-//! | `node`, `serve` | node agent, the only code that accesses disks; its process |
+//! | `node` | node agent, the only code that accesses disks |
 //! | `failpoint` | test builds only: stops the process at a named place |
 
 pub mod ceph;
 pub mod cli;
+pub mod commands;
 pub mod domain;
 pub mod event_reporter;
 pub mod exit;
 #[cfg(feature = "failpoint")]
 pub mod failpoint;
-pub mod hooks;
-pub mod inventories;
 pub mod k8s;
 pub mod kube_events;
 pub mod live;
@@ -61,6 +59,5 @@ pub mod ports;
 pub mod rehearse;
 pub mod report;
 pub mod run;
-pub mod serve;
 pub mod show;
 pub mod sim;

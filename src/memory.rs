@@ -47,6 +47,11 @@ fn peak() -> Option<u64> {
     parse_peak(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
+/// Returns the largest memory of the process so far, in KiB.
+pub fn peak_kib() -> u64 {
+    peak().map_or(0, |bytes| bytes / 1024)
+}
+
 fn parse_peak(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))

@@ -1,4 +1,4 @@
-//! Ports of the loop. `live.rs` implements them with Ceph and Kubernetes, the tests with a simulation.
+//! Ports of the loop. `live` implements them with Ceph and Kubernetes, the tests with a simulation.
 
 use std::time::Duration;
 

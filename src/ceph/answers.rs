@@ -1,8 +1,8 @@
 //! Complete answers of Ceph, parsed as an observation parses them. They are for tests with generated clusters
 //! (test builds only).
 
-use super::observe::{Parsed, join};
-use super::{config_key_ls, health, osd_crush_dump, osd_df, osd_dump, osd_metadata, pg_dump, versions};
+use crate::ceph::observe::{Parsed, join};
+use crate::ceph::{config_key_ls, health, osd_crush_dump, osd_df, osd_dump, osd_metadata, pg_dump, versions};
 use crate::domain::observation;
 
 /// Answers to the commands of one observation, each as JSON.

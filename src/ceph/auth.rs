@@ -7,8 +7,11 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::command::Command;
-use super::{Ceph, CephError, Secret, config_key_ls};
+use crate::ceph::command::Command;
+use crate::ceph::config_key_ls;
+use crate::ceph::error::CephError;
+use crate::ceph::secret::Secret;
+use crate::ceph::session::Ceph;
 use crate::domain::drift::Keys;
 use crate::domain::osd::OsdId;
 
@@ -97,8 +100,8 @@ impl Ceph {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
     fn three_releases_answer_with_a_list_of_one() {
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn all_are_covered_by_our_own_capabilities() {
         for command in [get("osd.12"), get(BOOTSTRAP), create_bootstrap(), remove_bootstrap()] {
-            assert!(super::super::caps::tests::allow(&command), "{command:?}");
+            assert!(crate::ceph::caps::tests::allow(&command), "{command:?}");
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use super::librados::Daemon;
+use crate::ceph::librados::Daemon;
 
 /// User of the runner.
 pub const USER: &str = "client.osd-migrate";

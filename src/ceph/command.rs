@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use serde_json::{Map, Value};
 
-use super::librados::Daemon;
+use crate::ceph::librados::Daemon;
 
 /// Command and the daemon that answers it.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::osd::OsdFsid;
 
 pub(super) fn command() -> Command {
@@ -22,8 +22,8 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<OsdFsid>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
     fn a_cluster_without_encryption_keeps_no_such_key() {

@@ -5,8 +5,10 @@
 //! `osd destroy-actual` itself. The mon does it in one step or refuses it (`EBUSY` while the OSD is up), and
 //! no mgr keeps the command for later. Same in 16.2.15.
 
-use super::command::Command;
-use super::{Ceph, CephError, osd_dump};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::osd_dump;
+use crate::ceph::session::Ceph;
 use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::caps;
+use crate::ceph::caps;
 use crate::domain::osd::{ClusterFsid, OsdId};
 
 /// Reason why Ceph could not be queried, or did not do an act.

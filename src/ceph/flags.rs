@@ -1,8 +1,10 @@
 //! `ceph osd set-group` and `unset-group`: flags of one OSD. One command sets both flags. `osd add-noout` and
 //! similar commands set them one by one, and are deprecated since Nautilus.
 
-use super::command::Command;
-use super::{Ceph, CephError, osd_dump};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::osd_dump;
+use crate::ceph::session::Ceph;
 use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId, Weight};
 
@@ -91,7 +93,7 @@ mod tests {
             ("osd unset-group", false, true),
         ] {
             let command = command(name, OsdId(1), noout, noin).unwrap();
-            assert!(super::super::caps::tests::allow(&command), "{command:?}");
+            assert!(crate::ceph::caps::tests::allow(&command), "{command:?}");
         }
     }
 

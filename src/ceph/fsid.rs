@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::osd::ClusterFsid;
 
 #[derive(Deserialize)]
@@ -20,9 +20,9 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<ClusterFsid> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::osd_dump;
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::osd_dump;
+    use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
     fn the_fsid_is_read() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::command::Command;
+use crate::ceph::command::Command;
 
 #[derive(Deserialize)]
 struct HealthAnswer {
@@ -24,8 +24,8 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeSet<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
     fn codes_that_are_raised_are_read() {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::osd_crush_dump::Crush;
-use super::osd_dump::OsdMap;
-use super::{
-    Ceph, CephError, config_key_ls, health, osd_crush_dump, osd_df, osd_metadata, osd_stat, pg_dump, versions,
-};
+use crate::ceph::error::CephError;
+use crate::ceph::osd_crush_dump::{self, Crush};
+use crate::ceph::osd_dump::OsdMap;
+use crate::ceph::session::Ceph;
+use crate::ceph::{config_key_ls, health, osd_df, osd_metadata, osd_stat, pg_dump, versions};
 use crate::domain::observation::{self, Metadata, Pg, Pool, Releases, Slot};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
 use crate::memory;
@@ -135,8 +135,8 @@ fn explained(objects: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{osd_dump, samples};
     use super::*;
+    use crate::ceph::{osd_dump, samples};
 
     fn parsed(used: BTreeMap<OsdId, u64>, pgs: BTreeMap<PgId, Pg>) -> Parsed {
         Parsed {

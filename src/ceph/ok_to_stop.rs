@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::command::Command;
-use super::{Ceph, CephError};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::error::errno;
+use crate::ceph::session::Ceph;
 use crate::domain::observation::OkToStop;
 use crate::domain::osd::OsdId;
 
@@ -36,19 +38,17 @@ impl Ceph {
         match (reply.code, parse(&reply.out)) {
             (_, Ok(verdict)) => Ok(verdict),
             (0.., Err(source)) => Err(CephError::UnreadableAnswer { command: command.name, source }),
-            (code, Err(_)) => Err(CephError::Read {
-                command: command.name,
-                errno: super::error::errno(code),
-                said: reply.said,
-            }),
+            (code, Err(_)) => {
+                Err(CephError::Read { command: command.name, errno: errno(code), said: reply.said })
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::answer;
     use super::*;
+    use crate::ceph::samples::answer;
 
     #[test]
     fn the_verdict_is_in_the_json() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::osd::{CrushItem, OsdId, Weight};
 
 /// Used part of the CRUSH map.
@@ -128,8 +128,8 @@ fn failure_domains(answer: &CrushDump) -> BTreeMap<i64, String> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     fn sample(release: &str, state: &str) -> Crush {
         parse(&answer(release, &format!("osd-crush-dump{state}"))).unwrap()

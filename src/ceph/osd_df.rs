@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::osd::OsdId;
 
 #[derive(Deserialize)]
@@ -55,8 +55,8 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<BTreeMap<OsdId, u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer, legacy};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer, legacy};
 
     #[test]
     fn used_bytes_are_read_also_of_a_stopped_osd() {

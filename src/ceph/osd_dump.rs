@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::command::Command;
-use super::{Ceph, CephError};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::session::Ceph;
 use crate::domain::observation::{Pool, Slot, SlotState};
 use crate::domain::osd::{ClusterFsid, Epoch, OsdFsid, OsdId, PgId, Upmap, Weight};
 
@@ -188,8 +189,8 @@ pub(super) fn describe(slot: Option<&Slot>) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     fn sample(release: &str, state: &str) -> OsdMap {
         parse(&answer(release, &format!("osd-dump{state}"))).unwrap()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::observation::Metadata;
 use crate::domain::osd::{ObjectStore, OsdId};
 
@@ -84,8 +84,8 @@ fn last_part(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
     fn a_whole_disk_is_no_partition_though_ceph_calls_it_one() {

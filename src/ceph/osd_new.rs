@@ -1,7 +1,9 @@
 //! `ceph osd new`: registers an id for an fsid.
 
-use super::command::Command;
-use super::{Ceph, CephError, osd_dump};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::osd_dump;
+use crate::ceph::session::Ceph;
 use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId};
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::osd::Epoch;
 
 #[derive(Deserialize)]
@@ -20,8 +20,8 @@ pub(super) fn parse(answer: &[u8]) -> serde_json::Result<Epoch> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::answer;
     use super::*;
+    use crate::ceph::samples::answer;
 
     #[test]
     fn the_epoch_is_read() {

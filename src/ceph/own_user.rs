@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use super::command::Command;
-use super::{Ceph, CephError, Secret, caps};
+use crate::ceph::caps;
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::secret::Secret;
+use crate::ceph::session::Ceph;
 
 /// User as the mons store it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::observation::Pg;
 use crate::domain::osd::{Epoch, OsdId, PgId};
 
@@ -108,8 +108,8 @@ fn osds(set: &[u32]) -> BTreeSet<OsdId> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::answer;
     use super::*;
+    use crate::ceph::samples::answer;
 
     fn pg(release: &str, state: &str, id: &str) -> Pg {
         let pgs = parse(&answer(release, &format!("pg-dump{state}"))).unwrap();

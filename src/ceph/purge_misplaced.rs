@@ -3,8 +3,10 @@
 //! Unlike with `osd purge`, the mon itself refuses it for an OSD that is up (`EBUSY`) or not `new` (`EPERM`),
 //! so the precondition is atomic.
 
-use super::command::Command;
-use super::{Ceph, CephError, osd_dump};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::osd_dump;
+use crate::ceph::session::Ceph;
 use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId};
 

@@ -4,8 +4,10 @@
 //! `osd reweight` clears the flag `new` of a slot that never booted (16.2.15), so that its first boot keeps
 //! the reweight.
 
-use super::command::Command;
-use super::{Ceph, CephError, flags, osd_crush_dump, osd_dump};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::session::Ceph;
+use crate::ceph::{flags, osd_crush_dump, osd_dump};
 use crate::domain::expect::{self, Lost};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{CrushItem, OsdId, Weight};

@@ -1,8 +1,10 @@
 //! `ceph osd pg-upmap-items`: restores upmaps that a purge removed. Upmaps of other PGs, and upmaps that a PG
 //! got since, stay.
 
-use super::command::Command;
-use super::{Ceph, CephError, osd_dump};
+use crate::ceph::command::Command;
+use crate::ceph::error::CephError;
+use crate::ceph::osd_dump;
+use crate::ceph::session::Ceph;
 use crate::domain::expect;
 use crate::domain::osd::{OsdFsid, OsdId, Upmap};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::command::Command;
+use crate::ceph::command::Command;
 use crate::domain::observation::Releases;
 
 /// First release whose OSDs have no Filestore: Reef.
@@ -49,8 +49,8 @@ fn major(version: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{RELEASES, answer};
     use super::*;
+    use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
     fn one_release_is_not_mixed_and_two_are() {

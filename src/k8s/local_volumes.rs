@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
 
 use crate::domain::observation::LocalVolume;
-
-use super::{K8s, K8sError};
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const NODE_NAME: &str = "metadata.name";

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::batch::v1::Job;
+
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
 use crate::domain::inventory::InventoryRequest;
 use crate::domain::osd::OsdId;
@@ -170,6 +172,14 @@ fn short_text(text: &str) -> String {
 /// Computes FNV-1a: names must be the same in every build, and no attacker chooses them to collide.
 pub(super) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Annotation on a Job that the schedule created (Kubernetes 1.28 and later): the scheduled time.
+pub(crate) const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// Returns whether the schedule created a Job, and not a person.
+pub(crate) fn is_scheduled(job: &Job) -> bool {
+    job.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(SCHEDULED))
 }
 
 #[cfg(test)]

@@ -13,14 +13,18 @@ use serde_json::Value;
 use crate::domain::inspection::{NodeReport, RecordId};
 use crate::domain::observation::{Daemon, KeyOwner, Kube, Node, Pod};
 use crate::domain::osd::{NodeName, OsdId};
-
-use super::ceph_cluster::{checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of};
-use super::inventory_job::{self, InventoryJobSeen};
-use super::job_state::{JobFacts, PodFacts};
-use super::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};
-use super::node_job::{self, JobSeen, PodSeen, ReportSeen};
-use super::tolerations;
-use super::{CONTROL, K8s, K8sError, control_map, daemon, job_state, pods};
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
+use crate::k8s::names::{OF_AGENTS, OSD, PART, Part, RECORD, job_of_key_owner};
+use crate::k8s::nodes::inventory_job::{self, InventoryJobSeen};
+use crate::k8s::nodes::job_state::{self, JobFacts, PodFacts};
+use crate::k8s::nodes::node_job::{self, JobSeen, PodSeen, ReportSeen};
+use crate::k8s::osd::daemon;
+use crate::k8s::own::control_map::{self, CONTROL};
+use crate::k8s::rook::ceph_cluster::{
+    checked_by_rook, declaration, fence_of, fenced_at, image_of_rook, version_of,
+};
+use crate::k8s::{pods, tolerations};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 

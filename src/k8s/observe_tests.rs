@@ -1,8 +1,7 @@
 use serde_json::json;
 
-use crate::domain::osd::ObjectStore;
-
 use super::*;
+use crate::domain::osd::ObjectStore;
 
 fn deployment(name: &str, id: &str, hostname: &str) -> Result<daemon::Parsed, String> {
     let object = json!({"metadata": {"name": name, "labels": {"ceph-osd-id": id}},
@@ -84,7 +83,7 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
         job_pods: Vec::new(),
         maps,
     };
-    let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
+    let (kube, notes) = assemble(empty, crate::k8s::osd::render_osd::tests::declaration());
     let record = RecordId("the-record".to_owned());
     assert_eq!(kube.backups, [(OsdId(3), record.clone())].into());
     let names: Vec<_> = kube.leftovers[&record].iter().map(String::as_str).collect();
@@ -109,7 +108,7 @@ fn looks_are_told_apart_from_the_jobs_of_records() {
         job_pods: Vec::new(),
         maps: vec![owned_map(serde_json::from_value(json!({"metadata": meta})).unwrap())],
     };
-    let (kube, notes) = assemble(empty, super::super::render_osd::tests::declaration());
+    let (kube, notes) = assemble(empty, crate::k8s::osd::render_osd::tests::declaration());
     assert_eq!((kube.node_jobs.len(), kube.leftovers.len(), notes), (0, 0, Vec::<String>::new()));
     assert_eq!(kube.inventories["osd-migrate-disks-x-r-1"].node, NodeName("h1".to_owned()));
 }

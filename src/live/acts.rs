@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Live, kube_failure};
 use crate::ceph::{Ceph, CephError};
 use crate::domain::act::{CephAct, DataPrecondition, KubeAct, NodeAct};
+use crate::live::adapter::Live;
+use crate::live::failure::kube_failure;
 use crate::ports::Failure;
 
 impl Live {

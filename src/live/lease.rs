@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::k8s::{Holder, K8s, K8sError, LeaseOutcome, Own};
+use crate::live::clock::now;
+use crate::live::failure::kube_failure;
 use crate::ports::{Failure, Tenure};
-
-use super::{kube_failure, now};
 
 /// Interval in which a runner with short iterations renews the Lease.
 ///

@@ -2,9 +2,9 @@
 
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
+use crate::live::adapter::Live;
+use crate::live::failure::kube_failure;
 use crate::ports::Failure;
-
-use super::{Live, kube_failure};
 
 impl Live {
     /// Asks about single OSDs, and adds the answers to the observation.

@@ -1,23 +1,10 @@
 //! Session with Ceph, and its key: that of `client.osd-migrate`, which the first act creates (ADR 0019).
 
-use super::{Live, ceph_failure, kube_failure, passing};
 use crate::ceph::{self, Ceph, CephError, Connection, Secret};
 use crate::k8s::MonAccess;
+use crate::live::adapter::{Live, Session};
+use crate::live::failure::{ceph_failure, kube_failure, passing};
 use crate::ports::Failure;
-
-/// Open session.
-pub(super) struct Session {
-    ceph: Ceph,
-    /// Whether it uses the key of Rook's Secret, because there is no usable user of osd-migrate. Such a
-    /// session sends queries, and never acts.
-    borrowed: bool,
-}
-
-impl Session {
-    pub(super) fn commands_sent(&self) -> u64 {
-        self.ceph.commands_sent()
-    }
-}
 
 impl Live {
     /// Returns the session with Ceph, and opens it if there is none.

@@ -1,24 +1,28 @@
-//! Output of the tools of nodes of three releases, for the tests alongside the parsers:
-//! `tests/suite/fixtures`.
+//! Samples for the tests of the agent: a host, a request, a bare disk, and the output of the tools of nodes of
+//! three releases (`tests/suite/fixtures`).
 
-use super::devices::Disk;
-use crate::domain::osd::DeviceIdentity;
+use std::path::Path;
+
+use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
+use crate::domain::osd::{DeviceIdentity, Layout, Mode, NodeName, ObjectStore, OsdId};
+use crate::node::disk::devices::Disk;
+use crate::node::host::Host;
 
 /// Releases whose tools were run on the same disks.
-pub(super) const RELEASES: [&str; 3] = ["16.2.15", "18.2.7", "20.2.4"];
+pub(crate) const RELEASES: [&str; 3] = ["16.2.15", "18.2.7", "20.2.4"];
 
 /// Returns captured output about disks and their contents: `fixtures/inventory`.
-pub(super) fn said(release: &str, name: &str) -> String {
+pub(crate) fn said(release: &str, name: &str) -> String {
     read(&format!("inventory/{release}/{name}"))
 }
 
 /// Returns the captured label of a part of a legacy OSD, by kind: `fixtures/legacy`.
-pub(super) fn label(release: &str, kind: &str, part: &str) -> String {
+pub(crate) fn label(release: &str, kind: &str, part: &str) -> String {
     read(&format!("legacy/{release}/readers/label-{kind}-{part}.json"))
 }
 
 /// Returns a disk `sdb` without links, holders, partitions or a serial number.
-pub(super) fn bare_disk(by_id: &[&str], size_bytes: u64) -> Disk {
+pub(crate) fn bare_disk(by_id: &[&str], size_bytes: u64) -> Disk {
     let identity = DeviceIdentity {
         by_id: by_id.iter().map(|name| (*name).to_owned()).collect(),
         by_path: [].into(),
@@ -37,6 +41,46 @@ pub(super) fn bare_disk(by_id: &[&str], size_bytes: u64) -> Disk {
         read_only: false,
         holders: Vec::new(),
         partitions: Vec::new(),
+    }
+}
+
+/// Returns the environment of an agent with all paths below `root`.
+pub(crate) fn host(root: &Path) -> Host {
+    Host {
+        node: NodeName("n1".into()),
+        sys_block: root.join("sys"),
+        dev: root.join("dev"),
+        proc: root.join("proc"),
+        sys_fs: root.join("sys_fs"),
+        state: root.join("state"),
+        ceph_conf: root.join("etc/ceph.conf"),
+        keyring: root.join("keyring"),
+        parent: root.join("parent"),
+        rook: root.join("rook"),
+        namespace: "rook-ceph".into(),
+        scratch: root.join("tmp"),
+        binary: "/proc/self/exe".into(),
+        path: String::new(),
+    }
+}
+
+/// Returns a request to rebuild osd.1 on that node.
+pub(crate) fn request(node: &str) -> NodeRequest {
+    NodeRequest {
+        record: RecordId("r".into()),
+        attempt: 2,
+        task: NodeTask::Rebuild,
+        node: NodeName(node.into()),
+        cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
+        osd: OsdId(1),
+        old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
+        mon_host: "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]".into(),
+        evidence: None,
+        target: Layout { store: ObjectStore::bluestore(), mode: Mode::Raw, encrypted: false },
+        device_class: None,
+        on_file: false,
+        db: None,
+        directory: None,
     }
 }
 

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
-use super::Rehearsal;
-use super::story::{line, size, time};
 use crate::domain::classify::{self, Class};
 use crate::domain::next::Summary;
 use crate::domain::observation::Slot;
 use crate::domain::osd::OsdId;
 use crate::domain::plan::Questions;
+use crate::rehearse::fault;
+use crate::rehearse::rehearsal::Rehearsal;
+use crate::rehearse::story::{line, size, time};
 use crate::run::End;
 use crate::sim::World;
 
@@ -133,7 +134,7 @@ fn table(rehearsal: &Rehearsal) -> Table {
 fn migrated(rehearsal: &Rehearsal) -> usize {
     let after = classes(&rehearsal.after);
     let is_now = |osd: &OsdId| after.get(osd) == Some(&Class::Conforming);
-    super::fault::legacy(&rehearsal.before).iter().filter(|osd| is_now(osd)).count()
+    fault::legacy(&rehearsal.before).iter().filter(|osd| is_now(osd)).count()
 }
 
 fn ended(rehearsal: &Rehearsal) -> &'static str {
@@ -148,7 +149,7 @@ fn ended(rehearsal: &Rehearsal) -> &'static str {
 }
 
 fn summary(rehearsal: &Rehearsal) -> Vec<String> {
-    let legacy = super::fault::legacy(&rehearsal.before).len();
+    let legacy = fault::legacy(&rehearsal.before).len();
     let mut lines = vec![format!(
         "{}: {} of {legacy} OSDs migrated in {} of virtual time; {} copied, each OSD's data once",
         ended(rehearsal),

@@ -3,9 +3,9 @@
 use comfy_table::Table;
 use serde_json::{Value, json};
 
-use super::{table, time};
 use crate::domain::ledger::Ledger;
 use crate::domain::plan::{DiskLine, Disks};
+use crate::show::table::{table, time};
 
 /// Returns one row a disk, followed by what blocks their use. Returns nothing if nothing is known and nothing
 /// is requested.

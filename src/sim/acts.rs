@@ -3,13 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Effect, World};
 use crate::domain::act::{Act, CephAct, DataPrecondition, Deploy, KubeAct, NodeAct};
-use crate::domain::expect::{self, Lost};
-use crate::domain::guard::{Guard, is_out};
+use crate::domain::expect;
 use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::domain::observation::SlotState;
-use crate::domain::osd::{CrushItem, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::osd::{NodeName, OsdFsid, OsdId};
+use crate::sim::world::{Effect, World};
 
 /// State that an act reads before it reads the ledger. It writes on that version, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -252,39 +250,6 @@ impl World {
         Ok(vec![Effect::Operator(replicas)])
     }
 
-    fn set_osd_flags(
-        &mut self,
-        osd: OsdId,
-        expected: (Option<OsdFsid>, bool),
-        record: &RecordId,
-        flags: (bool, bool),
-    ) -> Done {
-        self.expect_open(osd, record)?;
-        if !expect::to_set_flags(self.ceph.slots.get(&osd), expected.0, expected.1) {
-            return refuse("the slot holds another OSD");
-        }
-        self.osd_flags(osd, flags.0.then_some(true), flags.1.then_some(true));
-        Ok(vec![Effect::Small(osd)])
-    }
-
-    /// Unsets flags with two writes: the reweight that clears the mark `new`, then the flags.
-    fn unset_osd_flags(&mut self, osd: OsdId, (noout, noin): (bool, bool), writes: usize) {
-        let Some(slot) = self.ceph.slots.get(&osd) else { return };
-        let (noout, noin) = (noout && slot.noout, noin && slot.noin);
-        let mut left = writes;
-        let marked = self.marked_new.contains(&osd);
-        let keeps = self.ceph.slots.get(&osd).filter(|slot| marked || slot.state == SlotState::New);
-        if let Some(reweight) = keeps.map(|slot| slot.reweight).filter(|_| noin)
-            && !is_out(Guard::UnsetFlagsKeepsReweight)
-        {
-            self.osd_reweight(osd, reweight);
-            left = left.saturating_sub(1);
-        }
-        if left > 0 && (noout || noin) {
-            self.osd_flags(osd, noout.then_some(false), noin.then_some(false));
-        }
-    }
-
     fn stop(
         &mut self,
         osd: OsdId,
@@ -332,86 +297,10 @@ impl World {
     }
 
     /// Returns what the backed-up Deployment started: the old OSD, on the node of its disk.
-    fn backed_up_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, crate::domain::osd::NodeName)> {
+    fn backed_up_as(&self, osd: OsdId) -> Option<(Option<OsdFsid>, NodeName)> {
         let location = &self.ceph.slots.get(&osd)?.crush.as_ref()?.location;
-        let node = crate::domain::osd::NodeName(location.get("host")?.clone());
+        let node = NodeName(location.get("host")?.clone());
         Some((None, node))
-    }
-
-    fn destroy(&mut self, osd: OsdId, fsid: OsdFsid) -> Done {
-        let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no such id") };
-        if !expect::to_destroy(slot, fsid) {
-            return refuse("the slot is up, or holds another OSD");
-        }
-        let held = slot.fsid;
-        self.osd_destroy(osd).map_err(|error| error.to_string())?;
-        Ok(held.map(|fsid| Effect::Destroyed(osd, fsid)).into_iter().collect())
-    }
-
-    fn reregister(&mut self, osd: OsdId, claim: OsdFsid) -> Done {
-        let slot = self.ceph.slots.get(&osd);
-        if slot.is_some_and(|slot| expect::is_reregistered(slot, claim)) {
-            return Ok(Vec::new());
-        }
-        if !expect::to_reregister(slot) {
-            return refuse("the id is in use");
-        }
-        self.osd_new(claim, osd, false).map_err(|error| error.to_string())?;
-        Ok(vec![Effect::Registered(osd, claim)])
-    }
-
-    fn purge_misplaced(&mut self, misplaced: OsdId, fsid: OsdFsid) -> Done {
-        let Some(slot) = self.ceph.slots.get(&misplaced) else { return Ok(Vec::new()) };
-        if !expect::to_purge_misplaced(slot, fsid) {
-            return refuse("the id is in use");
-        }
-        // `osd purge-new` itself refuses an OSD that is up or not new.
-        self.osd_purge(misplaced).map_err(|error| error.to_string())?;
-        Ok(vec![Effect::Purged(misplaced)])
-    }
-
-    /// Restores CRUSH with up to four writes: the item last, followed only by its class.
-    fn restore_crush(
-        &mut self,
-        osd: OsdId,
-        (item, former): (&CrushItem, Option<Weight>),
-        was: (Weight, Weight),
-        writes: usize,
-    ) -> Done {
-        let Some(slot) = self.ceph.slots.get(&osd) else { return refuse("no slot") };
-        let lost = expect::to_restore(item, former, slot.crush.as_ref());
-        let whole = match lost.map_err(|_| "the item lies elsewhere by now".to_owned())? {
-            Lost::Nothing => return Ok(Vec::new()),
-            Lost::Weight => {
-                self.crush_reweight(osd, item.weight);
-                return Ok(vec![Effect::Small(osd)]);
-            }
-            Lost::Class => true,
-            Lost::Item => false,
-        };
-        for write in 0..writes.min(4) {
-            match write {
-                0 if !whole => self.osd_reweight(osd, was.0),
-                1 if !whole => self.primary_affinity(osd, was.1),
-                2 if !whole => self.crush_add(osd, &CrushItem { device_class: None, ..item.clone() }),
-                3 => self.crush_add(osd, item),
-                _ => {}
-            }
-        }
-        Ok(vec![Effect::Small(osd)])
-    }
-
-    /// Restores upmaps with one write for each.
-    fn restore_upmaps(&mut self, osd: OsdId, fsid: OsdFsid, upmaps: &[Upmap], writes: usize) -> Done {
-        if !expect::to_restore_upmaps(self.ceph.slots.get(&osd), fsid) {
-            return refuse("it is not up with that fsid any more");
-        }
-        for upmap in
-            expect::upmaps_to_restore(upmaps, &self.ceph.upmaps, &self.ceph.slots).iter().take(writes)
-        {
-            self.pg_upmap_items(upmap);
-        }
-        Ok(vec![Effect::Small(osd)])
     }
 
     fn deploy(&mut self, deploy: &Deploy) -> Done {

@@ -1,81 +1,16 @@
-//! Node agent, step by step, like `node::rebuild`. Between any two steps it may be suspended, killed, or lost
+//! Node agent, step by step, like `node::agent`. Between any two steps it may be suspended, killed, or lost
 //! by Kubernetes while its process is still alive. The real `node::proof` makes its decisions. It includes
 //! ceph-volume and the ways in which ceph-volume fails.
 
 use std::collections::BTreeSet;
 
-use super::{Effect, World, fsid_on};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask};
+use crate::domain::inspection::{Capability, Content, NodeProblem, NodeReport, NodeRequest, NodeTask, Proof};
 use crate::domain::observation::{JobState, NodeJob, SlotState};
 use crate::domain::osd::{DbDevice, NodeName, ObjectStore, OsdFsid, OsdId};
 use crate::node::{Verdict, misplaced_is_purged, old_is_proven, same_device, same_disk};
-
-/// Process of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Agent {
-    /// Request of the runner.
-    pub request: NodeRequest,
-    /// Progress.
-    pub stage: Stage,
-}
-
-/// Progress of an agent: what it has done.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
-    /// The pod is not started.
-    Waiting,
-    /// The agent has the lock and has read the disk, which may be rebuilt.
-    Inspected {
-        /// Disk that was found.
-        disk: String,
-        /// Content of the disk.
-        content: Content,
-    },
-    /// The agent has opened the disk exclusively, and has proven it again afterwards.
-    Proven {
-        /// Disk.
-        disk: String,
-    },
-    /// The tombstone is written, the rest is wiped, the disk closed; ceph-volume starts.
-    Buried {
-        /// Disk.
-        disk: String,
-    },
-    /// `osd new` succeeded.
-    Registered {
-        /// Disk.
-        disk: String,
-        /// New fsid.
-        fsid: OsdFsid,
-        /// Id that Ceph returned.
-        id: OsdId,
-    },
-    /// mkfs has written the label, and is not done.
-    Labelled {
-        /// Disk.
-        disk: String,
-        /// New fsid.
-        fsid: OsdFsid,
-        /// Id in the label.
-        id: OsdId,
-    },
-    /// The agent only reads and reports from now on.
-    Reporting {
-        /// Reason why the task was not done.
-        problem: Option<NodeProblem>,
-    },
-}
-
-impl Agent {
-    pub(super) fn new(request: NodeRequest) -> Self {
-        Self { request, stage: Stage::Waiting }
-    }
-
-    fn has_lock(&self) -> bool {
-        self.stage != Stage::Waiting
-    }
-}
+use crate::sim::stage::{Agent, Stage};
+use crate::sim::world::{Disk, Effect, World, fsid_on};
 
 /// Returns the capabilities of the images of 16.2.15.
 pub(super) fn able() -> Capability {
@@ -234,7 +169,7 @@ impl World {
             return self.fails(job, NodeProblem::Refused("no proof".to_owned()));
         };
         let slot = self.ceph.slots.get(&request.osd).map(|slot| slot.state);
-        let is_new = matches!(evidence.proof, crate::domain::inspection::Proof::Available { .. });
+        let is_new = matches!(evidence.proof, Proof::Available { .. });
         let awaits = slot == Some(SlotState::Destroyed) || (is_new && slot.is_none());
         if !passes(Guard::AgentSlotDestroyed, awaits) {
             return self.fails(job, NodeProblem::Refused("the slot is not destroyed".to_owned()));
@@ -328,8 +263,7 @@ impl World {
     /// Returns the disk on which a database is to be created, if the disk exists and is blank or has only
     /// volumes of osd-migrate.
     pub fn database_disk(&self, node: &NodeName, db: &DbDevice) -> Option<&String> {
-        let is_it =
-            |disk: &super::Disk| disk.node == *node && same_device(&db.identity, &disk.identity).is_ok();
+        let is_it = |disk: &Disk| disk.node == *node && same_device(&db.identity, &disk.identity).is_ok();
         let mut disks = self.disks.iter().filter(|(_, disk)| is_it(disk) && disk.content == Content::Blank);
         disks.next().map(|(name, _)| name)
     }

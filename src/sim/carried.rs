@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::agent::able;
-use super::{Disk, World, fsid_on};
 use crate::domain::inspection::{Content, Evidence, Inspection, NodeRequest, Volume};
 use crate::domain::observation::SlotState;
 use crate::domain::osd::{Mode, OsdFsid};
 use crate::node::{DiskFinding, Verdict, candidates, same_device, same_disk, unless_unreadable, verdict};
+use crate::sim::agent::able;
+use crate::sim::world::{Disk, World, fsid_on};
 
 impl World {
     pub(super) fn inspect(&self, request: &NodeRequest) -> Inspection {

@@ -2,11 +2,15 @@
 
 use chrono::TimeDelta;
 
-use super::faults::foreign_fsid;
-use super::{Around, Effect, Happening, World, fsid_on};
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Control, ControlKind, JobState, Metadata, Releases, SlotState};
 use crate::domain::osd::{Kind, NodeName, ObjectStore, OsdFsid, OsdId};
+use crate::sim::agent;
+use crate::sim::example;
+use crate::sim::faults::foreign_fsid;
+use crate::sim::happening::{Around, Happening};
+use crate::sim::kube;
+use crate::sim::world::{Disk, Effect, World, fsid_on};
 
 impl World {
     /// Returns what can happen by itself now.
@@ -155,7 +159,7 @@ impl World {
                 .iter()
                 .map(|name| format!("/dev/disk/by-id/{name}"))
                 .collect(),
-            ceph_version: super::agent::able().ceph_version,
+            ceph_version: agent::able().ceph_version,
             on_partition: is_filestore,
             dedicated_db,
             dedicated_wal: false,
@@ -186,7 +190,7 @@ impl World {
 
     /// Does `osd new OLD ID` with the key on the disk.
     fn restore_slot(&mut self, osd: OsdId) {
-        let whose = |disk: &super::Disk| match &disk.content {
+        let whose = |disk: &Disk| match &disk.content {
             Content::Bluestore { whoami, finished: true, .. } => *whoami == Some(osd),
             Content::Osd { whoami, .. } => *whoami == osd,
             Content::Bluestore { .. }
@@ -213,7 +217,7 @@ impl World {
             }
             Happening::PersonRecreates(osd) => {
                 if let Some(daemon) = self.kube.daemons.get_mut(osd) {
-                    daemon.uid = super::kube::after(&daemon.uid);
+                    daemon.uid = kube::after(&daemon.uid);
                 }
                 self.touch(*osd);
             }
@@ -224,10 +228,10 @@ impl World {
             Happening::PersonOuts(osd) => self.osd_out(*osd),
             Happening::PersonIns(osd) => {
                 self.osd_in(*osd);
-                self.osd_reweight(*osd, super::example::REWEIGHT);
+                self.osd_reweight(*osd, example::REWEIGHT);
             }
             Happening::PersonReweighs(osd) => {
-                self.crush_reweight(*osd, super::example::THEIR_WEIGHT);
+                self.crush_reweight(*osd, example::THEIR_WEIGHT);
             }
             Happening::PersonPurges(osd) => {
                 self.osd_purge(*osd).ok();

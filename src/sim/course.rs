@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::schedule::Schedule;
-use super::{Effect, Happening, Read, World};
 use crate::domain::act::Act;
 use crate::domain::ledger::{Ledger, Unreadable};
 use crate::ports::Tenure;
+use crate::sim::acts::Read;
+use crate::sim::happening::Happening;
+use crate::sim::schedule::Schedule;
+use crate::sim::world::{Effect, World};
 
 /// Time after which a wait counts as endless, if nothing is pending and no fault is to come.
 const STUCK: TimeDelta = TimeDelta::hours(2);

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::acts::{Done, refuse};
-use super::{Effect, World};
 use crate::domain::expect;
 use crate::domain::inspection::RecordId;
 use crate::domain::observation::OsdPdb;
 use crate::domain::osd::OsdId;
+use crate::sim::acts::{Done, refuse};
+use crate::sim::world::{Effect, World};
 
 impl World {
     /// Returns how many OSDs Rook lets a drain evict; none if Rook has no such PodDisruptionBudget.

@@ -1,9 +1,10 @@
 //! Faults and recoveries of daemons, nodes, and disks that are overwritten externally.
 
-use super::{Happening, World, fsid_on};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::observation::Slot;
 use crate::domain::osd::{Kind, NodeName, OsdFsid, OsdId};
+use crate::sim::happening::Happening;
+use crate::sim::world::{World, fsid_on};
 
 /// Fsid and cluster of a foreign OSD.
 const FOREIGN: u128 = 0xf0_4e16_0000_4000_8000_0000_0000_0001;
@@ -127,7 +128,7 @@ impl World {
 
     /// Replaces the directory at the same path by that of another cluster's OSD.
     fn replace_directory(&mut self, name: &str) {
-        let path = self.disks.get(name).and_then(super::Disk::directory).map(str::to_owned);
+        let path = self.disks.get(name).and_then(crate::sim::world::Disk::directory).map(str::to_owned);
         self.put_foreign(name);
         let Some((path, disk)) = path.zip(self.disks.get_mut(name)) else { return };
         if let Some((osd_fsid, whoami, cluster)) = disk.proof.as_ref().and_then(Proof::names) {

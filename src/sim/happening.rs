@@ -3,8 +3,10 @@
 
 use std::fmt;
 
-use super::{Disturbance, Rook, Stumble};
 use crate::domain::osd::{NodeName, OsdId, PgId, Upmap};
+use crate::sim::disturbance::Disturbance;
+use crate::sim::rook::Rook;
+use crate::sim::stumble::Stumble;
 
 /// Happening.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

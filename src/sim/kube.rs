@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::acts::{Done, refuse};
-use super::{Effect, World};
 use crate::domain::inspection::{NodeRequest, NodeTask, RecordId};
 use crate::domain::observation::{Daemon, JobState, KeyOwner, NodeJob, Pod};
 use crate::domain::osd::{Mode, NodeName, OsdFsid, OsdId};
+use crate::sim::acts::{Done, refuse};
+use crate::sim::world::{Effect, World};
 
 /// Returns the name of a node Job, as `k8s::names` creates it.
 pub(super) fn job_name(record: &RecordId, osd: OsdId, task: NodeTask, attempt: u32) -> String {
@@ -55,8 +55,8 @@ impl World {
         let old = self.kube.daemons.remove(&osd);
         let slot = self.ceph.slots.get(&osd).and_then(|slot| slot.fsid);
         let disk = slot.and_then(|fsid| self.disk_of(fsid)).map(|(_, disk)| disk).filter(|_| !activates);
-        let data_dir = disk.and_then(super::Disk::directory).map(str::to_owned);
-        let mounts_device = data_dir.is_none() && disk.is_some_and(super::Disk::is_mounted);
+        let data_dir = disk.and_then(crate::sim::world::Disk::directory).map(str::to_owned);
+        let mounts_device = data_dir.is_none() && disk.is_some_and(crate::sim::world::Disk::is_mounted);
         let on_volumes =
             fsid.is_some_and(|fsid| self.dmcrypt.contains_key(&fsid) || self.databases.contains_key(&fsid));
         let daemon = Daemon {
@@ -120,13 +120,14 @@ impl World {
         self.kube.leftovers.entry(request.record.clone()).or_default().insert(report);
         let owner = KeyOwner { uid: format!("uid-key-{name}"), record: request.record.clone() };
         self.kube.keys.insert(name.clone(), owner);
-        self.agents.insert(name, super::Agent::new(request.clone()));
+        self.agents.insert(name, crate::sim::stage::Agent::new(request.clone()));
     }
 
     /// Deletes a Job and its pod; a process that was not started never will be.
     pub(super) fn drop_job(&mut self, name: &str) {
         self.kube.node_jobs.retain(|job| job.name != name);
-        let not_started = self.agents.get(name).is_some_and(|agent| agent.stage == super::Stage::Waiting);
+        let not_started =
+            self.agents.get(name).is_some_and(|agent| agent.stage == crate::sim::stage::Stage::Waiting);
         if not_started {
             self.agents.remove(name);
         }

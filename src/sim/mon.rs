@@ -3,9 +3,9 @@
 //! All of it was observed on 16.2.15, and is checked again at each run of the lab:
 //! `tests/suite/fixtures/fidelity`.
 
-use super::World;
 use crate::domain::observation::{Slot, SlotState};
 use crate::domain::osd::{CrushItem, Epoch, OsdFsid, OsdId, Upmap, Weight};
+use crate::sim::world::World;
 
 /// Refusal of a command by the mon: the errno's name and a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

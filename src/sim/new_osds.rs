@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use super::acts::Done;
-use super::{Disk, Effect, Happening, World, agent};
 use crate::domain::act::{DataPrecondition, Deploy};
 use crate::domain::inspection::Content;
 use crate::domain::inventory::{
@@ -14,6 +12,10 @@ use crate::domain::observation::{Daemon, Inventory, JobState, SlotState};
 use crate::domain::osd::{CrushItem, Mode, NodeName, ObjectStore, OsdId, Weight};
 use crate::domain::provision;
 use crate::domain::storage::Toleration;
+use crate::sim::acts::Done;
+use crate::sim::agent;
+use crate::sim::happening::Happening;
+use crate::sim::world::{Disk, Effect, World};
 
 impl World {
     /// Creates the ConfigMap and the Job of an inventory; existing ones stay.
@@ -51,7 +53,7 @@ impl World {
             Happening::Selected => self.kube.declaration.storage.selection.all = Some(true),
             Happening::Tainted(node) => {
                 if let Some(node) = self.kube.nodes.get_mut(node).filter(|node| node.taints.is_empty()) {
-                    node.taints.push(super::example::taint());
+                    node.taints.push(crate::sim::example::taint());
                 }
             }
             _ => {}

@@ -2,28 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::World;
 use crate::domain::observation::{OkToStop, Pg, Pool, Slot};
-use crate::domain::osd::{Epoch, OsdFsid, OsdId, PgId};
-
-/// True state of one PG.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Placement {
-    /// Pool of the PG.
-    pub pool: u64,
-    /// OSDs where CRUSH places the PG, one in each failure domain; the position is the shard of an EC pool.
-    pub home: Vec<OsdId>,
-    /// Stores that have all of its objects at their newest version.
-    pub complete: BTreeSet<OsdFsid>,
-    /// Whether its OSDs have peered since one of them last came or went.
-    pub peered: bool,
-    /// Epoch in which its state last changed: its primary reports then.
-    pub changed: Epoch,
-    /// Number of objects.
-    pub objects: u64,
-    /// Bytes in one replica.
-    pub bytes: u64,
-}
+use crate::domain::osd::{OsdFsid, OsdId, PgId};
+use crate::sim::world::Placement;
+use crate::sim::world::World;
 
 impl World {
     /// Returns the OSDs that should have a PG now: up, in, with a place in CRUSH.

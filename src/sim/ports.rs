@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::World;
-use super::course::Sim;
 use crate::domain::act::{Act, KubeAct, NodeAct};
 use crate::domain::expect;
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::Observation;
 use crate::domain::plan::Questions;
 use crate::ports::{Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Saved, Severity, Tenure};
+use crate::sim::course::Sim;
+use crate::sim::world::World;
 
 fn expect_version(sim: &Sim, read: u64) -> Result<(), Failure> {
     if expect::unchanged_ledger(&sim.version, &read) {

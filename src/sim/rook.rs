@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::World;
-use super::kube::after;
 use crate::domain::inspection::Content;
 use crate::domain::observation::{Operator, Slot, SlotState};
 use crate::domain::osd::{OsdFsid, OsdId};
+use crate::sim::kube::after;
+use crate::sim::world::World;
 
 /// Action of Rook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

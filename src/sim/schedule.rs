@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Happening, Stage, World};
 use crate::domain::osd::{OsdFsid, OsdId, PgId};
+use crate::sim::happening::Happening;
+use crate::sim::stage::Stage;
+use crate::sim::world::World;
 
 /// Shortest and longest time in milliseconds; the time observed in the lab is in the middle.
 type Range = (u64, u64);

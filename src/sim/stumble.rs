@@ -1,8 +1,9 @@
 //! Failures of ceph-volume inside a node agent.
 
-use super::{Effect, Stage, World};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::NodeProblem;
+use crate::sim::stage::Stage;
+use crate::sim::world::{Effect, World};
 
 /// Failure of ceph-volume. Each was observed on 16.2.15 (tests/lab/faults) or is in its sources
 /// (devices/lvm/common.py, `rollback_osd`).

@@ -169,7 +169,7 @@ fn a_pod_is_told_who_it_is_by_the_names_that_are_read() {
     assert_eq!(in_set(&run, "run")["metadata"]["name"], CRON_JOB);
 }
 
-/// Checks the restricted profile: only the agents on the nodes are privileged (`src/k8s/node_job_tests.rs`).
+/// Checks the restricted profile: only the agents on the nodes are privileged (`src/k8s/nodes/node_job_tests.rs`).
 #[test]
 fn runner_and_hooks_meet_the_restricted_profile() {
     for (set, workloads) in rendered() {

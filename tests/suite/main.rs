@@ -33,6 +33,7 @@ mod provision;
 mod purity;
 mod reference;
 mod rehearsal;
+mod rooms;
 mod rules;
 mod runbook;
 mod safety;

@@ -569,7 +569,7 @@ fn each_event_has_its_entry() {
     // Nothing else publishes events.
     let publishes = |path: &&std::path::PathBuf| {
         let text = fs::read_to_string(path).unwrap();
-        text.contains(".publish(") || text.contains(".warn_once(") && !path.ends_with("k8s/events.rs")
+        text.contains(".publish(") || text.contains(".warn_once(") && !path.ends_with("own/events.rs")
     };
     let paths = sources(&root().join("src"));
     let is_test = |path: &&std::path::PathBuf| path.to_string_lossy().ends_with("_tests.rs");
@@ -614,12 +614,12 @@ fn each_finding_of_drift_is_quoted_with_what_mends_it() {
 fn each_end_without_a_halt_is_quoted() {
     assert_all_made("src/domain/ledger/stored.rs", "Unreadable", &unreadable());
     let mut there = named(&unreadable());
-    let (kube, ceph) = ("src/k8s/error.rs", "src/ceph/error.rs");
+    let (kube, ceph) = ("src/k8s/client/error.rs", "src/ceph/error.rs");
     let words = |text: &str, prefix: &str| -> Vec<String> {
         let name = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect();
         text.split(prefix).skip(1).map(name).collect()
     };
-    let live = read("src/live.rs");
+    let live = read("src/live/failure.rs");
     let (of_kube, _) = block(&live, "pub fn kube_failure(").split_once("=> Severity::NeedsPerson").unwrap();
     there.extend(words(of_kube, "K8sError::").into_iter().filter(|word| word != "to_string").map(|v| {
         let text = error_text(kube, &v);
@@ -675,7 +675,7 @@ fn each_end_of_a_run_is_quoted() {
     );
 
     // Every sentence of these functions is produced by a summary above.
-    let source = read("src/report.rs");
+    let source = read("src/report/event.rs");
     for function in ["finished", "some_of", "half_way", "withheld_from_rook", "operator_at_0", "quarantined"]
     {
         for sentence in
@@ -785,8 +785,10 @@ fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
 
 #[test]
 fn what_the_hooks_of_helm_say_is_quoted() {
-    let files = ["src/show/preflight.rs", "src/hooks.rs", "src/k8s/run_job.rs"];
-    let there = files.iter().flat_map(|path| said_lines(path)).collect();
+    let commands = ["preflight", "start", "uninstall"].map(|name| format!("src/commands/{name}.rs"));
+    let files =
+        commands.iter().map(String::as_str).chain(["src/show/preflight.rs", "src/k8s/own/run_job.rs"]);
+    let there = files.flat_map(said_lines).collect();
     assert_same("hooks", &there, &said(&entries("## Hooks of Helm")));
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
+use super::{DaemonFact, DiskFact, Facts, SlotFact};
 use crate::domain::expect;
 use crate::domain::gate;
 use crate::domain::guard::{Guard, is_out, passes};
@@ -13,8 +14,6 @@ use crate::domain::observation::{Daemon, JobState, Observation, Pg, Slot, SlotSt
 use crate::domain::osd::{
     ClusterFsid, DeviceIdentity, Epoch, Mode, OsdFsid, OsdId, PgId, Role, Upmap, Weight,
 };
-
-use super::{DaemonFact, DiskFact, Facts, SlotFact};
 
 /// Returns whether the OSD is committed: it was to be stopped, and is now stopped by osd-migrate or no longer
 /// the old OSD.

@@ -3,7 +3,7 @@ use std::os::unix::fs::FileExt;
 use super::*;
 use crate::domain::inventory::Rejection;
 use crate::domain::osd::NodeName;
-use crate::node::tests::host;
+use crate::node::samples::host;
 
 fn request(node: &str) -> InventoryRequest {
     InventoryRequest {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::state::{Facts, KnownOsds};
-use super::{Seen, read_label};
 use crate::domain::inventory::OsdSeen;
 use crate::domain::osd::{Mode, ObjectStore, OsdFsid, Role};
+use crate::node::inventory::state::{Facts, KnownOsds, Seen, read_label};
 
 /// Returns the devices with a BlueStore label, for `raw list`.
 pub(super) fn labelled(all: &[Seen]) -> Vec<PathBuf> {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::super::command::{QUICK, blocking};
-use super::super::error::NodeError;
-use super::super::label;
-use super::super::query::{self, Query};
 use crate::domain::osd::{ClusterFsid, ObjectStore, OsdFsid, OsdId};
+use crate::node::disk::label;
+use crate::node::error::NodeError;
+use crate::node::tools::command::{QUICK, blocking};
+use crate::node::tools::query::{self, Query};
 
 /// Bytes of a label.
 const LABEL: u64 = 4096;

@@ -1,5 +1,5 @@
-use super::super::super::samples::{RELEASES, said};
 use super::*;
+use crate::node::samples::{RELEASES, said};
 
 macro_rules! captured {
     ($name:literal) => {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::devices::Disk;
-use super::super::label::Label;
-use super::super::marks::Marks;
-use super::super::table::Signature;
-use super::super::volumes;
-use super::rejections::{LvmOsd, not_overruled};
 use crate::domain::inventory::{DiskState, Rejection};
 use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::label::Label;
+use crate::node::disk::marks::Marks;
+use crate::node::disk::table::Signature;
+use crate::node::inventory::rejections::{LvmOsd, not_overruled};
+use crate::node::volumes::names;
 
 /// Smallest disk that ceph-volume takes (its inventory: `Insufficient space (<5GB)`).
 pub(crate) const MIN_BYTES: u64 = 5_368_709_120;
@@ -102,7 +102,7 @@ fn ours(facts: &Facts, known: &KnownOsds) -> Option<(OsdFsid, Option<OsdId>)> {
     // A volume that ceph-volume has not tagged yet.
     let begun = || {
         let Ok(Marks::Signed(signature)) = &facts.marks else { return None };
-        let fsid = signature.physical_volume().and_then(volumes::fsid_of)?;
+        let fsid = signature.physical_volume().and_then(names::fsid_of)?;
         known.ours.get(&fsid).map(|osd| (fsid, *osd))
     };
     by_label.or_else(volume).or_else(filestore).or_else(begun)
@@ -192,6 +192,24 @@ pub(crate) fn of_partition(disk: &Facts, disk_state: &DiskState, part: DiskState
         }
         (_, part) => part,
     }
+}
+
+/// A whole disk and its partitions, as read.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) facts: Facts,
+    pub(super) parts: Vec<Facts>,
+}
+
+impl Seen {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Facts> {
+        std::iter::once(&self.facts).chain(&self.parts)
+    }
+}
+
+/// Returns the BlueStore label of a device, if it was read.
+pub(super) fn read_label(facts: &Facts) -> Option<&Label> {
+    facts.label.as_ref()?.as_ref().ok()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 use super::*;
 use crate::domain::inspection::RecordId;
 use crate::domain::osd::ObjectStore;
-use crate::node::devices::Partition;
+use crate::node::disk::devices::Partition;
+use crate::node::disk::tombstone::Tombstone;
 use crate::node::samples::bare_disk;
-use crate::node::tombstone::Tombstone;
 
 fn cluster(n: u8) -> ClusterFsid {
     format!("10000000-0000-0000-0000-0000000000{n:02}").parse().unwrap()

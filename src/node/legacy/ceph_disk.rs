@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::super::command::{QUICK, blocking};
-use super::super::content::DiskFinding;
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::table::{self, CEPH_DATA, Entry};
-use super::files::{self, DataFiles, Lies};
-use super::{Named, Reading, Table, node_of, on_whole_disk, rook};
 use crate::domain::osd::{Kind, Role};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::disk::table::{self, CEPH_DATA, Entry};
+use crate::node::error::NodeError;
+use crate::node::legacy::files::{self, DataFiles, Lies, Reading};
+use crate::node::legacy::partitions::{Named, Table, node_of, on_whole_disk};
+use crate::node::legacy::rook;
+use crate::node::tools::command::{QUICK, blocking};
 
 /// A data partition that was read.
 #[derive(Debug)]
@@ -161,10 +162,12 @@ fn whole(made: Kind, table: &Table<'_>, data: &Data<'_>, parts: BTreeMap<Role, S
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::label::Label;
-    use super::super::tests::{OSD, OTHER, cluster, entry, label, labels, proven, refused};
     use super::*;
     use crate::domain::osd::OsdId;
+    use crate::node::disk::label::Label;
+    use crate::node::legacy::partitions::tests::{
+        OSD, OTHER, cluster, entry, label, labels, proven, refused,
+    };
 
     const JOURNAL: &str = "45b0969e-9b03-4f30-b4c6-b4b80ceff106";
     const BLOCK: &str = "cafecafe-9b03-4f30-b4c6-b4b80ceff106";

@@ -17,12 +17,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::super::command::{QUICK, blocking};
-use super::super::error::NodeError;
-use super::super::{Host, label, usage};
-use super::files::{self, DataFiles, Lies};
 use crate::domain::inspection::{NodeRequest, Proof};
 use crate::domain::osd::{Kind, OsdFsid, Role};
+use crate::node::disk::{label, usage};
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::legacy::files::{self, DataFiles, Lies};
+use crate::node::tools::command::{QUICK, blocking};
 
 /// Files by which the directory is recognised, in the sequence of their removal: until the last one is
 /// removed, the rest is known to be this OSD's.

@@ -2,10 +2,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::super::super::tests::{host, request as any_request};
 use super::*;
 use crate::domain::inspection::Directory;
 use crate::domain::osd::DeviceIdentity;
+use crate::node::samples::{host, request as any_request};
 
 const HOST_PATH: &str = "/srv/a/osd1";
 

@@ -10,8 +10,8 @@ use rustix::fs::{Mode, OFlags, open, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::super::error::NodeError;
 use crate::domain::osd::{ClusterFsid, NotAnFsid, NotAnOsd, OsdFsid, OsdId, Role};
+use crate::node::error::NodeError;
 
 /// Folder of links to partitions that survive a reboot.
 const BY_PARTUUID: &str = "/dev/disk/by-partuuid/";
@@ -65,6 +65,16 @@ pub(crate) enum Lies {
     Partition(String),
     /// The part is the target of a link, and no file names a partition.
     At(String),
+}
+
+/// The OSD that a disk is read for, and how the disk may be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// Folder for mount points.
+    pub(crate) scratch: &'a Path,
+    pub(crate) sharing: Sharing,
+    /// Requested OSD, if a disk may carry several.
+    pub(crate) whom: Option<OsdFsid>,
 }
 
 /// Permission to read a file system that is mounted elsewhere.

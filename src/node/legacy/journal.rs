@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::super::error::NodeError;
 use crate::domain::osd::OsdFsid;
+use crate::node::error::NodeError;
 
 /// First bytes: the form of the head, and how many bytes follow. They have not changed since Argonaut.
 const BEGINS: [u8; 8] = [4, 0, 0, 0, 64, 0, 0, 0];

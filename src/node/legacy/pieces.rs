@@ -6,18 +6,21 @@
 //! device, and then they are cleared, within their own bytes. No table is touched or read again, so nothing
 //! of a neighbour moves.
 
-use super::super::command::{QUICK, blocking};
-use super::super::content::DiskFinding;
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::marks::{self, Marks};
-use super::super::parts::PART_UUID;
-use super::super::proof::{self, PieceSeen, Verdict};
-use super::super::wipe::ExclusiveDisk;
-use super::super::{Host, find, label, parts, volumes};
-use super::{journal, label_at};
 use crate::domain::inspection::{Evidence, Piece, PieceLocation};
 use crate::domain::osd::{DeviceIdentity, OsdFsid, Role};
+use crate::node::disk::devices::{self, Disk};
+use crate::node::disk::finding::DiskFinding;
+use crate::node::disk::label::{self, label_at};
+use crate::node::disk::marks::{self, Marks};
+use crate::node::disk::parts::{self, PART_UUID};
+use crate::node::disk::wipe::ExclusiveDisk;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::legacy::journal;
+use crate::node::proof::is_mapped;
+use crate::node::proof::pieces::{PieceSeen, piece_is_to_be_cleared};
+use crate::node::proof::verdict::Verdict;
+use crate::node::tools::command::{QUICK, blocking};
 
 /// Adds the OSD's parts on other devices to the finding of its main device.
 ///
@@ -29,7 +32,7 @@ pub(crate) async fn complete(
 ) -> Result<DiskFinding, NodeError> {
     let (Some(proof), Some(osd_fsid)) = (&examine.proof, examine.about) else { return Ok(examine) };
     // The tags of a volume name its parts: `volumes` has found them.
-    if volumes::is_mapped(proof) {
+    if is_mapped(proof) {
         return Ok(examine);
     }
     let devices = devices(host).await?;
@@ -81,14 +84,14 @@ async fn take_of(
         // Volumes are removed after the data (`volumes::auxiliary`).
         let PieceLocation::Device(identity) = &piece.place else { continue };
         let (seen, disk) = find_again(devices, piece.role, identity, old).await?;
-        if !proof::piece_is_to_be_cleared(piece, verdict, &seen).map_err(NodeError::Refused)? {
+        if !piece_is_to_be_cleared(piece, verdict, &seen).map_err(NodeError::Refused)? {
             continue;
         }
         let Some(disk) = disk else { continue };
         let exclusive = ExclusiveDisk::open(disk).await?;
         // From here on nothing else can open the device exclusively: what is read now stays.
         let now = on_device(disk, piece.role, old).await?;
-        if proof::piece_is_to_be_cleared(piece, verdict, &now).map_err(NodeError::Refused)? {
+        if piece_is_to_be_cleared(piece, verdict, &now).map_err(NodeError::Refused)? {
             taken.push(Taken { disk: exclusive });
         }
     }
@@ -98,7 +101,7 @@ async fn take_of(
 /// Returns all disks of the node and their partitions.
 pub(crate) async fn devices(host: &Host) -> Result<Vec<Disk>, NodeError> {
     let mut all = Vec::new();
-    for disk in find::list(host).await?.disks {
+    for disk in devices::of_host(host).await?.disks {
         let parts = parts::of(&disk, &host.sys_block, &host.dev).await?;
         all.push(disk);
         all.extend(parts.disks);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::super::super::devices::NO_DEVICE;
 use super::*;
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::{DeviceIdentity, Kind, OsdId};
+use crate::node::disk::devices::NO_DEVICE;
 
 const OLD: &str = "92810c19-d331-49e2-b880-1dc501f87008";
 const OTHER: &str = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b";

@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, fsync, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::command::{QUICK, blocking};
-use super::super::error::NodeError;
-use super::super::{Host, usage};
-use super::directory::{FOLDER, children, device, kind_of};
-use super::files;
 use crate::domain::inspection::NodeRequest;
+use crate::node::disk::usage;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::legacy::directory::{FOLDER, children, device, kind_of};
+use crate::node::legacy::files;
+use crate::node::tools::command::{QUICK, blocking};
 
 /// Small files: of `ceph-bluestore-tool prime-osd-dir` and of `mkfs` (BlueStore and Filestore), of
 /// ceph-volume, of Rook.

@@ -1,8 +1,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::super::tests::{host, request};
 use super::*;
+use crate::node::samples::{host, request};
 
 /// A host with the folders of the old OSD, and of a neighbour.
 struct Scene {

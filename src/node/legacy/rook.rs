@@ -1,13 +1,14 @@
 //! Rook's own partitions, up to 1.2. Their names in the GPT are `ROOK-OSD<id>-WAL`, `-DB` and `-BLOCK` for a
 //! BlueStore, and `-FS-DATA` for a Filestore (which has a data partition: `ceph_disk`).
 
-use super::super::content::DiskFinding;
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::label::Label;
-use super::super::table::Entry;
-use super::{Named, Reading, Table, on_whole_disk};
 use crate::domain::osd::{Kind, OsdId, Role};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::disk::label::Label;
+use crate::node::disk::table::Entry;
+use crate::node::error::NodeError;
+use crate::node::legacy::files::Reading;
+use crate::node::legacy::partitions::{Named, Table, on_whole_disk};
 
 /// Returns the OSD and the role of a partition, by its name.
 pub(super) fn part(name: &str) -> Option<(OsdId, Role)> {
@@ -81,8 +82,8 @@ fn named(label: &Label) -> Option<Named> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{OSD, OTHER, entry, label, labels, proven, refused};
     use super::*;
+    use crate::node::legacy::partitions::tests::{OSD, OTHER, entry, label, labels, proven, refused};
 
     /// Default partition type of sgdisk.
     const LINUX: &str = "0fc63daf-8483-4772-8e79-3d69d8477de4";

@@ -2,15 +2,15 @@
 //! only while the disk's mapping is open. So the LUKS header is recorded then, and later the header is the
 //! proof.
 
-use super::super::Host;
-use super::super::content::DiskFinding;
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::label_on;
-use super::mapped::{Mapped, opened};
-use super::stack::is_own_mapping;
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof};
 use crate::domain::osd::Kind;
+use crate::node::disk::devices::Disk;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::disk::label::label_on;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::volumes::mapped::{Mapped, opened};
+use crate::node::volumes::stack::is_own_mapping;
 
 /// Examines what an encrypted disk carries.
 pub(super) async fn examine(
@@ -59,7 +59,7 @@ fn recorded(header: &str, request: &NodeRequest) -> Option<DiskFinding> {
 mod tests {
     use super::*;
     use crate::domain::osd::DeviceIdentity;
-    use crate::node::tests::request;
+    use crate::node::samples::request;
 
     #[test]
     fn a_closed_disk_is_the_recorded_one_by_its_header_alone() {

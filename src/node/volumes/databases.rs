@@ -1,13 +1,15 @@
 //! The device for databases: found, proven to be available or this cluster's, and large enough.
 
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::marks::{self, Marks};
-use super::super::{Host, find, usage};
-use super::cluster_tag;
-use super::lvm::{self, Change, Lv};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::osd::{ClusterFsid, DbDevice};
+use crate::node::disk::devices::{self, Disk};
+use crate::node::disk::marks::{self, Marks};
+use crate::node::disk::usage;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::volumes::change::Change;
+use crate::node::volumes::lvm::{self, Lv};
+use crate::node::volumes::names::cluster_tag;
 
 /// Bytes that LVM reserves at the front of a physical volume (its default `default_data_alignment`, 1 MiB).
 const HEADER: u64 = 1 << 20;
@@ -55,7 +57,7 @@ fn refused(disk: &Disk, what: &str) -> NodeError {
 
 /// Returns the device as found, its state, and how many bytes of it are available.
 async fn state(host: &Host, db: &DbDevice, cluster: ClusterFsid) -> Result<(Disk, State, u64), NodeError> {
-    let disks = find::list(host).await?.disks;
+    let disks = devices::of_host(host).await?.disks;
     let mut fitting = disks.into_iter().filter(|disk| db.identity.is_same_as(&disk.identity));
     let (Some(disk), None) = (fitting.next(), fitting.next()) else {
         return Err(NodeError::Refused(format!(

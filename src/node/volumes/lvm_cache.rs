@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use tokio::sync::OnceCell;
 
-use super::super::error::NodeError;
-use super::lvm::{self, Group, Lv, Segment};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::table;
+use crate::node::error::NodeError;
+use crate::node::volumes::lvm::{self, Group, Lv, Segment};
 
 /// All volumes and segments; LVM is asked on the first use.
 #[derive(Debug, Default)]
@@ -72,6 +74,12 @@ impl Physical {
     pub(super) fn is_spread(&self, volume: &str) -> bool {
         self.spread.contains(volume)
     }
+}
+
+/// Returns the physical volume that a disk is, or none if the disk is none or in no group.
+pub(super) async fn physical_on(disk: &Disk, segments: &[Segment]) -> Result<Option<Physical>, NodeError> {
+    let signature = table::signature(&disk.node).await?;
+    Ok(signature.physical_volume().and_then(|uuid| Physical::of(uuid, segments)))
 }
 
 #[cfg(test)]

@@ -1,17 +1,21 @@
 //! Creates the volumes of a new OSD, and removes those of an OSD that was never finished.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::{Host, issued};
-use super::databases;
-use super::lvm::{self, Change, Lv};
-use super::removal::{self, Shared};
-use super::{block, cluster_tag, database, fsid_tag, group, log, osd_tag, pv_uuid};
 use crate::domain::inspection::{Evidence, NodeRequest, PieceLocation};
 use crate::domain::osd::{OsdFsid, Role};
+use crate::node::disk::devices::Disk;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::state::issued;
+use crate::node::volumes::change::Change;
+use crate::node::volumes::databases;
+use crate::node::volumes::lvm::{self, Lv};
+use crate::node::volumes::names::{
+    block, cluster_tag, database, fsid_tag, group, is_auxiliary_of, log, osd_tag, pv_uuid,
+};
+use crate::node::volumes::removal::{self, Shared};
+use crate::node::volumes::seen;
 
 /// Arguments for ceph-volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,33 +148,11 @@ pub(crate) async fn clear_away(
 /// exit status of `luksFormat`. If a mapping stayed open, a key that opens nothing would be noticed only at
 /// the next reboot.
 pub(crate) async fn seal(request: &NodeRequest, fsid: OsdFsid) -> Result<(), NodeError> {
-    super::examine(request, fsid).await?;
+    seen::examine(request, fsid).await?;
     for lv in lvm::volumes().await?.iter().filter(|lv| lv.tags.contains(&fsid_tag(fsid))) {
         close(lv).await?;
     }
     Ok(())
-}
-
-/// Returns whether the volume was created for this OSD under one of its issued fsids and is no main volume.
-fn is_auxiliary_of(lv: &Lv, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> bool {
-    is_called(lv, request, issued, &[database, log])
-}
-
-/// Returns whether the volume was created for this OSD under one of its issued fsids, main volumes included.
-pub(super) fn is_ours(lv: &Lv, request: &NodeRequest, issued: &BTreeSet<OsdFsid>) -> bool {
-    is_called(lv, request, issued, &[block, database, log])
-}
-
-fn is_called(
-    lv: &Lv,
-    request: &NodeRequest,
-    issued: &BTreeSet<OsdFsid>,
-    names: &[fn(OsdFsid) -> String],
-) -> bool {
-    let is_one = |fsid: &OsdFsid| {
-        names.iter().any(|name| lv.name == name(*fsid)) && lv.tags.contains(&fsid_tag(*fsid))
-    };
-    lv.tags.contains(&osd_tag(request.osd)) && issued.iter().any(is_one)
 }
 
 async fn close(lv: &Lv) -> Result<(), NodeError> {

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::Host;
-use super::super::devices;
-use super::lvm::Lv;
+use crate::node::disk::devices;
+use crate::node::host::Host;
+use crate::node::volumes::lvm::Lv;
 
 /// A device-mapper device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +93,8 @@ pub(super) fn opened(holders: Vec<Mapped>) -> Option<Mapped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::tests::host;
+    use crate::node::samples::host;
+    use crate::node::volumes::lvm::CephTags;
 
     /// Compares with a node whose kernel shows a volume, its mapping, and another disk's volume.
     #[test]
@@ -122,7 +123,7 @@ mod tests {
             size_bytes: 1,
             tags: Vec::new(),
             cluster: None,
-            ceph: super::super::lvm::CephTags::default(),
+            ceph: CephTags::default(),
         };
         let found = Mapped::of_volume(&host, &lv).unwrap();
         assert_eq!((found.kernel.as_str(), found.is_crypt()), ("dm-3", false));

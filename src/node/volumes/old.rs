@@ -3,20 +3,34 @@
 
 use std::path::Path;
 
-use super::super::command::{QUICK, blocking};
-use super::super::content::DiskFinding;
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::legacy::{self, Sharing, pieces};
-use super::super::parts::PART_UUID;
-use super::super::proof::PieceSeen;
-use super::super::{Host, label, table};
-use super::lvm::{Change, Lv};
-use super::lvm_cache::{LvmCache, Physical};
-use super::mapped::{Mapped, opened};
-use super::{Moment, block, fsid_of_tags, label_on, osd_tag, tombstone};
 use crate::domain::inspection::{Content, Evidence, NodeRequest, Piece, PieceLocation, Proof};
 use crate::domain::osd::{ClusterFsid, Kind, OsdFsid, OsdId, Role};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::disk::label::{self, label_on};
+use crate::node::disk::parts::PART_UUID;
+use crate::node::disk::table;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::legacy::files::{self, Sharing};
+use crate::node::legacy::pieces;
+use crate::node::proof::pieces::PieceSeen;
+use crate::node::tools::command::{QUICK, blocking};
+use crate::node::volumes::change::Change;
+use crate::node::volumes::lvm::Lv;
+use crate::node::volumes::lvm_cache::{LvmCache, Physical};
+use crate::node::volumes::mapped::{Mapped, opened};
+use crate::node::volumes::names::{block, fsid_of_tags, osd_tag};
+use crate::node::volumes::tombstone;
+
+/// Moment at which a disk is examined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The disk's volumes may be opened.
+    Asked,
+    /// The disk is open exclusively, and its volumes stay closed.
+    Held,
+}
 
 /// Examines what lies on a physical volume of LVM, as far as it concerns the OSD of the request.
 pub(super) async fn examine(
@@ -162,7 +176,7 @@ impl Main<'_> {
         let found = if self.lv.ceph.kind.as_deref() == Some("data") {
             let kind = table::signature(node).await?.kind.unwrap_or_default();
             let (node, scratch) = (node.to_owned(), self.host.scratch.clone());
-            let read = move || legacy::read_files(&node, &kind, &scratch, Sharing::WithTheDaemon);
+            let read = move || files::read(&node, &kind, &scratch, Sharing::WithTheDaemon);
             let files = blocking("read", self.lv.named(), QUICK, read).await?;
             Some((files.osd_fsid, Some(files.whoami), Some(files.cluster)))
         } else {
@@ -261,11 +275,11 @@ async fn partition(host: &Host, part_uuid: &str) -> Result<Option<Disk>, NodeErr
 
 #[cfg(test)]
 mod tests {
-    use super::super::lvm::{CephTags, Group, Segment};
-    use super::super::{cluster_tag, fsid_tag};
     use super::*;
-    use crate::node::tests::request;
-    use crate::node::tombstone::Tombstone;
+    use crate::node::disk::tombstone::Tombstone;
+    use crate::node::samples::request;
+    use crate::node::volumes::lvm::{CephTags, Group, Segment};
+    use crate::node::volumes::names::{cluster_tag, fsid_tag};
 
     fn lv(name: &str, tags: &[String]) -> Lv {
         Lv {

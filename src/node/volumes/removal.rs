@@ -3,17 +3,20 @@
 
 use std::fmt;
 
-use super::super::Host;
-use super::super::devices::Disk;
-use super::super::error::NodeError;
-use super::super::rebuild::issued;
-use super::super::tombstone::Tombstone;
-use super::lvm::{self, Change, Lv};
-use super::lvm_cache::Physical;
-use super::make::is_ours;
-use super::mapped::{Mapped, opened};
-use super::tombstone;
 use crate::domain::inspection::{Evidence, NodeRequest, Piece, PieceLocation, Proof};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::tombstone::Tombstone;
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::proof::is_mapped;
+use crate::node::state::issued;
+use crate::node::volumes::change::Change;
+use crate::node::volumes::lvm::{self, Lv};
+use crate::node::volumes::lvm_cache;
+use crate::node::volumes::lvm_cache::Physical;
+use crate::node::volumes::mapped::{Mapped, opened};
+use crate::node::volumes::names::is_ours;
+use crate::node::volumes::tombstone;
 
 /// The group that the OSD's volume shares with others, and the volume that is recreated in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +49,6 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Returns whether the old OSD's data depends on device-mapper, which keeps the OSD's disk open.
-pub(crate) fn is_mapped(proof: &Proof) -> bool {
-    matches!(proof, Proof::Volume { .. } | Proof::Luks { .. })
-}
-
 /// Returns whether something of the old OSD is a volume or depends on one.
 pub(crate) fn are_touched(evidence: &Evidence) -> bool {
     is_mapped(&evidence.proof) || evidence.auxiliary.iter().any(is_volume)
@@ -68,7 +66,7 @@ pub(crate) async fn let_go(host: &Host, disk: &Disk) -> Result<Disk, NodeError> 
         }
     }
     // An encrypted disk has no group.
-    if let Some(physical) = super::physical_on(disk, &lvm::segments().await?).await? {
+    if let Some(physical) = lvm_cache::physical_on(disk, &lvm::segments().await?).await? {
         Change::Deactivate { group: &physical.group.name }.done().await?;
     }
     disk.again(&host.sys_block, &host.dev)
@@ -88,7 +86,7 @@ pub(crate) async fn from_group(
     let group = physical(disk, shared).await?;
     let all = lvm::volumes().await?;
     Change::VgTag { name: &group.group.name, tag: &tombstone::tag(&Tombstone::of(request)) }.done().await?;
-    let issued = issued(request, host)?;
+    let issued = issued::of(request, host)?;
     for lv in all.iter().filter(|lv| group.volumes.contains(&lv.uuid)) {
         let is_old = lv.uuid == shared.volume && is_of_old(lv, request);
         if is_old || is_ours(lv, request, &issued) {
@@ -162,7 +160,7 @@ pub(super) async fn group_named(uuid: &str) -> Result<Option<String>, NodeError>
 
 /// Returns the physical volume of a shared group on this disk.
 pub(super) async fn physical(disk: &Disk, shared: &Shared<'_>) -> Result<Physical, NodeError> {
-    let found = super::physical_on(disk, &lvm::segments().await?).await?;
+    let found = lvm_cache::physical_on(disk, &lvm::segments().await?).await?;
     found.filter(|physical| physical.group_uuid == shared.group).ok_or_else(|| {
         NodeError::Refused(format!("{} is not in volume group {} any more", disk.described(), shared.group))
     })

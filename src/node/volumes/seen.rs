@@ -1,13 +1,14 @@
 //! Content of the volumes of an OSD that an agent of osd-migrate created, or started to create.
 
-use super::super::content::DiskFinding;
-use super::super::error::NodeError;
-use super::super::label::Label;
-use super::super::table;
-use super::lvm::{self, Change, Lv};
-use super::{FINISHED, block, database, fsid_tag, label_on, log};
 use crate::domain::inspection::{Content, NodeRequest, Volume};
 use crate::domain::osd::OsdFsid;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::disk::label::{Label, label_on};
+use crate::node::disk::table;
+use crate::node::error::NodeError;
+use crate::node::volumes::change::Change;
+use crate::node::volumes::lvm::{self, Lv};
+use crate::node::volumes::names::{FINISHED, block, database, fsid_tag, log};
 
 /// Examines the OSD with the issued fsid `fsid` in the volumes that are named after it.
 ///

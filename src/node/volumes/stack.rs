@@ -5,11 +5,11 @@
 //! clevis, md, bcache). Whatever the class of an OSD says, a disk with such a layer on it is refused, both
 //! when it is inspected and again when its rebuild starts.
 
-use super::super::Host;
-use super::super::devices::Disk;
-use super::mapped::Mapped;
 use crate::domain::inspection::Proof;
 use crate::domain::osd::OsdFsid;
+use crate::node::disk::devices::Disk;
+use crate::node::host::Host;
+use crate::node::volumes::mapped::Mapped;
 
 /// Returns why the stack on a disk is not the OSD's own; none if it is.
 pub(crate) fn foreign_layer(host: &Host, disk: &Disk, proof: &Proof) -> Option<String> {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::domain::osd::Kind;
     use crate::node::samples::bare_disk;
-    use crate::node::tests::{host, request};
+    use crate::node::samples::{host, request};
 
     const HEADER: &str = "95889c26-82f1-46a3-b2a7-609a34676da4";
     const CRYPT: &str = "CRYPT-LUKS2-95889c2682f146a3b2a7609a34676da4-x";

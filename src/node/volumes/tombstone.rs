@@ -2,7 +2,7 @@
 //! removed, and removed when the new volume exists. At every instant one of the three identifies the OSD.
 
 use crate::domain::inspection::{NodeRequest, RecordId};
-use crate::node::tombstone::Tombstone;
+use crate::node::disk::tombstone::Tombstone;
 
 const PREFIX: &str = "osd-migrate.tombstone=";
 
@@ -36,7 +36,7 @@ fn parse(tag: &str) -> Option<Tombstone> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::tests::request;
+    use crate::node::samples::request;
 
     #[test]
     fn a_tag_says_whose_place_it_is() {

@@ -1,8 +1,8 @@
 //! Worlds whose owner declares databases on another disk.
 
-use super::{GIB, Kind, PoolShape, Shape, host};
 use crate::domain::storage::{DeviceConfig, StorageNode};
-use crate::sim::World;
+use crate::sim::example::shape::{GIB, Kind, PoolShape, Shape, host};
+use crate::sim::world::World;
 
 /// Name of the disk for databases.
 pub const DATABASE_DISK: &str = "disk-db";

@@ -1,8 +1,8 @@
 //! Worlds with OSDs in directories of their hosts.
 
-use super::{GIB, Kind, PoolShape, Shape, host};
 use crate::domain::storage::StorageNode;
-use crate::sim::World;
+use crate::sim::example::shape::{GIB, Kind, PoolShape, Shape, host};
+use crate::sim::world::World;
 
 fn with(first: Vec<Kind>, pgs: u32) -> World {
     let pool = PoolShape { pgs, size: 3, min_size: 2, data_chunks: None, gib: 1 };

@@ -1,8 +1,8 @@
 //! Content of the disk for each kind of OSD of an example, and its proof.
 
-use super::{Kind, fsid};
 use crate::domain::inspection::{Content, Proof};
 use crate::domain::osd::{ClusterFsid, Kind as Made, OsdId, Role};
+use crate::sim::example::shape::{Kind, fsid};
 
 impl Kind {
     /// Returns the directory of the OSD, if it is in one.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{GIB, Kind, PoolShape, Shape, fsid, host};
 use crate::domain::inspection::Content;
 use crate::domain::observation::LocalVolume;
 use crate::domain::osd::{DeviceIdentity, NodeName, OsdId};
 use crate::domain::storage::{StorageNode, Taint};
-use crate::sim::{Disk, Happening, World};
+use crate::sim::example::shape::{GIB, Kind, PoolShape, Shape, fsid, host};
+use crate::sim::happening::Happening;
+use crate::sim::world::{Disk, World};
 
 /// Returns three replicas on three hosts with one OSD each, all conforming. The owner selects all disks of
 /// the first host.

@@ -1,8 +1,9 @@
 //! Worlds with a persistent problem elsewhere in the cluster. OSD 0, the first in line, has the problem.
 
-use super::{Kind, PoolShape, Shape, World};
 use crate::domain::inspection::Content;
 use crate::domain::osd::{NodeName, OsdId};
+use crate::sim::example::shape::{Kind, PoolShape, Shape};
+use crate::sim::world::World;
 
 /// First OSD in line, on host `h1`.
 const SICK: OsdId = OsdId(0);
@@ -101,7 +102,8 @@ impl World {
     /// Makes every PG complete on its OSDs, and lets the mgr receive that.
     fn places_hold_all(&mut self) {
         for placement in self.placements.values_mut() {
-            placement.complete = placement.home.iter().map(|osd| super::fsid(*osd, 0)).collect();
+            placement.complete =
+                placement.home.iter().map(|osd| crate::sim::example::shape::fsid(*osd, 0)).collect();
         }
         self.lagging().iter().for_each(|pg| self.report_pg(pg));
         for (osd, slot) in &mut self.ceph.slots {

@@ -1,6 +1,8 @@
 //! Worlds with a running Rook operator.
 
-use super::{Kind, World, on_three_hosts, replicated};
+use crate::sim::example::shape::Kind;
+use crate::sim::example::worlds::{on_three_hosts, replicated};
+use crate::sim::world::World;
 
 /// Returns `replicated` with a running Rook operator that can be fenced and may reconcile at any time.
 pub fn with_rook() -> World {

@@ -70,18 +70,25 @@ ceph_archive() { # RELEASE
 }
 
 ceph_base_layer() { # RELEASE; its version goes beside it
-  local l="$CACHE/img/ceph-$1.layer" packages suite options=()
+  local l="$CACHE/img/ceph-$1.layer" packages suite try options=()
   packages=$(packages_of "$1")
   suite=$(suite_of "$1")
   [ -s "$l" ] && [ "$(cat "$l.made" 2>/dev/null)" = "$packages" ] && return
   note "making the image of Ceph $1 (a minute)"
   # a mirror may be weeks behind with its index of sid, which is said to be good for one week
   [ "$suite" != sid ] || options+=(--aptopt='Acquire::Min-ValidTime "5184000"')
-  # mmdebstrap makes a tar only when the name ends so
-  mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' "${options[@]}" --include="$packages" \
-    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' "$suite" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 ||
-    { tail -5 "$CACHE/mmdebstrap.log" >&2; die "the image of Ceph $1 could not be made"; }
+  # a mirror fails for a moment now and then
+  for try in 1 2 3; do
+    # mmdebstrap makes a tar only when the name ends so
+    mmdebstrap --quiet --variant=minbase --mode=root --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' \
+      "${options[@]}" --include="$packages" --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+      --dpkgopt='path-exclude=/usr/share/locale/*' --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' \
+      "$suite" "$l.tmp.tar" > "$CACHE/mmdebstrap.log" 2>&1 && break
+    tail -5 "$CACHE/mmdebstrap.log" >&2
+    [ "$try" != 3 ] || die "the image of Ceph $1 could not be made"
+    note "the image of Ceph $1 is tried again in 20 s"
+    sleep 20
+  done
   # 18.2.7+ds-1 -> 18.2.7
   tar -xOf "$l.tmp.tar" ./var/lib/dpkg/status | sed -nE '/^Package: ceph-common$/,/^$/s/^Version: ([0-9.]+).*/\1/p' > "${l%.layer}.version"
   grep -q "^${1//./\\.}" "${l%.layer}.version" || die "$suite has another Ceph than $1 now: '$(version_of "$1")'"

@@ -39,8 +39,8 @@ cmd_install() {
   note "installing $(wc -w <<< "$want") Debian packages"
   export DEBIAN_FRONTEND=noninteractive
   # shellcheck disable=SC2086
-  { apt-get update -qq &&
-    apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 $want; } > /dev/null 2>&1
+  { apt-get update -qq -o Acquire::Retries=3 &&
+    apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 -o DPkg::Lock::Timeout=600 $want; } > /dev/null 2>&1
   want=$(missing_packages)
   [ -z "$want" ] || cannot "apt-get could not install: $(tr '\n' ' ' <<< "$want")"
   note "packages installed"

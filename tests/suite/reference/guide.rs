@@ -30,7 +30,7 @@ fn guide_quotes_what_a_run_says() {
 
 #[test]
 fn guide_names_the_words_of_the_plan() {
-    let texts = literals(&read("src/show/mod.rs"));
+    let texts = literals(&read("src/show/plan.rs"));
     let is_word = |span: &String| {
         let word = span.split_once(':').map_or(span.as_str(), |(word, _)| word).replace("osd.5", "...");
         texts.iter().any(|text| *text == word || text.starts_with(&format!("{word}:")))

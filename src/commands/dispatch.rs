@@ -1,0 +1,57 @@
+//! Passes the arguments to their command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cli::{Cli, Command};
+use crate::commands::control::control;
+use crate::commands::node::node;
+use crate::commands::plan::plan;
+use crate::commands::preflight::preflight;
+use crate::commands::rehearse::rehearse;
+use crate::commands::retry::retry;
+use crate::commands::run::run;
+use crate::commands::start::start;
+use crate::commands::status::status;
+use crate::commands::uninstall::uninstall;
+use crate::domain::observation::ControlKind;
+use crate::exit::{Exit, failed};
+use crate::k8s::{K8s, Place};
+
+/// Does what the arguments say.
+pub async fn dispatch(cli: Cli) -> Exit {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("a TLS provider is installed already");
+    }
+    if let Command::Node { command } = &cli.command {
+        return node(command).await;
+    }
+    if let Command::Rehearse(args) = &cli.command {
+        return rehearse(args);
+    }
+    let place = Place {
+        namespace: cli.namespace.clone(),
+        cluster: cli.cluster.clone(),
+        operator_namespace: cli.operator_namespace.clone(),
+        ceph_secret: cli.ceph_secret.clone(),
+    };
+    let k8s = match K8s::connect(place, None).await {
+        Ok(k8s) => Arc::new(k8s),
+        Err(error) => return failed(&error.to_string(), Exit::Halted),
+    };
+    let timeout = Duration::from_secs(cli.ceph_timeout);
+    match cli.command {
+        Command::Plan(args) => plan(k8s, timeout, &args).await,
+        Command::Run(args) => run(k8s, timeout, args.policy()).await,
+        Command::Provision(args) => run(k8s, timeout, args.policy()).await,
+        Command::Status(args) => status(k8s, args.output).await,
+        Command::Pause => control(&k8s, Some(ControlKind::Pause)).await,
+        Command::Cancel => control(&k8s, Some(ControlKind::Cancel)).await,
+        Command::Resume => control(&k8s, None).await,
+        Command::Retry { osd } => retry(k8s, osd).await,
+        Command::Preflight => preflight(k8s, timeout).await,
+        Command::Start { revision } => start(&k8s, revision).await,
+        Command::Uninstall => uninstall(k8s, timeout).await,
+        Command::Rehearse(_) | Command::Node { .. } => Exit::Finished,
+    }
+}

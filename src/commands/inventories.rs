@@ -1,0 +1,81 @@
+//! `plan --inventory`: inventory Jobs on all nodes at once, outside of a run. They decide nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::act::{Act, NodeAct};
+use crate::domain::observation::{Inventory, JobState, Observation};
+use crate::domain::plan::{self, Questions};
+use crate::domain::policy::Policy;
+use crate::k8s::K8s;
+use crate::live::{Ledgers, Live, pause};
+use crate::ports::{Cluster, Failure, LedgerStore, Severity};
+
+/// Seconds to wait for all inventory Jobs. A Job takes seconds; a node that pulls the image first needs
+/// minutes.
+const PATIENCE_SECONDS: u32 = 300;
+
+/// Inventories of one `plan`.
+pub(super) struct Inventories<'a> {
+    /// Policy whose `run` names this process alone.
+    pub policy: &'a Policy,
+    /// Ceph and Kubernetes.
+    pub live: &'a mut Live,
+    /// Access to the ledger, which every act reads first.
+    pub k8s: Arc<K8s>,
+}
+
+impl Inventories<'_> {
+    /// Requests an inventory of each node that would get new OSDs or has an OSD in a directory.
+    ///
+    /// Waits until each node has answered or cannot answer.
+    pub(super) async fn ask(&mut self) -> Result<(), Failure> {
+        let seen = self.observe().await?;
+        let nodes = plan::inspected(self.policy, &seen);
+        for node in &nodes {
+            self.live.act(&plan::inventory_job(self.policy, node, 1, &seen)).await?;
+        }
+        for _ in 0..PATIENCE_SECONDS {
+            let seen = self.observe().await?;
+            let is_over = |job: &&Inventory| job.report.is_some() || job.state == Some(JobState::Ended);
+            let over: BTreeSet<_> =
+                self.mine(&seen).map(|(_, job)| job).filter(is_over).map(|job| &job.node).collect();
+            if over.len() == nodes.len() {
+                return Ok(());
+            }
+            pause(Duration::from_secs(1)).await;
+        }
+        Err(Failure {
+            severity: Severity::Passing,
+            message: "not all nodes could be looked at: kubectl get pods -l osd-migrate.io/part=inventory"
+                .to_owned(),
+        })
+    }
+
+    /// Deletes the inventory Jobs that were created for this `plan`.
+    pub(super) async fn clean_up(&mut self) -> Result<(), Failure> {
+        let seen = self.observe().await?;
+        let acts: Vec<Act> = self
+            .mine(&seen)
+            .map(|(name, job)| {
+                Act::Node(NodeAct::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })
+            })
+            .collect();
+        for act in acts {
+            self.live.act(&act).await?;
+        }
+        Ok(())
+    }
+
+    fn mine<'o>(&self, seen: &'o Observation) -> impl Iterator<Item = (&'o String, &'o Inventory)> {
+        let run = self.policy.run.clone();
+        seen.kube.inventories.iter().filter(move |(_, job)| job.run == run)
+    }
+
+    async fn observe(&mut self) -> Result<Observation, Failure> {
+        // Reading the ledger gives its version, which every act compares with the stored one.
+        Ledgers(Arc::clone(&self.k8s)).load().await?;
+        self.live.observe(|_| Questions::default()).await
+    }
+}

@@ -1,0 +1,29 @@
+//! Commands, one file each: they connect, call the other rooms, print, and return the exit code.
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `dispatch` | from the arguments to the command |
+//! | `plan`, `inventories` | `plan`, and its inventories of the nodes' disks |
+//! | `run` | `run`, `provision` |
+//! | `status`, `control`, `retry` | `status`; `pause`, `cancel`, `resume`; `retry` |
+//! | `preflight`, `start`, `uninstall` | Helm's hooks |
+//! | `rehearse` | `rehearse` |
+//! | `node` | the process of a node agent |
+//! | `pod`, `print` | the pod of this process; its output |
+
+mod control;
+mod dispatch;
+mod inventories;
+mod node;
+mod plan;
+mod pod;
+mod preflight;
+mod print;
+mod rehearse;
+mod retry;
+mod run;
+mod start;
+mod status;
+mod uninstall;
+
+pub use dispatch::dispatch;

@@ -1,0 +1,94 @@
+//! `plan`: what a run would do, with an inventory of the nodes or without.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cli::{Output, PlanArgs};
+use crate::commands::inventories::Inventories;
+use crate::commands::pod::{of_environment, own};
+use crate::commands::print::print;
+use crate::domain::drift::{self, Finding};
+use crate::domain::ledger::{Ledger, Record};
+use crate::domain::osd::OsdId;
+use crate::domain::plan;
+use crate::domain::policy::Policy;
+use crate::domain::preview;
+use crate::exit::{Exit, not_loaded, not_seen};
+use crate::k8s::K8s;
+use crate::live::{Ledgers, Live};
+use crate::ports::{Cluster, LedgerStore};
+use crate::show;
+
+/// Prints what a run would do.
+pub(super) async fn plan(k8s: Arc<K8s>, timeout: Duration, args: &PlanArgs) -> Exit {
+    let live = Live::new(Arc::clone(&k8s), timeout);
+    if args.inventory { plan_with_inventory(live, k8s, args).await } else { plan_only(live, k8s, args).await }
+}
+
+async fn plan_only(mut live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
+    let policy = of_environment(args.run.policy());
+    print_plan(&mut live, k8s, &policy, args.output).await.map_or_else(|exit| exit, |_| Exit::Finished)
+}
+
+/// Prints the plan after an inventory of all nodes at once, then deletes the inventory Jobs.
+async fn plan_with_inventory(live: Live, k8s: Arc<K8s>, args: &PlanArgs) -> Exit {
+    let own = match own(&k8s).await {
+        Ok(own) => Arc::new(own),
+        Err(failure) => return not_seen(&failure),
+    };
+    let policy =
+        Policy { run: format!("{}{}", plan::OF_PLAN, own.pod_uid), ..of_environment(args.run.policy()) };
+    let mut live = live.acting_as(own);
+    let mut inventories = Inventories { policy: &policy, live: &mut live, k8s: Arc::clone(&k8s) };
+    let exit = match inventories.ask().await {
+        Ok(()) => {
+            let printed = print_plan(inventories.live, Arc::clone(&k8s), &policy, args.output).await;
+            printed.map_or_else(|exit| exit, |_| Exit::Finished)
+        }
+        Err(failure) => not_seen(&failure),
+    };
+    match inventories.clean_up().await {
+        Ok(()) => exit,
+        Err(failure) => not_seen(&failure),
+    }
+}
+
+/// Prints what a run would do, and returns the drift findings for callers that also report them elsewhere.
+pub(super) async fn print_plan(
+    live: &mut Live,
+    k8s: Arc<K8s>,
+    policy: &Policy,
+    output: Output,
+) -> Result<Vec<Finding>, Exit> {
+    let (ledger, _) = Ledgers(k8s).load().await.map_err(|error| not_loaded(&error))?;
+    let observed = live.observe(|seen| plan::questions(policy, &ledger, seen)).await;
+    let seen = observed.map_err(|failure| not_seen(&failure))?;
+    let lines = if policy.only_new { Vec::new() } else { preview::lines(policy, &ledger, &seen) };
+    let devices = proven_devices(&ledger);
+    let disks = if policy.makes_new() { plan::disks(policy, &ledger, &seen) } else { plan::Disks::default() };
+    let keys = live.keys().await.map_err(|failure| not_seen(&failure))?;
+    let drift = drift::find(&ledger, &seen, &keys);
+    match output {
+        Output::Table => {
+            print(&show::plan_table(&lines, &devices, &disks));
+            if let Some(text) = show::drift_text(&drift) {
+                print(&text);
+            }
+        }
+        Output::Json => {
+            let mut plan = show::plan_json(&lines, &devices, &disks);
+            if let Some(plan) = plan.as_object_mut() {
+                plan.insert("drift".to_owned(), show::drift_json(&drift));
+            }
+            print(&format!("{plan:#}"));
+        }
+    }
+    Ok(drift)
+}
+
+/// Returns the stable names of devices that an inspection has proven.
+fn proven_devices(ledger: &Ledger) -> BTreeMap<OsdId, String> {
+    let name = |record: &Record| Some((record.osd, record.evidence.as_ref()?.device.stable_name()));
+    ledger.records.values().filter_map(name).collect()
+}

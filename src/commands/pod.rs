@@ -1,0 +1,54 @@
+//! The pod of this process: its environment, and its Job.
+
+use crate::domain::policy::Policy;
+use crate::k8s::{K8s, Own, PodEnv};
+use crate::live::kube_failure;
+use crate::ports::Failure;
+
+/// Environment variable with the image of the node agents for a runner outside Kubernetes. Its pod and Job
+/// are then those that POD_NAME and POD_UID name, whether or not they exist.
+#[cfg(feature = "failpoint")]
+const OWN_IMAGE: &str = "OSD_MIGRATE_OWN_IMAGE";
+
+/// Reads the pod's environment: the request and the downward API.
+#[expect(clippy::disallowed_methods, reason = "the environment of a pod has its identity and its request")]
+pub(super) fn environment(key: &str) -> Option<String> {
+    std::env::var(key).ok()
+}
+
+/// Adds the settings of the pod's environment to those of the arguments.
+pub(super) fn of_environment(policy: Policy) -> Policy {
+    let is_set = |key| environment(key).is_some_and(|value| !value.is_empty());
+    Policy { store_on_file: is_set("TEST_ENVIRONMENT_OSD_STORE_ON_FILE"), ..policy }
+}
+
+/// Returns this pod and its Job: the runner works only as one.
+pub(super) async fn own(k8s: &K8s) -> Result<Own, Failure> {
+    #[cfg(feature = "failpoint")]
+    if let Some(own) = without_pod() {
+        return Ok(own);
+    }
+    let env = PodEnv::read(environment).map_err(kube_failure)?;
+    k8s.whoami(&env).await.map_err(kube_failure)
+}
+
+/// Returns a runner whose pod and Job need not exist: in test builds only.
+#[cfg(feature = "failpoint")]
+fn without_pod() -> Option<Own> {
+    let image = environment(OWN_IMAGE)?;
+    let PodEnv { name, uid, .. } = PodEnv::read(environment).ok()?;
+    let (job, job_uid) = (name.clone(), uid.clone());
+    Some(Own {
+        pod: name,
+        pod_uid: uid,
+        node: None,
+        job,
+        job_uid,
+        scheduled: false,
+        failed_pods: 0,
+        image,
+        pull_policy: None,
+        pull_secrets: Vec::new(),
+        more: crate::k8s::More::default(),
+    })
+}

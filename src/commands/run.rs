@@ -1,0 +1,52 @@
+//! `run` and `provision`: the loop, as a Job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cli::Output;
+use crate::commands::plan::print_plan;
+use crate::commands::pod::{of_environment, own};
+use crate::domain::policy::Policy;
+use crate::event_reporter::EventReporter;
+use crate::exit::{Exit, ended, not_seen};
+use crate::k8s::K8s;
+use crate::live::{Ledgers, Live, PodLease, WallClock};
+use crate::memory::peak_kib;
+use crate::run::{End, Ports};
+
+/// Works until everything is done, or until a person is needed.
+pub(super) async fn run(k8s: Arc<K8s>, timeout: Duration, policy: Policy) -> Exit {
+    let policy = of_environment(policy);
+    let mut live = Live::new(Arc::clone(&k8s), timeout);
+    // A failure here may pass: the run observes again and again, and knows whether a stopped OSD must not be
+    // left.
+    let drift = print_plan(&mut live, Arc::clone(&k8s), &policy, Output::Table).await.unwrap_or_default();
+    let own = match own(&k8s).await {
+        Ok(own) => Arc::new(own),
+        Err(failure) => return not_seen(&failure),
+    };
+    let only_new = policy.only_new;
+    let policy = Policy { run: own.job_uid.clone(), failed_pods: own.failed_pods, ..policy };
+    let mut ports = Ports {
+        cluster: live.acting_as(Arc::clone(&own)),
+        store: Ledgers(Arc::clone(&k8s)),
+        lease: PodLease::new(Arc::clone(&k8s), Some(&own)),
+        clock: WallClock,
+        audience: EventReporter::new(Arc::clone(&k8s), Some(&own)),
+    };
+    ports.audience.drift(&drift).await;
+    let end = ports.run(&policy).await;
+    // At debug level only: the last visible line is the result of the run.
+    tracing::debug!(
+        "sent {} commands to Ceph and {} requests to the API server; {} KiB of memory at most",
+        ports.cluster.commands_sent(),
+        k8s.requests(),
+        peak_kib()
+    );
+    match end {
+        // A scheduled run only reports what it may not fix: that is not a failure.
+        Ok(End::Finished(summary)) if own.scheduled && summary.needs_only_confirmation() => Exit::Finished,
+        Ok(End::Finished(summary)) if only_new && !summary.unconfirmed_nodes.is_empty() => Exit::Refused,
+        end => ended(end, &policy),
+    }
+}

@@ -1,0 +1,39 @@
+//! `status`: the ledger, and what the present run says.
+
+use std::sync::Arc;
+
+use crate::cli::Output;
+use crate::commands::print::print;
+use crate::exit::{Exit, failed, not_loaded};
+use crate::k8s::K8s;
+use crate::live::Ledgers;
+use crate::ports::LedgerStore;
+use crate::report::Said;
+use crate::show::{self, Status};
+
+/// Prints the state of the runs.
+pub(super) async fn status(k8s: Arc<K8s>, output: Output) -> Exit {
+    let ledger = match Ledgers(Arc::clone(&k8s)).load().await {
+        Ok((ledger, _)) => ledger,
+        Err(error) => return not_loaded(&error),
+    };
+    let doing = match k8s.read_status().await {
+        Ok(doing) => doing,
+        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    };
+    let control = match k8s.read_control().await {
+        Ok(control) => control,
+        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    };
+    let own_pdb = match k8s.own_pdb().await {
+        Ok(own) => own.is_some(),
+        Err(error) => return failed(&error.to_string(), Exit::TryAgain),
+    };
+    let said: Option<Said> = doing.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let status = Status { ledger: &ledger, control: control.as_ref(), own_pdb, said: said.as_ref() };
+    match output {
+        Output::Table => print(&show::status_text(&status)),
+        Output::Json => print(&format!("{:#}", show::status_json(&status))),
+    }
+    Exit::Finished
+}

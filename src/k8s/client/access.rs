@@ -1,0 +1,130 @@
+//! Access to the API server, for the namespace of one CephCluster.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions};
+
+use crate::k8s::client::error::K8sError;
+
+/// Name of our writes in `managedFields`.
+pub(crate) const FIELD_MANAGER: &str = "osd-migrate";
+
+/// Time limit of one call. Lists of many thousand OSDs are read in pages, so ten seconds are long for each.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Location of the CephCluster and of the objects around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Namespace of the CephCluster and of all our objects.
+    pub namespace: String,
+    /// Name of the CephCluster; needed only if the namespace has several.
+    pub cluster: Option<String>,
+    /// Namespace of Rook's operator. If none is given: the one in OSD Deployments, else that of the
+    /// CephCluster.
+    pub operator_namespace: Option<String>,
+    /// Secret of the namespace with the user for Ceph and its key, if the owner created one; else Rook's own.
+    pub ceph_secret: Option<String>,
+}
+
+impl Place {
+    /// Returns a namespace with one CephCluster and without other settings.
+    pub fn new(namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), cluster: None, operator_namespace: None, ceph_secret: None }
+    }
+}
+
+/// Version of an object that was read, which a save compares with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceVersion(pub String);
+
+/// Version of the ledger that was loaded; none if there was no ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::k8s) struct Loaded(pub(in crate::k8s) Option<ResourceVersion>);
+
+/// Access to the namespace of one CephCluster.
+pub struct K8s {
+    pub(in crate::k8s) client: Client,
+    pub(in crate::k8s) place: Place,
+    pub(in crate::k8s) call_limit: Duration,
+    requests: AtomicU64,
+    /// Version of the ledger that was loaded last: the present decisions are based on it.
+    pub(in crate::k8s) decided_by: Mutex<Option<Loaded>>,
+    notes: Mutex<BTreeSet<String>>,
+    /// Namespace in which Rook's operator was found: OSDs' Deployments name it.
+    pub(in crate::k8s) operator_in: OnceLock<String>,
+}
+
+impl K8s {
+    /// Opens the API: in a pod with its ServiceAccount, elsewhere as kubectl does. No request is sent yet.
+    pub async fn connect(place: Place, context: Option<&str>) -> Result<Self, K8sError> {
+        let mut config = match context {
+            None => Config::infer().await.map_err(|e| K8sError::NoConfig(e.to_string()))?,
+            Some(context) => {
+                let options =
+                    KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
+                Config::from_kubeconfig(&options).await.map_err(|e| K8sError::NoConfig(e.to_string()))?
+            }
+        };
+        // kube would repeat every verb, also POST, for up to half an hour. Instead, the next iteration
+        // decides.
+        config.default_retry = false;
+        // An audit log names its writers by the user agent; kube sends none.
+        let agent = concat!("osd-migrate/", env!("CARGO_PKG_VERSION"));
+        if let (Ok(name), Ok(agent)) = ("user-agent".parse(), agent.parse()) {
+            config.headers.push((name, agent));
+        }
+        let client = Client::try_from(config).map_err(|e| K8sError::NoConfig(e.to_string()))?;
+        Ok(Self::with_client(client, place))
+    }
+
+    /// Creates the access with an existing client: for tests.
+    pub fn with_client(client: Client, place: Place) -> Self {
+        Self {
+            client,
+            place,
+            call_limit: CALL_LIMIT,
+            requests: AtomicU64::new(0),
+            decided_by: Mutex::new(None),
+            notes: Mutex::new(BTreeSet::new()),
+            operator_in: OnceLock::new(),
+        }
+    }
+
+    /// Sets another limit for each call.
+    #[must_use]
+    pub fn with_call_limit(mut self, limit: Duration) -> Self {
+        self.call_limit = limit;
+        self
+    }
+
+    /// Returns the namespace of the CephCluster and of all our objects.
+    pub fn namespace(&self) -> &str {
+        &self.place.namespace
+    }
+
+    /// Returns the namespace of Rook's operator, as far as it is known.
+    pub(in crate::k8s) fn operator_namespace(&self) -> &str {
+        let known = self.place.operator_namespace.as_ref().or_else(|| self.operator_in.get());
+        known.unwrap_or(&self.place.namespace)
+    }
+
+    /// Returns the number of requests sent so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Writes a note to the log, once, about what an observation could not see.
+    pub(in crate::k8s) fn note_in_log(&self, note: &str) {
+        if self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(note.to_owned()) {
+            tracing::warn!("{note}");
+        }
+    }
+
+    pub(in crate::k8s) fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+}

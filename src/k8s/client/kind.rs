@@ -1,0 +1,324 @@
+//! One kind of object and the calls on it. Each call has a timeout, is counted, and names itself when it
+//! fails.
+
+use std::fmt::Debug;
+use std::future::Future;
+
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    PropagationPolicy,
+};
+use kube::core::{ApiResource, ClusterResourceScope, NamespaceResourceScope, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::k8s::client::access::{FIELD_MANAGER, K8s};
+use crate::k8s::client::error::{Call, K8sError};
+
+/// Number of objects in one page of a list: it bounds the memory that a cluster of many thousand OSDs needs.
+const PAGE: u32 = 500;
+
+/// A kind of object, in our namespace or cluster-scoped.
+pub(crate) struct Kind<'a, K> {
+    k8s: &'a K8s,
+    api: Api<K>,
+    resource: String,
+    namespace: Option<String>,
+}
+
+fn rbac_name(group: &str, plural: &str) -> String {
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+}
+
+impl K8s {
+    /// Returns a typed kind in our namespace.
+    pub(crate) fn kind<K>(&self) -> Kind<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        self.kind_in(&self.place.namespace)
+    }
+
+    /// Returns a typed kind in another namespace.
+    pub(crate) fn kind_in<K>(&self, namespace: &str) -> Kind<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Kind {
+            k8s: self,
+            api: Api::namespaced(self.client.clone(), namespace),
+            resource: rbac_name(&K::group(&()), &K::plural(&())),
+            namespace: Some(namespace.to_owned()),
+        }
+    }
+
+    /// Returns a typed cluster-scoped kind.
+    pub(crate) fn cluster_kind<K>(&self) -> Kind<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    {
+        Kind {
+            k8s: self,
+            api: Api::all(self.client.clone()),
+            resource: rbac_name(&K::group(&()), &K::plural(&())),
+            namespace: None,
+        }
+    }
+
+    /// Returns a kind whose objects are read as they are on the wire.
+    ///
+    /// This is for objects that osd-migrate writes back but does not own: a typed object loses the fields
+    /// that this build does not know.
+    pub(crate) fn untyped(&self, resource: &ApiResource) -> Kind<'_, DynamicObject> {
+        self.untyped_in(resource, &self.place.namespace)
+    }
+
+    /// Returns an untyped kind in another namespace.
+    pub(crate) fn untyped_in(&self, resource: &ApiResource, namespace: &str) -> Kind<'_, DynamicObject> {
+        Kind {
+            k8s: self,
+            api: Api::namespaced_with(self.client.clone(), namespace, resource),
+            resource: rbac_name(&resource.group, &resource.plural),
+            namespace: Some(namespace.to_owned()),
+        }
+    }
+}
+
+impl<K> Kind<'_, K>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    fn call(&self, verb: &'static str, name: Option<&str>) -> Call {
+        Call {
+            verb,
+            resource: self.resource.clone(),
+            name: name.map(str::to_owned),
+            namespace: self.namespace.clone(),
+        }
+    }
+
+    async fn answer<T>(
+        &self,
+        call: Call,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, K8sError> {
+        let limit = self.k8s.call_limit;
+        self.k8s.count_request();
+        match tokio::time::timeout(limit, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(K8sError::of(call, error, limit)),
+            Err(_) => Err(K8sError::Timeout { call, limit }),
+        }
+    }
+
+    /// Reads one object.
+    pub(crate) async fn get(&self, name: &str) -> Result<K, K8sError> {
+        self.answer(self.call("get", Some(name)), self.api.get(name)).await
+    }
+
+    /// Reads one object, if it exists.
+    pub(crate) async fn get_opt(&self, name: &str) -> Result<Option<K>, K8sError> {
+        match self.get(name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(K8sError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the resourceVersion of an object without its contents.
+    pub(crate) async fn version(&self, name: &str) -> Result<Option<String>, K8sError> {
+        match self.answer(self.call("get", Some(name)), self.api.get_metadata(name)).await {
+            Ok(object) => Ok(object.metadata.resource_version),
+            Err(K8sError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads all objects that a label selector selects, page by page, and returns their results of `project`.
+    pub(crate) async fn list<T>(
+        &self,
+        selector: &str,
+        project: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        let label_selector = (!selector.is_empty()).then(|| selector.to_owned());
+        let params = ListParams { label_selector, ..ListParams::default() };
+        self.list_by(params, project).await
+    }
+
+    /// Reads all objects that a field selector selects (`reason=ReconcileSkipped`).
+    pub(crate) async fn list_where<T>(
+        &self,
+        fields: &str,
+        project: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        self.list_by(ListParams::default().fields(fields), project).await
+    }
+
+    async fn list_by<T>(
+        &self,
+        params: ListParams,
+        mut project: impl FnMut(K) -> Option<T>,
+    ) -> Result<Vec<T>, K8sError> {
+        let mut params = params.limit(PAGE);
+        let mut all = Vec::new();
+        loop {
+            let page = self.answer(self.call("list", None), self.api.list(&params)).await?;
+            let next = page.metadata.continue_;
+            all.extend(page.items.into_iter().filter_map(&mut project));
+            match next.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Returns the names of all objects that a label selector selects.
+    ///
+    /// Large objects are listed this way, because a list would also return their contents.
+    pub(crate) async fn names(&self, selector: &str) -> Result<Vec<String>, K8sError> {
+        let params = ListParams::default().labels(selector);
+        let page = self.answer(self.call("list", None), self.api.list_metadata(&params)).await?;
+        Ok(page.items.into_iter().filter_map(|object| object.metadata.name).collect())
+    }
+
+    /// Deletes an object, if it has this uid; an object that is already deleted is success.
+    ///
+    /// Another object of that name is a conflict.
+    pub(crate) async fn delete(
+        &self,
+        name: &str,
+        uid: &str,
+        policy: PropagationPolicy,
+    ) -> Result<(), K8sError> {
+        let it = Preconditions { resource_version: None, uid: Some(uid.to_owned()) };
+        self.delete_where(name, it, policy).await
+    }
+
+    /// Deletes an object, if it has this uid and was not written since this version.
+    pub(crate) async fn delete_unchanged(
+        &self,
+        name: &str,
+        (uid, version): (&str, &str),
+        policy: PropagationPolicy,
+    ) -> Result<(), K8sError> {
+        let it = Preconditions { resource_version: Some(version.to_owned()), uid: Some(uid.to_owned()) };
+        self.delete_where(name, it, policy).await
+    }
+
+    async fn delete_where(
+        &self,
+        name: &str,
+        it: Preconditions,
+        policy: PropagationPolicy,
+    ) -> Result<(), K8sError> {
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            preconditions: Some(it),
+            ..DeleteParams::default()
+        };
+        match self.answer(self.call("delete", Some(name)), self.api.delete(name, &params)).await {
+            Ok(_) | Err(K8sError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies a merge patch.
+    pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Result<K, K8sError> {
+        let patch = Patch::Merge(patch);
+        self.answer(self.call("patch", Some(name)), self.api.patch(name, &patch_by_us(), &patch)).await
+    }
+
+    /// Applies server-side an object that only osd-migrate writes: creates it, or takes over its fields.
+    pub(crate) async fn apply(&self, name: &str, object: &Value) -> Result<K, K8sError> {
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.answer(self.call("patch", Some(name)), self.api.patch(name, &params, &Patch::Apply(object)))
+            .await
+    }
+}
+
+impl Kind<'_, DynamicObject> {
+    /// Applies a JSON patch; a failed `test` is a conflict.
+    pub(crate) async fn json_patch(&self, name: &str, operations: &Value) -> Result<(), K8sError> {
+        self.json_patch_of(None, name, operations).await
+    }
+
+    /// Applies a JSON patch to an object or to a subresource.
+    pub(crate) async fn json_patch_of(
+        &self,
+        subresource: Option<&str>,
+        name: &str,
+        operations: &Value,
+    ) -> Result<(), K8sError> {
+        let mut call = self.call("patch", Some(name));
+        if let Some(part) = subresource {
+            call.resource = format!("{}/{part}", call.resource);
+        }
+        let failed = |message: String| K8sError::Other { call: call.clone(), code: 0, message };
+        // kube's own `Patch::Json` costs one more crate; only the content type differs.
+        let (request, params) = (kube::core::Request::new(self.api.resource_url()), patch_by_us());
+        let patch = Patch::Merge(operations);
+        let request = match subresource {
+            None => request.patch(name, &params, &patch),
+            Some(subresource) => request.patch_subresource(subresource, name, &params, &patch),
+        };
+        let mut request = request.map_err(|e| failed(e.to_string()))?;
+        let content_type =
+            "application/json-patch+json".parse().map_err(|_| failed("bad content type".to_owned()))?;
+        request.headers_mut().insert("content-type", content_type);
+        match self.answer(call.clone(), self.k8s.client.request::<Value>(request)).await {
+            Ok(_) => Ok(()),
+            // The server answers a failed `test` with 422 Invalid.
+            Err(K8sError::Other { code: 422, message, .. }) => Err(K8sError::Conflict { call, message }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<K> Kind<'_, K>
+where
+    K: Clone + DeserializeOwned + Debug + Serialize,
+{
+    /// Creates an object.
+    pub(crate) async fn create(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("create", Some(name)), self.api.create(&post(false), object)).await
+    }
+
+    /// Asks whether an object could be created: `dryRun=All`, nothing is stored.
+    pub(crate) async fn try_create(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("create", Some(name)), self.api.create(&post(true), object)).await
+    }
+
+    /// Replaces an object: PUT. Its resourceVersion and uid, if set, are preconditions.
+    pub(crate) async fn replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("update", Some(name)), self.api.replace(name, &post(false), object)).await
+    }
+
+    /// Asks whether an object could be replaced: `dryRun=All`, nothing is stored.
+    pub(crate) async fn try_replace(&self, name: &str, object: &K) -> Result<K, K8sError> {
+        self.answer(self.call("update", Some(name)), self.api.replace(name, &post(true), object)).await
+    }
+}
+
+/// Returns patch parameters with our field manager: `managedFields` shows which client wrote which field.
+fn patch_by_us() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn post(dry_run: bool) -> PostParams {
+    PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) }
+}
+
+/// Takes an existing object for a created one.
+pub(crate) fn there_already<T>(created: Result<T, K8sError>) -> Result<(), K8sError> {
+    match created {
+        Ok(_) | Err(K8sError::AlreadyExists(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Converts an object to its type in the API.
+pub(crate) fn typed<T: serde::de::DeserializeOwned>(name: &str, object: Value) -> Result<T, K8sError> {
+    serde_json::from_value(object)
+        .map_err(|e| K8sError::Malformed { what: name.to_owned(), why: e.to_string() })
+}

@@ -1,0 +1,21 @@
+//! Jobs on nodes: agents of a record, and inventories.
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `agent_pod` | the Job of both |
+//! | `agent`, `node_job` | agents and the objects that belong to them |
+//! | `inventory_job`, `inventory_report` | inventories |
+//! | `job_state` | the state of a Job, from its status and its pods |
+//! | `report_map` | the agent's side of a report |
+
+pub(crate) mod agent;
+pub(crate) mod agent_pod;
+pub(crate) mod inventory_job;
+pub(crate) mod inventory_report;
+pub(crate) mod job_state;
+pub(crate) mod node_job;
+mod report_map;
+#[cfg(test)]
+mod wire_agent_tests;
+#[cfg(test)]
+mod wire_inventory_tests;

@@ -1,0 +1,29 @@
+//! Deployments of OSDs: parsed, stopped, started, written in Rook's shape, backed up.
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `fields`, `daemon`, `daemon_data` | readers of a Deployment |
+//! | `osd_object`, `osd_deployment` | a Deployment as an object, and its reads and writes |
+//! | `declared_osd`, `render_osd`, `osd_containers`, `osd_env`, `osd_activation` | the Deployment of an OSD |
+//! | `deploy_osd`, `admission` | the start of an OSD, and its dry run |
+
+mod admission;
+pub(crate) mod daemon;
+mod daemon_data;
+mod declared_osd;
+pub(crate) mod deploy_osd;
+mod fields;
+mod osd_activation;
+mod osd_containers;
+mod osd_deployment;
+mod osd_env;
+mod osd_object;
+#[cfg(test)]
+mod render_new_tests;
+pub(crate) mod render_osd;
+#[cfg(test)]
+mod rook_reads_back_tests;
+#[cfg(test)]
+mod wire_deploy_tests;
+#[cfg(test)]
+mod wire_tests;

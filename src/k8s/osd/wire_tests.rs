@@ -1,0 +1,132 @@
+//! The exact requests that stop an OSD, and those that start it again.
+
+use serde_json::json;
+
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::OsdId;
+use crate::k8s::osd::daemon;
+use crate::k8s::wire::{
+    FIND, KEPT, PUT, backups, deployment, list, on, play, record, refusal, stopped_deployment,
+};
+use crate::k8s::{FENCE, K8s, K8sError, STOPPED};
+
+#[tokio::test]
+async fn stop_is_one_put_of_the_object_that_was_seen() {
+    let script = vec![
+        on(FIND, 200, list(&[deployment()])),
+        backups("r1"),
+        on(PUT, 200, stopped_deployment()).with(|body| {
+            assert_eq!(body["metadata"]["uid"], "d-uid");
+            assert_eq!(body["metadata"]["resourceVersion"], "77");
+            assert_eq!(body["metadata"]["annotations"][STOPPED], "r1");
+            assert_eq!((&body["kind"], &body["spec"]["replicas"]), (&json!("Deployment"), &json!(0)));
+            assert_eq!(body["spec"]["fieldOfTheFuture"], true, "what this build does not know stays");
+        }),
+    ];
+    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
+    for (uid, generation) in [("d-uid", 4), ("other", 5)] {
+        let script = vec![on(FIND, 200, list(&[deployment()]))];
+        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), uid, generation).await).await;
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    }
+    let two = vec![on(FIND, 200, list(&[deployment(), deployment()]))];
+    let result = play(two, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+/// Covers a runner that was frozen while another one closed that record, with or without a new record.
+#[tokio::test]
+async fn nothing_is_stopped_for_a_record_that_is_closed() {
+    for copy in [on(KEPT, 404, refusal(404, "NotFound")), backups("r2")] {
+        let seen = || on(FIND, 200, list(&[deployment()]));
+        let script = vec![seen(), copy, seen()];
+        let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
+        assert!(
+            matches!(&result, Err(K8sError::Unexpected { what, .. }) if what.contains("osd-3")),
+            "{result:?}"
+        );
+    }
+}
+
+/// Covers a write of the status, which occurs whenever the Deployment's pod becomes ready or not.
+#[tokio::test]
+async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
+    let seen = daemon::parse(&deployment()).unwrap().daemon;
+    let mut written = deployment();
+    written["metadata"]["resourceVersion"] = json!("99");
+    written["status"] = json!({"readyReplicas": 1});
+    let script = vec![
+        on(FIND, 200, list(&[written])),
+        backups("r1"),
+        on(PUT, 200, stopped_deployment()).with(|body| assert_eq!(body["metadata"]["resourceVersion"], "99")),
+    ];
+    let stop = async |k8s: &K8s| k8s.stop(OsdId(3), &record(), &seen.uid, seen.generation).await;
+    play(script, stop).await.unwrap();
+    // A change of spec or annotations gives another generation.
+    let mut changed = deployment();
+    changed["metadata"]["generation"] = json!(6);
+    let result = play(vec![on(FIND, 200, list(&[changed]))], stop).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    // A label by which another client manages the OSD is not part of the generation.
+    let mut held = deployment();
+    held["metadata"]["labels"] = json!({FENCE: "true"});
+    let result = play(vec![on(FIND, 200, list(&[held]))], stop).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn stop_again_is_done_already_and_a_conflict_is_told() {
+    let script = vec![on(FIND, 200, list(&[stopped_deployment()]))];
+    play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 1).await).await.unwrap();
+    let script =
+        vec![on(FIND, 200, list(&[deployment()])), backups("r1"), on(PUT, 409, refusal(409, "Conflict"))];
+    let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 5).await).await;
+    assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn restart_undoes_our_stop_and_no_other() {
+    let script = vec![
+        on(FIND, 200, list(&[stopped_deployment()])),
+        on(PUT, 200, deployment()).with(|body| {
+            assert_eq!(
+                (&body["spec"]["replicas"], &body["metadata"]["resourceVersion"]),
+                (&json!(1), &json!("77"))
+            );
+            assert_eq!(body["metadata"].pointer("/annotations/osd-migrate.io~1stopped"), None);
+        }),
+    ];
+    play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await.unwrap();
+    let mut theirs = deployment();
+    theirs["spec"]["replicas"] = json!(0);
+    let script = vec![on(FIND, 200, list(&[theirs]))];
+    let result = play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn restart_makes_a_deleted_deployment_again_from_the_kept_copy() {
+    let copy = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
+        "data": {"deployment": deployment().to_string()}});
+    let create = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";
+    let script = vec![
+        on(FIND, 200, list(&[])),
+        on(KEPT, 200, copy.clone()),
+        on(create, 201, deployment()).with(|body| {
+            assert_eq!(body["metadata"]["name"], "rook-ceph-osd-3");
+            assert!(
+                body["metadata"].get("resourceVersion").is_none() && body["metadata"].get("uid").is_none()
+            );
+            assert_eq!(body["spec"]["replicas"], 1);
+        }),
+    ];
+    play(script, async |k8s| k8s.restart(OsdId(3), &record()).await).await.unwrap();
+    let script = vec![on(FIND, 200, list(&[])), on(KEPT, 200, copy)];
+    let other = RecordId("r2".to_owned());
+    let result = play(script, async |k8s| k8s.restart(OsdId(3), &other).await).await;
+    assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+}

@@ -1,0 +1,192 @@
+//! The Lease: at most one runner works. The Lease alone does not give safety. A second, frozen runner is
+//! harmless because every act carries what it expects to find.
+//!
+//! The holder of the Lease is a pod of a Job. So whether it is alive is read from the API, not guessed from
+//! the time alone.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::PropagationPolicy;
+
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
+use crate::k8s::client::time::{from_jiff, to_jiff};
+use crate::k8s::names::{MANAGED_BY, NAME, OURS};
+use crate::k8s::own::own_pod::Own;
+use crate::k8s::pods;
+
+/// Name of the Lease.
+pub const LEASE: &str = "osd-migrate";
+
+/// Time without a renewal after which the holder is asked to end. It is long compared with the limit of one
+/// call, and short enough for a person to wait.
+const LASTS: TimeDelta = TimeDelta::seconds(60);
+
+/// Holder of the Lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// uid of the holder's Job.
+    pub job_uid: String,
+    /// uid of the holder's pod.
+    pub pod_uid: String,
+    /// Name of the holder's pod.
+    pub pod: String,
+    /// Name of the holder's Job.
+    pub job: String,
+}
+
+impl Holder {
+    /// Returns this process as the holder.
+    pub fn of(own: &Own) -> Self {
+        let (job_uid, pod_uid) = (own.job_uid.clone(), own.pod_uid.clone());
+        Self { job_uid, pod_uid, pod: own.pod.clone(), job: own.job.clone() }
+    }
+
+    fn identity(&self) -> String {
+        format!("{}/{}/{}/{}", self.job_uid, self.pod_uid, self.pod, self.job)
+    }
+
+    fn parse(identity: &str) -> Option<Self> {
+        let mut parts = identity.split('/').map(str::to_owned);
+        let holder =
+            Self { job_uid: parts.next()?, pod_uid: parts.next()?, pod: parts.next()?, job: parts.next()? };
+        parts.next().is_none().then_some(holder)
+    }
+}
+
+/// Result of an attempt to acquire the Lease.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LeaseOutcome {
+    /// The Lease had no holder, or was already ours.
+    Mine,
+    /// The former holder is gone, or was an earlier pod of our own Job.
+    TakenOver {
+        /// Former holder.
+        from: String,
+    },
+    /// Another Job is alive and works: do not interfere with it.
+    OwnedByLiveJob {
+        /// Name of the Job.
+        job: String,
+        /// Name of the Job's pod.
+        pod: String,
+    },
+    /// The holder does not renew or is being deleted. A delete of its pod was requested, but the pod still
+    /// exists: try again.
+    WaitForOldPod {
+        /// Name of the holder's pod.
+        pod: String,
+        /// Node of that pod.
+        node: Option<String>,
+    },
+    /// The holder's pod has to end as well, but its node is not ready: only a person can know that nothing
+    /// runs there any more.
+    OldRunnerNodeLost {
+        /// Name of the holder's pod.
+        pod: String,
+        /// Node of that pod.
+        node: String,
+        /// Command to type once the node is known to be off.
+        command: String,
+    },
+}
+
+impl K8s {
+    /// Tries to acquire the Lease, with at most one write. A conflict means another client was faster.
+    pub async fn acquire(&self, me: &Holder, now: DateTime<Utc>) -> Result<LeaseOutcome, K8sError> {
+        let leases = self.kind::<Lease>();
+        let Some(lease) = leases.get_opt(LEASE).await? else {
+            leases.create(LEASE, &written(Lease::default(), me, now)).await?;
+            return Ok(LeaseOutcome::Mine);
+        };
+        let identity = lease.spec.as_ref().and_then(|s| s.holder_identity.clone()).unwrap_or_default();
+        if identity.is_empty() || identity == me.identity() {
+            return self.take(lease, me, now).await.map(|()| LeaseOutcome::Mine);
+        }
+        let expired = is_expired(&lease, now);
+        let Some(holder) = Holder::parse(&identity) else {
+            return if expired {
+                self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from: identity })
+            } else {
+                Ok(LeaseOutcome::OwnedByLiveJob { job: identity, pod: "unknown".to_owned() })
+            };
+        };
+        let pod = self.kind::<Pod>().get_opt(&holder.pod).await?;
+        let pod =
+            pod.filter(|pod| pod.metadata.uid.as_ref() == Some(&holder.pod_uid) && !pods::is_terminal(pod));
+        match pod {
+            None => {}
+            // A Job has at most one wanted pod, and that is now this one.
+            Some(_) if holder.job_uid == me.job_uid => {}
+            // The pod is being deleted, because its Job was deleted or its node is drained: it ends, and this
+            // runner resumes its work.
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() => return self.end(pod).await,
+            Some(_) if !expired => {
+                return Ok(LeaseOutcome::OwnedByLiveJob { job: holder.job, pod: holder.pod });
+            }
+            Some(pod) => return self.end(pod).await,
+        }
+        let from = format!("pod {} of Job {}", holder.pod, holder.job);
+        self.take(lease, me, now).await.map(|()| LeaseOutcome::TakenOver { from })
+    }
+
+    async fn take(&self, lease: Lease, me: &Holder, now: DateTime<Utc>) -> Result<(), K8sError> {
+        self.kind::<Lease>().replace(LEASE, &written(lease, me, now)).await.map(drop)
+    }
+
+    /// Deletes the pod of the Lease's holder, with the pod's own grace period; never by force.
+    async fn end(&self, pod: Pod) -> Result<LeaseOutcome, K8sError> {
+        let name = pod.metadata.name.unwrap_or_default();
+        let node = pod.spec.and_then(|spec| spec.node_name);
+        if let Some(node) = node.clone()
+            && !self.is_ready(&node).await?
+        {
+            let command =
+                format!("kubectl -n {} delete pod {name} --force --grace-period=0", self.namespace());
+            return Ok(LeaseOutcome::OldRunnerNodeLost { pod: name, node, command });
+        }
+        if pod.metadata.deletion_timestamp.is_none() {
+            let uid = pod.metadata.uid.unwrap_or_default();
+            self.kind::<Pod>().delete(&name, &uid, PropagationPolicy::Background).await?;
+        }
+        Ok(LeaseOutcome::WaitForOldPod { pod: name, node })
+    }
+
+    async fn is_ready(&self, node: &str) -> Result<bool, K8sError> {
+        let node = self.cluster_kind::<Node>().get_opt(node).await?;
+        let conditions = node.and_then(|n| n.status).and_then(|s| s.conditions).unwrap_or_default();
+        Ok(conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
+    }
+}
+
+fn is_expired(lease: &Lease, now: DateTime<Utc>) -> bool {
+    let spec = lease.spec.as_ref();
+    let renewed = spec.and_then(|s| s.renew_time.as_ref()).and_then(|t| from_jiff(t.0));
+    let lasts =
+        spec.and_then(|s| s.lease_duration_seconds).map_or(LASTS, |secs| TimeDelta::seconds(secs.into()));
+    renewed.is_none_or(|at| now.signed_duration_since(at) > lasts)
+}
+
+/// Returns the Lease to write: all other fields, and the resourceVersion, stay unchanged.
+fn written(mut lease: Lease, me: &Holder, now: DateTime<Utc>) -> Lease {
+    lease.metadata.name = Some(LEASE.to_owned());
+    let labels = lease.metadata.labels.get_or_insert_default();
+    labels.insert(NAME.to_owned(), OURS.to_owned());
+    labels.insert(MANAGED_BY.to_owned(), OURS.to_owned());
+    let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
+    let identity = me.identity();
+    if spec.holder_identity.as_ref() != Some(&identity) {
+        spec.acquire_time = Some(MicroTime(to_jiff(now)));
+        spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |n| n.saturating_add(1)));
+        spec.holder_identity = Some(identity);
+    }
+    spec.lease_duration_seconds = i32::try_from(LASTS.num_seconds()).ok();
+    spec.renew_time = Some(MicroTime(to_jiff(now)));
+    lease
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

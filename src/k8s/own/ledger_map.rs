@@ -1,0 +1,189 @@
+//! Data that outlives a run: the ledger, the history, the status. They are text in ConfigMaps; only the
+//! ledger code interprets it.
+//!
+//! None of the ConfigMaps has an owner: the end of a Job must not delete them.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+
+use crate::domain::expect;
+use crate::k8s::client::access::{K8s, Loaded, ResourceVersion};
+use crate::k8s::client::error::K8sError;
+use crate::k8s::names::{OURS, PART, Part, labels};
+
+/// ConfigMap of the ledger.
+pub const LEDGER: &str = "osd-migrate-ledger";
+/// ConfigMap of the progress that `status` shows.
+pub const STATUS: &str = "osd-migrate-status";
+const HISTORY: &str = "osd-migrate-history-";
+const LINES: &str = "lines";
+
+/// Size limit of the ledger: the API server refuses more than 1 MiB, metadata included. A save that would
+/// come near that size is refused before the act it is saved for, while a person can still reduce the size.
+const LEDGER_LIMIT: usize = 900 * 1024;
+/// Size of one shard of the history.
+const SHARD: usize = 512 * 1024;
+
+impl K8s {
+    /// Reads the ledger; none if none was ever saved.
+    pub async fn load(&self) -> Result<Option<(BTreeMap<String, String>, ResourceVersion)>, K8sError> {
+        let map = self.kind::<ConfigMap>().get_opt(LEDGER).await?;
+        let version = map.as_ref().map(version_of);
+        *self.decided_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(Loaded(version.clone()));
+        Ok(map.and_then(|map| Some((map.data.unwrap_or_default(), version?))))
+    }
+
+    /// Fails if the ledger was saved since it was loaded.
+    ///
+    /// Every act requires this, in addition to its own conditions: the act was decided by the loaded ledger.
+    /// Between two saves, an act does no harm if it is done twice. After a save by another runner, the record
+    /// of the act may have been closed long ago, and then no runner would revert the act.
+    pub async fn expect_ledger(&self) -> Result<(), K8sError> {
+        let expected = self.decided_by.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(Loaded(expected)) = expected else { return Ok(()) }; // nothing was decided by it
+        let found = self.kind::<ConfigMap>().version(LEDGER).await?.map(ResourceVersion);
+        if expect::decided_by_ledger(&found, &expected) {
+            return Ok(());
+        }
+        Err(K8sError::Unexpected {
+            what: format!("configmap/{LEDGER}"),
+            found: "somebody saved since this was decided".to_owned(),
+        })
+    }
+
+    /// Saves the ledger, if it is still at `expected` (none: if there is still none); else a conflict.
+    pub async fn save(
+        &self,
+        data: BTreeMap<String, String>,
+        expected: Option<&ResourceVersion>,
+    ) -> Result<ResourceVersion, K8sError> {
+        let bytes = data.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if bytes > LEDGER_LIMIT {
+            return Err(K8sError::TooBig { what: format!("configmap/{LEDGER}"), bytes, limit: LEDGER_LIMIT });
+        }
+        self.put_map(map(LEDGER, Part::Ledger, data), expected).await
+    }
+
+    /// Appends one line to the history; a line that exists already is not added again.
+    ///
+    /// An earlier write of that line may have succeeded although no answer came, or another runner may have
+    /// written the line while this one was frozen.
+    pub async fn append_history(&self, line: &str) -> Result<(), K8sError> {
+        let selector = format!("app.kubernetes.io/name={OURS},{PART}={}", Part::History.as_str());
+        let maps = self.kind::<ConfigMap>();
+        let shards = maps.names(&selector).await?;
+        let last = shards.iter().filter_map(|name| name.strip_prefix(HISTORY)?.parse::<u32>().ok()).max();
+        let current = match last {
+            Some(number) => Some(maps.get(&format!("{HISTORY}{number}")).await?),
+            None => None,
+        };
+        let version = current.as_ref().map(version_of);
+        let written =
+            current.and_then(|map| map.data).and_then(|mut data| data.remove(LINES)).unwrap_or_default();
+        match append(&written, line) {
+            Appended::Already => Ok(()),
+            Appended::Here(lines) => {
+                let name = format!("{HISTORY}{}", last.unwrap_or(0));
+                self.put_map(shard(&name, lines), version.as_ref()).await.map(drop)
+            }
+            Appended::Next(lines) => {
+                let name = format!("{HISTORY}{}", last.map_or(0, |number| number.saturating_add(1)));
+                self.put_map(shard(&name, lines), None).await.map(drop)
+            }
+        }
+    }
+
+    /// Writes the progress; the last writer wins.
+    pub async fn write_status(&self, json: &str) -> Result<(), K8sError> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": STATUS, "labels": labels(Part::Status)},
+            "data": {"status": json},
+        });
+        self.kind::<ConfigMap>().apply(STATUS, &object).await.map(drop)
+    }
+
+    /// Reads the progress.
+    pub async fn read_status(&self) -> Result<Option<String>, K8sError> {
+        let map = self.kind::<ConfigMap>().get_opt(STATUS).await?;
+        Ok(map.and_then(|map| map.data).and_then(|mut data| data.remove("status")))
+    }
+
+    async fn put_map(
+        &self,
+        mut map: ConfigMap,
+        expected: Option<&ResourceVersion>,
+    ) -> Result<ResourceVersion, K8sError> {
+        let maps = self.kind::<ConfigMap>();
+        let name = map.metadata.name.clone().unwrap_or_default();
+        let saved = match expected {
+            Some(version) => {
+                map.metadata.resource_version = Some(version.0.clone());
+                maps.replace(&name, &map).await
+            }
+            None => maps.create(&name, &map).await,
+        };
+        match saved {
+            Ok(map) => Ok(version_of(&map)),
+            // Both errors mean that the object changed since it was read.
+            Err(K8sError::AlreadyExists(call)) => {
+                Err(K8sError::Conflict { call, message: "somebody made it meanwhile".to_owned() })
+            }
+            Err(K8sError::NotFound(call)) => {
+                Err(K8sError::Conflict { call, message: "somebody deleted it meanwhile".to_owned() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn version_of(map: &ConfigMap) -> ResourceVersion {
+    ResourceVersion(map.metadata.resource_version.clone().unwrap_or_default())
+}
+
+fn map(name: &str, part: Part, data: BTreeMap<String, String>) -> ConfigMap {
+    let mut map = ConfigMap { data: Some(data), ..ConfigMap::default() };
+    map.metadata.name = Some(name.to_owned());
+    map.metadata.labels = Some(labels(part));
+    map
+}
+
+fn shard(name: &str, lines: String) -> ConfigMap {
+    map(name, Part::History, [(LINES.to_owned(), lines)].into())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Appended {
+    Already,
+    Here(String),
+    Next(String),
+}
+
+fn append(written: &str, line: &str) -> Appended {
+    let line = line.trim_end_matches('\n').replace('\n', " ");
+    if written.lines().any(|there| there == line) {
+        return Appended::Already;
+    }
+    if !written.is_empty() && written.len() + line.len() >= SHARD {
+        return Appended::Next(format!("{line}\n"));
+    }
+    Appended::Here(format!("{written}{line}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_grows_by_lines_and_starts_a_new_shard_when_one_is_full() {
+        assert_eq!(append("", "a"), Appended::Here("a\n".to_owned()));
+        assert_eq!(append("a\n", "b"), Appended::Here("a\nb\n".to_owned()));
+        assert_eq!(append("a\nb\n", "b"), Appended::Already);
+        assert_eq!(append("a\nb\n", "a"), Appended::Already, "others were closed meanwhile");
+        assert_eq!(append(&"x".repeat(SHARD), "b"), Appended::Next("b\n".to_owned()));
+        assert_eq!(append("", "a\nb"), Appended::Here("a b\n".to_owned()));
+    }
+}

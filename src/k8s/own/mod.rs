@@ -1,0 +1,14 @@
+//! Our own objects: the ledger and the status, the Lease, the control map, events, our pod and Job.
+
+pub(crate) mod control_map;
+pub(crate) mod events;
+pub(crate) mod lease;
+pub(crate) mod ledger_map;
+pub(crate) mod own_pod;
+pub(crate) mod run_job;
+#[cfg(test)]
+mod wire_frozen_tests;
+#[cfg(test)]
+mod wire_lease_tests;
+#[cfg(test)]
+mod wire_ledger_tests;

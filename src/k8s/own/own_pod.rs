@@ -1,0 +1,202 @@
+//! Our own pod: the image that contains the agent, and the Job that the pod belongs to.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
+use crate::k8s::names::OURS;
+use crate::k8s::names::{MANAGED_BY, NAME, PREFIX, is_scheduled};
+
+/// Values that the downward API gives a pod about itself, by environment variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodEnv {
+    /// Value of `POD_NAME`.
+    pub name: String,
+    /// Value of `POD_NAMESPACE`.
+    pub namespace: String,
+    /// Value of `POD_UID`.
+    pub uid: String,
+}
+
+impl PodEnv {
+    /// Reads the variables by `lookup`; the error names the one that is missing.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, K8sError> {
+        let get = |key: &str| {
+            let missing = || {
+                K8sError::NoConfig(format!(
+                    "environment variable {key} is not set: this must run as a Job's pod"
+                ))
+            };
+            lookup(key).filter(|value| !value.is_empty()).ok_or_else(missing)
+        };
+        Ok(Self { name: get("POD_NAME")?, namespace: get("POD_NAMESPACE")?, uid: get("POD_UID")? })
+    }
+}
+
+/// Our own pod and Job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// Name of the pod.
+    pub pod: String,
+    /// uid of the pod.
+    pub pod_uid: String,
+    /// Node of the pod.
+    pub node: Option<String>,
+    /// Name of the Job; the pod's own name if no Job created it.
+    pub job: String,
+    /// uid of the Job; the pod's own uid if no Job created it.
+    pub job_uid: String,
+    /// True if the schedule created the Job, and not a person.
+    pub scheduled: bool,
+    /// Number of pods of the Job that failed before this one.
+    pub failed_pods: u32,
+    /// Image of the pod.
+    pub image: String,
+    /// `imagePullPolicy` of the image: agents on the nodes run the same image with the same policy.
+    pub pull_policy: Option<String>,
+    /// Names of the Secrets that the image is pulled with.
+    pub pull_secrets: Vec<String>,
+    /// Labels and annotations that the owner added to the Job, and wants on the Jobs that it creates.
+    pub more: More,
+}
+
+/// Labels and annotations that an owner adds to Jobs and their pods: for billing, for policies of the
+/// cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct More {
+    /// Labels of the Job.
+    pub labels: BTreeMap<String, String>,
+    /// Labels of the Job's pods.
+    pub pod_labels: BTreeMap<String, String>,
+    /// Annotations of the Job's pods.
+    pub pod_annotations: BTreeMap<String, String>,
+}
+
+impl More {
+    /// Reads the template of a run's Job, not its pod: admission adds labels and annotations to a pod that
+    /// are for that pod only.
+    pub(crate) fn of(job: &Job) -> Self {
+        let template = job.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
+        Self {
+            labels: not_ours(job.metadata.labels.as_ref()),
+            pod_labels: not_ours(template.and_then(|meta| meta.labels.as_ref())),
+            pod_annotations: not_ours(template.and_then(|meta| meta.annotations.as_ref())),
+        }
+    }
+}
+
+/// Returns the entries that are neither ours nor added by the Job controller.
+fn not_ours(all: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let is_ours = |key: &str| [NAME, MANAGED_BY].contains(&key) || key.starts_with(PREFIX);
+    let is_of_job =
+        |key: &str| ["controller-uid", "job-name"].contains(&key) || key.starts_with("batch.kubernetes.io/");
+    let backups = all.into_iter().flatten().filter(|(key, _)| !is_ours(key) && !is_of_job(key));
+    backups.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+impl K8s {
+    /// Reads our own pod and Job.
+    pub async fn whoami(&self, env: &PodEnv) -> Result<Own, K8sError> {
+        let pod = self.kind_in::<Pod>(&env.namespace).get(&env.name).await?;
+        if pod.metadata.uid.as_ref() != Some(&env.uid) {
+            let found = "it is another pod of our name".to_owned();
+            return Err(K8sError::Unexpected { what: format!("pod/{}", env.name), found });
+        }
+        let own = own(&pod).ok_or_else(|| K8sError::Malformed {
+            what: format!("pod/{}", env.name),
+            why: "no container".to_owned(),
+        })?;
+        if own.job_uid == own.pod_uid {
+            return Ok(own);
+        }
+        let job = self.run_job(&own.job).await?;
+        Ok(Own {
+            scheduled: job.as_ref().is_some_and(is_scheduled),
+            failed_pods: job.as_ref().map_or(0, failed_pods),
+            more: job.as_ref().map(More::of).unwrap_or_default(),
+            ..own
+        })
+    }
+}
+
+/// Returns the failed pods as the Job's controller counts them: it does not count a pod that the
+/// `podFailurePolicy` ignores.
+fn failed_pods(job: &Job) -> u32 {
+    let failed = job.status.as_ref().and_then(|status| status.failed).unwrap_or_default();
+    u32::try_from(failed).unwrap_or_default()
+}
+
+fn own(pod: &Pod) -> Option<Own> {
+    let spec = pod.spec.as_ref()?;
+    let ours = spec.containers.iter().find(|c| c.name == OURS).or_else(|| spec.containers.first())?;
+    let (name, uid) = (pod.metadata.name.clone()?, pod.metadata.uid.clone()?);
+    let job = pod.metadata.owner_references.iter().flatten().find(|o| o.kind == "Job");
+    let (job, job_uid) = job.map_or_else(|| (name.clone(), uid.clone()), |o| (o.name.clone(), o.uid.clone()));
+    Some(Own {
+        pod: name,
+        pod_uid: uid,
+        node: spec.node_name.clone(),
+        job,
+        job_uid,
+        scheduled: false,
+        failed_pods: 0,
+        image: ours.image.clone()?,
+        pull_policy: ours.image_pull_policy.clone(),
+        pull_secrets: spec.image_pull_secrets.iter().flatten().map(|s| s.name.clone()).collect(),
+        more: More::default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_pod_tells_job_and_image() {
+        let pod = json!({
+            "metadata": {"name": "m-x", "uid": "p", "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "m", "uid": "j", "controller": true}]},
+            "spec": {"nodeName": "h1", "imagePullSecrets": [{"name": "s"}], "containers": [
+                {"name": "side", "image": "x"},
+                {"name": "osd-migrate", "image": "osd-migrate:1", "imagePullPolicy": "Always"}]},
+        });
+        let seen = own(&serde_json::from_value(pod).unwrap()).unwrap();
+        assert_eq!(
+            (seen.job.as_str(), seen.job_uid.as_str(), seen.image.as_str()),
+            ("m", "j", "osd-migrate:1")
+        );
+        assert_eq!((seen.pull_policy.as_deref(), seen.pull_secrets), (Some("Always"), vec!["s".to_owned()]));
+    }
+
+    #[test]
+    fn what_its_owner_put_on_the_job_is_told_from_what_is_ours_and_the_controllers() {
+        let job = json!({
+            "metadata": {"name": "m", "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run",
+                "team": "storage"}},
+            "spec": {"template": {"spec": {"containers": []}, "metadata": {
+                "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run", "job-name": "m",
+                    "controller-uid": "j", "batch.kubernetes.io/job-name": "m", "team": "storage", "cost-centre": "1"},
+                "annotations": {"example.org/logs": "true"}}}},
+        });
+        let more = More::of(&serde_json::from_value(job).unwrap());
+        let pairs =
+            |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let expected = More {
+            labels: pairs(&[("team", "storage")]),
+            pod_labels: pairs(&[("team", "storage"), ("cost-centre", "1")]),
+            pod_annotations: pairs(&[("example.org/logs", "true")]),
+        };
+        assert_eq!(more, expected);
+    }
+
+    #[test]
+    fn outside_a_pod_it_says_what_is_missing() {
+        let error = PodEnv::read(|key| (key == "POD_NAME").then(|| "x".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("POD_NAMESPACE"), "{error}");
+    }
+}

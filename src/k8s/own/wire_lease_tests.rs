@@ -1,0 +1,87 @@
+//! The exact requests for the Lease.
+
+use serde_json::{Value, json};
+
+use crate::k8s::wire::{Exchange, on, play, refusal};
+use crate::k8s::{Holder, K8sError, LEASE, LeaseOutcome};
+
+const LEASE_GET: &str = "GET /apis/coordination.k8s.io/v1/namespaces/rook-ceph/leases/osd-migrate";
+const LEASE_PUT: &str =
+    "PUT /apis/coordination.k8s.io/v1/namespaces/rook-ceph/leases/osd-migrate?&fieldManager=osd-migrate";
+const POD_GET: &str = "GET /api/v1/namespaces/rook-ceph/pods/old-x";
+
+fn lease(identity: &str, renewed: &str) -> Value {
+    json!({"metadata": {"name": LEASE, "resourceVersion": "3"},
+        "spec": {"holderIdentity": identity, "renewTime": renewed, "leaseDurationSeconds": 60}})
+}
+
+fn pod(phase: &str, node: Option<&str>) -> Value {
+    json!({"metadata": {"name": "old-x", "uid": "old-pod"}, "spec": {"nodeName": node, "containers": []},
+        "status": {"phase": phase}})
+}
+
+async fn acquire(script: Vec<Exchange>) -> Result<LeaseOutcome, K8sError> {
+    let me = Holder {
+        job_uid: "j".to_owned(),
+        pod_uid: "p".to_owned(),
+        pod: "x".to_owned(),
+        job: "run".to_owned(),
+    };
+    let now = "2026-11-21T10:05:00Z".parse().unwrap();
+    play(script, async |k8s| k8s.acquire(&me, now).await).await
+}
+
+const OTHER: &str = "other-job/old-pod/old-x/old";
+const LONG_AGO: &str = "2026-11-21T10:00:00.000000Z";
+const JUST_NOW: &str = "2026-11-21T10:04:50.000000Z";
+
+#[tokio::test]
+async fn the_lease_of_a_pod_that_is_gone_or_over_is_taken_over() {
+    for (status, answer) in [(404, refusal(404, "NotFound")), (200, pod("Failed", None))] {
+        let put = on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)).with(|body| {
+            assert_eq!(
+                (&body["metadata"]["resourceVersion"], &body["spec"]["holderIdentity"]),
+                (&json!("3"), &json!("j/p/x/run"))
+            );
+        });
+        let script = vec![on(LEASE_GET, 200, lease(OTHER, JUST_NOW)), on(POD_GET, status, answer), put];
+        assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
+    }
+}
+
+#[tokio::test]
+async fn a_live_holder_of_another_job_keeps_the_lease() {
+    let script =
+        vec![on(LEASE_GET, 200, lease(OTHER, JUST_NOW)), on(POD_GET, 200, pod("Running", Some("n1")))];
+    let held = LeaseOutcome::OwnedByLiveJob { job: "old".to_owned(), pod: "old-x".to_owned() };
+    assert_eq!(acquire(script).await.unwrap(), held);
+}
+
+#[tokio::test]
+async fn a_former_pod_of_our_own_job_gives_way() {
+    let script = vec![
+        on(LEASE_GET, 200, lease("j/old-pod/old-x/run", JUST_NOW)),
+        on(POD_GET, 200, pod("Running", Some("n1"))),
+        on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)),
+    ];
+    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::TakenOver { .. }));
+}
+
+#[tokio::test]
+async fn a_silent_holder_is_told_to_end_and_never_by_force() {
+    let node = |ready: &str| json!({"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+    let begin =
+        || vec![on(LEASE_GET, 200, lease(OTHER, LONG_AGO)), on(POD_GET, 200, pod("Running", Some("n1")))];
+    let mut script = begin();
+    script.push(on("GET /api/v1/nodes/n1", 200, node("True")));
+    script.push(on("DELETE /api/v1/namespaces/rook-ceph/pods/old-x?", 200, pod("Running", None)).with(
+        |body| {
+            assert_eq!(body["preconditions"], json!({"uid": "old-pod"}));
+            assert!(body.get("gracePeriodSeconds").is_none());
+        },
+    ));
+    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::WaitForOldPod { .. }));
+    let mut script = begin();
+    script.push(on("GET /api/v1/nodes/n1", 200, node("Unknown")));
+    assert!(matches!(acquire(script).await.unwrap(), LeaseOutcome::OldRunnerNodeLost { .. }));
+}

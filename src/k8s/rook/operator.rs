@@ -1,0 +1,263 @@
+//! Rook's operator: its state, and how it is scaled down temporarily.
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+
+use crate::domain::expect;
+use crate::domain::observation::Operator;
+use crate::k8s::client::access::K8s;
+use crate::k8s::client::error::K8sError;
+use crate::k8s::pods;
+
+/// Label of the operator's pods, by which its Deployment selects them (Rook's `operator.yaml` and chart).
+const APP: (&str, &str) = ("app", "rook-ceph-operator");
+
+/// Selector of the operator's pods. The Deployment itself does not have this label, so all Deployments are
+/// listed except the numerous ones of OSDs.
+const PODS: &str = "app=rook-ceph-operator";
+const NOT_OSDS: &str = "app!=rook-ceph-osd";
+
+/// First release that does not reconcile a CephCluster with the label `do-not-reconcile`
+/// (`pkg/operator/ceph/cluster`, 1.20).
+const HONOURS_FENCE: (u32, u32) = (1, 20);
+
+impl K8s {
+    /// Returns Rook's operator, if the namespace has one; a missing right to read it is an error.
+    pub(crate) async fn operator(&self, named_by_osds: Option<String>) -> Result<Option<Operator>, K8sError> {
+        let ours = self.namespace().to_owned();
+        let namespace = self.place.operator_namespace.clone().or(named_by_osds).unwrap_or(ours);
+        let (deployments, all_pods) =
+            (self.kind_in::<Deployment>(&namespace), self.kind_in::<Pod>(&namespace));
+        // An operator that can't be read does not count as absent: it would start the OSD meanwhile.
+        let (found, running) = tokio::try_join!(
+            deployments.list(NOT_OSDS, |found| selects_operator(&found).then_some(found)),
+            all_pods.list(PODS, |pod| (!pods::is_terminal(&pod)).then_some(pod)),
+        )?;
+        let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
+        let deployment = found.into_iter().next();
+        let Some(deployment) = deployment.or_else(|| running.into_iter().next().map(without_deployment))
+        else {
+            return Ok(None);
+        };
+        let operator = of_deployment(deployment, &namespace, count);
+        self.operator_in.get_or_init(|| namespace.clone());
+        Ok(Some(operator))
+    }
+
+    /// Sets the replicas of the operator `namespace/name`, if its Deployment has that uid and generation.
+    ///
+    /// It is read again, and the write requires the version read here, because the status changes by itself.
+    pub async fn scale_operator(
+        &self,
+        name: &str,
+        expected: (&str, i64),
+        replicas: u32,
+    ) -> Result<(), K8sError> {
+        let (namespace, name) = name.split_once('/').unwrap_or((self.namespace(), name));
+        let deployments = self.untyped_in(&ApiResource::erase::<Deployment>(&()), namespace);
+        let what = format!("deployment/{name}");
+        // A list is used, as in every observation: it needs no additional right.
+        let found = deployments.list_where(&format!("metadata.name={name}"), Some).await?.pop();
+        let missing = || K8sError::Unexpected { what: what.clone(), found: "it is gone".to_owned() };
+        let version = expect_unchanged(&found.ok_or_else(missing)?.metadata, expected, what)?;
+        deployments.json_patch_of(Some("scale"), name, &tested(&version, "/spec/replicas", replicas)).await
+    }
+}
+
+/// Returns the resourceVersion of an object on which a change that was decided earlier may be written.
+pub(super) fn expect_unchanged(
+    found: &ObjectMeta,
+    expected: (&str, i64),
+    what: String,
+) -> Result<String, K8sError> {
+    let now = (found.uid.as_deref().unwrap_or_default(), found.generation.unwrap_or_default());
+    if expect::unchanged_operator(now, expected) {
+        return Ok(found.resource_version.clone().unwrap_or_default());
+    }
+    let found = if now.0 == expected.0 {
+        format!("its generation is {}, not {}: it changed since it was looked at", now.1, expected.1)
+    } else {
+        format!("its uid is {}, not {}: it was created again", now.0, expected.0)
+    };
+    Err(K8sError::Unexpected { what, found })
+}
+
+fn selects_operator(deployment: &Deployment) -> bool {
+    let selected = deployment.spec.as_ref().and_then(|spec| spec.selector.match_labels.as_ref());
+    selected.and_then(|labels| labels.get(APP.0)).is_some_and(|app| app == APP.1)
+}
+
+fn of_deployment(deployment: Deployment, namespace: &str, pods: u32) -> Operator {
+    let (metadata, spec) = (deployment.metadata, deployment.spec.unwrap_or_default());
+    let image = spec.template.spec.map(first_image).unwrap_or_default();
+    Operator {
+        name: format!("{namespace}/{}", metadata.name.unwrap_or_default()),
+        honours_fence: rook_version(&image).is_some_and(|version| version >= HONOURS_FENCE),
+        image,
+        replicas: u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0),
+        pods,
+        uid: metadata.uid.unwrap_or_default(),
+        generation: metadata.generation.unwrap_or_default(),
+    }
+}
+
+/// Represents an operator by its pod, if its Deployment is gone or unknown: it works as long as its pod runs.
+fn without_deployment(pod: Pod) -> Deployment {
+    let metadata = ObjectMeta { name: Some(APP.1.to_owned()), ..ObjectMeta::default() };
+    let template = PodTemplateSpec { spec: pod.spec, ..PodTemplateSpec::default() };
+    let spec = DeploymentSpec { replicas: Some(0), template, ..DeploymentSpec::default() };
+    Deployment { metadata, spec: Some(spec), status: None }
+}
+
+fn first_image(pod: PodSpec) -> String {
+    pod.containers.into_iter().next().and_then(|container| container.image).unwrap_or_default()
+}
+
+/// Builds a patch that replaces one number, on that version of the object and on no other.
+pub(super) fn tested(version: &str, path: &str, value: u32) -> Value {
+    json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "replace", "path": path, "value": value},
+    ])
+}
+
+/// Returns (major, minor) of a Rook image by its tag, `rook/ceph:v1.20.3`, with or without a digest after it.
+///
+/// An image with another form of name counts as one that does not honour the fence.
+fn rook_version(image: &str) -> Option<(u32, u32)> {
+    let name = image.split('@').next()?;
+    let (_, tag) = name.rsplit_once('/').unwrap_or(("", name)).1.split_once(':')?;
+    let mut numbers = tag.strip_prefix('v').unwrap_or(tag).split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::wire::{on, play, refusal};
+
+    #[test]
+    fn the_release_of_rook_is_told_by_the_tag_of_its_image() {
+        let cases = [
+            ("rook/ceph:v1.20.0", Some((1, 20))),
+            ("registry.example:5000/rook/ceph:v1.9.13", Some((1, 9))),
+            ("rook/ceph:v1.21.2@sha256:0123", Some((1, 21))),
+            ("rook/ceph:1.22", Some((1, 22))),
+            ("rook/ceph:v2.0.0-beta.1", Some((2, 0))),
+            ("rook/ceph", None),
+            ("registry.example:5000/rook/ceph", None),
+            ("rook/ceph:master", None),
+            ("rook/ceph@sha256:0123", None),
+        ];
+        for (image, version) in cases {
+            assert_eq!(rook_version(image), version, "{image}");
+        }
+        assert!((1, 20) >= HONOURS_FENCE && (1, 9) < HONOURS_FENCE);
+    }
+
+    const DEPLOYMENTS: &str =
+        "GET /apis/apps/v1/namespaces/rook-ceph/deployments?&labelSelector=app%21%3Drook-ceph-osd&limit=500";
+    const PODS_OF_IT: &str =
+        "GET /api/v1/namespaces/rook-ceph/pods?&labelSelector=app%3Drook-ceph-operator&limit=500";
+
+    fn list(kind: &str, items: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": format!("{kind}List"), "metadata": {}, "items": items})
+    }
+
+    fn deployment(name: &str, labels: &Value, app: &str, image: &str) -> Value {
+        json!({
+            "metadata": {"name": name, "labels": labels, "generation": 3, "resourceVersion": "41"},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": {"app": app}},
+                "template": {"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": name, "image": image}]}},
+            },
+        })
+    }
+
+    fn pod(image: &str) -> Value {
+        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": image}]}, "status": {"phase": "Running"}})
+    }
+
+    async fn seen(deployments: &Value, pods: &Value) -> Option<Operator> {
+        let script = vec![
+            on(DEPLOYMENTS, 200, list("Deployment", deployments)),
+            on(PODS_OF_IT, 200, list("Pod", pods)),
+        ];
+        play(script, async |k8s| k8s.operator(None).await).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_operator_is_found_by_what_it_selects_as_its_own_labels_differ() {
+        let mgr = deployment(
+            "rook-ceph-mgr-a",
+            &json!({"app": "rook-ceph-mgr"}),
+            "rook-ceph-mgr",
+            "quay.io/ceph/ceph:v20",
+        );
+        // These are the labels of Rook's operator.yaml, of its chart and of OLM.
+        for labels in [
+            json!({"operator": "rook", "storage-backend": "ceph", "app.kubernetes.io/name": "rook-ceph"}),
+            json!({"operator": "rook", "helm.sh/chart": "rook-ceph-v1.20.6"}),
+            json!({"olm.owner": "rook-ceph-operator.v4.20"}),
+        ] {
+            let operator = deployment(
+                "rook-ceph-operator",
+                &labels,
+                "rook-ceph-operator",
+                "docker.io/rook/ceph:v1.20.6",
+            );
+            let found = seen(&json!([mgr, operator]), &json!([pod("rook/ceph:v1.20.6")])).await.unwrap();
+            assert_eq!(
+                (found.name.as_str(), found.replicas, found.pods),
+                ("rook-ceph/rook-ceph-operator", 1, 1)
+            );
+            assert!(found.honours_fence && found.runs() && found.generation == 3);
+        }
+        assert_eq!(seen(&json!([mgr]), &json!([])).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_pod_of_the_operator_counts_though_its_deployment_is_not_there() {
+        for (image, honours) in [("rook/ceph:v1.20.6", true), ("rook/ceph:v1.19.2", false)] {
+            let found = seen(&json!([]), &json!([pod(image)])).await.unwrap();
+            assert_eq!((found.replicas, found.pods, found.honours_fence), (0, 1, honours));
+            assert!(found.runs());
+        }
+    }
+
+    #[tokio::test]
+    async fn operator_is_scaled_if_only_its_status_changed_since_the_look() {
+        let find = "GET /apis/apps/v1/namespaces/rook/deployments?&fieldSelector=metadata.name%3Drook-ceph-operator&limit=500";
+        let found = || {
+            let mut found =
+                deployment("rook-ceph-operator", &json!({}), "rook-ceph-operator", "rook/ceph:v1.16.0");
+            (found["apiVersion"], found["kind"]) = (json!("apps/v1"), json!("Deployment"));
+            found["metadata"]["uid"] = json!("u");
+            on(find, 200, list("Deployment", &json!([found])))
+        };
+        let patch = "PATCH /apis/apps/v1/namespaces/rook/deployments/rook-ceph-operator/scale?&fieldManager=osd-migrate application/json-patch+json";
+        let check = |body: Value| {
+            assert_eq!(body[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "41"}));
+            assert_eq!(body[1], json!({"op": "replace", "path": "/spec/replicas", "value": 0}));
+        };
+        for (status, answer, is_done) in [
+            (200, json!({}), true),
+            (422, refusal(422, "Invalid"), false),
+            (409, refusal(409, "Conflict"), false),
+        ] {
+            let script = vec![found(), on(patch, status, answer).with(check)];
+            let scale = async |k8s: &K8s| k8s.scale_operator("rook/rook-ceph-operator", ("u", 3), 0).await;
+            let done = play(script, scale).await;
+            assert_eq!(done.is_ok(), is_done, "{done:?}");
+        }
+        for other in [("u", 2), ("v", 3)] {
+            let scale = async |k8s: &K8s| k8s.scale_operator("rook/rook-ceph-operator", other, 0).await;
+            let result = play(vec![found()], scale).await;
+            assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{other:?}: {result:?}");
+        }
+    }
+}

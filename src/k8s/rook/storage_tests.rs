@@ -1,0 +1,242 @@
+//! Settings of a CephCluster for new OSDs, as people write them.
+
+use serde_json::{Value, json};
+
+use crate::domain::osd::Weight;
+use crate::domain::storage::{
+    DeviceConfig, DeviceSelection, NamedDevice, NodeTerm, Placement, Requirement, Storage, StorageNode,
+    Toleration,
+};
+use crate::k8s::rook::storage::declared;
+
+fn storage(storage: &Value) -> Storage {
+    declared(&json!({ "storage": storage }))
+}
+
+fn placement(placement: &Value, storage: &Value) -> Placement {
+    declared(&json!({"placement": placement, "storage": storage})).placement
+}
+
+#[test]
+fn everything_that_is_said_is_read() {
+    let found = storage(&json!({
+        "useAllNodes": false, "useAllDevices": false, "deviceFilter": "^sd.", "devicePathFilter": "by-id",
+        "config": {"metadataDevice": "nvme0n1", "databaseSizeMB": "1024", "walSizeMB": "576", "osdsPerDevice": "1",
+            "deviceClass": "hdd", "encryptedDevice": "true", "initialWeight": "1.5", "crushRoot": "other"},
+        "devices": [{"name": "sda"}],
+        "nodes": [
+            {"name": "h1", "useAllDevices": true, "config": {"databaseSizeMB": "2048"},
+                "devices": [{"name": "sdb"}, {"name": "sdc", "fullpath": "/dev/disk/by-id/x", "config": {"deviceClass": "ssd"}}]},
+            {"name": "h2", "deviceFilter": "^nvme"},
+            {"name": ""}, {},
+        ],
+    }));
+    let named = |name: &str, config| NamedDevice { name: name.to_owned(), config };
+    let text = |text: &str| Some(text.to_owned());
+    let none = DeviceConfig::default;
+    assert_eq!(
+        found,
+        Storage {
+            all_nodes: false,
+            nodes: vec![
+                StorageNode {
+                    name: "h1".to_owned(),
+                    selection: DeviceSelection {
+                        all: Some(true),
+                        devices: vec![
+                            named("sdb", none()),
+                            named("/dev/disk/by-id/x", DeviceConfig { device_class: text("ssd"), ..none() }),
+                        ],
+                        ..DeviceSelection::default()
+                    },
+                    config: DeviceConfig { database_size_mb: Some(2048), ..none() },
+                },
+                StorageNode {
+                    name: "h2".to_owned(),
+                    selection: DeviceSelection { filter: text("^nvme"), ..DeviceSelection::default() },
+                    config: none(),
+                },
+            ],
+            selection: DeviceSelection {
+                all: Some(false),
+                filter: text("^sd."),
+                path_filter: text("by-id"),
+                devices: vec![named("sda", none())],
+            },
+            config: DeviceConfig {
+                metadata_device: text("nvme0n1"),
+                database_size_mb: Some(1024),
+                wal_size_mb: Some(576),
+                osds_per_device: Some(1),
+                device_class: text("hdd"),
+                encrypted: Some(true),
+                initial_weight: Some(Weight::from_decimal(1.5)),
+                unreadable: Vec::new(),
+            },
+            crush_root: "other".to_owned(),
+            placement: Placement::default(),
+        }
+    );
+}
+
+#[test]
+fn numbers_and_booleans_are_read_in_both_spellings() {
+    let bare =
+        storage(&json!({"useAllNodes": true, "useAllDevices": true, "config": {"databaseSizeMB": 1024,
+        "walSizeMB": 576, "osdsPerDevice": 2, "encryptedDevice": true, "initialWeight": 2}}));
+    let quoted =
+        storage(&json!({"useAllNodes": "true", "useAllDevices": "true", "config": {"databaseSizeMB": "1024",
+        "walSizeMB": "576", "osdsPerDevice": "2", "encryptedDevice": "true", "initialWeight": "2"}}));
+    assert_eq!(bare, quoted);
+    assert!(bare.all_nodes && bare.config.encrypted == Some(true));
+    assert_eq!(bare.config.initial_weight, Some(Weight::from_decimal(2.0)));
+}
+
+#[test]
+fn nothing_said_is_nothing_asked_for() {
+    let nothing = Storage { crush_root: "default".to_owned(), ..Storage::default() };
+    assert_eq!(declared(&json!({})), nothing);
+    assert_eq!(
+        storage(&json!({"nodes": null, "devices": null, "config": null, "useAllDevices": null})),
+        nothing
+    );
+    assert_eq!(storage(&json!({"config": {"crushRoot": ""}})), nothing);
+}
+
+#[test]
+fn a_key_set_to_nothing_is_set() {
+    let found =
+        storage(&json!({"nodes": [{"name": "h1", "config": {"metadataDevice": "", "databaseSizeMB": "",
+        "encryptedDevice": "", "deviceClass": "", "initialWeight": ""}}]}));
+    let expected = DeviceConfig {
+        metadata_device: Some(String::new()),
+        database_size_mb: Some(0),
+        encrypted: Some(false),
+        device_class: Some(String::new()),
+        ..DeviceConfig::default()
+    };
+    assert_eq!(found.nodes.first().map(|node| &node.config), Some(&expected));
+}
+
+#[test]
+fn what_can_not_be_read_is_named_where_it_stands() {
+    let found = storage(&json!({
+        "useAllNodes": "maybe", "useAllDevices": "yes",
+        "config": {"databaseSizeMB": "1 GB", "encryptedDevice": "yes"},
+        "nodes": [{"name": "h1", "useAllDevices": 1, "config": {"osdsPerDevice": "-1"},
+            "devices": [{"name": "sdb", "config": {"initialWeight": "heavy", "walSizeMB": "1.5"}}]}],
+    }));
+    assert!(!found.all_nodes && found.selection.all.is_none());
+    assert_eq!(
+        found.config.unreadable,
+        [
+            "spec.storage.config.databaseSizeMB is `1 GB`, not a whole number",
+            "spec.storage.config.encryptedDevice is `yes`, neither true nor false",
+            "spec.storage.useAllNodes is `maybe`, neither true nor false",
+            "spec.storage.useAllDevices is `yes`, neither true nor false",
+        ]
+    );
+    let node = found.nodes.first().unwrap();
+    assert_eq!(
+        node.config.unreadable,
+        [
+            "spec.storage.nodes[h1].config.osdsPerDevice is `-1`, not a whole number",
+            "spec.storage.nodes[h1].useAllDevices is `1`, neither true nor false",
+        ]
+    );
+    assert_eq!(
+        node.selection.devices.first().unwrap().config.unreadable,
+        [
+            "spec.storage.nodes[h1].devices[sdb].config.walSizeMB is `1.5`, not a whole number",
+            "spec.storage.nodes[h1].devices[sdb].config.initialWeight is `heavy`, not a weight in TiB",
+        ]
+    );
+    for weight in ["-1", "NaN", "inf"] {
+        let found = storage(&json!({"config": {"initialWeight": weight}}));
+        assert_eq!((found.config.initial_weight, found.config.unreadable.len()), (None, 1), "{weight}");
+    }
+}
+
+fn affinity(keys: &[&str]) -> Value {
+    let terms: Vec<Value> =
+        keys.iter().map(|key| json!({"matchExpressions": [{"key": key, "operator": "Exists"}]})).collect();
+    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}})
+}
+
+fn term(keys: &[&str]) -> NodeTerm {
+    let exists = |key: &&str| Requirement {
+        key: (*key).to_owned(),
+        operator: "Exists".to_owned(),
+        values: Vec::new(),
+    };
+    NodeTerm { labels: keys.iter().map(exists).collect(), fields: Vec::new() }
+}
+
+#[test]
+fn affinities_are_put_together_as_the_pods_get_them() {
+    let preferred = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}});
+    for (all, osd, alone, expected) in [
+        (json!({}), json!({}), false, vec![]),
+        (affinity(&["a"]), json!({}), false, vec![term(&["a"])]),
+        (json!({}), affinity(&["o", "p"]), false, vec![term(&["o"]), term(&["p"])]),
+        // With both, the first term of each must match.
+        (affinity(&["a", "b"]), affinity(&["o", "p"]), false, vec![term(&["a", "o"])]),
+        (affinity(&["a", "b"]), affinity(&["o", "p"]), true, vec![term(&["o"]), term(&["p"])]),
+        // Rook chooses nodes by the affinity of `all`, if `osd` has none.
+        (affinity(&["a"]), json!({}), true, vec![term(&["a"])]),
+        (affinity(&["a"]), preferred.clone(), true, vec![]),
+        (affinity(&["a"]), preferred, false, vec![term(&["a"])]),
+        // An empty list matches no node.
+        (json!({}), affinity(&[]), false, vec![NodeTerm::default()]),
+        (affinity(&[]), json!({}), false, vec![NodeTerm::default()]),
+        (affinity(&["a"]), affinity(&[]), false, vec![term(&["a"])]),
+        (affinity(&[]), affinity(&["o"]), false, vec![term(&["o"])]),
+    ] {
+        let found = placement(&json!({"all": all, "osd": osd}), &json!({"onlyApplyOSDPlacement": alone}));
+        assert_eq!(found.terms, expected, "{all} {osd} {alone}");
+    }
+    assert_eq!(declared(&json!({"placement": {"mon": affinity(&["m"])}})).placement, Placement::default());
+}
+
+#[test]
+fn requirements_are_read_with_their_values() {
+    let required = json!({"nodeSelectorTerms": [{
+        "matchExpressions": [{"key": "role", "operator": "In", "values": ["a", "b"]}],
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["h1"]}],
+    }]});
+    let osd = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
+    let requirement = |key: &str, values: &[&str]| Requirement {
+        key: key.to_owned(),
+        operator: "In".to_owned(),
+        values: values.iter().map(|value| (*value).to_owned()).collect(),
+    };
+    let expected = NodeTerm {
+        labels: vec![requirement("role", &["a", "b"])],
+        fields: vec![requirement("metadata.name", &["h1"])],
+    };
+    assert_eq!(placement(&json!({"osd": osd}), &json!({})).terms, [expected]);
+}
+
+#[test]
+fn tolerations_are_those_of_osd_and_then_of_all() {
+    let spec = json!({
+        "all": {"tolerations": [{"operator": "Exists"}]},
+        "osd": {"tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 30}]},
+    });
+    let of_osd = Toleration {
+        key: "k".to_owned(),
+        operator: "Equal".to_owned(),
+        value: "v".to_owned(),
+        effect: "NoExecute".to_owned(),
+        seconds: Some(30),
+    };
+    let of_all = Toleration {
+        key: String::new(),
+        operator: "Exists".to_owned(),
+        value: String::new(),
+        effect: String::new(),
+        seconds: None,
+    };
+    assert_eq!(placement(&spec, &json!({})).tolerations, [of_osd.clone(), of_all]);
+    assert_eq!(placement(&spec, &json!({"onlyApplyOSDPlacement": true})).tolerations, [of_osd]);
+}

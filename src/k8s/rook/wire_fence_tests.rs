@@ -1,0 +1,107 @@
+//! The exact requests that set and remove the fence, also if the CephCluster was written meanwhile.
+
+use chrono::DateTime;
+use serde_json::{Value, json};
+
+use crate::k8s::wire::{CLUSTERS, PATCH_CLUSTER, cluster, list, on, play, refusal};
+use crate::k8s::{EventType, FENCE, K8s, K8sError};
+
+/// Asserts that the patch requires this version and no other, and records it.
+fn put_on(version: &'static str) -> impl FnOnce(Value) + Send + 'static {
+    move |body| {
+        let at = "/metadata/annotations/osd-migrate.io~1fenced-at";
+        assert_eq!(body[1], json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+        let last = json!({"op": "add", "path": at, "value": version});
+        assert_eq!(body.as_array().unwrap().last(), Some(&last));
+    }
+}
+
+/// Covers an observation older than the present version: Rook writes the CephCluster's status each minute.
+#[tokio::test]
+async fn fence_is_put_up_though_the_status_was_written_since_the_look() {
+    let seen = cluster(&json!({"a": "b"}));
+    let mut written = seen.clone();
+    written["metadata"]["resourceVersion"] = json!("9");
+    written["status"] = json!({"ceph": {"lastChecked": "2026-11-02T23:59:10Z"}});
+    let script = vec![
+        on(CLUSTERS, 200, list(&[seen])),
+        on(CLUSTERS, 200, list(&[written])),
+        on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(put_on("9")),
+    ];
+    let look_and_fence = async |k8s: &K8s| {
+        k8s.ceph_cluster().await?;
+        k8s.fence("osd-migrate-1").await
+    };
+    play(script, look_and_fence).await.unwrap();
+}
+
+/// Covers a label that a person has set again by hand, without the version.
+#[tokio::test]
+async fn fence_of_ours_gets_the_version_that_it_is_on() {
+    let script = vec![
+        on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "osd-migrate-1"}))])),
+        on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(put_on("8")),
+    ];
+    play(script, async |k8s| k8s.fence("osd-migrate-1").await).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_fence_is_a_json_patch_with_a_test() {
+    let script = vec![
+        on(CLUSTERS, 200, list(&[cluster(&json!({"a": "b"}))])),
+        on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(|body| {
+            assert_eq!(body[1], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "8"}));
+            assert_eq!(body[2]["op"], "add");
+        }),
+    ];
+    play(script, async |k8s| k8s.fence("osd-migrate-1").await).await.unwrap();
+    let script = vec![
+        on(CLUSTERS, 200, list(&[cluster(&json!({}))])),
+        on(PATCH_CLUSTER, 422, refusal(422, "Invalid")),
+    ];
+    let result = play(script, async |k8s| k8s.fence("osd-migrate-1").await).await;
+    assert!(matches!(result, Err(K8sError::Conflict { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn an_event_about_the_cluster_names_it_with_its_uid() {
+    let mut seen = cluster(&json!({}));
+    seen["spec"] = json!({"dataDirHostPath": "/var/lib/rook"});
+    let post = "POST /api/v1/namespaces/rook-ceph/events?&fieldManager=osd-migrate";
+    let script = vec![
+        on(CLUSTERS, 200, list(&[seen])),
+        on(post, 201, json!({"metadata": {}, "involvedObject": {}})).with(|body| {
+            let about = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "name": "c", "uid": "c-uid",
+                "namespace": "rook-ceph"});
+            assert_eq!((&body["involvedObject"], &body["reason"]), (&about, &json!("OsdMigrated")));
+        }),
+    ];
+    play(script, async |k8s| {
+        let about = k8s.about_cluster().await.unwrap();
+        k8s.publish(&about, EventType::Normal, "OsdMigrated", "text", DateTime::UNIX_EPOCH).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
+    let theirs = || vec![on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "by-hand"}))]))];
+    for result in [
+        play(theirs(), async |k8s| k8s.fence("osd-migrate-1").await).await,
+        play(theirs(), async |k8s| k8s.unfence("osd-migrate-1").await).await,
+    ] {
+        assert!(matches!(result, Err(K8sError::Unexpected { .. })), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_without_rook_and_one_with_several_are_told_apart() {
+    let result =
+        play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x").await).await;
+    assert!(matches!(result, Err(K8sError::NoRook)), "{result:?}");
+    let result = play(vec![on(CLUSTERS, 200, list(&[]))], async |k8s| k8s.fence("x").await).await;
+    assert!(matches!(result, Err(K8sError::NoCephCluster { .. })), "{result:?}");
+    let two = list(&[cluster(&json!({})), cluster(&json!({}))]);
+    let result = play(vec![on(CLUSTERS, 200, two)], async |k8s| k8s.fence("x").await).await;
+    assert!(matches!(result, Err(K8sError::SeveralCephClusters { .. })), "{result:?}");
+}

@@ -1,0 +1,308 @@
+//! Adapter of a real run: joins Ceph and Kubernetes into one observation, and passes each act to the adapter
+//! it belongs to.
+//!
+//! It contains no rule about OSDs and no retry: the next iteration decides again about an act that failed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::ceph::Ceph;
+use crate::domain::act::{Act, DataPrecondition, Deploy, NodeAct};
+use crate::domain::drift::Keys;
+use crate::domain::expect;
+use crate::domain::inspection::{NodeRequest, RecordId};
+use crate::domain::inventory::InventoryRequest;
+use crate::domain::observation::{self, Kube, Observation};
+use crate::domain::osd::{ClusterFsid, OsdFsid, OsdId};
+use crate::domain::plan::Questions;
+use crate::domain::policy::Declaration;
+use crate::domain::storage::Toleration;
+use crate::k8s::{Agent, K8s, K8sError, Key, NewInventoryJob, NodePod, Own};
+use crate::live::clock::now;
+use crate::live::failure::{kube_failure, passing};
+use crate::ports::{Cluster, Failure};
+
+/// Time after which a rejected PodDisruptionBudget is tried again. Its owner may have fixed the cause, and
+/// each try logs a line.
+const REFUSED: TimeDelta = TimeDelta::minutes(5);
+
+/// Time after which a PodDisruptionBudget is tried again that failed in another way. A call may take 10 s,
+/// and the migration of a stopped OSD proceeds between two tries.
+const FAILED: TimeDelta = TimeDelta::seconds(15);
+
+/// Open session.
+pub(super) struct Session {
+    pub(super) ceph: Ceph,
+    /// Whether it uses the key of Rook's Secret, because there is no usable user of osd-migrate. Such a
+    /// session sends queries, and never acts.
+    pub(super) borrowed: bool,
+}
+
+impl Session {
+    pub(super) fn commands_sent(&self) -> u64 {
+        self.ceph.commands_sent()
+    }
+}
+
+/// Ceph and Kubernetes.
+pub struct Live {
+    pub(super) k8s: Arc<K8s>,
+    /// Pod of this runner; node Jobs copy the agent from its image. None outside a pod, where only observing
+    /// is possible.
+    pub(super) own: Option<Arc<Own>>,
+    pub(super) ceph: Option<Session>,
+    pub(super) ceph_timeout: Duration,
+    /// Commands sent by closed sessions, for the statistics.
+    pub(super) commands_before: u64,
+    /// Declaration from the observation on which the current act was decided. It is what gets rendered.
+    pub(super) declared: Option<(ClusterFsid, Declaration)>,
+    /// Time until which the PodDisruptionBudget of osd-migrate is not tried again, with the reason.
+    pub(super) pdb_rejected: Option<(DateTime<Utc>, String)>,
+}
+
+impl Live {
+    /// Creates an adapter without any connection: the first observation opens the session.
+    pub fn new(k8s: Arc<K8s>, ceph_timeout: Duration) -> Self {
+        Self {
+            k8s,
+            own: None,
+            ceph: None,
+            ceph_timeout,
+            commands_before: 0,
+            declared: None,
+            pdb_rejected: None,
+        }
+    }
+
+    /// Returns the same adapter for a runner's pod, which can also create node Jobs.
+    #[must_use]
+    pub fn acting_as(self, own: Arc<Own>) -> Self {
+        Self { own: Some(own), ..self }
+    }
+
+    /// Returns the number of commands sent to Ceph so far.
+    pub fn commands_sent(&self) -> u64 {
+        self.commands_before + self.ceph.as_ref().map_or(0, Session::commands_sent)
+    }
+
+    /// Returns the keys that Ceph keeps. Only commands that print them request this, not every iteration.
+    pub async fn keys(&mut self) -> Result<Keys, Failure> {
+        let keys = self.session().await?.keys().await;
+        self.reopen(keys)
+    }
+
+    async fn observe_ceph(&mut self) -> Result<observation::Ceph, Failure> {
+        let seen = self.session().await?.observe().await;
+        self.reopen(seen)
+    }
+
+    /// Stops an OSD after `ok-to-stop` and a check of its slot, both just before the Deployment is scaled
+    /// down (P2).
+    pub(super) async fn stop(
+        &mut self,
+        osd: OsdId,
+        fsid: OsdFsid,
+        record: &RecordId,
+        (uid, generation): (&str, i64),
+        precondition: &DataPrecondition,
+    ) -> Result<(), Failure> {
+        let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
+        let verdict = self.reopen(verdict)?;
+        if !expect::to_stop_by_ceph(&verdict) {
+            return Err(passing(format!(
+                "{osd} was not stopped: ok-to-stop refuses, {} PGs would stop serving",
+                verdict.bad_pgs
+            )));
+        }
+        let seen = self.observe_ceph().await?;
+        if let Err(reason) = expect::precondition(precondition, &seen) {
+            return Err(passing(format!("{osd} was not stopped: {reason}")));
+        }
+        if !expect::to_stop_up(seen.slots.get(&osd), fsid) {
+            return Err(passing(format!("{osd} was not stopped: it is not up with {fsid} any more")));
+        }
+        self.k8s.stop(osd, record, uid, generation).await.map_err(kube_failure)
+    }
+
+    /// Checks the data precondition of an act again right before the act.
+    pub(super) async fn still_allowed(
+        &mut self,
+        precondition: Option<&DataPrecondition>,
+    ) -> Result<(), Failure> {
+        let Some(precondition) = precondition else { return Ok(()) };
+        let seen = self.observe_ceph().await?;
+        expect::precondition(precondition, &seen)
+            .map_err(|reason| passing(format!("nothing was given up: {reason}")))
+    }
+
+    pub(super) async fn make_agent(
+        &mut self,
+        request: &NodeRequest,
+        image: &str,
+        data_dir: &str,
+    ) -> Result<(), Failure> {
+        let (_, declaration) = self.declared()?;
+        let own = self.runner()?;
+        let key = self.session().await?.bootstrap_key().await;
+        let key = self.reopen(key)?;
+        let mon_host = self.k8s.mon_host().await.map_err(kube_failure)?;
+        let request = NodeRequest { mon_host, ..request.clone() };
+        let agent = Agent {
+            request: &request,
+            pod: NodePod { image, data_dir, declaration: &declaration, own: &own },
+            bootstrap_key: &Key::new(key.expose()),
+        };
+        self.k8s.create_agent(&agent).await.map_err(kube_failure)
+    }
+
+    pub(super) async fn create_inventory(
+        &self,
+        request: &InventoryRequest,
+        image: &str,
+        data_dir: &str,
+    ) -> Result<(), Failure> {
+        let (_, declaration) = self.declared()?;
+        let own = self.runner()?;
+        let pod = NodePod { image, data_dir, declaration: &declaration, own: &own };
+        let job = NewInventoryJob { request, pod };
+        self.k8s.create_inventory_job(&job).await.map_err(kube_failure)
+    }
+
+    fn runner(&self) -> Result<Arc<Own>, Failure> {
+        self.own.clone().ok_or_else(|| passing("node Jobs can be made by a runner in a Job only".to_owned()))
+    }
+
+    /// Does one step of restoring the Deployment. A Deployment that had to be deleted first is created by a
+    /// later iteration.
+    pub(super) async fn deploy(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+        let (fsid, declaration) = self.declared()?;
+        if deploy.fresh.is_some() {
+            self.expect_down(deploy).await?;
+        }
+        self.k8s.deploy(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
+    }
+
+    /// Creates the Deployment of a finished OSD that nothing starts.
+    pub(super) async fn adopt(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+        let (fsid, declaration) = self.declared()?;
+        self.expect_down(deploy).await?;
+        self.k8s.adopt(deploy, &declaration, &fsid).await.map(drop).map_err(kube_failure)
+    }
+
+    /// Reads the osdmap again before it starts an OSD that nothing else starts: the slot may belong to
+    /// another OSD by now.
+    async fn expect_down(&mut self, deploy: &Deploy) -> Result<(), Failure> {
+        let seen = self.observe_ceph().await?;
+        let Deploy { osd, fsid, .. } = deploy;
+        if expect::to_start(seen.slots.get(osd), *fsid) {
+            return Ok(());
+        }
+        Err(passing(format!("{osd} was not started: its slot does not hold {fsid} any more, or it is up")))
+    }
+
+    /// Adds tolerations to a Deployment. An OSD that is up restarts by it, so the same checks apply as before
+    /// a stop (P2).
+    pub(super) async fn tolerate(
+        &mut self,
+        osd: OsdId,
+        expected: (&str, i64),
+        add: &[Toleration],
+        precondition: Option<&DataPrecondition>,
+    ) -> Result<(), Failure> {
+        let seen = self.observe_ceph().await?;
+        let is_up = seen.slots.get(&osd).is_some_and(|slot| slot.up);
+        let refused = |why: String| passing(format!("{osd} was not given tolerations: {why}"));
+        if !expect::to_tolerate(is_up, precondition.is_some()) {
+            return Err(refused("it came up since it was looked at".to_owned()));
+        }
+        if is_up {
+            expect::precondition(precondition.unwrap_or(&DataPrecondition::AllClean), &seen)
+                .map_err(|why| refused(why.to_string()))?;
+            let verdict = self.session().await?.ok_to_stop(&BTreeSet::from([osd])).await;
+            let verdict = self.reopen(verdict)?;
+            if !expect::to_stop_by_ceph(&verdict) {
+                let would = format!("ok-to-stop refuses, {} PGs would stop serving", verdict.bad_pgs);
+                return Err(refused(would));
+            }
+        }
+        self.k8s.tolerate(osd, expected.0, expected.1, add).await.map_err(kube_failure)
+    }
+
+    /// Creates the PodDisruptionBudget. Later observations see a failure and the run tries again; the plan
+    /// decides what the failure means.
+    pub(super) async fn create_pdb(&mut self, osd: OsdId, record: &RecordId) -> Result<(), Failure> {
+        self.k8s.expect_open(osd, record).await.map_err(kube_failure)?;
+        let made = self.k8s.create_pdb().await;
+        self.pdb_rejected =
+            made.as_ref().err().map(|error| (now() + until_tried_again(error), error.to_string()));
+        made.map_err(|error| passing(error.to_string()))
+    }
+
+    fn pdb_rejected(&self) -> Option<String> {
+        self.pdb_rejected.as_ref().filter(|(until, _)| now() < *until).map(|(_, why)| why.clone())
+    }
+
+    pub(super) fn declared(&self) -> Result<(ClusterFsid, Declaration), Failure> {
+        self.declared.clone().ok_or_else(|| passing("nothing was looked at yet".to_owned()))
+    }
+}
+
+impl Cluster for Live {
+    async fn observe(&mut self, ask: impl FnOnce(&Observation) -> Questions) -> Result<Observation, Failure> {
+        let mut kube: Kube = self.k8s.observe().await.map_err(kube_failure)?;
+        kube.pdb_rejected = self.pdb_rejected();
+        let ceph = self.observe_ceph().await?;
+        self.declared = Some((ceph.fsid, kube.declaration.clone()));
+        let mut seen = Observation { at: now(), ceph, kube };
+        let questions = ask(&seen);
+        self.ask(&questions, &mut seen).await?;
+        Ok(seen)
+    }
+
+    async fn act(&mut self, act: &Act) -> Result<(), Failure> {
+        let k8s = Arc::clone(&self.k8s);
+        k8s.expect_ledger().await.map_err(kube_failure)?;
+        if !matches!(act, Act::Node(NodeAct::Inventory { .. } | NodeAct::DeleteInventoryJob { .. })) {
+            self.act_as_own_user().await?;
+        }
+        #[cfg(feature = "failpoint")]
+        crate::failpoint::pause_before("late-", act);
+        match act {
+            Act::Ceph(act) => self.act_on_ceph(act).await,
+            Act::Kube(act) => self.act_on_kube(act).await,
+            Act::Node(act) => self.act_on_nodes(act).await,
+        }
+    }
+}
+
+fn until_tried_again(error: &K8sError) -> TimeDelta {
+    if error.is_transient() { FAILED } else { REFUSED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::Call;
+
+    #[test]
+    fn what_the_api_server_refuses_is_tried_again_later_than_what_it_did_not_answer() {
+        let call = || Call {
+            verb: "create",
+            resource: "poddisruptionbudgets.policy".to_owned(),
+            name: None,
+            namespace: Some("rook-ceph".to_owned()),
+        };
+        let refused = K8sError::Forbidden { call: call(), message: "no".to_owned() };
+        assert_eq!(until_tried_again(&refused), REFUSED);
+        // A failing webhook also counts: code 500.
+        let failed =
+            K8sError::Other { call: call(), code: 500, message: "failed calling webhook".to_owned() };
+        let unanswered = K8sError::Timeout { call: call(), limit: Duration::from_secs(10) };
+        for error in [failed, unanswered] {
+            assert_eq!(until_tried_again(&error), FAILED, "{error}");
+        }
+    }
+}

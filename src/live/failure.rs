@@ -1,0 +1,43 @@
+//! Errors of the adapters as failures with their severity.
+
+use crate::ceph::CephError;
+use crate::k8s::K8sError;
+use crate::ports::{Failure, Severity};
+
+/// Returns a failure that may pass by itself.
+pub(super) fn passing(message: String) -> Failure {
+    Failure { severity: Severity::Passing, message }
+}
+
+/// Converts an error of Ceph to a failure with its severity.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+pub fn ceph_failure(error: CephError) -> Failure {
+    let severity = match (error.needs_person(), error.is_permission()) {
+        (_, true) => Severity::Denied,
+        (true, false) => Severity::NeedsPerson,
+        (false, false) => Severity::Passing,
+    };
+    Failure { severity, message: error.to_string() }
+}
+
+/// Converts an error of Kubernetes to a failure with its severity.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+pub fn kube_failure(error: K8sError) -> Failure {
+    let severity = match &error {
+        K8sError::Forbidden { .. } | K8sError::Refused { .. } => Severity::Denied,
+        K8sError::NoRook
+        | K8sError::NoCephCluster { .. }
+        | K8sError::SeveralCephClusters { .. }
+        | K8sError::Malformed { .. }
+        | K8sError::TooBig { .. }
+        | K8sError::NoConfig(_) => Severity::NeedsPerson,
+        K8sError::NotFound(_)
+        | K8sError::AlreadyExists(_)
+        | K8sError::Conflict { .. }
+        | K8sError::Timeout { .. }
+        | K8sError::Unreachable { .. }
+        | K8sError::Unexpected { .. }
+        | K8sError::Other { .. } => Severity::Passing,
+    };
+    Failure { severity, message: error.to_string() }
+}

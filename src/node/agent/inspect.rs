@@ -1,0 +1,103 @@
+//! Inspects the disk of an OSD: what carries the OSD, its proof, and what the image can do.
+
+use crate::domain::inspection::{Content, Directory, Evidence, Inspection, NodeRequest, Proof};
+use crate::node::agent::outcome::{Outcome, inspection};
+use crate::node::agent::recorded::{add_pieces, recorded};
+use crate::node::create::capability;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::error::NodeError;
+use crate::node::find::search::{self, Search};
+use crate::node::host::Host;
+use crate::node::legacy::directory;
+use crate::node::legacy::files::Sharing;
+use crate::node::steps::Steps;
+use crate::node::volumes::{databases, stack};
+
+/// Reads what carries the OSD, its proof, and what the image can do; changes nothing on the disk.
+pub(crate) async fn inspect(request: &NodeRequest, host: &Host, steps: &Steps) -> Outcome {
+    let (search, asked) = tokio::join!(
+        steps.time("find", search(request, host)),
+        steps.time("capability", capability::ask(host))
+    );
+    let search = match search {
+        Ok(search) => search,
+        Err(error) => return Outcome::failed(error),
+    };
+    let layers = foreign_layers(request, host, &search);
+    let mut inspection = inspection(request, host, search, &asked);
+    if let Some(error) = layers {
+        inspection.evidence = None;
+        return Outcome { inspection: Some(inspection), error: Some(error), left: Vec::new() };
+    }
+    let error = match &request.directory {
+        Some(directory) => {
+            let proof = steps.time("directory", directory::prove(request, host)).await;
+            add_directory(&mut inspection, directory, proof, request.evidence.is_some())
+        }
+        None => None,
+    };
+    let error = match error {
+        None => database(request, host, steps).await.err(),
+        error => error,
+    };
+    Outcome { inspection: Some(inspection), error, left: Vec::new() }
+}
+
+/// Returns the error for a layer of the host on the OSD's disk; such a layer is never closed or wiped.
+///
+/// Asked before the OSD is stopped.
+fn foreign_layers(request: &NodeRequest, host: &Host, search: &Search) -> Option<NodeError> {
+    let Search::One(found) = search else { return None };
+    let proof = found.examine.proof.as_ref().filter(|_| found.examine.about == Some(request.old))?;
+    stack::foreign_layer(host, &found.disk, proof).map(NodeError::Refused)
+}
+
+/// Checks, before the OSD is stopped, that its new database can be created on the configured device.
+///
+/// After the stop the database may exist already. An image without LVM's tools is reported separately.
+async fn database(request: &NodeRequest, host: &Host, steps: &Steps) -> Result<(), NodeError> {
+    match &request.db {
+        Some(db) if request.evidence.is_none() && capability::missing_for_volumes(host).is_empty() => {
+            steps.time("database", databases::prove(host, db, request.cluster)).await
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Combines the OSD in a directory and the blank device for it into one proof.
+///
+/// Once the OSD is recorded, the device alone shows the progress of the rebuild. The state of the directory
+/// is then no error.
+fn add_directory(
+    inspection: &mut Inspection,
+    directory: &Directory,
+    proof: Result<Proof, NodeError>,
+    is_recorded: bool,
+) -> Option<NodeError> {
+    match proof {
+        Ok(proof) if inspection.content == Content::Blank => {
+            let (device, auxiliary) = (directory.onto.clone(), Vec::new());
+            let usable_bytes = device.size_bytes;
+            inspection.evidence = Some(Evidence { device, proof, usable_bytes, auxiliary });
+            None
+        }
+        Ok(_) => None,
+        Err(why) => (!is_recorded).then_some(why),
+    }
+}
+
+async fn search(request: &NodeRequest, host: &Host) -> Result<Search, NodeError> {
+    if let Some(evidence) = &request.evidence {
+        return recorded(request, evidence, host, Sharing::WithTheDaemon).await;
+    }
+    if let Some(directory) = &request.directory {
+        let is_blank = |examine: &DiskFinding| examine.content == Content::Blank;
+        return search::recorded(host, &directory.onto, request, Sharing::WithTheDaemon, is_blank).await;
+    }
+    if request.on_file {
+        return search::on_file(host, |found| found.examine.about == Some(request.old)).await;
+    }
+    let mut search = search::carrier(host, request).await?;
+    add_pieces(request, host, &mut search).await?;
+    Ok(search)
+}

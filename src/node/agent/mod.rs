@@ -1,0 +1,18 @@
+//! Tasks of the agent: each inspects first, under the lock, and does only what is left to do.
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `task` | the task of a request, from lock to report |
+//! | `inspect` | what carries the OSD, and its proof |
+//! | `rebuild` | the destructive steps, in order, in one function |
+//! | `restore_slot` | re-registers a finished OSD |
+//! | `recorded`, `outcome` | the recorded disk found again; the result for the report |
+
+mod inspect;
+mod outcome;
+mod rebuild;
+mod recorded;
+mod restore_slot;
+mod task;
+
+pub use task::agent;

@@ -1,0 +1,73 @@
+//! Result of a task, as the agent reports it.
+
+use crate::domain::inspection::{
+    Capability, Content, Evidence, Inspection, KernelDisk, NodeRequest, Piece, Proof,
+};
+use crate::domain::osd::{Mode, device_type};
+use crate::node::create::capability::{self, CapabilityAnswer};
+use crate::node::disk::devices::Disk;
+use crate::node::disk::finding::DiskFinding;
+use crate::node::error::NodeError;
+use crate::node::find::search::{FoundDisk, Search};
+use crate::node::host::Host;
+use crate::node::proof::is_mapped;
+
+/// The agent's last observation, and why it did not do its task.
+pub(crate) struct Outcome {
+    pub(crate) inspection: Option<Inspection>,
+    pub(crate) error: Option<NodeError>,
+    /// Remains on the host after the task is done, with reasons.
+    pub(crate) left: Vec<String>,
+}
+
+impl Outcome {
+    pub(crate) fn failed(error: NodeError) -> Self {
+        Self { inspection: None, error: Some(error), left: Vec::new() }
+    }
+}
+
+/// Returns what a search found and what the image can do, for the report.
+pub(super) fn inspection(
+    request: &NodeRequest,
+    host: &Host,
+    search: Search,
+    asked: &CapabilityAnswer,
+) -> Inspection {
+    let mut capability = asked.capability.clone();
+    let is_on_volumes =
+        |examine: &DiskFinding| examine.layer.is_some() || examine.proof.as_ref().is_some_and(is_mapped);
+    if request.target.mode == Mode::Lvm
+        || matches!(&search, Search::One(found) if is_on_volumes(&found.examine))
+    {
+        capability.missing_tools.extend(capability::missing_for_volumes(host));
+    }
+    match search {
+        Search::One(found) => {
+            let FoundDisk { disk, examine, volume } = *found;
+            let kernel = kernel(&disk);
+            let evidence = examine
+                .proof
+                .filter(|_| examine.about == Some(request.old))
+                .map(|proof| evidence(disk, proof, examine.auxiliary, examine.usable_bytes));
+            Inspection { content: examine.content, evidence, capability, volume, kernel }
+        }
+        Search::None(inspected) => nothing(Content::NotFound { inspected }, capability),
+        Search::Several(disks) => {
+            nothing(Content::Other { what: format!("several disks claim to be it: {disks}") }, capability)
+        }
+    }
+}
+
+fn nothing(content: Content, capability: Capability) -> Inspection {
+    Inspection { content, evidence: None, capability, volume: None, kernel: None }
+}
+
+fn kernel(disk: &Disk) -> Option<KernelDisk> {
+    let device_type = device_type(disk.rotational, &disk.name).to_owned();
+    (!disk.is_file()).then(|| KernelDisk { node: disk.node.display().to_string(), device_type })
+}
+
+fn evidence(disk: Disk, proof: Proof, auxiliary: Vec<Piece>, usable_bytes: Option<u64>) -> Evidence {
+    let usable_bytes = usable_bytes.unwrap_or(disk.identity.size_bytes);
+    Evidence { usable_bytes, device: disk.identity, proof, auxiliary }
+}

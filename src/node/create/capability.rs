@@ -1,0 +1,154 @@
+//! Capabilities of the node's image, asked before anything is stopped and once more before anything is wiped.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::domain::inspection::Capability;
+use crate::domain::osd::{Mode, ObjectStore};
+use crate::node::create::mons::{self, Slots};
+use crate::node::error::NodeError;
+use crate::node::host::Host;
+use crate::node::tools::query::Query;
+use crate::node::tools::redact::last_lines;
+
+/// Tools that a rebuild calls, directly or through ceph-volume.
+const TOOLS: [&str; 9] = [
+    "ceph",
+    "ceph-volume",
+    "ceph-osd",
+    "ceph-authtool",
+    "ceph-bluestore-tool",
+    "blkid",
+    "lsblk",
+    "partx",
+    "mount",
+];
+
+/// Additional tools for an OSD on logical volumes.
+const LVM_TOOLS: [&str; 10] = [
+    "pvs",
+    "vgs",
+    "lvs",
+    "pvcreate",
+    "vgcreate",
+    "lvcreate",
+    "lvchange",
+    "vgchange",
+    "lvremove",
+    "cryptsetup",
+];
+
+/// Capabilities of the image, and the current slots.
+#[derive(Debug)]
+pub(crate) struct CapabilityAnswer {
+    pub(crate) capability: Capability,
+    /// The slots, or why the mons did not return them.
+    pub(crate) slots: Result<Slots, NodeError>,
+}
+
+/// Asks image and mons in parallel.
+pub(crate) async fn ask(host: &Host) -> CapabilityAnswer {
+    let (mut capability, slots) = tokio::join!(of_image(host), mons::slots(host));
+    capability.key_accepted = slots.is_ok();
+    capability.key_trouble = slots.as_ref().err().map(|error| last_lines(&error.to_string()));
+    CapabilityAnswer { capability, slots }
+}
+
+/// Asks the image alone. That needs no key, so `key_accepted` is false.
+pub(crate) async fn of_image(host: &Host) -> Capability {
+    let (version, help) = tokio::join!(Query::OsdVersion.ask_well(), Query::RawPrepareHelp.ask_well());
+    Capability {
+        ceph_version: version
+            .map_or_else(|error| last_lines(&error.to_string()), |answer| last_lines(&answer.stdout)),
+        raw_osd_id: help.as_ref().is_ok_and(|answer| knows_osd_id(&answer.stdout)),
+        stores: help.map(|answer| stores(&answer.stdout)).unwrap_or_default(),
+        missing_tools: missing(&host.path, &TOOLS),
+        key_accepted: false,
+        key_trouble: None,
+    }
+}
+
+impl CapabilityAnswer {
+    /// Checks that a rebuild can be done here; fails with the reason if not.
+    ///
+    /// `mapped`: the disk's content lies on device-mapper.
+    pub(crate) fn can_rebuild(&self, host: &Host, mode: Mode, mapped: bool) -> Result<(), NodeError> {
+        let mut lacks = self.capability.missing_tools.clone();
+        if mode == Mode::Lvm || mapped {
+            lacks.extend(missing_for_volumes(host));
+        }
+        if !lacks.is_empty() {
+            let lacks: Vec<String> = lacks.into_iter().collect();
+            return Err(NodeError::Refused(format!("the image lacks {}", lacks.join(", "))));
+        }
+        if mode == Mode::Raw && !self.capability.raw_osd_id {
+            return Err(NodeError::Refused(format!(
+                "`ceph-volume raw prepare` knows no --osd-id in {}",
+                self.capability.ceph_version
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the tools for logical volumes and encryption that are missing in the image.
+pub(crate) fn missing_for_volumes(host: &Host) -> BTreeSet<String> {
+    missing(&host.path, &LVM_TOOLS)
+}
+
+fn knows_osd_id(help: &str) -> bool {
+    help.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',')).any(|word| word == "--osd-id")
+}
+
+/// Returns the stores by their flags (`--bluestore`, up to 18.2), or by the choices of `--objectstore`
+/// (20.2).
+fn stores(help: &str) -> BTreeSet<ObjectStore> {
+    let is_split = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | '|' | '{' | '}');
+    let words: Vec<&str> = help.split(is_split).filter(|word| !word.is_empty()).collect();
+    let flags = words.iter().filter_map(|word| word.strip_prefix("--")).filter(|flag| flag.contains("store"));
+    let after = words.iter().skip_while(|word| **word != "--objectstore").skip(1);
+    let choices = after.copied().take_while(|word| word.ends_with("store"));
+    flags
+        .chain(choices)
+        .filter(|name| *name != "objectstore")
+        .map(|name| ObjectStore(name.to_owned()))
+        .collect()
+}
+
+fn missing(path: &str, tools: &[&str]) -> BTreeSet<String> {
+    let is_there = |tool: &str| path.split(':').any(|folder| Path::new(folder).join(tool).is_file());
+    tools.iter().filter(|tool| !is_there(tool)).map(|tool| (*tool).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::samples::{RELEASES, said};
+
+    #[test]
+    fn each_release_makes_bluestore_by_its_own_option() {
+        for release in RELEASES {
+            let stores = stores(&said(release, "raw-prepare-help.txt"));
+            assert!(stores.contains(&ObjectStore::bluestore()), "{release}: {stores:?}");
+        }
+    }
+
+    #[test]
+    fn the_option_is_recognised_as_a_word() {
+        for release in RELEASES {
+            assert!(knows_osd_id(&said(release, "raw-prepare-help.txt")), "{release}");
+        }
+        assert!(knows_osd_id("usage: x [--dmcrypt]\n                [--osd-id OSD_ID]\n"));
+        assert!(!knows_osd_id("usage: x [--osd-id-file F] [--osd-ids IDS]"));
+    }
+
+    #[test]
+    fn tools_are_looked_for_in_every_folder_of_the_path() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (n, tool) in TOOLS.iter().enumerate().skip(1) {
+            std::fs::write(if n % 2 == 0 { &a } else { &b }.path().join(tool), "").unwrap();
+        }
+        let path = format!("{}:{}", a.path().display(), b.path().display());
+        assert_eq!(missing(&path, &TOOLS), BTreeSet::from(["ceph".to_owned()]));
+    }
+}

@@ -1,0 +1,52 @@
+//! Finding on one disk: what it carries, and what that proves.
+
+use std::collections::BTreeMap;
+
+use crate::domain::inspection::{Content, Piece, Proof};
+use crate::domain::osd::{OsdFsid, Role};
+
+/// Finding on one disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DiskFinding {
+    pub(crate) content: Content,
+    /// Proof of the OSD on the disk, if it is complete and of a kind that osd-migrate can wipe.
+    pub(crate) proof: Option<Proof>,
+    /// OSD that the disk belongs to in any way, also if `content` is `Other`.
+    pub(crate) about: Option<OsdFsid>,
+    /// Parts of that OSD on other devices (`pieces`).
+    pub(crate) auxiliary: Vec<Piece>,
+    /// Parts that the disk says are elsewhere: the unique guids of their partitions, if it names them.
+    pub(crate) elsewhere: BTreeMap<Role, Option<String>>,
+    /// Layer that hides the rest from an inspection of the disk alone (`volumes::within`).
+    pub(crate) layer: Option<Layer>,
+    /// Bytes that the new OSD may use, if that is not the whole device.
+    pub(crate) usable_bytes: Option<u64>,
+}
+
+impl DiskFinding {
+    /// Returns a finding without a proof.
+    pub(crate) fn plain(content: Content, about: Option<OsdFsid>) -> Self {
+        Self {
+            content,
+            proof: None,
+            about,
+            auxiliary: Vec::new(),
+            elsewhere: BTreeMap::new(),
+            layer: None,
+            usable_bytes: None,
+        }
+    }
+
+    pub(crate) fn other(what: impl Into<String>, about: Option<OsdFsid>) -> Self {
+        Self::plain(Content::Other { what: what.into() }, about)
+    }
+}
+
+/// Layer on a disk that hides the OSD on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Layer {
+    /// A physical volume of LVM, by its uuid.
+    Physical(String),
+    /// An encrypted disk, by the uuid of its header.
+    Luks(String),
+}

@@ -1,0 +1,147 @@
+//! Marks of a device's own bytes, as far as an available device is concerned: nothing may be on it. Reads
+//! only, without udev's cache.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::node::disk::devices::Disk;
+use crate::node::disk::label;
+use crate::node::disk::table::{self, Signature};
+use crate::node::disk::tombstone::{SECTOR, Tombstone};
+use crate::node::error::NodeError;
+use crate::node::tools::command::{QUICK, blocking};
+
+/// Bytes at the start and at the end of a device that are zero if it is blank.
+const ENDS: u64 = 1 << 20;
+
+/// The first of these marks that is found, in this sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// osd-migrate's tombstone.
+    ///
+    /// It takes precedence over everything else: during a wipe, remains of the old OSD still exist.
+    Tombstone(Tombstone),
+    /// A BlueStore label at the start.
+    Label,
+    /// No label at the start, but a copy at this byte.
+    LabelCopy(u64),
+    /// A signature that libblkid knows: a file system, a partition table, or signatures that contradict each
+    /// other.
+    Signed(Signature),
+    /// No signature, but bytes in the first MiB (true) or the last one.
+    Data {
+        /// at the start
+        first: bool,
+    },
+    /// Nothing.
+    None,
+}
+
+/// Returns the marks of a disk. The file for tests has none before it is created.
+pub(crate) async fn of(disk: &Disk) -> Result<Marks, NodeError> {
+    if disk.is_file() && !disk.node.exists() {
+        return Ok(Marks::None);
+    }
+    read(&disk.node, disk.identity.size_bytes).await
+}
+
+/// Reads a device, or a file, of `size` bytes.
+async fn read(node: &Path, size: u64) -> Result<Marks, NodeError> {
+    let described = node.display().to_string();
+    let (head, places) = {
+        let node = node.to_owned();
+        blocking("read", described.clone(), QUICK, move || Ok((head(&node)?, label::places(&node, 0, size)?)))
+            .await?
+    };
+    if let Some(stone) = Tombstone::from_head(&head) {
+        return Ok(Marks::Tombstone(stone));
+    }
+    match places.first() {
+        Some(0) => return Ok(Marks::Label),
+        Some(place) => return Ok(Marks::LabelCopy(*place)),
+        None => {}
+    }
+    let signature = table::signature(node).await?;
+    if !signature.is_none() {
+        return Ok(Marks::Signed(signature));
+    }
+    let node = node.to_owned();
+    blocking("read", described, QUICK, move || data(&node, size)).await
+}
+
+fn head(node: &Path) -> Result<[u8; SECTOR], NodeError> {
+    let mut head = [0; SECTOR];
+    let file = File::open(node).map_err(NodeError::io("open", node))?;
+    file.read_exact_at(&mut head, 0).map_err(NodeError::io("read", node))?;
+    Ok(head)
+}
+
+fn data(node: &Path, size: u64) -> Result<Marks, NodeError> {
+    let file = File::open(node).map_err(NodeError::io("open", node))?;
+    for (place, first) in [(0, true), (size.saturating_sub(ENDS), false)] {
+        let mut bytes = vec![0; usize::try_from(ENDS.min(size)).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, place).map_err(NodeError::io("read", node))?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(Marks::Data { first });
+        }
+    }
+    Ok(Marks::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::inspection::RecordId;
+    use crate::domain::osd::OsdId;
+
+    const SIZE: u64 = 2 << 30;
+
+    async fn with(bytes: &[u8], at: u64) -> Marks {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(SIZE).unwrap();
+        image.as_file().write_all_at(bytes, at).unwrap();
+        read(image.path(), SIZE).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_byte_at_either_end_is_not_blank() {
+        assert_eq!(with(b"", 0).await, Marks::None);
+        assert_eq!(with(b"x", ENDS - 1).await, Marks::Data { first: true });
+        assert_eq!(with(b"x", SIZE - 1).await, Marks::Data { first: false });
+        assert_eq!(with(b"x", SIZE - ENDS).await, Marks::Data { first: false });
+        // Data of a former owner lies in the middle; nothing leads to it any more.
+        assert_eq!(with(b"x", SIZE / 2 + 4096).await, Marks::None);
+    }
+
+    #[tokio::test]
+    async fn labels_and_their_copies_are_found_where_a_table_or_zeros_stand_at_the_start() {
+        let label = b"bluestore block device\n";
+        assert_eq!(with(label, 0).await, Marks::Label);
+        assert_eq!(with(label, 1 << 30).await, Marks::LabelCopy(1 << 30));
+        let luks = with(b"LUKS\xba\xbe\x00\x01", 0).await;
+        assert!(
+            matches!(luks, Marks::Signed(ref found) if found.kind.as_deref() == Some("crypto_LUKS")),
+            "{luks:?}"
+        );
+        let dos = with(b"\x80\x00\x00\x00\x83\x00\x00\x00\x00\x08\x00\x00\x00\x08\x00\x00", 446).await;
+        assert_eq!(dos, Marks::Data { first: true }, "without its last two bytes it is no table, but data");
+    }
+
+    #[tokio::test]
+    async fn a_tombstone_counts_before_what_is_still_there() {
+        let stone = Tombstone {
+            cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
+            osd: OsdId(1),
+            old: "55ebe299-c0ce-4341-960a-ddfd22d5b5bf".parse().unwrap(),
+            record: RecordId("r".into()),
+        };
+        assert_eq!(with(&stone.to_sector().unwrap(), 0).await, Marks::Tombstone(stone));
+    }
+
+    #[tokio::test]
+    async fn what_is_shorter_than_a_sector_can_not_be_read() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        assert!(read(image.path(), 0).await.is_err());
+    }
+}

@@ -1,0 +1,4 @@
+//! The disk that a request is about, and its content.
+
+pub(crate) mod content;
+pub(crate) mod search;

@@ -1,0 +1,67 @@
+//! Environment of an agent on its node: paths, name of the node, this binary.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::domain::osd::NodeName;
+
+/// Mount point in the agent's pod of the folder that contains an OSD's directory.
+pub const PARENT: &str = "/mnt/osd-migrate-directory";
+
+/// Mount point in the agent's pod of Rook's `dataDirHostPath` during a rebuild.
+pub const ROOK: &str = "/mnt/osd-migrate-rook";
+
+/// Environment that an agent runs in. Paths are settings so that tests can use others.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// Name of the Kubernetes node, from the pod's `spec.nodeName`.
+    pub node: NodeName,
+    /// The kernel's whole disks.
+    pub sys_block: PathBuf,
+    /// The host's device nodes.
+    pub dev: PathBuf,
+    /// The kernel's view of processes: their mounts.
+    pub proc: PathBuf,
+    /// The kernel's view of mounted file systems.
+    pub sys_fs: PathBuf,
+    /// Folder of the host for locks and issued fsids; it must outlive pods.
+    pub state: PathBuf,
+    /// Configuration file of Ceph; written if it does not exist.
+    pub ceph_conf: PathBuf,
+    /// Keyring of client.bootstrap-osd, at the path that ceph-volume reads.
+    pub keyring: PathBuf,
+    /// Mount point of the host's folder that contains the directory of the request, if there is one.
+    pub parent: PathBuf,
+    /// Mount point of Rook's `dataDirHostPath`.
+    pub rook: PathBuf,
+    /// Namespace of the cluster: the name of the cluster's folder in `rook`.
+    pub namespace: String,
+    /// Folder for mount points and the shims; it may be deleted with the pod.
+    pub scratch: PathBuf,
+    /// Path of this binary, for the shims.
+    pub binary: PathBuf,
+    /// PATH of the image.
+    pub path: String,
+}
+
+impl Host {
+    /// Returns the environment of the node Job's pod. `path` is the image's PATH.
+    pub fn of_pod(node: NodeName, namespace: String, path: String) -> io::Result<Self> {
+        Ok(Self {
+            node,
+            sys_block: "/sys/block".into(),
+            dev: "/dev".into(),
+            proc: "/proc".into(),
+            sys_fs: "/sys/fs".into(),
+            state: "/var/lib/osd-migrate".into(),
+            ceph_conf: "/etc/ceph/ceph.conf".into(),
+            keyring: "/var/lib/ceph/bootstrap-osd/ceph.keyring".into(),
+            parent: PARENT.into(),
+            rook: ROOK.into(),
+            namespace,
+            scratch: "/tmp".into(),
+            binary: std::env::current_exe()?,
+            path,
+        })
+    }
+}

@@ -1,0 +1,44 @@
+use super::*;
+use crate::domain::inspection::RecordId;
+use crate::domain::osd::OsdId;
+use crate::node::proof::samples::{bluestore, cluster, device, fsid};
+
+#[test]
+fn a_disk_with_another_serial_number_is_another_disk() {
+    let mut other = device();
+    assert_eq!(same_device(&device(), &other), Ok(()));
+    other.serial = Some("T".into());
+    assert!(same_device(&device(), &other).unwrap_err().contains('T'));
+}
+
+fn unnamed(path: &str) -> DeviceIdentity {
+    DeviceIdentity { by_id: [].into(), by_path: [path.to_owned()].into(), serial: None, ..device() }
+}
+
+#[test]
+fn disk_without_serial_number_is_told_by_content_and_blank_by_place() {
+    let (here, there) = (unnamed("pci-4"), unnamed("pci-5"));
+    let old = bluestore(fsid(1), Some(1), Some(1), true, false).content;
+    assert_eq!(same_disk(&here, &there, &old), Ok(()), "its label proves it, wherever it is");
+    assert_eq!(same_disk(&here, &here, &Content::Blank), Ok(()));
+    assert!(same_disk(&here, &there, &Content::Blank).unwrap_err().contains("pci-5"));
+    let nowhere = DeviceIdentity { by_path: [].into(), ..here.clone() };
+    assert!(same_disk(&nowhere, &nowhere, &Content::Blank).is_err());
+    assert_eq!(same_disk(&device(), &device(), &Content::Blank), Ok(()));
+    assert!(same_disk(&device(), &here, &old).is_err(), "nothing names it any more");
+}
+
+#[test]
+fn disk_with_content_goes_before_blank_disks_that_look_alike() {
+    let stone =
+        Content::Tombstone { cluster: cluster(1), osd: OsdId(1), old: fsid(1), record: RecordId("r".into()) };
+    let other = Content::Other { what: "a signature of ext4".into() };
+    let ours = |content: &&Content| **content != other;
+    let of = |contents: &[&Content], is_only| {
+        candidates(contents.to_vec(), is_only, |content| *content, ours).len()
+    };
+    assert_eq!(of(&[&Content::Blank, &stone, &other], false), 1);
+    assert_eq!(of(&[&Content::Blank, &other], false), 1);
+    assert_eq!(of(&[&Content::Blank, &Content::Blank], false), 2, "nobody can tell which");
+    assert_eq!((of(&[&other], false), of(&[&other], true)), (0, 1), "the only one is looked at, and refused");
+}

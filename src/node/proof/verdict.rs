@@ -1,0 +1,180 @@
+//! Compares the content of a disk with the record, and decides what a rebuild may do with the disk. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::domain::guard::{Guard, passes};
+use crate::domain::inspection::{Content, Evidence, NodeRequest, Proof, RecordId};
+use crate::domain::osd::{OsdFsid, OsdId};
+use crate::node::disk::finding::DiskFinding;
+use crate::node::proof::proven::old_is_proven;
+
+/// Permission of a rebuild for the disk that it found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The disk carries the new OSD, finished: nothing to do.
+    Done,
+    /// The disk carries the recorded OSD, proven.
+    WipeOld,
+    /// A tombstone, an unfinished store with an issued fsid, or a blank disk after one: the old data is gone.
+    WipeOurs,
+    /// The disk carries a store with an issued fsid under another id, which ceph-volume took by mistake.
+    /// Once that id is purged, the store may be wiped.
+    WipeMisplaced(OsdId),
+    /// The disk was available when it was chosen and still is: there is nothing to lose.
+    TakeAvailable,
+    /// Anything else; the text says what.
+    Refuse(String),
+}
+
+/// Decides what may be done with a disk by its content.
+pub(crate) fn verdict(
+    request: &NodeRequest,
+    evidence: &Evidence,
+    issued: &BTreeSet<OsdFsid>,
+    examine: &DiskFinding,
+) -> Verdict {
+    match &examine.content {
+        Content::Bluestore { osd_fsid, whoami, cluster, finished, activatable }
+            if passes(Guard::ProofIssuedFsid, issued.contains(osd_fsid)) =>
+        {
+            let mine = whoami.is_none_or(|id| id == request.osd)
+                && cluster.is_none_or(|fsid| fsid == request.cluster);
+            let mine = passes(Guard::ProofIssuedToThis, mine);
+            match (mine, finished) {
+                (false, _) => match whoami {
+                    Some(misplaced) if *misplaced != request.osd && *cluster == Some(request.cluster) => {
+                        Verdict::WipeMisplaced(*misplaced)
+                    }
+                    Some(_) | None => refuse(examine, request),
+                },
+                (true, false) => Verdict::WipeOurs,
+                (true, true) if *activatable && whoami.is_some() && cluster.is_some() => Verdict::Done,
+                (true, true) => Verdict::Refuse(format!(
+                    "the disk carries the new OSD {osd_fsid}, finished but without what its activation needs"
+                )),
+            }
+        }
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::Osd { .. }
+        | Content::Other { .. }
+            if let Proof::Available { tombstone } = &evidence.proof =>
+        {
+            available(request, tombstone.as_ref(), examine)
+        }
+        // The old OSD lies elsewhere, in its directory; this device was chosen because it was blank.
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::Osd { .. }
+        | Content::Other { .. }
+            if matches!(evidence.proof, Proof::Directory { .. }) =>
+        {
+            available(request, None, examine)
+        }
+        Content::Bluestore { .. } | Content::Osd { .. } => match &examine.proof {
+            Some(seen) => match old_is_proven(request, evidence, seen) {
+                Ok(()) => Verdict::WipeOld,
+                Err(why) => Verdict::Refuse(why),
+            },
+            None => refuse(examine, request),
+        },
+        // The record may be an earlier one with a lost ledger; the old fsid identifies the OSD permanently.
+        Content::Tombstone { cluster, osd, old, record: _ }
+            if *cluster == request.cluster && *osd == request.osd && *old == request.old =>
+        {
+            Verdict::WipeOurs
+        }
+        // An agent of this record reached `osd new`, so the old data is gone; then the disk was zapped.
+        Content::Blank if !issued.is_empty() => Verdict::WipeOurs,
+        Content::Tombstone { .. } | Content::Blank | Content::Other { .. } | Content::NotFound { .. } => {
+            refuse(examine, request)
+        }
+    }
+}
+
+/// Returns `WipeOurs` instead of `Done` for an encrypted OSD whose slot is destroyed, and any other verdict
+/// unchanged.
+///
+/// `osd destroy` and `osd purge` remove the OSD's key from the mons' store (16.2.15). The OSD can no longer
+/// be read, so it is recreated. `status` as in `slot_may_be_taken`.
+pub(crate) fn unless_unreadable(verdict: Verdict, request: &NodeRequest, status: Option<&str>) -> Verdict {
+    let is_unreadable = request.target.encrypted && status == Some("destroyed");
+    if verdict == Verdict::Done && is_unreadable { Verdict::WipeOurs } else { verdict }
+}
+
+/// Decides about a disk that was available when it was chosen.
+///
+/// osd-migrate's own tombstone for this OSD is what an interrupted rebuild leaves.
+fn available(
+    request: &NodeRequest,
+    tombstone: Option<&(OsdId, OsdFsid, RecordId)>,
+    examine: &DiskFinding,
+) -> Verdict {
+    let stone = match &examine.content {
+        Content::Tombstone { cluster, osd, old, record } if *cluster == request.cluster => {
+            Some((*osd, *old, record.clone()))
+        }
+        Content::Tombstone { .. }
+        | Content::Blank
+        | Content::Bluestore { .. }
+        | Content::Osd { .. }
+        | Content::Other { .. }
+        | Content::NotFound { .. } => None,
+    };
+    if stone.as_ref().is_some_and(|(osd, old, _)| (*osd, *old) == (request.osd, request.old)) {
+        return Verdict::WipeOurs;
+    }
+    let is_available = match &stone {
+        Some(stone) => tombstone == Some(stone),
+        None => examine.content == Content::Blank,
+    };
+    if passes(Guard::DiskAvailable, is_available) {
+        return Verdict::TakeAvailable;
+    }
+    Verdict::Refuse(format!("expected a free disk, as it was when it was chosen; found {}", examine.content))
+}
+
+/// Checks that the slot is destroyed. If an available disk becomes an OSD, the id may also be absent.
+///
+/// `status` is the word of `osd tree`; none if the id does not exist.
+pub(crate) fn slot_may_be_taken(request: &NodeRequest, status: Option<&str>) -> Result<(), String> {
+    let is_new = matches!(&request.evidence, Some(Evidence { proof: Proof::Available { .. }, .. }));
+    match status {
+        Some("destroyed") => Ok(()),
+        None if is_new => Ok(()),
+        found => Err(format!(
+            "the slot of {}: expected destroyed{}, found {}",
+            request.osd,
+            if is_new { " or absent" } else { "" },
+            found.unwrap_or("absent")
+        )),
+    }
+}
+
+/// Checks that an id under which a store was created by mistake is purged: it then has no daemon or data.
+pub(crate) fn misplaced_is_purged(verdict: &Verdict, is_there: impl Fn(OsdId) -> bool) -> Result<(), String> {
+    match verdict {
+        Verdict::WipeMisplaced(misplaced) if is_there(*misplaced) => Err(format!(
+            "the disk carries {misplaced}, which was made on it by mistake: expected it purged, found its id in use"
+        )),
+        Verdict::WipeMisplaced(_)
+        | Verdict::Done
+        | Verdict::WipeOld
+        | Verdict::WipeOurs
+        | Verdict::TakeAvailable
+        | Verdict::Refuse(_) => Ok(()),
+    }
+}
+
+fn refuse(examine: &DiskFinding, request: &NodeRequest) -> Verdict {
+    Verdict::Refuse(format!(
+        "expected OSD {} ({}), our tombstone for it, or a claimed store; found {}",
+        request.old, request.osd, examine.content
+    ))
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+use super::*;
+use crate::domain::osd::Kind;
+use crate::node::proof::samples::{bluestore, cluster, evidence, filestore, fsid, label, request};
+
+fn decided(examine: &DiskFinding) -> Verdict {
+    verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::from([fsid(7)]), examine)
+}
+
+#[test]
+fn the_old_one_is_wiped_only_with_every_trait_of_its_proof() {
+    assert_eq!(decided(&bluestore(fsid(1), Some(1), Some(1), true, false)), Verdict::WipeOld);
+    for wrong in [
+        bluestore(fsid(2), Some(1), Some(1), true, false),
+        bluestore(fsid(1), Some(2), Some(1), true, false),
+        bluestore(fsid(1), Some(1), Some(2), true, false),
+        bluestore(fsid(1), Some(1), Some(1), true, true),
+        bluestore(fsid(1), Some(1), Some(1), false, false),
+        bluestore(fsid(1), None, Some(1), true, false),
+    ] {
+        assert!(matches!(decided(&wrong), Verdict::Refuse(_)), "{wrong:?}");
+    }
+    let Verdict::Refuse(why) = decided(&bluestore(fsid(1), Some(2), Some(1), true, false)) else { panic!() };
+    assert_eq!(why, "OSD id on the disk: expected osd.1, found osd.2");
+}
+
+#[test]
+fn evidence_of_another_osd_proves_nothing() {
+    for (proof, part) in [(label(fsid(2)), "fsid"), (filestore(), "kind")] {
+        let seen = label(fsid(2));
+        let why = old_is_proven(&request(), &evidence(proof), &seen).unwrap_err();
+        assert!(why.contains(part), "{why}");
+    }
+}
+
+#[test]
+fn a_claim_under_another_id_is_wiped_once_that_id_is_purged() {
+    for finished in [true, false] {
+        let verdict = decided(&bluestore(fsid(7), Some(2), Some(1), finished, finished));
+        assert_eq!(verdict, Verdict::WipeMisplaced(OsdId(2)));
+        assert!(misplaced_is_purged(&verdict, |_| false).is_ok());
+        let why = misplaced_is_purged(&verdict, |id| id == OsdId(2)).unwrap_err();
+        assert!(why.contains("osd.2") && why.contains("in use"), "{why}");
+    }
+    assert!(misplaced_is_purged(&Verdict::WipeOurs, |_| true).is_ok());
+}
+
+#[test]
+fn a_blank_disk_is_taken_only_where_a_claim_shows_that_the_old_data_is_gone() {
+    let blank = DiskFinding::plain(Content::Blank, None);
+    assert_eq!(decided(&blank), Verdict::WipeOurs);
+    let unclaimed = verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::new(), &blank);
+    assert!(matches!(unclaimed, Verdict::Refuse(_)), "{unclaimed:?}");
+}
+
+#[test]
+fn a_claim_is_done_when_finished_and_wiped_when_not() {
+    assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
+    assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
+    assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), false, true)), Verdict::WipeOurs);
+    for strange in [
+        bluestore(fsid(7), Some(2), Some(2), true, true),
+        bluestore(fsid(7), Some(2), None, true, true),
+        bluestore(fsid(8), Some(2), Some(1), true, true),
+        bluestore(fsid(7), Some(1), Some(2), false, true),
+        bluestore(fsid(7), Some(1), Some(1), true, false),
+        bluestore(fsid(8), None, None, false, false),
+    ] {
+        assert!(matches!(decided(&strange), Verdict::Refuse(_)), "{strange:?}");
+    }
+}
+
+#[test]
+fn only_our_own_tombstone_counts() {
+    let stone = |c: u8, id: u32, old: u8, record: &str| DiskFinding {
+        content: Content::Tombstone {
+            cluster: cluster(c),
+            osd: OsdId(id),
+            old: fsid(old),
+            record: RecordId(record.into()),
+        },
+        ..DiskFinding::plain(Content::Blank, None)
+    };
+    assert_eq!(decided(&stone(1, 1, 1, "r2")), Verdict::WipeOurs);
+    assert_eq!(decided(&stone(1, 1, 1, "r1")), Verdict::WipeOurs, "an earlier record of the same OSD");
+    for other in [stone(2, 1, 1, "r2"), stone(1, 2, 1, "r2"), stone(1, 1, 2, "r2")] {
+        assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
+    }
+    for content in [
+        Content::Other { what: "a signature of xfs".into() },
+        Content::NotFound { inspected: "looked at no disk".into() },
+    ] {
+        assert!(matches!(decided(&DiskFinding::plain(content, None)), Verdict::Refuse(_)));
+    }
+}
+
+#[test]
+fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
+    let stone = |id: u32, old: u8, record: &str| (OsdId(id), fsid(old), RecordId(record.into()));
+    let examine = |content: Content| DiskFinding::plain(content, None);
+    let buried = |of: u8, (osd, old, record): (OsdId, OsdFsid, RecordId)| {
+        examine(Content::Tombstone { cluster: cluster(of), osd, old, record })
+    };
+    let decided = |tombstone: Option<_>, seen: &DiskFinding| {
+        verdict(&request(), &evidence(Proof::Available { tombstone }), &BTreeSet::from([fsid(7)]), seen)
+    };
+    assert_eq!(decided(None, &examine(Content::Blank)), Verdict::TakeAvailable);
+    assert_eq!(decided(Some(stone(3, 3, "r")), &buried(1, stone(3, 3, "r"))), Verdict::TakeAvailable);
+    assert_eq!(
+        decided(Some(stone(3, 3, "r")), &examine(Content::Blank)),
+        Verdict::TakeAvailable,
+        "its wipe came to its end"
+    );
+    assert_eq!(decided(None, &buried(1, stone(1, 1, "r9"))), Verdict::WipeOurs, "our own rebuild, cut short");
+    assert_eq!(decided(None, &bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
+    assert_eq!(decided(None, &bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
+    for other in [
+        bluestore(fsid(1), Some(1), Some(1), true, false),
+        bluestore(fsid(8), None, None, false, false),
+        examine(Content::Other { what: "a signature of ext4".into() }),
+        examine(Content::NotFound { inspected: "looked at no disk".into() }),
+        buried(1, stone(3, 3, "r")),
+        buried(2, stone(1, 1, "r")),
+    ] {
+        assert!(matches!(decided(None, &other), Verdict::Refuse(_)), "{other:?}");
+    }
+    for other in [stone(3, 3, "q"), stone(3, 4, "r"), stone(4, 3, "r")] {
+        let other = buried(1, other);
+        assert!(matches!(decided(Some(stone(3, 3, "r")), &other), Verdict::Refuse(_)), "{other:?}");
+    }
+    assert!(matches!(decided(Some(stone(3, 3, "r")), &buried(2, stone(3, 3, "r"))), Verdict::Refuse(_)));
+}
+
+#[test]
+fn an_id_that_is_nobodys_is_taken_only_for_a_free_disk() {
+    let of = |proof| NodeRequest { evidence: Some(evidence(proof)), ..request() };
+    let (old, new) = (of(label(fsid(1))), of(Proof::Available { tombstone: None }));
+    for request in [&old, &new] {
+        assert_eq!(slot_may_be_taken(request, Some("destroyed")), Ok(()));
+        for status in ["up", "down"] {
+            assert!(slot_may_be_taken(request, Some(status)).unwrap_err().contains(status));
+        }
+    }
+    assert_eq!(slot_may_be_taken(&new, None), Ok(()));
+    assert_eq!(
+        slot_may_be_taken(&old, None).unwrap_err(),
+        "the slot of osd.1: expected destroyed, found absent"
+    );
+}
+
+#[test]
+fn the_device_for_an_osd_in_a_directory_must_be_blank_and_its_slot_destroyed() {
+    let directory = Proof::Directory {
+        made: Kind::FilestoreDirectory,
+        path: "/srv/a/osd1".into(),
+        osd_fsid: fsid(1),
+        whoami: OsdId(1),
+        cluster: cluster(1),
+    };
+    let evidence = evidence(directory);
+    let decided = |seen: &DiskFinding| verdict(&request(), &evidence, &BTreeSet::from([fsid(7)]), seen);
+    let stone = |old: u8| Content::Tombstone {
+        cluster: cluster(1),
+        osd: OsdId(1),
+        old: fsid(old),
+        record: RecordId("r".into()),
+    };
+    assert_eq!(decided(&DiskFinding::plain(Content::Blank, None)), Verdict::TakeAvailable);
+    assert_eq!(decided(&DiskFinding::plain(stone(1), None)), Verdict::WipeOurs);
+    assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
+    assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
+    for other in [
+        DiskFinding::plain(stone(2), None),
+        DiskFinding::other("a signature of xfs", None),
+        bluestore(fsid(1), Some(1), Some(1), true, false),
+        DiskFinding::plain(Content::NotFound { inspected: "looked at no disk".into() }, None),
+    ] {
+        assert!(matches!(decided(&other), Verdict::Refuse(_)), "{other:?}");
+    }
+    let request = NodeRequest { evidence: Some(evidence), ..request() };
+    assert_eq!(slot_may_be_taken(&request, Some("destroyed")), Ok(()));
+    assert!(slot_may_be_taken(&request, None).is_err(), "it has an id, which must be kept");
+}

@@ -1,0 +1,25 @@
+//! Worlds that tests and `rehearse` start from.
+
+mod databases;
+mod directories;
+mod kind;
+mod new_osds;
+mod noise;
+mod rook;
+mod shape;
+mod worlds;
+
+pub use databases::{DATABASE_DISK, to_have_a_database, two_to_have_databases};
+pub use directories::{in_directory, two_in_directories};
+pub(super) use new_osds::taint;
+pub use new_osds::{adopt, empty, empty_with, on_volumes, one_more, refill, tolerate};
+pub use noise::{
+    a_cordoned_node, a_dead_osd, a_node_that_is_gone, a_refused_deployment, an_osd_that_may_not_stop,
+    two_in_line, two_without_a_device, with_a_sick_osd,
+};
+pub use rook::{with_old_rook, with_rook, with_rook_that_hydrates, with_rook_that_migrates};
+pub use shape::{Kind, PoolShape, REWEIGHT, Shape, THEIR_WEIGHT, cluster, fsid};
+pub use worlds::{
+    erasure_coded, on_a_host_mapping, replicated, replicated_as, three_to_do, to_be_encrypted, to_be_plain,
+    twelve, two_on_a_host, without_serial_numbers,
+};

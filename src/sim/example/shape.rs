@@ -1,0 +1,380 @@
+//! Shape of an example: its hosts, OSDs and pools, and the world that it describes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::domain::inspection::RecordId;
+use crate::domain::observation::{
+    Ceph, Daemon, Kube, Metadata, Node, Operator, OsdPdb, Pod, Pool, Releases, Slot, SlotState,
+};
+use crate::domain::osd::{
+    ClusterFsid, CrushItem, DeviceIdentity, Epoch, Mode, NodeName, ObjectStore, OsdFsid, OsdId, PgId, Weight,
+};
+use crate::domain::policy::Declaration;
+use crate::domain::storage::{Resources, Storage};
+use crate::sim::agent;
+use crate::sim::noise::Noise;
+use crate::sim::world::{Disk, Placement, World};
+
+/// Reweight of every OSD at first: not 1.0, so that a first boot that resets it is visible.
+pub const REWEIGHT: Weight = Weight(0xe666);
+
+/// CRUSH weight that a person gives an OSD.
+pub const THEIR_WEIGHT: Weight = Weight(0x4000);
+
+pub(super) const GIB: u64 = 1 << 30;
+
+/// Layout of an example's OSD on its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// BlueStore as Rook creates it today.
+    Raw,
+    /// BlueStore on a whole disk, created without ceph-volume.
+    ByHand,
+    /// Filestore on ceph-disk's partitions.
+    Filestore,
+    /// Filestore in a directory of the host.
+    Directory,
+    /// BlueStore as `ceph-volume lvm` creates it, encrypted.
+    Encrypted,
+}
+
+/// Pool of an example; each of its PGs has one OSD on each of `size` hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolShape {
+    /// Number of PGs.
+    pub pgs: u32,
+    /// Replicas, or k+m.
+    pub size: u32,
+    /// Replicas needed to serve.
+    pub min_size: u32,
+    /// k, if the pool is erasure coded.
+    pub data_chunks: Option<u32>,
+    /// GiB in one replica of one PG.
+    pub gib: u64,
+}
+
+/// Example: OSDs of each host, and its pools.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// OSDs of each host; ids are numbered across the hosts.
+    pub hosts: Vec<Vec<Kind>>,
+    /// Pools.
+    pub pools: Vec<PoolShape>,
+    /// GiB of each disk.
+    pub disk_gib: u64,
+}
+
+/// Returns the cluster's fsid in every example.
+pub fn cluster() -> ClusterFsid {
+    ClusterFsid::new(Uuid::from_u128(0xc105_7e40_0000_4000_8000_0000_0000_0001))
+        .unwrap_or_else(|| unreachable!("a constant that is not nil"))
+}
+
+/// Returns the first fsid of an example's OSD (n = 0), and those that ceph-volume generates.
+pub fn fsid(osd: OsdId, n: u32) -> OsdFsid {
+    let head = (0x05d0_0000_u128 + u128::from(osd.0)) << 96;
+    OsdFsid::new(Uuid::from_u128(head | 0x4000_8000_0000_0000_0000 | u128::from(n)))
+        .unwrap_or_else(|| unreachable!("its head is not zero"))
+}
+
+impl World {
+    /// Returns the next fsid that ceph-volume generates.
+    pub(in crate::sim) fn new_fsid(&mut self, osd: OsdId) -> OsdFsid {
+        let made = |(of, _): &(&(OsdId, RecordId), &BTreeSet<OsdFsid>)| of.0 == osd;
+        let issued: usize = self.issued.iter().filter(made).map(|(_, issued)| issued.len()).sum();
+        let mut number = u32::try_from(issued).unwrap_or(u32::MAX);
+        // An fsid that was generated without being recorded counts too.
+        loop {
+            number += 1;
+            let fsid = fsid(osd, number);
+            let is_taken =
+                self.ceph.slots.values().any(|slot| slot.fsid == Some(fsid)) || self.disk_of(fsid).is_some();
+            if !is_taken {
+                return fsid;
+            }
+        }
+    }
+}
+
+pub(super) fn host(n: usize) -> String {
+    format!("h{}", n + 1)
+}
+
+impl Shape {
+    /// Returns the world of this shape: everything up and clean, Rook's operator at 0 replicas, confirmed.
+    pub fn world(&self) -> World {
+        let mut world = World {
+            at: DateTime::<Utc>::from_timestamp(1_790_000_000, 0).unwrap_or_default(),
+            ceph: Ceph {
+                fsid: cluster(),
+                epoch: Epoch(10),
+                flags: BTreeSet::new(),
+                health: BTreeSet::new(),
+                releases: Releases::One,
+                nearfull_ratio: 8500,
+                pools: BTreeMap::new(),
+                slots: BTreeMap::new(),
+                pgs: BTreeMap::new(),
+                upmaps: Vec::new(),
+                ok_to_stop: BTreeMap::new(),
+                auth: BTreeMap::new(),
+                bootstrap: Some(true),
+            },
+            marked_new: BTreeSet::new(),
+            out_from: BTreeMap::new(),
+            kube: kube(),
+            placements: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            issued: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            dmcrypt: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            reconciling: false,
+            scaled_by_osd_migrate: false,
+            drains_due: false,
+            pdbs: 0,
+            rejects_pdbs: false,
+            noise: Noise::default(),
+        };
+        let mut next = 0;
+        for (n, kinds) in self.hosts.iter().enumerate() {
+            let node = Node {
+                ready: true,
+                cordoned: false,
+                hostname: host(n),
+                labels: BTreeMap::new(),
+                taints: Vec::new(),
+            };
+            world.kube.nodes.insert(NodeName(host(n)), node);
+            for kind in kinds {
+                world.add_osd(OsdId(next), &host(n), *kind, self.disk_gib * GIB);
+                next += 1;
+            }
+        }
+        for (number, pool) in self.pools.iter().enumerate() {
+            self.add_pool(&mut world, number as u64 + 1, pool);
+        }
+        world
+    }
+
+    fn add_pool(&self, world: &mut World, id: u64, shape: &PoolShape) {
+        let pool = Pool {
+            name: format!("pool{id}"),
+            pg_num: shape.pgs,
+            merges: false,
+            size: shape.size,
+            min_size: shape.min_size,
+            data_chunks: shape.data_chunks,
+            failure_domain: "host".to_owned(),
+        };
+        world.ceph.pools.insert(id, pool);
+        for n in 0..shape.pgs as usize {
+            let home: Vec<OsdId> = (0..shape.size as usize).filter_map(|copy| self.member(n, copy)).collect();
+            let complete = home.iter().map(|osd| fsid(*osd, 0)).collect();
+            let placement = Placement {
+                pool: id,
+                home,
+                complete,
+                peered: true,
+                changed: Epoch(10),
+                objects: shape.gib * 256,
+                bytes: shape.gib * GIB,
+            };
+            let pg = PgId(format!("{id}.{n:x}"));
+            world.placements.insert(pg.clone(), placement);
+            world.report_pg(&pg);
+        }
+        for (osd, slot) in &mut world.ceph.slots {
+            let pgs = world.placements.values().filter(|placement| placement.home.contains(osd));
+            slot.used_bytes = Some(pgs.map(|placement| placement.bytes).sum());
+        }
+    }
+
+    /// Returns the OSD of one PG's replica: hosts in rotation, OSDs of a host in rotation.
+    fn member(&self, pg: usize, copy: usize) -> Option<OsdId> {
+        let hosts = self.hosts.len();
+        let at = (pg + copy) % hosts;
+        let before: usize = self.hosts.iter().take(at).map(Vec::len).sum();
+        let osds = self.hosts.get(at)?.len();
+        if osds == 0 {
+            return None;
+        }
+        u32::try_from(before + (pg / hosts + pg) % osds).ok().map(OsdId)
+    }
+}
+
+impl World {
+    /// Puts the disk of an OSD behind a mapping of its host.
+    pub(super) fn map_by_host(&mut self, osd: OsdId) {
+        if let Some(disk) = self.disks.get_mut(&format!("disk-{}", osd.0)) {
+            disk.mapped_by_host = true;
+        }
+        if let Some(metadata) = self.ceph.slots.get_mut(&osd).and_then(|slot| slot.metadata.as_mut()) {
+            metadata.device_mapper = true;
+        }
+    }
+
+    fn add_osd(&mut self, osd: OsdId, host: &str, kind: Kind, size_bytes: u64) {
+        let osd_fsid = fsid(osd, 0);
+        let (content, proof) = kind.lies(osd, self.ceph.fsid);
+        let data_dir = kind.directory(osd);
+        let identity = identity(format!("ata-disk-{}", osd.0), format!("S{}", osd.0), size_bytes);
+        let stable_devices = vec![format!("/dev/disk/by-id/ata-disk-{}", osd.0)];
+        let node = NodeName(host.to_owned());
+        let name = format!("disk-{}", osd.0);
+        self.disks.insert(name, Disk::new(node.clone(), identity, content, Some(proof)));
+        let filestore = matches!(kind, Kind::Filestore | Kind::Directory);
+        let encrypted = kind == Kind::Encrypted;
+        let metadata = Metadata {
+            store: ObjectStore(if filestore { "filestore" } else { "bluestore" }.to_owned()),
+            hostname: host.to_owned(),
+            devices: vec!["sdb".to_owned()],
+            stable_devices,
+            ceph_version: agent::able().ceph_version,
+            on_partition: filestore,
+            dedicated_db: false,
+            dedicated_wal: false,
+            device_mapper: encrypted,
+            on_file: false,
+        };
+        if encrypted {
+            self.dmcrypt.insert(osd_fsid, true);
+        }
+        self.ceph.slots.insert(
+            osd,
+            Slot {
+                state: SlotState::Exists,
+                fsid: Some(osd_fsid),
+                up: true,
+                is_in: true,
+                reweight: REWEIGHT,
+                primary_affinity: Weight::ONE,
+                up_from: Epoch(5),
+                down_at: Epoch(0),
+                noout: false,
+                noin: false,
+                auto_out: false,
+                dmcrypt_key: encrypted,
+                crush: Some(CrushItem {
+                    location: [("root", "default"), ("host", host)]
+                        .map(|(kind, name)| (kind.to_owned(), name.to_owned()))
+                        .into(),
+                    weight: Weight::ONE,
+                    device_class: Some("hdd".to_owned()),
+                }),
+                metadata: Some(metadata),
+                used_bytes: None,
+            },
+        );
+        self.ceph.auth.insert(osd, true);
+        let starts = (kind == Kind::Raw).then_some(osd_fsid);
+        let daemon = daemon(osd, &node, starts);
+        self.kube.daemons.insert(osd, Daemon { mounts_device: kind == Kind::Filestore, data_dir, ..daemon });
+    }
+}
+
+fn identity(by_id: String, serial: String, size_bytes: u64) -> DeviceIdentity {
+    DeviceIdentity {
+        by_id: [by_id].into(),
+        by_path: BTreeSet::new(),
+        serial: Some(serial),
+        wwn: None,
+        size_bytes,
+    }
+}
+
+fn daemon(osd: OsdId, node: &NodeName, fsid: Option<OsdFsid>) -> Daemon {
+    Daemon {
+        name: format!("rook-ceph-osd-{}", osd.0),
+        uid: format!("uid-{}-1", osd.0),
+        generation: 1,
+        replicas: 1,
+        stopped_by: None,
+        fsid,
+        node: Some(node.clone()),
+        image: "ceph:v16.2.15".to_owned(),
+        activates: fsid.is_some(),
+        mode: fsid.map(|_| Mode::Raw),
+        mounts_device: false,
+        data_dir: None,
+        pvc_backed: false,
+        managed_externally: None,
+        tolerations: Vec::new(),
+        opens_encryption: false,
+        encrypted_to_rook: false,
+        rolled_out: true,
+        names_topology: true,
+        replica_failure: None,
+        pods: vec![Pod {
+            name: format!("rook-ceph-osd-{}-a", osd.0),
+            uid: format!("uid-pod-{}", osd.0),
+            node: Some(node.clone()),
+            restarts: 0,
+            trouble: None,
+        }],
+    }
+}
+
+fn kube() -> Kube {
+    Kube {
+        declaration: Declaration {
+            name: "rook-ceph".to_owned(),
+            uid: "uid-cluster".to_owned(),
+            api_version: "ceph.rook.io/v1".to_owned(),
+            store: ObjectStore::bluestore(),
+            confirmed: true,
+            data_dir: "/var/lib/rook".to_owned(),
+            image: "ceph:v16.2.15".to_owned(),
+            external: false,
+            removes_out_osds: false,
+            host_network: false,
+            binds: None,
+            prepare_resources: Resources::default(),
+            storage: Storage::default(),
+            pg_healthy_regex: None,
+        },
+        cluster_version: "1".to_owned(),
+        fence: None,
+        fenced_at: None,
+        operator: Some(Operator {
+            name: "rook-ceph/rook-ceph-operator".to_owned(),
+            image: "rook/ceph:v1.6.11".to_owned(),
+            uid: "operator".to_owned(),
+            replicas: 0,
+            pods: 0,
+            generation: 1,
+            honours_fence: false,
+        }),
+        rook_checked: None,
+        rook_image: None,
+        osd_pdb: Some(OsdPdb {
+            max_unavailable: 1,
+            left_out: BTreeSet::new(),
+            uid: "rooks".to_owned(),
+            generation: 1,
+        }),
+        own_pdb: None,
+        pdb_rejected: None,
+        admission: BTreeMap::new(),
+        skipped: None,
+        daemons: BTreeMap::new(),
+        ambiguities: Vec::new(),
+        nodes: BTreeMap::new(),
+        node_jobs: Vec::new(),
+        reports: BTreeMap::new(),
+        inventories: BTreeMap::new(),
+        backups: BTreeMap::new(),
+        control: None,
+        local_volumes: Vec::new(),
+        keys: BTreeMap::new(),
+        leftovers: BTreeMap::new(),
+        rook_prepares: Vec::new(),
+        rook_migrated: BTreeSet::new(),
+        draining_failure_domain: None,
+    }
+}
