@@ -8,6 +8,20 @@
 //!                                    +------------------------- then observe again ------------------------+
 //! ```
 //!
+//! # Reading guide
+//!
+//! The whole idea is in four places, about 230 lines. Read them in this order:
+//!
+//! 1. `src/run.rs`, `Ports::iteration`: load, observe, decide, do one thing, report it.
+//! 2. `src/domain/plan/rules.rs`, from `RULES` to `plan`: what the run does next, an ordered list of rules.
+//! 3. `src/domain/phase/rows.rs`, `ROWS`: for which facts each phase of an OSD holds.
+//! 4. `src/domain/step/next.rs`, `Step::next`: the one thing that is done in each phase.
+//!
+//! The rest follows from a row of these tables: a rule or a phase leads to one function, in a file of its
+//! subject. `docs/development/reading-guide.md` has the invariants and their tests.
+//!
+//! # Modules
+//!
 //! | module | content |
 //! | --- | --- |
 //! | `cli` | arguments, parsed once into domain types |

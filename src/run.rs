@@ -11,6 +11,7 @@ use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::osd::OsdId;
 use crate::domain::plan;
 use crate::domain::policy::Policy;
+use crate::domain::view::View;
 use crate::ports::{
     Clock, Cluster, Failure, Lease, LedgerStore, LoadError, Reporter, Saved, Severity, Tenure,
 };
@@ -87,7 +88,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         // According to the last ledger that was read.
         let mut stopped = Vec::new();
         loop {
-            match self.turn(policy, &mut stopped).await {
+            match self.iteration(policy, &mut stopped).await {
                 Ok(Iteration::Again) => (blind, done_at) = (0, self.clock.now()),
                 Ok(Iteration::Pause) => {
                     blind = 0;
@@ -142,7 +143,12 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
         }
     }
 
-    async fn turn(&mut self, policy: &Policy, stopped: &mut Vec<Stopped>) -> Result<Iteration, RunError> {
+    /// Loads, observes, decides, does one thing, and reports it.
+    async fn iteration(
+        &mut self,
+        policy: &Policy,
+        stopped: &mut Vec<Stopped>,
+    ) -> Result<Iteration, RunError> {
         match self.lease.acquire().await.map_err(RunError::Observe)? {
             Tenure::Mine => {}
             Tenure::Wait(why) => {
@@ -164,7 +170,7 @@ impl<C: Cluster, L: LedgerStore, T: Lease, K: Clock, A: Reporter> Ports<C, L, T,
             (Err(failure), None) => return Err(RunError::Observe(failure)),
         };
         let next = match crash_loop {
-            Some(halt) => plan::before_halt(Next::Halt(halt), &ledger, &seen),
+            Some(halt) => plan::before_halt(Next::Halt(halt), View { policy, ledger: &ledger, seen: &seen }),
             None => plan::plan(policy, &ledger, &seen),
         };
         match next {

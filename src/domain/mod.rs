@@ -24,4 +24,6 @@ pub mod preview;
 pub mod provision;
 pub mod step;
 pub mod storage;
+pub mod temporary;
 pub mod units;
+pub mod view;

@@ -9,6 +9,7 @@ use super::observation::Observation;
 use super::osd::{DbDevice, Kind, Layout, NodeName, OsdId};
 use super::plan::{Onto, candidates, databases, directories, host_of};
 use super::policy::Policy;
+use super::view::View;
 
 /// One line of the table that `plan` prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +61,11 @@ pub enum Now {
 
 /// Returns the preview of a run, one line for each OSD.
 pub fn lines(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<Line> {
-    let mut directories = directories(policy, ledger, seen);
-    let mut databases = databases(policy, ledger, seen);
+    let view = View { policy, ledger, seen };
+    let mut directories = directories(view);
+    let mut databases = databases(view);
     let needs = [lacking(&directories), lacking(&databases)].into_iter().flatten().collect();
-    let mut now = previews(policy, ledger, &needs, seen);
+    let mut now = previews(&needs, view);
     let classes: BTreeMap<OsdId, Class> = classify::classify(seen);
     classes
         .into_iter()
@@ -133,19 +135,14 @@ fn lacking<T>(found: &BTreeMap<OsdId, Result<T, Reason>>) -> BTreeMap<OsdId, &Re
 /// Returns the state of the open records and of the OSDs to migrate, in the order of migration.
 ///
 /// `needs`: why an OSD that needs another disk has none.
-fn previews(
-    policy: &Policy,
-    ledger: &Ledger,
-    needs: &BTreeMap<OsdId, &Reason>,
-    seen: &Observation,
-) -> BTreeMap<OsdId, Now> {
+fn previews(needs: &BTreeMap<OsdId, &Reason>, view: View<'_>) -> BTreeMap<OsdId, Now> {
     let mut found: BTreeMap<OsdId, Now> =
-        ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
-    let own = Own::of(&gate::accepted(policy, seen), seen);
-    let for_all = for_all(policy, ledger, &own, seen);
-    let mut first = ledger.in_flight().map(|record| record.osd).next();
-    for (osd, _) in candidates(policy, ledger, seen) {
-        let Some(node) = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref()) else {
+        view.ledger.records.values().map(|record| (record.osd, of_record(record))).collect();
+    let own = Own::of(&gate::accepted(view), view.seen);
+    let for_all = for_all(&own, view);
+    let mut first = view.ledger.in_flight().map(|record| record.osd).next();
+    for (osd, _) in candidates(view) {
+        let Some(node) = view.node_of(osd) else {
             continue;
         };
         let now = match (own.never(osd).or(needs.get(&osd).copied()), &for_all, first) {
@@ -192,13 +189,13 @@ fn of_record(record: &Record) -> Now {
 /// Returns why work on no OSD at all can start now.
 ///
 /// The missing confirmation comes last: a first preview has to show all other reasons.
-fn for_all(policy: &Policy, ledger: &Ledger, own: &Own<'_>, seen: &Observation) -> Option<Reason> {
-    let begin = why(gate::begin(policy, ledger, seen));
+fn for_all(own: &Own<'_>, view: View<'_>) -> Option<Reason> {
+    let begin = why(gate::begin(view));
     // While an OSD is in progress, its own missing replicas would be reported for all other OSDs, which come
     // later anyway.
-    let in_flight = ledger.in_flight().next().is_some();
+    let in_flight = view.ledger.in_flight().next().is_some();
     let around = || {
-        let around = gate::around_any_stop(ledger.run.fence.as_deref(), seen);
+        let around = gate::around_any_stop(view.our_fence(), view.seen);
         why(gate::first_not_open([around, own.all().clone()])).filter(|_| !in_flight)
     };
     match begin {

@@ -64,7 +64,7 @@ fn committed() -> Vec<World> {
 
 #[test]
 fn each_of_them_closes_the_gate_and_without_it_the_gate_is_open() {
-    let begin = |world: &World| gate::begin(&world.policy, &world.ledger, &world.seen);
+    let begin = |world: &World| gate::begin(world.view());
     assert_eq!(begin(&World::new()), Gate::Open);
     for (hold, is_expected) in HOLDING {
         let gate = begin(&hold(World::new()));
@@ -91,7 +91,7 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
         rook_migrates(World::new()).plan(),
         Next::Wait(Wait::Gate { reason: Reason::RookMigrates { osd: RAW, name }, .. }) if name.ends_with("operator")
     );
-    let begin = |world: &World| gate::begin(&world.policy, &world.ledger, &world.seen);
+    let begin = |world: &World| gate::begin(world.view());
     let is_shut = |world: World| matches!(begin(&world), Gate::Shut(Reason::RookMigrates { .. }));
     assert!(is_shut(rook_migrates(World::new())), "new OSDs ask it, too");
     // An older Rook is not scaled to 0 during its migration.

@@ -34,6 +34,7 @@ mod purity;
 mod reference;
 mod rehearsal;
 mod rooms;
+mod rules;
 mod runbook;
 mod safety;
 mod steps;

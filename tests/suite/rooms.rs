@@ -12,9 +12,6 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 use crate::purity::sources;
 
-/// Rooms that still have circles or logic in their `mod.rs`: opened with the rest of the domain.
-const STILL_OPEN: [&str; 1] = ["domain"];
-
 /// Path of a module, for example `node::legacy::pieces`; the crate is the empty path.
 type Name = Vec<String>;
 
@@ -332,16 +329,12 @@ fn of_src() -> BTreeMap<String, String> {
     sources(&root).iter().map(|path| (file(path), fs::read_to_string(path).unwrap())).collect()
 }
 
-fn is_open(name: &str) -> bool {
-    STILL_OPEN.iter().any(|room| name.starts_with(room))
-}
-
 #[test]
 fn rooms_have_no_import_circle() {
     let sources = Sources::read(&of_src());
     assert!(sources.0.len() > 150, "the sources moved: {}", sources.0.len());
     assert!(sources.imports().len() > 500, "imports are no longer found: {}", sources.imports().len());
-    let found: Vec<_> = sources.circles().into_iter().filter(|circle| !is_open(circle)).collect();
+    let found = sources.circles();
     assert!(found.is_empty(), "{found:#?}");
 }
 
@@ -350,7 +343,7 @@ fn rooms_have_no_logic_in_their_mod_file() {
     let sources = Sources::read(&of_src());
     let has_logic = |module: &Module| module.has_logic && !module.children.is_empty();
     let named = sources.0.iter().filter(|(name, module)| !name.is_empty() && has_logic(module));
-    let found: Vec<_> = named.map(|(name, _)| name.join("::")).filter(|name| !is_open(name)).collect();
+    let found: Vec<_> = named.map(|(name, _)| name.join("::")).collect();
     assert!(found.is_empty(), "logic in the file of a room: {found:#?}");
 }
 

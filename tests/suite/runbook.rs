@@ -595,7 +595,7 @@ fn each_halt_wait_and_refusal_is_quoted() {
     };
     let there: Vec<_> = waits().iter().map(|wait| (code(wait).to_owned(), wait.to_string())).collect();
     assert_told("## Waits", &there, &entries("## Waits"));
-    assert_all_made("src/domain/classify/mod.rs", "Refusal", &refusals());
+    assert_all_made("src/domain/classify/class.rs", "Refusal", &refusals());
     let there: Vec<_> =
         refusals().iter().map(|refusal| (refusal.code().to_owned(), refusal.to_string())).collect();
     assert_told("## Refused", &there, &entries("## Refused"));
@@ -735,7 +735,7 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
         "wait.to_string()",
         "late(osd, daemon)",
     ];
-    let classify = "src/domain/classify/mod.rs";
+    let classify = "src/domain/classify/device.rs";
     let steps = "src/domain/step";
     let mut there = BTreeSet::new();
     for path in sources(&root().join(steps)) {
@@ -751,9 +751,9 @@ fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
     assert!(there.len() > 8, "they moved: {there:?}");
     there.insert(longest("src/domain/step/agents.rs", "agent_trouble"));
     there.insert(longest("src/domain/step/up.rs", "late"));
-    there.insert(longest("src/domain/step/mod.rs", "foreign").trim_end_matches("...").to_owned());
-    there.insert(longest("src/domain/step/mod.rs", "revived").trim_end_matches("...").to_owned());
-    there.insert(longest("src/domain/step/mod.rs", "way_to_zap"));
+    there.insert(longest("src/domain/step/foreign.rs", "foreign").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/foreign.rs", "revived").trim_end_matches("...").to_owned());
+    there.insert(longest("src/domain/step/foreign.rs", "way_to_zap"));
     let source = read(classify);
     for function in ["contradicts", "excludes"] {
         there.extend(literals(block(&source, &format!("pub fn {function}("))));
@@ -860,14 +860,14 @@ fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
         files.iter().flat_map(|file| sentences(&format!("src/domain/provision/{file}.rs"))).collect();
     there.extend([
         longest("src/domain/plan/inventories.rs", "inventory_failed"),
-        longest("src/domain/plan/nodes.rs", "message_of"),
+        longest("src/domain/plan/provisioner.rs", "message_of"),
     ]);
     assert_same("disks and nodes", &there, &said(&told));
 }
 
 #[test]
 fn each_phase_can_be_finished_or_undone_by_hand() {
-    let there = variants("src/domain/phase/mod.rs", "Phase");
+    let there = variants("src/domain/phase/phases.rs", "Phase");
     assert!(ROWS.iter().all(|(phase, _)| there.contains(&name(phase))));
     assert_same("phases", &there, &keys(&entries("## Phase by phase")));
     let document = runbook();

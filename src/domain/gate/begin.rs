@@ -2,28 +2,30 @@
 
 use std::collections::BTreeSet;
 
-use super::{Gate, Reason, first_not_open, rook, shut_if};
+use super::answer::{Gate, first_not_open, shut_if};
+use super::{Reason, rook};
 use crate::domain::guard::{Guard, is_out};
 use crate::domain::ledger::{Ledger, Record};
 use crate::domain::observation::{Control, ControlKind, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::policy::Policy;
+use crate::domain::view::View;
 
 /// Returns the gate before work on an OSD starts.
-pub fn begin(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Gate {
+pub fn begin(view: View<'_>) -> Gate {
     first_not_open([
-        held(policy, seen),
-        failure_limit(policy, ledger),
-        rook::migrates_none(ledger, seen),
-        confirmed(policy, seen),
+        held(view),
+        failure_limit(view.policy, view.ledger),
+        rook::migrates_none(view),
+        confirmed(view),
     ])
 }
 
 /// Returns the gate that blocks a recorded OSD before its stop: a person's control, or the time of day.
 ///
 /// After the stop this gate is not asked: a replica of the OSD's data is missing until the OSD is finished.
-pub fn held(policy: &Policy, seen: &Observation) -> Gate {
-    first_not_open([not_cancelled(policy, seen), not_paused(seen), window(policy, seen)])
+pub fn held(view: View<'_>) -> Gate {
+    first_not_open([not_cancelled(view), not_paused(view.seen), window(view)])
 }
 
 fn control(kind: ControlKind, seen: &Observation) -> Option<&Control> {
@@ -31,13 +33,13 @@ fn control(kind: ControlKind, seen: &Observation) -> Option<&Control> {
 }
 
 /// Returns whether a person cancelled, or this run only cleans up for an uninstall.
-pub fn is_cancelled(policy: &Policy, seen: &Observation) -> bool {
-    not_cancelled(policy, seen) != Gate::Open
+pub fn is_cancelled(view: View<'_>) -> bool {
+    not_cancelled(view) != Gate::Open
 }
 
-fn not_cancelled(policy: &Policy, seen: &Observation) -> Gate {
-    let since = control(ControlKind::Cancel, seen).map(|control| control.since);
-    let since = since.or(policy.leaves.then_some(None));
+fn not_cancelled(view: View<'_>) -> Gate {
+    let since = control(ControlKind::Cancel, view.seen).map(|control| control.since);
+    let since = since.or(view.policy.leaves.then_some(None));
     since.map_or(Gate::Open, |since| Gate::Shut(Reason::Cancelled { since }))
 }
 
@@ -46,10 +48,10 @@ fn not_paused(seen: &Observation) -> Gate {
     control.map_or(Gate::Open, |control| Gate::Shut(Reason::Paused { since: control.since }))
 }
 
-fn window(policy: &Policy, seen: &Observation) -> Gate {
-    shut_if(!policy.is_open_at(seen.at), || Reason::OutsideWindow {
-        windows: policy.windows.clone(),
-        opens_at: policy.opens_at(seen.at),
+fn window(view: View<'_>) -> Gate {
+    shut_if(!view.policy.is_open_at(view.seen.at), || Reason::OutsideWindow {
+        windows: view.policy.windows.clone(),
+        opens_at: view.policy.opens_at(view.seen.at),
     })
 }
 
@@ -68,6 +70,6 @@ pub fn failure_limit(policy: &Policy, ledger: &Ledger) -> Gate {
     shut_if(quarantined.len() > allowed, || Reason::FailureLimit { quarantined }).guarded()
 }
 
-fn confirmed(policy: &Policy, seen: &Observation) -> Gate {
-    shut_if(!policy.is_confirmed(&seen.kube.declaration), || Reason::NotConfirmed)
+fn confirmed(view: View<'_>) -> Gate {
+    shut_if(!view.is_confirmed(), || Reason::NotConfirmed)
 }

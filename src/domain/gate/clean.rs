@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::observation::{Ceph, Observation, Pg};
+use crate::domain::observation::{Ceph, Pg};
 use crate::domain::osd::OsdId;
-use crate::domain::policy::{Accepted, Policy, RequireClean};
+use crate::domain::policy::{Accepted, RequireClean};
+use crate::domain::view::View;
 
 /// PG states that need no waiting: Ceph scrubs and trims without help.
 pub(super) const HEALTHY: [&str; 6] = ["active", "clean", "scrubbing", "deep", "snaptrim", "snaptrim_wait"];
@@ -88,18 +89,18 @@ pub(super) fn has_all_replicas(pg: &Pg, ceph: &Ceph) -> bool {
 }
 
 /// Returns the PG states that occur and that the owner accepts.
-pub fn accepted(policy: &Policy, seen: &Observation) -> Accepted {
-    let pattern = seen.kube.declaration.pg_healthy_regex.as_deref();
+pub fn accepted(view: View<'_>) -> Accepted {
+    let pattern = view.seen.kube.declaration.pg_healthy_regex.as_deref();
     // An expression that does not compile accepts nothing, as in Rook, which refuses the CephCluster for it.
     let Some(regex) = pattern.and_then(|pattern| regex::Regex::new(pattern).ok()) else {
-        return Accepted { any: policy.require_clean == RequireClean::Own, states: BTreeSet::new() };
+        return Accepted { any: view.policy.require_clean == RequireClean::Own, states: BTreeSet::new() };
     };
     let mut known: BTreeMap<&BTreeSet<String>, String> = BTreeMap::new();
-    for pg in seen.ceph.pgs.values().filter(|pg| !is_clean(pg)) {
+    for pg in view.seen.ceph.pgs.values().filter(|pg| !is_clean(pg)) {
         known.entry(&pg.state).or_insert_with(|| state_text(pg));
     }
     let states = known.into_values().filter(|state| regex.is_match(state)).collect();
-    Accepted { any: policy.require_clean == RequireClean::Own, states }
+    Accepted { any: view.policy.require_clean == RequireClean::Own, states }
 }
 
 /// Returns whether the owner accepts an unclean PG that is placed elsewhere.

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::answer::{Gate, first_not_open, shut_if};
 use super::clean::{allows_elsewhere, is_clean, only_moves, state_text};
 use super::data::{unstoppable, without_redundancy};
-use super::{Gate, Reason, data, first_not_open, node_ready, not_cordoned, ok_to_stop, shut_if};
+use super::node::{node_ready, not_cordoned};
+use super::stop::ok_to_stop;
+use super::{Reason, data};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::{NodeName, OsdId, PgId};

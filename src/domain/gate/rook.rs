@@ -9,9 +9,10 @@ use chrono::TimeDelta;
 use super::{Gate, Reason};
 use crate::domain::classify::{self, Class, Refusal};
 use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{Ledger, Run};
+use crate::domain::ledger::Run;
 use crate::domain::observation::{Observation, Operator, Slot};
 use crate::domain::osd::{Kind, OsdId};
+use crate::domain::view::View;
 
 /// Time without a status from Rook after which its operator counts as stopped or hanging.
 ///
@@ -44,12 +45,12 @@ pub(super) fn can_be_fenced(seen: &Observation) -> Gate {
 /// For Rook the migration is done when the OSD has a Deployment again. An operator with 0 replicas does not
 /// continue it. An OSD that osd-migrate works on may have no Deployment for a while, and an OSD that was
 /// removed concerns nobody.
-pub fn migrates_none(ledger: &Ledger, seen: &Observation) -> Gate {
-    let (slots, daemons) = (&seen.ceph.slots, &seen.kube.daemons);
+pub fn migrates_none(view: View<'_>) -> Gate {
+    let (slots, daemons) = (&view.seen.ceph.slots, &view.seen.kube.daemons);
     let lacks = |osd: &&OsdId| {
-        slots.contains_key(osd) && !daemons.contains_key(osd) && !ledger.records.contains_key(osd)
+        slots.contains_key(osd) && !daemons.contains_key(osd) && !view.ledger.records.contains_key(osd)
     };
-    let under_way = seen.kube.running_operator().zip(seen.kube.rook_migrated.iter().find(lacks));
+    let under_way = view.seen.kube.running_operator().zip(view.seen.kube.rook_migrated.iter().find(lacks));
     under_way.map_or(Gate::Open, |(operator, osd)| {
         Gate::Shut(Reason::RookMigrates { osd: *osd, name: operator.name.clone() })
     })

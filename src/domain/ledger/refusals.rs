@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Ledger;
 use crate::domain::osd::OsdId;
 
 /// Maximum number of refusals saved with their text.
@@ -27,26 +26,19 @@ pub struct Refusals {
     pub osds: BTreeMap<OsdId, String>,
 }
 
-impl Ledger {
-    /// Returns why this run does not start the OSD again, if its new Deployment was not admitted.
-    pub fn not_admitted(&self, osd: OsdId, job: &str) -> Option<&str> {
-        let known = self.run.refusals.as_ref().filter(|known| known.job == job)?;
-        known.osds.get(&osd).map(String::as_str)
-    }
-
-    /// Notes that the new Deployment of an OSD was not admitted.
+impl Refusals {
+    /// Returns the refusals of a run with one more.
     ///
-    /// Discards the notes of another run.
-    pub fn note_refusal(&mut self, osd: OsdId, job: &str, why: &str) {
-        let known = self.run.refusals.take().filter(|known| known.job == job);
-        let mut refusals = known.unwrap_or_else(|| Refusals { job: job.to_owned(), osds: BTreeMap::new() });
+    /// `known` are the earlier refusals of the same run.
+    pub(super) fn noted(known: Option<Self>, osd: OsdId, job: &str, why: &str) -> Self {
+        let mut refusals = known.unwrap_or_else(|| Self { job: job.to_owned(), osds: BTreeMap::new() });
         let length = if refusals.osds.len() < WITH_TEXT { TEXT } else { 0 };
         let mut text: String = why.chars().take(length).collect();
         if text.is_empty() {
             "see the log of the run".clone_into(&mut text);
         }
         refusals.osds.insert(osd, text);
-        self.run.refusals = Some(refusals);
+        refusals
     }
 }
 

@@ -1,6 +1,17 @@
 //! Table of the phases: for which facts each row applies.
 
-use super::{DaemonFact, DiskFact, Facts, Phase, Row, SlotFact};
+use super::{DaemonFact, DiskFact, Facts, Phase, SlotFact};
+
+/// Row of the table: a phase and its condition. `Foreign` is the phase if no row applies.
+pub type Row = (Phase, fn(&Facts) -> bool);
+
+/// Returns the phase that the facts show.
+pub fn phase(facts: &Facts) -> Phase {
+    if facts.busy {
+        return Phase::Busy;
+    }
+    ROWS.iter().find(|(_, passes)| passes(facts)).map_or(Phase::Foreign, |(phase, _)| *phase)
+}
 
 /// Rows of the table. Every row except `Busy` requires `!busy`, which `phase` checks once.
 pub const ROWS: &[Row] = &[

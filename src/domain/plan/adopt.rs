@@ -5,29 +5,22 @@ use super::new_osd;
 use crate::domain::act::{Act, Deploy, Fresh, KubeAct};
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, DiskState, NodeInventory, OsdSeen};
-use crate::domain::ledger::Ledger;
 use crate::domain::next::Next;
-use crate::domain::observation::{Observation, SlotState};
+use crate::domain::observation::SlotState;
 use crate::domain::osd::{CrushItem, Layout, Mode, NodeName, Weight, device_type};
-use crate::domain::policy::Policy;
 use crate::domain::provision;
 use crate::domain::step;
+use crate::domain::view::View;
 
 /// Returns the act that starts the first such OSD.
-pub(super) fn next(
-    policy: &Policy,
-    ledger: &Ledger,
-    node: &NodeName,
-    inventory: &NodeInventory,
-    seen: &Observation,
-) -> Option<Next> {
+pub(super) fn next(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Option<Next> {
     let found = inventory.osds.iter().find(|osd| {
-        is_adoptable(osd, ledger, seen) && provision::volumes::of_osd(osd, inventory, node, seen).is_none()
+        is_adoptable(osd, view) && provision::volumes::of_osd(osd, inventory, node, view.seen).is_none()
     })?;
-    let slot = seen.ceph.slots.get(&found.osd)?;
-    let location = provision::location(seen.kube.nodes.get(node)?, &seen.kube.declaration.storage);
+    let slot = view.slot(found.osd)?;
+    let location = provision::location(view.node(node)?, &view.seen.kube.declaration.storage);
     let place = CrushItem { location, weight: Weight(0), device_class: None };
-    let on_file = policy.store_on_file;
+    let on_file = view.policy.store_on_file;
     Some(Next::Do(Act::Kube(KubeAct::Adopt(Deploy {
         osd: found.osd,
         record: new_osd::adopted(found),
@@ -54,14 +47,14 @@ fn type_of(found: &OsdSeen, inventory: &NodeInventory) -> Option<String> {
     Some(device_type(disk.rotational, &disk.name).to_owned())
 }
 
-fn is_adoptable(found: &OsdSeen, ledger: &Ledger, seen: &Observation) -> bool {
-    let is_it = seen.ceph.slots.get(&found.osd).is_some_and(|slot| {
+fn is_adoptable(found: &OsdSeen, view: View<'_>) -> bool {
+    let is_it = view.slot(found.osd).is_some_and(|slot| {
         let is_down = slot.state != SlotState::Destroyed && !slot.up;
         is_down && passes(Guard::AdoptsItsOwn, slot.fsid == Some(found.fsid))
     });
     is_it
         && found.activatable
-        && found.cluster == seen.ceph.fsid
-        && !seen.kube.daemons.contains_key(&found.osd)
-        && !ledger.records.contains_key(&found.osd)
+        && found.cluster == view.seen.ceph.fsid
+        && !view.seen.kube.daemons.contains_key(&found.osd)
+        && !view.ledger.records.contains_key(&found.osd)
 }

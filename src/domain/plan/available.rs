@@ -1,13 +1,14 @@
 //! Available disks of a node, as its inventory found them, and what was done with them since.
 
-use super::{database, new_osd};
+use super::new_osd;
+use crate::domain::classify;
 use crate::domain::guard::{Guard, passes};
 use crate::domain::inventory::{DiskSeen, NodeInventory};
 use crate::domain::ledger::{Ledger, NodeWork, Record};
 use crate::domain::observation::{Inventory, Observation};
 use crate::domain::osd::{DeviceIdentity, NodeName};
-use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Processed, Verdict};
+use crate::domain::view::View;
 
 /// Returns the inventory Job that a node's work refers to, if it exists.
 pub(super) fn inventory_of<'a>(
@@ -31,13 +32,14 @@ pub(super) fn inventory<'a>(
 }
 
 /// Returns what the disks of a node become, and which devices the databases of its existing OSDs go to.
-pub(super) fn process(
-    policy: &Policy,
-    node: &NodeName,
-    inventory: &NodeInventory,
-    seen: &Observation,
-) -> Processed {
-    provision::process(node, inventory, &database::asked_on(node, seen), seen, policy.store_on_file)
+pub(super) fn process(node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Processed {
+    provision::process(
+        node,
+        inventory,
+        &classify::databases_on(node, view.seen),
+        view.seen,
+        view.policy.store_on_file,
+    )
 }
 
 /// Returns whether a record concerns this device of a node.
@@ -82,12 +84,12 @@ pub(super) fn available_disks<'p>(
 
 /// Returns whether the inventory of the record's node still finds its disk available, and the owner still
 /// selects it for the same OSD.
-pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+pub(super) fn is_selected(record: &Record, view: View<'_>) -> bool {
     let found = || {
-        let work = ledger.nodes.get(&record.node)?;
-        let inventory = inventory(&record.node, work, seen)?;
-        let chosen = provision::nodes(seen, policy.store_on_file).chosen;
-        let processed = process(policy, &record.node, inventory, seen);
+        let work = view.ledger.nodes.get(&record.node)?;
+        let inventory = inventory(&record.node, work, view.seen)?;
+        let chosen = provision::nodes(view.seen, view.policy.store_on_file).chosen;
+        let processed = process(&record.node, inventory, view);
         let is_it = |available: &provision::AvailableDisk| {
             is_about(record, &record.node, &available.device)
                 && new_osd::strategy(available) == record.strategy

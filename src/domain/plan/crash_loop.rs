@@ -6,6 +6,7 @@
 use crate::domain::ledger::{Ledger, Progress};
 use crate::domain::next::{Halt, Next, Saving, Wait};
 use crate::domain::policy::Policy;
+use crate::domain::view::View;
 
 /// Consecutive starts of one Job that may make no progress.
 ///
@@ -25,23 +26,24 @@ pub fn crash_loop(policy: &Policy, ledger: &Ledger) -> Option<Halt> {
 ///
 /// Each save is progress. So is less data left to recover than an earlier pod saw, which a pod records if it
 /// had predecessors.
-pub(super) fn noted(next: Next, policy: &Policy, ledger: &Ledger) -> Next {
-    let progress = |failed_pods, left_bytes| Progress { job: policy.run.clone(), failed_pods, left_bytes };
+pub(super) fn noted(next: Next, view: View<'_>) -> Next {
+    let progress =
+        |failed_pods, left_bytes| Progress { job: view.policy.run.clone(), failed_pods, left_bytes };
     match next {
         Next::Save { ledger: mut new, osd, why } => {
-            new.run.progress = (policy.failed_pods > 0).then(|| progress(policy.failed_pods, None));
+            new.run.progress = (view.policy.failed_pods > 0).then(|| progress(view.policy.failed_pods, None));
             Next::Save { ledger: new, osd, why }
         }
         Next::Wait(Wait::ActiveClean { osd, bytes, .. }) => {
-            let known = of(policy, ledger);
+            let known = of(view.policy, view.ledger);
             let before = known.map_or(0, |known| known.failed_pods);
             let failed_pods = match known.and_then(|known| known.left_bytes) {
-                _ if policy.failed_pods <= before => return next,
+                _ if view.policy.failed_pods <= before => return next,
                 None => before,
-                Some(left) if bytes < left => policy.failed_pods,
+                Some(left) if bytes < left => view.policy.failed_pods,
                 Some(_) => return next,
             };
-            let mut ledger = ledger.clone();
+            let mut ledger = view.ledger.clone();
             ledger.run.progress = Some(progress(failed_pods, Some(bytes)));
             Next::Save { ledger, osd: Some(osd), why: Saving::Progress }
         }

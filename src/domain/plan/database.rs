@@ -2,57 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Way, available, disks, nodes, record_of};
+use super::existing_osd::{self, Candidate, Way};
+use super::{available, disks, nodes};
 use crate::domain::classify::{self, Class};
 use crate::domain::gate::Reason;
 use crate::domain::inventory::NodeInventory;
-use crate::domain::ledger::{Ledger, Record};
+use crate::domain::ledger::Record;
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::Observation;
-use crate::domain::osd::{DbDevice, Layout, NodeName, OsdId};
-use crate::domain::policy::Policy;
-use crate::domain::provision::{self, DatabaseAsked, DatabasesAsked, Processed};
-
-/// Returns the databases that the existing OSDs of a node need on its disks.
-///
-/// Every OSD that migrates counts, also if this run does not select it: room is reserved for each.
-pub(super) fn asked_on(node: &NodeName, seen: &Observation) -> DatabasesAsked {
-    let daemons = seen.kube.daemons.iter().filter(|(_, daemon)| daemon.node.as_ref() == Some(node));
-    daemons.filter_map(|(osd, _)| Some((*osd, asked_for(*osd, seen)?))).collect()
-}
-
-/// Returns the databases that existing OSDs need, for all nodes, in one pass over the OSDs.
-fn asked_by_node(seen: &Observation) -> BTreeMap<&NodeName, DatabasesAsked> {
-    let mut by_node: BTreeMap<&NodeName, DatabasesAsked> = BTreeMap::new();
-    for (osd, daemon) in &seen.kube.daemons {
-        if let (Some(node), Some(asked)) = (&daemon.node, asked_for(*osd, seen)) {
-            by_node.entry(node).or_default().insert(*osd, asked);
-        }
-    }
-    by_node
-}
-
-/// Returns the database that an OSD needs on another device, if it is migrated in place.
-///
-/// An OSD in a directory needs none here: the database belongs to the available disk that the OSD goes to.
-fn asked_for(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
-    let class = classify::class_of(osd, seen.ceph.slots.get(&osd)?, seen);
-    let asked = classify::database_of(osd, seen)?;
-    (!class.migrates()?.in_directory()).then_some(asked)
-}
+use crate::domain::osd::{DbDevice, NodeName, OsdId};
+use crate::domain::provision::{self, Processed};
+use crate::domain::view::View;
 
 /// Starts on an OSD that needs a database: saves its record, or first inventories its node's disks if this
 /// run has not.
 ///
 /// `Err` is the reason why it can't.
-pub(super) fn next(
-    policy: &Policy,
-    ledger: &Ledger,
-    (osd, class, node): (OsdId, Class, NodeName),
-    target: Layout,
-    seen: &Observation,
-) -> Result<Next, Reason> {
-    let inventory = match nodes::known(policy, ledger, &node, seen) {
+pub(super) fn next(candidate: Candidate, view: View<'_>) -> Result<Next, Reason> {
+    let (osd, node) = (candidate.osd, candidate.node.clone());
+    let inventory = match nodes::known(&node, view) {
         nodes::KnownDisks::Disks(_, inventory) => inventory,
         nodes::KnownDisks::Next(next) => return Ok(next),
         nodes::KnownDisks::Done(work) => {
@@ -67,20 +35,14 @@ pub(super) fn next(
         }
         nodes::KnownDisks::Never(why) => return Err(Reason::DisksNotInspected { node, why: Some(why) }),
     };
-    let db = given(policy, osd, &node, inventory, seen)?;
-    let way = Way { db: Some(db), ..Way::in_place(target) };
-    let next = record_of(osd, class, node, way, ledger, seen);
+    let db = given(osd, &node, inventory, view)?;
+    let way = Way { db: Some(db), ..Way::in_place(candidate.target.clone()) };
+    let next = existing_osd::record(candidate, way, view);
     Ok(next.unwrap_or(Next::Wait(Wait::FreshView)))
 }
 
-fn given(
-    policy: &Policy,
-    osd: OsdId,
-    node: &NodeName,
-    inventory: &NodeInventory,
-    seen: &Observation,
-) -> Result<DbDevice, Reason> {
-    let mut processed = available::process(policy, node, inventory, seen);
+fn given(osd: OsdId, node: &NodeName, inventory: &NodeInventory, view: View<'_>) -> Result<DbDevice, Reason> {
+    let mut processed = available::process(node, inventory, view);
     let not_asked = || Err("a database on another device is no longer declared".to_owned());
     let found = processed.databases.remove(&osd).unwrap_or_else(not_asked);
     found.map_err(|why| Reason::NoDatabaseDevice { node: node.clone(), why })
@@ -88,14 +50,14 @@ fn given(
 
 /// Returns whether the record's database is still declared, on a device that its node's inventory found
 /// usable.
-pub(super) fn is_as_recorded(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
-    let asked = classify::database_of(record.osd, seen);
+pub(super) fn is_as_recorded(record: &Record, view: View<'_>) -> bool {
+    let asked = classify::database_of(record.osd, view.seen);
     let (Some(recorded), Some(asked)) = (&record.db, &asked) else {
         return record.db.is_none() && asked.is_none();
     };
-    let found = ledger.nodes.get(&record.node).and_then(|work| {
-        let inventory = available::inventory(&record.node, work, seen)?;
-        given(policy, record.osd, &record.node, inventory, seen).ok()
+    let found = view.ledger.nodes.get(&record.node).and_then(|work| {
+        let inventory = available::inventory(&record.node, work, view.seen)?;
+        given(record.osd, &record.node, inventory, view).ok()
     });
     found.is_some_and(|found| {
         let is_large = asked.size_mib.is_none() || asked.size_mib == recorded.size_mib;
@@ -116,21 +78,17 @@ pub(super) fn inspected<'a>(
 }
 
 /// Returns which device the database of each such OSD would go to, by the latest inventory of each node.
-pub fn of_each(
-    policy: &Policy,
-    ledger: &Ledger,
-    seen: &Observation,
-) -> BTreeMap<OsdId, Result<DbDevice, Reason>> {
-    let inventories = disks::youngest(seen);
-    let candidates: BTreeSet<OsdId> =
-        super::candidates(policy, ledger, seen).into_iter().map(|(osd, _)| osd).collect();
+pub fn of_each(view: View<'_>) -> BTreeMap<OsdId, Result<DbDevice, Reason>> {
+    let inventories = disks::youngest(view.seen);
+    let candidates: BTreeSet<OsdId> = super::candidates(view).into_iter().map(|(osd, _)| osd).collect();
     let mut found = BTreeMap::new();
-    let asked_by_node = asked_by_node(seen);
-    for (node, asked) in asked_by_node.iter().filter(|(node, _)| seen.kube.nodes.contains_key(**node)) {
+    let asked_by_node = classify::databases_by_node(view.seen);
+    for (node, asked) in asked_by_node.iter().filter(|(node, _)| view.seen.kube.nodes.contains_key(**node)) {
         let node: &NodeName = node;
         let inventory = inventories.get(node).and_then(|job| job.report.as_ref()?.inventory.as_ref());
-        let processed: Option<Processed> =
-            inventory.map(|inventory| provision::process(node, inventory, asked, seen, policy.store_on_file));
+        let processed: Option<Processed> = inventory.map(|inventory| {
+            provision::process(node, inventory, asked, view.seen, view.policy.store_on_file)
+        });
         for osd in asked.keys().filter(|osd| candidates.contains(osd)) {
             let db = match &processed {
                 None => Err(Reason::DisksNotInspected { node: node.clone(), why: None }),

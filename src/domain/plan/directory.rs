@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Way, available, candidates, database, disks, nodes, record_of};
-use crate::domain::classify::Class;
+use super::existing_osd::{self, Candidate, Way};
+use super::{available, candidates, database, disks, nodes};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::inventory::DiskSeen;
 use crate::domain::ledger::{Ledger, Record, Strategy};
@@ -12,6 +12,7 @@ use crate::domain::observation::{Inventory, Observation};
 use crate::domain::osd::{DbDevice, DeviceIdentity, Kind, Layout, NodeName, OsdId, Weight};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, AvailableDisk, Verdict};
+use crate::domain::view::View;
 
 /// Disk on which an OSD's id is recreated, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,34 +31,34 @@ pub struct Onto {
 /// not.
 ///
 /// `Err` is the reason why it can't.
-pub(super) fn next(
-    policy: &Policy,
-    ledger: &Ledger,
-    (osd, class, node): (OsdId, Class, NodeName),
-    seen: &Observation,
-) -> Result<Next, Reason> {
-    let (work, inventory) = match nodes::known(policy, ledger, &node, seen) {
+pub(super) fn next(candidate: Candidate, view: View<'_>) -> Result<Next, Reason> {
+    let (osd, node) = (candidate.osd, candidate.node.clone());
+    let (work, inventory) = match nodes::known(&node, view) {
         nodes::KnownDisks::Disks(work, inventory) => (work, inventory),
         nodes::KnownDisks::Next(next) => return Ok(next),
-        nodes::KnownDisks::Done(_) => return Err(needs_device(osd, &node, seen)),
+        nodes::KnownDisks::Done(_) => return Err(needs_device(osd, &node, view.seen)),
         nodes::KnownDisks::Never(why) => return Err(Reason::DisksNotInspected { node, why: Some(why) }),
     };
-    let processed = available::process(policy, &node, inventory, seen);
-    let onto =
-        match choose(osd, &node, available::available_disks(ledger, &node, Some(work), &processed), seen) {
-            Ok(onto) => onto,
-            // Ceph reports the usage a moment later.
-            Err(reason @ Reason::UsageUnknown) => return Ok(Next::Wait(Wait::Gate { osd, reason })),
-            Err(reason) => return Err(reason),
-        };
-    let path = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.data_dir.clone());
+    let processed = available::process(&node, inventory, view);
+    let onto = match choose(
+        osd,
+        &node,
+        available::available_disks(view.ledger, &node, Some(work), &processed),
+        view.seen,
+    ) {
+        Ok(onto) => onto,
+        // Ceph reports the usage a moment later.
+        Err(reason @ Reason::UsageUnknown) => return Ok(Next::Wait(Wait::Gate { osd, reason })),
+        Err(reason) => return Err(reason),
+    };
+    let path = view.daemon(osd).and_then(|daemon| daemon.data_dir.clone());
     let way = path.map(|path| Way {
         strategy: Strategy::Directory { path, onto: onto.device },
         target: onto.layout,
         db: onto.db,
         weight: onto.weight.map(|(_, weight)| weight),
     });
-    let next = way.and_then(|way| record_of(osd, class, node, way, ledger, seen));
+    let next = way.and_then(|way| existing_osd::record(candidate, way, view));
     Ok(next.unwrap_or(Next::Wait(Wait::FreshView)))
 }
 
@@ -106,20 +107,20 @@ fn can_take(disk: &DiskSeen, available: &AvailableDisk) -> bool {
 
 /// Returns whether the record's disk can still take the OSD: its node's inventory finds it available, the
 /// owner selects it for the same layout, and it is large enough for the OSD's current data.
-pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
+pub(super) fn is_selected(record: &Record, view: View<'_>) -> bool {
     let Strategy::Directory { onto, .. } = &record.strategy else { return false };
-    let slot = seen.ceph.slots.get(&record.osd);
+    let slot = view.slot(record.osd);
     let used = slot.and_then(|slot| slot.used_bytes).or(record.used_bytes);
     let is_it = |disk: &DiskSeen, available: &AvailableDisk| {
         can_take(disk, available)
             && onto.is_same_as(&available.device)
             && available.layout == record.target
             && available.db == record.db
-            && used.is_none_or(|used| gate::room(onto.size_bytes, used, seen) == Gate::Open)
+            && used.is_none_or(|used| gate::room(onto.size_bytes, used, view.seen) == Gate::Open)
     };
-    let found = ledger.nodes.get(&record.node).and_then(|work| {
-        let inventory = available::inventory(&record.node, work, seen)?;
-        let processed = available::process(policy, &record.node, inventory, seen);
+    let found = view.ledger.nodes.get(&record.node).and_then(|work| {
+        let inventory = available::inventory(&record.node, work, view.seen)?;
+        let processed = available::process(&record.node, inventory, view);
         Some(processed.disks.iter().any(|(disk, verdict)| match verdict {
             Verdict::New(available) => !work.left.contains_key(&available.stable) && is_it(disk, available),
             Verdict::Ours { .. } | Verdict::NotSelected | Verdict::Rejected(_) => false,
@@ -132,7 +133,7 @@ pub(super) fn is_selected(policy: &Policy, ledger: &Ledger, record: &Record, see
 /// an OSD that needs another disk for itself or for its database.
 pub fn inspected(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
     let new = provision::nodes(seen, policy.store_on_file).chosen.into_iter().filter(|_| policy.makes_new());
-    let candidates = candidates(policy, &Ledger::default(), seen);
+    let candidates = candidates(View { policy, ledger: &Ledger::default(), seen });
     let in_directories = candidates.iter().filter_map(|(osd, class)| {
         let node = seen.kube.daemons.get(osd)?.node.clone()?;
         class.migrates().is_some_and(Kind::in_directory).then_some(node)
@@ -143,30 +144,32 @@ pub fn inspected(policy: &Policy, seen: &Observation) -> BTreeSet<NodeName> {
 /// Returns the disk that each OSD in a directory would get, by the latest inventory of each node.
 ///
 /// OSDs are assigned one after the other, and no two get the same disk.
-pub fn of_each(
-    policy: &Policy,
-    ledger: &Ledger,
-    seen: &Observation,
-) -> BTreeMap<OsdId, Result<Onto, Reason>> {
-    let inventories = disks::youngest(seen);
+pub fn of_each(view: View<'_>) -> BTreeMap<OsdId, Result<Onto, Reason>> {
+    let inventories = disks::youngest(view.seen);
     let mut taken: Vec<DeviceIdentity> = Vec::new();
     let mut found = BTreeMap::new();
-    for (osd, class) in candidates(policy, ledger, seen) {
-        let node = seen.kube.daemons.get(&osd).and_then(|daemon| daemon.node.as_ref());
+    for (osd, class) in candidates(view) {
+        let node = view.node_of(osd);
         let Some(node) = node.filter(|_| class.migrates().is_some_and(Kind::in_directory)) else {
             continue;
         };
         let job = inventories.get(node).copied();
         let inventory = job.and_then(|job| job.report.as_ref()?.inventory.as_ref());
         let is_about = |job: &Inventory| {
-            ledger.nodes.get(node).filter(|work| work.run == job.run && work.inventory == job.number)
+            view.ledger.nodes.get(node).filter(|work| work.run == job.run && work.inventory == job.number)
         };
         let onto = match inventory {
             None => Err(Reason::DisksNotInspected { node: node.clone(), why: None }),
             Some(inventory) => {
-                let processed = available::process(policy, node, inventory, seen);
-                let available = available::available_disks(ledger, node, job.and_then(is_about), &processed);
-                choose(osd, node, available.filter(|(_, available)| !taken.contains(&available.device)), seen)
+                let processed = available::process(node, inventory, view);
+                let available =
+                    available::available_disks(view.ledger, node, job.and_then(is_about), &processed);
+                choose(
+                    osd,
+                    node,
+                    available.filter(|(_, available)| !taken.contains(&available.device)),
+                    view.seen,
+                )
             }
         };
         taken.extend(onto.iter().map(|onto| onto.device.clone()));

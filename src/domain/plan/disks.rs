@@ -10,6 +10,7 @@ use crate::domain::observation::{Inventory, Observation};
 use crate::domain::osd::{Layout, NodeName, OsdId};
 use crate::domain::policy::Policy;
 use crate::domain::provision::{self, Verdict};
+use crate::domain::view::View;
 
 /// Disks of the nodes that were inventoried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,6 +46,7 @@ pub struct DiskLine {
 
 /// Returns the disks that the existing inventories report.
 pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
+    let view = View { policy, ledger, seen };
     let nodes = provision::nodes(seen, policy.store_on_file);
     let mut found = Disks { problems: nodes.left_out.clone(), ..Disks::default() };
     let inventories = youngest(seen);
@@ -53,7 +55,7 @@ pub fn disks(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Disks {
             continue;
         };
         found.as_of = found.as_of.into_iter().chain([look.created_at]).min();
-        let processed = available::process(policy, node, inventory, seen);
+        let processed = available::process(node, inventory, view);
         found.problems.extend(processed.problems.into_iter().map(|problem| (node.to_string(), problem)));
         for (disk, verdict) in processed.disks {
             let passes = |record: &&Record| available::is_about(record, node, &disk.identity);

@@ -2,31 +2,52 @@
 
 use std::collections::BTreeSet;
 
-use super::operator;
+use super::nodes;
+use super::rest::Rest;
 use crate::domain::classify::{self, Class, Refusal};
-use crate::domain::gate;
-use crate::domain::ledger::{Ledger, Record};
-use crate::domain::next::{Next, Summary};
+use crate::domain::gate::{self, Gate};
+use crate::domain::next::{Halt, Next, Summary};
 use crate::domain::observation::Observation;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
-use crate::domain::policy::Policy;
-use crate::domain::step;
+use crate::domain::temporary::{fence, operator};
+use crate::domain::view::View;
 
-/// Returns whether every unclean PG was served by a quarantined OSD that is committed and down.
+/// Ends a run that was cancelled: no OSD is started on.
+pub(super) fn cancelled(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    rest.summary.cancelled = gate::is_cancelled(view);
+    rest.summary.cancelled.then(|| end(view, Next::Finished(rest.take_summary())))
+}
+
+/// Halts a run in which too many OSDs failed after their stop.
+pub(super) fn failure_limit(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if gate::failure_limit(view.policy, view.ledger) == Gate::Open {
+        return None;
+    }
+    let quarantined = rest.take_summary().quarantined;
+    Some(end(view, Next::Halt(Halt::FailureLimit { quarantined })))
+}
+
+/// Restores Rook after the last OSD: its fence is removed, and its operator is scaled up.
 ///
-/// Waiting does not end that.
-///
-/// A quarantined OSD that serves, the old one or the new one, backfills by itself.
-pub(super) fn only_quarantined_missing(ledger: &Ledger, seen: &Observation) -> bool {
-    let is_up = |record: &Record| seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.up);
-    let theirs: BTreeSet<_> = ledger
-        .quarantined()
-        .filter(|record| is_committed(record, seen) && !is_up(record))
-        .flat_map(|record| &record.pgs)
-        .collect();
-    let unclean = seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
-    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
+/// A fence may be left from a run that died, so this is asked in each run.
+pub(super) fn restore_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    match end(view, Next::Finished(rest.take_summary())) {
+        Next::Finished(summary) => {
+            rest.summary = summary;
+            None
+        }
+        next @ (Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_)) => Some(next),
+    }
+}
+
+/// Finishes the run, or waits for what an earlier rule waits for.
+pub(super) fn finish_run(view: View<'_>, rest: &mut Rest) -> Next {
+    if let Some(wait) = rest.wait.take() {
+        return wait;
+    }
+    let (problems, unseen_nodes) = (nodes::problems(view), nodes::unseen(view));
+    Next::Finished(Summary { problems, unseen_nodes, ..rest.take_summary() })
 }
 
 /// Ends the run.
@@ -34,33 +55,34 @@ pub(super) fn only_quarantined_missing(ledger: &Ledger, seen: &Observation) -> b
 /// At most the fence and the scaled-down Rook operator are left.
 ///
 /// Both stay while a quarantined OSD is committed: Rook would start that OSD.
-pub(super) fn end(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
-    let half_way: BTreeSet<OsdId> = ledger
+pub(super) fn end(view: View<'_>, last: Next) -> Next {
+    let half_way: BTreeSet<OsdId> = view
+        .ledger
         .records
         .values()
-        .filter(|record| is_committed(record, seen))
+        .filter(|record| is_committed(record, view.seen))
         .map(|record| record.osd)
         .collect();
     if half_way.is_empty() {
-        return finish(policy, ledger, seen, last);
+        return finish(view, last);
     }
-    let are_drains_blocked = ledger.run.fence.is_some() || ledger.run.operator.is_some();
+    let is_rook_away = view.ledger.run.fence.is_some() || view.ledger.run.operator.is_some();
     match last {
-        Next::Finished(summary) if are_drains_blocked => Next::Finished(Summary { half_way, ..summary }),
+        Next::Finished(summary) if is_rook_away => Next::Finished(Summary { half_way, ..summary }),
         Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
     }
 }
 
 /// Ends the run if no OSD is committed.
-fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> Next {
-    let left = operator::rook_would_migrate(policy, ledger, seen);
-    match (last, &ledger.run.fence) {
+fn finish(view: View<'_>, last: Next) -> Next {
+    let left = operator::rook_would_migrate(view);
+    match (last, &view.ledger.run.fence) {
         (Next::Finished(summary), _) if !left.is_empty() => {
             Next::Finished(Summary { withheld_from_rook: left, ..summary })
         }
         (last, _) if !left.is_empty() => last,
-        (_, Some(value)) => step::take_down(value, ledger, seen),
-        (last, None) => operator::back(ledger, seen).unwrap_or_else(|| with_operator_at_0(last, seen)),
+        (_, Some(value)) => fence::take_down(value, view),
+        (last, None) => operator::restore(view).unwrap_or_else(|| with_operator_at_0(last, view.seen)),
     }
 }
 
@@ -68,11 +90,11 @@ fn finish(policy: &Policy, ledger: &Ledger, seen: &Observation, last: Next) -> N
 ///
 /// A person can't migrate them either, and a run that could do nothing is not complete. A destroyed slot
 /// without a record is not an OSD.
-pub(super) fn with_refused(next: Next, policy: &Policy, seen: &Observation) -> Next {
+pub(super) fn with_refused(next: Next, view: View<'_>) -> Next {
     let Next::Finished(mut summary) = next else { return next };
-    if !(policy.only_new || policy.leaves) {
-        let refused = classify::classify(seen).into_iter().filter_map(|(osd, class)| match class {
-            Class::Refused(why) if why != Refusal::Orphan && policy.selects(osd) => {
+    if !(view.policy.only_new || view.policy.leaves) {
+        let refused = classify::classify(view.seen).into_iter().filter_map(|(osd, class)| match class {
+            Class::Refused(why) if why != Refusal::Orphan && view.policy.selects(osd) => {
                 Some((osd, why.to_string()))
             }
             Class::Refused(_)

@@ -6,14 +6,16 @@
 use chrono::{DateTime, Utc};
 
 use super::available;
-use super::nodes::{self, NodeProvisioner};
-use crate::domain::inventory::NodeInventory;
-use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
+use super::provisioner::{self, NodeProvisioner};
+use crate::domain::act::{Act, NodeAct};
+use crate::domain::inventory::{InventoryRequest, NodeInventory};
+use crate::domain::ledger::{NodeStatus, NodeWork};
 use crate::domain::next::{Next, Wait};
 use crate::domain::observation::{JobState, Observation};
 use crate::domain::osd::NodeName;
 use crate::domain::policy::Policy;
 use crate::domain::step::{MAX_FAILURES, SILENT_MINUTES, START_MINUTES};
+use crate::domain::view::View;
 
 /// Minutes for which an inventory's result also serves the next run.
 ///
@@ -22,27 +24,23 @@ pub(super) const YOUNG_MINUTES: i64 = 10;
 
 /// Returns an earlier run's work on a node as this run's work, if its inventory is recent: still running, or
 /// reported lately.
-pub(super) fn taken_over(
-    policy: &Policy,
-    ledger: &Ledger,
-    node: &NodeName,
-    seen: &Observation,
-) -> Option<NodeWork> {
-    let work = ledger.nodes.get(node).filter(|work| work.run != policy.run)?;
-    let job = available::inventory_of(node, work, seen).filter(|_| work.status != NodeStatus::Completed)?;
-    let is_young = |at: DateTime<Utc>| (seen.at - at).num_minutes() < YOUNG_MINUTES;
+pub(super) fn taken_over(node: &NodeName, view: View<'_>) -> Option<NodeWork> {
+    let work = view.ledger.nodes.get(node).filter(|work| work.run != view.policy.run)?;
+    let job =
+        available::inventory_of(node, work, view.seen).filter(|_| work.status != NodeStatus::Completed)?;
+    let is_young = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() < YOUNG_MINUTES;
     let serves = match &job.report {
         Some(report) => report.inventory.is_some() && is_young(report.ended_at),
         None => matches!(job.state, Some(JobState::Waiting | JobState::Running)) && is_young(job.created_at),
     };
     let inventoried_by = Some(work.inventory_run().to_owned());
-    serves.then(|| NodeWork { run: policy.run.clone(), inventoried_by, ..work.clone() })
+    serves.then(|| NodeWork { run: view.policy.run.clone(), inventoried_by, ..work.clone() })
 }
 
 impl NodeProvisioner<'_> {
     /// Waits for the inventory of the node's disks, or handles its result.
     pub(super) fn inspect_disks(&self, node: &NodeName, work: &NodeWork) -> Next {
-        let Some(job) = available::inventory_of(node, work, self.seen) else {
+        let Some(job) = available::inventory_of(node, work, self.view.seen) else {
             return self.create_inventory(node, work);
         };
         if let Some(report) = &job.report {
@@ -53,7 +51,7 @@ impl NodeProvisioner<'_> {
                 }
             };
         }
-        let minutes = |since: DateTime<Utc>| (self.seen.at - since).num_minutes();
+        let minutes = |since: DateTime<Utc>| (self.view.seen.at - since).num_minutes();
         let trouble = job.trouble.as_deref();
         match job.state {
             None => self.create_inventory(node, work),
@@ -79,7 +77,7 @@ impl NodeProvisioner<'_> {
         if work.inventoried_by.is_some() {
             return self.inventory_again(node, work.failures);
         }
-        Next::Do(nodes::inventory_job(self.policy, node, work.inventory, self.seen))
+        Next::Do(inventory_job(self.view.policy, node, work.inventory, self.view.seen))
     }
 
     /// Retries a failed inventory.
@@ -94,7 +92,7 @@ impl NodeProvisioner<'_> {
             node,
             NodeWork {
                 status: NodeStatus::Completed,
-                since: self.seen.at,
+                since: self.view.seen.at,
                 message: why.clone(),
                 failures: MAX_FAILURES,
                 problems: vec![why],
@@ -104,18 +102,34 @@ impl NodeProvisioner<'_> {
     }
 
     fn inventoried(&self, node: &NodeName, work: &NodeWork, inventory: &NodeInventory) -> Next {
-        let processed = available::process(self.policy, node, inventory, self.seen);
+        let processed = available::process(node, inventory, self.view);
         let new = self.available_disks(node, work, &processed).count();
         self.save(
             node,
             NodeWork {
                 status: NodeStatus::Orchestrating,
-                since: self.seen.at,
+                since: self.view.seen.at,
                 message: format!("{new} disks are to become OSDs"),
                 failures: 0,
-                problems: nodes::message_of(node, work, &processed.problems),
+                problems: provisioner::message_of(node, work, &processed.problems),
                 ..work.clone()
             },
         )
     }
+}
+
+/// Returns the act that creates an inventory Job on a node for this run.
+pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
+    let declared = &seen.kube.declaration;
+    Act::Node(NodeAct::Inventory {
+        request: InventoryRequest {
+            run: policy.run.clone(),
+            number,
+            node: node.clone(),
+            cluster: seen.ceph.fsid,
+            on_file: policy.store_on_file,
+        },
+        image: declared.image.clone(),
+        data_dir: declared.data_dir.clone(),
+    })
 }

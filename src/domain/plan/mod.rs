@@ -1,4 +1,18 @@
-//! Decides the next step of the whole run: first the open records, then the next OSD, then the end.
+//! Decides the next step of the whole run, by the ordered list of `rules`.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `rules` | order of the rules, and what is done after the decision |
+//! | `rest` | what a rule leaves to those below |
+//! | `lost_ledger`, `quarantined`, `orphans` | rules before any OSD |
+//! | `in_progress`, `wanted` | OSDs in progress, and whether they are still wanted |
+//! | `candidates`, `next_osd` | the next OSD to migrate |
+//! | `existing_osd`, `directory`, `database`, `record` | its record |
+//! | `end` | ends of a run |
+//! | `tolerate` | restarts for taints |
+//! | `nodes`, `provisioner`, `inventories`, `available`, `adopt`, `new_osd` | new OSDs, node by node |
+//! | `crash_loop` | progress of a Job's pods, recorded after the decision |
+//! | `questions`, `disks` | what is asked before the decision; disks as `plan` shows them |
 
 mod adopt;
 mod available;
@@ -8,335 +22,31 @@ mod database;
 mod directory;
 mod disks;
 mod end;
+mod existing_osd;
+mod in_progress;
 mod inventories;
+mod lost_ledger;
 mod new_osd;
+mod next_osd;
 mod nodes;
-mod operator;
 mod orphans;
+mod provisioner;
+mod quarantined;
+mod questions;
 mod record;
+mod rest;
+mod rules;
 mod tolerate;
+mod wanted;
 
 pub use candidates::{candidates, host_of};
 pub use crash_loop::{CRASH_LOOP, crash_loop};
 pub use database::of_each as databases;
 pub use directory::{Onto, inspected, of_each as directories};
 pub use disks::{DiskLine, Disks, disks};
-pub use nodes::{OF_PLAN, inventory_job};
+pub use inventories::inventory_job;
+pub use provisioner::OF_PLAN;
+pub use questions::{Questions, questions};
+pub use rules::{AFTERWARDS, Afterwards, RULES, Rule, plan};
 
-use std::collections::BTreeSet;
-
-use chrono::{DateTime, Utc};
-
-use crate::domain::act::Deploy;
-use crate::domain::classify::{self, Class};
-use crate::domain::gate::{self, Gate, Reason};
-use crate::domain::guard::{Guard, is_out, passes};
-use crate::domain::ledger::{Ledger, Record, Strategy};
-use crate::domain::next::{Halt, Next, Summary, Wait};
-use crate::domain::observation::Observation;
-use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdId, Weight};
-use crate::domain::policy::Policy;
-use crate::domain::provision;
-use crate::domain::step::{self, Step};
-use end::end;
-use orphans::{
-    delete_key_of_quarantined, delete_orphans, holds_up_another, lift_noout_of_quarantined, lost_record,
-};
-use record::Begun;
-
-/// Questions about single OSDs that must be answered before an iteration can be decided.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Questions {
-    /// Sets for `osd ok-to-stop`.
-    pub ok_to_stop: BTreeSet<BTreeSet<OsdId>>,
-    /// OSDs for `auth get`.
-    pub auth: BTreeSet<OsdId>,
-    /// Whether to ask if client.bootstrap-osd exists.
-    pub bootstrap: bool,
-    /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
-    pub admission: Option<Deploy>,
-}
-
-/// Returns the questions to ask Ceph and the API server.
-pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
-    let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
-    let restarts = tolerate::asks(ledger, seen).filter(|_| policy.makes_new());
-    let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
-    let next = open.is_empty().then(|| candidates::asked(policy, ledger, seen)).into_iter().flatten();
-    Questions {
-        ok_to_stop: open
-            .iter()
-            .copied()
-            .chain(next)
-            .chain(restarts)
-            .filter(before)
-            .map(|osd| BTreeSet::from([osd]))
-            .collect(),
-        auth: open,
-        bootstrap: step::bootstrap::is_asked_for(ledger),
-        admission: admission(policy, ledger, seen),
-    }
-}
-
-/// Returns the Deployment that the API server is asked about: of the first OSD in progress that is about to
-/// be stopped.
-fn admission(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Deploy> {
-    ledger.in_flight().find_map(|record| {
-        Step::of(record, ledger, is_wanted(policy, ledger, record, seen), policy, seen).asks_admission()
-    })
-}
-
-/// Returns the one next step of the run.
-pub fn plan(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    let next = end::with_refused(decide(policy, ledger, seen), policy, seen);
-    let next = operator::given_back(next, policy, ledger, seen);
-    let next = before_halt(next, ledger, seen);
-    let next = step::bootstrap::put_away(next, ledger, seen);
-    crash_loop::noted(next, policy, ledger)
-}
-
-/// Lifts `noout` of OSDs that are down before a halt ends the run.
-///
-/// If the ledger was lost, nothing is known of them.
-pub fn before_halt(next: Next, ledger: &Ledger, seen: &Observation) -> Next {
-    match next {
-        Next::Halt(halt) if !matches!(halt, Halt::LedgerLost { .. }) => {
-            step::before_halt(ledger, seen).unwrap_or(Next::Halt(halt))
-        }
-        Next::Halt(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Finished(_) => next,
-    }
-}
-
-fn decide(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    if let Some(halt) = lost_record(ledger, seen).filter(|_| !is_out(Guard::LedgerNotLost)) {
-        return Next::Halt(halt);
-    }
-    let calm = || lift_noout_of_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineLiftsNoout));
-    let key = || delete_key_of_quarantined(ledger, seen).filter(|_| !is_out(Guard::QuarantineKeyDeleted));
-    let clean_up = || delete_orphans(ledger, seen).filter(|_| !is_out(Guard::OrphansDeleted));
-    let first = calm().or_else(|| step::drains::next(ledger, seen)).or_else(key).or_else(clean_up);
-    // An agent of a closed record that is still running is waited for before anything is started. Its node
-    // may be permanently gone, so a stopped OSD on another node does not wait for it.
-    let misplaced = match first {
-        Some(Next::Wait(wait)) if holds_up_another(&wait, ledger, seen) => Some(wait),
-        // A silent agent may stay silent while its node is gone: only its own OSD waits for it.
-        Some(Next::Wait(Wait::AgentSilent { .. })) | None => None,
-        Some(next) => return next,
-    };
-    if let Some(next) = open_records(policy, ledger, seen) {
-        return match next {
-            Next::Wait(_) if misplaced.is_none() => {
-                nodes::one_more_on_its_node(policy, ledger, seen).unwrap_or(next)
-            }
-            Next::Wait(_) | Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => next,
-        };
-    }
-    if let Some(wait) = misplaced {
-        return Next::Wait(wait);
-    }
-    let quarantined: Vec<_> = ledger
-        .quarantined()
-        .map(|r| (r.osd, r.quarantine.as_ref().map(|q| q.why.clone()).unwrap_or_default()))
-        .collect();
-    if gate::is_cancelled(policy, seen) {
-        return end(
-            policy,
-            ledger,
-            seen,
-            Next::Finished(Summary { cancelled: true, quarantined, ..Summary::default() }),
-        );
-    }
-    if gate::failure_limit(policy, ledger) != Gate::Open {
-        return end(policy, ledger, seen, Next::Halt(Halt::FailureLimit { quarantined }));
-    }
-    let last = if policy.only_new {
-        // A fence may be left from a migration run that died.
-        end(policy, ledger, seen, Next::Finished(Summary { quarantined, ..Summary::default() }))
-    } else {
-        candidates::next(policy, ledger, seen, quarantined)
-    };
-    match last {
-        Next::Finished(summary) if policy.makes_new() => new_osds(policy, ledger, seen, summary),
-        Next::Finished(summary) if policy.is_confirmed(&seen.kube.declaration) => {
-            nodes::wind_up(policy, ledger, seen).unwrap_or_else(|| {
-                Next::Finished(Summary { problems: nodes::problems_of(policy, ledger), ..summary })
-            })
-        }
-        Next::Finished(_) | Next::Save { .. } | Next::Do(_) | Next::Wait(_) | Next::Halt(_) => last,
-    }
-}
-
-/// Continues after the last migration: existing OSDs get the tolerations they need to start, then available
-/// disks become OSDs.
-fn new_osds(policy: &Policy, ledger: &Ledger, seen: &Observation, summary: Summary) -> Next {
-    if !passes(Guard::Confirmed, policy.is_confirmed(&seen.kube.declaration)) {
-        let unconfirmed_nodes = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
-        return Next::Finished(Summary { unconfirmed_nodes, ..summary });
-    }
-    // Rook creates OSDs on available disks itself, and two writers on one disk are one too many. With
-    // `only_new` the user wants osd-migrate to create them.
-    if seen.kube.running_operator().is_some() && !policy.only_new {
-        let left_to_rook = provision::nodes(seen, policy.store_on_file).chosen.into_iter().collect();
-        return nodes::leave_to_rook(policy, ledger, seen).unwrap_or_else(|| {
-            let problems = nodes::problems_of(policy, ledger);
-            Next::Finished(Summary { problems, left_to_rook, ..summary })
-        });
-    }
-    let restart = tolerate::next(policy, ledger, seen);
-    // A new OSD may clear what prevents a restart, for example PGs that have too few OSDs.
-    let next = || nodes::next(policy, ledger, seen);
-    let (restart, next) = match restart {
-        Some(done @ (Next::Save { .. } | Next::Do(_))) => return done,
-        wait @ (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None) => (wait, next()),
-    };
-    match (next, restart) {
-        (Some(next @ (Next::Save { .. } | Next::Do(_))), _) | (Some(next), None) => next,
-        (Some(Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) | None, Some(wait)) => wait,
-        (None, None) => {
-            let problems = nodes::problems(policy, ledger, seen);
-            Next::Finished(Summary { problems, unseen_nodes: nodes::unseen(policy, ledger), ..summary })
-        }
-    }
-}
-
-/// Returns the step of the first open record that can do something; otherwise the first wait.
-fn open_records(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let mut wait = None;
-    for record in ledger.in_flight() {
-        let is_wanted = is_wanted(policy, ledger, record, seen);
-        let step = Step::of(record, ledger, is_wanted, policy, seen);
-        let next = match gate::held(policy, seen) {
-            Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
-                Next::Wait(Wait::Gate { osd: record.osd, reason })
-            }
-            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, policy, ledger, seen),
-        };
-        match next {
-            Next::Wait(_) => wait = wait.or(Some(next)),
-            Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => return Some(next),
-        }
-    }
-    wait
-}
-
-/// Returns the step of an open record.
-///
-/// If Rook's operator was restored while the OSD waited for its stop, the operator is first scaled to 0
-/// again.
-fn without_operator(step: &Step<'_>, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    let next = step.next();
-    let Next::Wait(Wait::Gate { reason, .. }) = &next else { return next };
-    let gate = Gate::Shut(reason.clone());
-    let is_open = |imagined: &Observation| {
-        let next = Step::of(step.record, ledger, step.facts.wanted, policy, imagined).next();
-        // The API server is asked last, after the operator is scaled down.
-        let asks = |reason: &Reason| matches!(reason, Reason::AdmissionUnknown { why: None, .. });
-        !matches!(&next, Next::Wait(wait) if !matches!(wait, Wait::Gate { reason, .. } if asks(reason)))
-    };
-    let is_about_stop = step.begins();
-    let away =
-        is_about_stop.then(|| operator::out_of_the_way(&gate, is_open, policy, ledger, seen)).flatten();
-    away.unwrap_or(next)
-}
-
-/// Returns whether confirmation, selection, class, node, Deployment and target still are as recorded.
-///
-/// Callers ask only before Stop. If the Deployment was recreated, it is not the one in the backup, and its
-/// OSD gets a new record.
-///
-/// For an available disk: returns whether its node's inventory still finds it available, and it is selected
-/// to become the recorded OSD.
-pub fn is_wanted(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
-    if record.is_new() {
-        return policy.is_confirmed(&seen.kube.declaration)
-            && !gate::is_cancelled(policy, seen)
-            && available::is_selected(policy, ledger, record, seen);
-    }
-    let class = seen.ceph.slots.get(&record.osd).map(|slot| classify::class_of(record.osd, slot, seen));
-    let daemon = seen.kube.daemons.get(&record.osd);
-    let node = daemon.and_then(|daemon| daemon.node.as_ref());
-    policy.is_confirmed(&seen.kube.declaration)
-        && policy.selects(record.osd)
-        && !is_undone(policy, ledger, record, seen)
-        && class.as_ref() == Some(&record.class)
-        && node == Some(&record.node)
-        && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
-        && match &record.strategy {
-            Strategy::Directory { path, .. } => {
-                daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
-                    && directory::is_selected(policy, ledger, record, seen)
-            }
-            Strategy::InPlace | Strategy::New { .. } => {
-                classify::target_of(record.osd, seen).as_ref() == Some(&record.target)
-                    && database::is_as_recorded(policy, ledger, record, seen)
-            }
-        }
-}
-
-/// Returns whether the preparations for a suspended OSD are undone.
-///
-/// After a cancel they always are. After a pause they are only if something was set for the stop (flags, the
-/// fence) or Rook's operator was scaled down: neither may stay as long as a pause may last.
-///
-/// A recent intent delays this. A Stop may still be on its way (a call has ten seconds), and the record must
-/// exist to recognise it.
-fn is_undone(policy: &Policy, ledger: &Ledger, record: &Record, seen: &Observation) -> bool {
-    let held = gate::held(policy, seen) != Gate::Open;
-    let settled = |at: DateTime<Utc>| (seen.at - at).num_minutes() >= step::INTENT_MINUTES;
-    let without_intent = || gate::is_cancelled(policy, seen) || ledger.run.operator.is_some();
-    held && record.stop_intended_at.map_or_else(without_intent, settled)
-}
-
-/// Strategy, target and devices of an OSD.
-struct Way {
-    strategy: Strategy,
-    target: Layout,
-    db: Option<DbDevice>,
-    /// New CRUSH weight, if the weight changes.
-    weight: Option<Weight>,
-}
-
-impl Way {
-    fn in_place(target: Layout) -> Self {
-        Self { strategy: Strategy::InPlace, target, db: None, weight: None }
-    }
-}
-
-/// Saves the OSD's record before anything is done to it: everything that can't be observed again (P5).
-fn record_of(
-    osd: OsdId,
-    class: Class,
-    node: NodeName,
-    way: Way,
-    ledger: &Ledger,
-    seen: &Observation,
-) -> Option<Next> {
-    let slot = seen.ceph.slots.get(&osd)?;
-    let daemon = seen.kube.daemons.get(&osd)?;
-    let (old, crush) = (slot.fsid?, slot.crush.clone()?);
-    let begun = Begun {
-        osd,
-        node,
-        class,
-        strategy: way.strategy,
-        target: way.target,
-        db: way.db,
-        old,
-        deployment: daemon.uid.clone(),
-        former_weight: way.weight.map(|_| crush.weight),
-        crush: CrushItem { weight: way.weight.unwrap_or(crush.weight), ..crush },
-        reweight: slot.reweight,
-        primary_affinity: slot.primary_affinity,
-        upmaps: seen
-            .ceph
-            .upmaps
-            .iter()
-            .filter(|upmap| upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd))
-            .cloned()
-            .collect(),
-        used_bytes: slot.used_bytes,
-        former_flags: (slot.noout, slot.noin),
-        evidence: None,
-    };
-    record::save(begun, old, ledger, seen)
-}
+pub use super::temporary::flags::before_halt;

@@ -6,28 +6,24 @@ use super::record::{self, Begun};
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, Proof, RecordId};
 use crate::domain::inventory::OsdSeen;
-use crate::domain::ledger::{Ledger, MAX_OPEN, Strategy};
+use crate::domain::ledger::{MAX_OPEN, Strategy};
 use crate::domain::next::Next;
 use crate::domain::observation::{Node, Observation, Slot, SlotState};
 use crate::domain::osd::{CrushItem, NodeName, OsdFsid, OsdId, Weight};
 use crate::domain::provision::{self, AvailableDisk};
+use crate::domain::view::View;
 
 /// Saves the record of an available disk before anything is done to it.
-pub(super) fn record(
-    node: &NodeName,
-    available: &AvailableDisk,
-    ledger: &Ledger,
-    seen: &Observation,
-) -> Option<Next> {
-    if ledger.records.len() >= MAX_OPEN {
+pub(super) fn record(node: &NodeName, available: &AvailableDisk, view: View<'_>) -> Option<Next> {
+    if view.ledger.records.len() >= MAX_OPEN {
         return None;
     }
-    let node_object = seen.kube.nodes.get(node)?;
-    let location = provision::location(node_object, &seen.kube.declaration.storage);
-    let (osd, slot) = id_for(node, node_object, available, ledger, seen);
-    let daemon = seen.kube.daemons.get(&osd);
+    let node_object = view.node(node)?;
+    let location = provision::location(node_object, &view.seen.kube.declaration.storage);
+    let (osd, slot) = id_for(node, node_object, available, view);
+    let daemon = view.daemon(osd);
     // A slot that is reused keeps its place in CRUSH. Its Deployment starts the former OSD.
-    let named = placeholder(ledger.run.serial + 1, seen);
+    let named = placeholder(view.ledger.run.serial + 1, view.seen);
     let old = daemon.and_then(|daemon| daemon.fsid).unwrap_or(named);
     let weight = available.initial_weight.unwrap_or_else(|| Weight::by_size(available.device.size_bytes));
     let by_size = CrushItem { location, weight, device_class: available.device_class.clone() };
@@ -55,7 +51,7 @@ pub(super) fn record(
             auxiliary: Vec::new(),
         }),
     };
-    record::save(begun, named, ledger, seen)
+    record::save(begun, named, view)
 }
 
 /// Returns the strategy for an available disk.
@@ -73,13 +69,12 @@ fn id_for<'a>(
     node: &NodeName,
     node_object: &Node,
     available: &AvailableDisk,
-    ledger: &Ledger,
-    seen: &'a Observation,
+    view: View<'a>,
 ) -> (OsdId, Option<&'a Slot>) {
-    let host = provision::location(node_object, &seen.kube.declaration.storage).remove("host");
+    let host = provision::location(node_object, &view.seen.kube.declaration.storage).remove("host");
     let is_ours = |osd: &OsdId, slot: &Slot| {
         let at_home = slot.crush.as_ref().is_some_and(|item| item.location.get("host") == host.as_ref());
-        let was_run_here = seen.kube.daemons.get(osd).is_some_and(|daemon| {
+        let was_run_here = view.daemon(*osd).is_some_and(|daemon| {
             daemon.node.as_ref() == Some(node)
                 && daemon.managed_externally.is_none()
                 && daemon.pods.is_empty()
@@ -88,16 +83,16 @@ fn id_for<'a>(
             && !slot.up
             && at_home
             && was_run_here
-            && !ledger.records.contains_key(osd)
+            && !view.ledger.records.contains_key(osd)
     };
-    let slots = &seen.ceph.slots;
+    let slots = &view.seen.ceph.slots;
     let named = available.tombstone.as_ref().map(|(osd, ..)| *osd);
     let available =
         |osd: &OsdId| slots.get(osd).filter(|slot| is_ours(osd, slot)).map(|slot| (*osd, Some(slot)));
     let absent = |osd: &OsdId| {
-        let is_absent = !slots.contains_key(osd) && !ledger.records.contains_key(osd);
+        let is_absent = !slots.contains_key(osd) && !view.ledger.records.contains_key(osd);
         // The Deployment of a purged OSD still starts the OSD with its number.
-        is_absent && !seen.kube.daemons.contains_key(osd)
+        is_absent && !view.seen.kube.daemons.contains_key(osd)
     };
     let destroyed = named.as_ref().and_then(available).or_else(|| slots.keys().find_map(available));
     destroyed.unwrap_or_else(|| ((0..u32::MAX).map(OsdId).find(absent).unwrap_or(OsdId(u32::MAX)), None))

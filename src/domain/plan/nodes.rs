@@ -3,59 +3,66 @@
 //!
 //! The ledger has the state of each node, so that a run can resume after a crash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::provisioner::NodeProvisioner;
+use super::rest::Rest;
 use super::{adopt, available, inventories, new_osd};
-use crate::domain::act::{Act, NodeAct};
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::guard::{Guard, passes};
-use crate::domain::inventory::{InventoryRequest, NodeInventory};
-use crate::domain::ledger::{Ledger, NodeStatus, NodeWork};
-use crate::domain::next::{Next, Saving, Wait, uncleared};
-use crate::domain::observation::{Inventory, JobState, Observation};
-use crate::domain::osd::{NodeName, OsdId};
-use crate::domain::policy::Policy;
+use crate::domain::inventory::NodeInventory;
+use crate::domain::ledger::{NodeStatus, NodeWork};
+use crate::domain::next::{Next, Summary, Wait};
+use crate::domain::osd::NodeName;
 use crate::domain::provision::{self, Processed};
 use crate::domain::step::MAX_FAILURES;
-
-/// Run name of the inventories of `plan --inventory`.
-///
-/// It is not a run, so no other client deletes them while they are read.
-pub const OF_PLAN: &str = "plan-";
-
-/// Minutes after which such a `plan` is considered dead, and its inventories are deleted.
-const STRAY_MINUTES: i64 = 10;
+use crate::domain::view::View;
 
 /// Minutes to wait for a node that is unreachable or cordoned when nothing else is left to do.
 ///
 /// A reboot takes less.
 const AWAY_MINUTES: i64 = 15;
 
-/// Problems stored per node, and the length of each: the ledger contains all nodes and must stay small.
-const PROBLEMS: usize = 10;
-const PROBLEM_CHARS: usize = 300;
+/// Returns the next step for new OSDs; `None` if nothing is left to do, or nothing now.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    let walk = NodeProvisioner { view };
+    match walk.clean_up().or_else(|| walk.next_node())? {
+        done @ (Next::Save { .. } | Next::Do(_)) => Some(done),
+        wait @ (Next::Wait(_) | Next::Finished(_) | Next::Halt(_)) => {
+            rest.wait.get_or_insert(wait);
+            None
+        }
+    }
+}
 
-/// Returns the next step for new OSDs; `None` if nothing is left to do.
-pub(super) fn next(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = NodeProvisioner { policy, ledger, seen };
-    walk.clean_up().or_else(|| walk.next_node())
+/// Finishes a run without new OSDs that are not confirmed.
+pub(super) fn unconfirmed(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if passes(Guard::Confirmed, view.is_confirmed()) {
+        return None;
+    }
+    Some(Next::Finished(Summary { unconfirmed_nodes: chosen(view), ..rest.take_summary() }))
+}
+
+/// Returns the nodes that get new OSDs.
+fn chosen(view: View<'_>) -> BTreeSet<NodeName> {
+    provision::nodes(view.seen, view.policy.store_on_file).chosen.into_iter().collect()
 }
 
 /// Starts another new OSD on the current node, in parallel with those in progress there.
-pub(super) fn one_more_on_its_node(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = NodeProvisioner { policy, ledger, seen };
-    let (node, work) = ledger.nodes.iter().find(|(_, work)| walk.is_at_work(work))?;
-    let same_node = ledger.in_flight().all(|record| record.is_new() && record.node == *node);
-    let room = ledger.in_flight().count() < usize::try_from(policy.at_once).unwrap_or(1);
+pub(super) fn one_more_on_its_node(view: View<'_>) -> Option<Next> {
+    let walk = NodeProvisioner { view };
+    let (node, work) = view.ledger.nodes.iter().find(|(_, work)| walk.is_at_work(work))?;
+    let same_node = view.ledger.in_flight().all(|record| record.is_new() && record.node == *node);
+    let room = view.ledger.in_flight().count() < usize::try_from(view.policy.at_once).unwrap_or(1);
     let inventory = walk.inventory(node, work)?;
     if !(same_node && room && work.status == NodeStatus::Orchestrating) {
         return None;
     }
-    let processed = available::process(policy, node, inventory, seen);
+    let processed = available::process(node, inventory, view);
     let available = walk.available_disks(node, work, &processed).next()?;
     // The cluster backfills the OSDs in progress. The other gates are checked.
-    match gate::begin(policy, ledger, seen) {
-        Gate::Open => new_osd::record(node, available, ledger, seen),
+    match gate::begin(view) {
+        Gate::Open => new_osd::record(node, available, view),
         Gate::Shut(_) | Gate::Unknown(_) => None,
     }
 }
@@ -74,14 +81,9 @@ pub(super) enum KnownDisks<'a> {
 
 /// Returns the disks of one node from this run's inventory, for work on the node before its new OSDs are
 /// created.
-pub(super) fn known<'a>(
-    policy: &'a Policy,
-    ledger: &'a Ledger,
-    node: &NodeName,
-    seen: &'a Observation,
-) -> KnownDisks<'a> {
-    let walk = NodeProvisioner { policy, ledger, seen };
-    let Some(work) = ledger.nodes.get(node).filter(|work| work.run == policy.run) else {
+pub(super) fn known<'a>(node: &NodeName, view: View<'a>) -> KnownDisks<'a> {
+    let walk = NodeProvisioner { view };
+    let Some(work) = view.ledger.nodes.get(node).filter(|work| work.run == view.policy.run) else {
         return KnownDisks::Next(walk.begin_with(node));
     };
     match (work.status, walk.inventory(node, work)) {
@@ -100,64 +102,42 @@ pub(super) fn known<'a>(
 
 /// Winds up a run that creates no new OSDs: completes the nodes that it inventoried, and deletes their
 /// inventories.
-pub(super) fn wind_up(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = NodeProvisioner { policy, ledger, seen };
-    let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
-    Some(walk.complete(node, work, &Processed::default()))
+pub(super) fn wind_up(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if view.policy.makes_new() {
+        return None;
+    }
+    if !view.is_confirmed() {
+        return Some(Next::Finished(rest.take_summary()));
+    }
+    let finished = || Next::Finished(Summary { problems: problems_of(view), ..rest.take_summary() });
+    Some(complete_all(view, &Processed::default()).unwrap_or_else(finished))
 }
 
 /// Winds up a run while Rook's operator is running: leaves the current node's disks to Rook and reports that.
-pub(super) fn leave_to_rook(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let walk = NodeProvisioner { policy, ledger, seen };
-    let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
+///
+/// Rook creates OSDs on available disks itself, and two writers on one disk are one too many. With `only_new`
+/// the user wants osd-migrate to create them.
+pub(super) fn leave_to_rook(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if view.seen.kube.running_operator().is_none() || view.policy.only_new {
+        return None;
+    }
     let problem = "Rook's operator is running, so its available disks are left to Rook".to_owned();
-    Some(walk.complete(node, work, &Processed { problems: vec![problem], ..Processed::default() }))
+    let left = Processed { problems: vec![problem], ..Processed::default() };
+    let finished = || {
+        let (problems, left_to_rook) = (problems_of(view), chosen(view));
+        Next::Finished(Summary { problems, left_to_rook, ..rest.take_summary() })
+    };
+    Some(complete_all(view, &left).unwrap_or_else(finished))
 }
 
-/// Pass over the nodes that get new OSDs.
-pub(super) struct NodeProvisioner<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) ledger: &'a Ledger,
-    pub(super) seen: &'a Observation,
+/// Completes the node that the run is working on, then deletes the inventories.
+fn complete_all(view: View<'_>, left: &Processed) -> Option<Next> {
+    let walk = NodeProvisioner { view };
+    let Some((node, work)) = walk.at_work() else { return walk.clean_up() };
+    Some(walk.complete(node, work, left))
 }
 
-impl<'a> NodeProvisioner<'a> {
-    /// Returns the node that this run is working on.
-    fn at_work(&self) -> Option<(&'a NodeName, &'a NodeWork)> {
-        self.all_at_work().next()
-    }
-
-    fn all_at_work(&self) -> impl Iterator<Item = (&'a NodeName, &'a NodeWork)> {
-        self.ledger.nodes.iter().filter(|(_, work)| self.is_at_work(work))
-    }
-
-    fn is_at_work(&self, work: &NodeWork) -> bool {
-        work.run == self.policy.run && work.status != NodeStatus::Completed
-    }
-
-    /// Deletes the inventories of completed nodes and of earlier requests, one an iteration.
-    ///
-    /// Only one runner is active, so no other run reads these inventories.
-    fn clean_up(&self) -> Option<Next> {
-        let is_current = |job: &Inventory| {
-            let work = self.ledger.nodes.get(&job.node);
-            work.is_some_and(|work| {
-                work.status != NodeStatus::Completed
-                    && work.inventory_run() == job.run
-                    && work.inventory == job.number
-            })
-        };
-        // A Job that has reported reads no more. Its pod ends a moment later.
-        let is_over =
-            |job: &Inventory| job.report.is_some() || matches!(job.state, None | Some(JobState::Ended));
-        let is_old = |job: &Inventory| {
-            !job.run.starts_with(OF_PLAN) || (self.seen.at - job.created_at).num_minutes() >= STRAY_MINUTES
-        };
-        let mut inventories = self.seen.kube.inventories.iter();
-        let (name, job) = inventories.find(|(_, job)| !is_current(job) && is_over(job) && is_old(job))?;
-        Some(Next::Do(Act::Node(NodeAct::DeleteInventoryJob { name: name.clone(), uid: job.uid.clone() })))
-    }
-
+impl NodeProvisioner<'_> {
     /// Returns the step of the current node, or of the first node that this run has not inventoried.
     ///
     /// An unreachable or cordoned node does not delay the others. When no other node is left it is waited
@@ -170,14 +150,15 @@ impl<'a> NodeProvisioner<'a> {
                 None => return Some(self.work_on(node, work)),
             }
         }
-        let is_new =
-            |node: &&NodeName| self.ledger.nodes.get(*node).is_none_or(|work| work.run != self.policy.run);
-        let nodes = provision::nodes(self.seen, self.policy.store_on_file);
+        let is_new = |node: &&NodeName| {
+            self.view.ledger.nodes.get(*node).is_none_or(|work| work.run != self.view.policy.run)
+        };
+        let nodes = provision::nodes(self.view.seen, self.view.policy.store_on_file);
         let Some(node) = nodes.chosen.iter().find(is_new) else {
             return unreachable.map(|(node, work, reason)| self.give_up(node, work, reason));
         };
         // An inventory changes nothing, but it starts work that a gate may suspend.
-        match gate::begin(self.policy, self.ledger, self.seen) {
+        match gate::begin(self.view) {
             Gate::Open => Some(self.begin_with(node)),
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(waits(node, reason)),
         }
@@ -192,14 +173,14 @@ impl<'a> NodeProvisioner<'a> {
 
     /// Returns why nothing can be done on this node now, although other nodes can be worked on.
     fn unreachable(&self, node: &NodeName) -> Option<Reason> {
-        match gate::of_node(node, self.seen) {
+        match gate::of_node(node, self.view.seen) {
             Gate::Open => None,
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
         }
     }
 
     fn give_up(&self, node: &NodeName, work: &NodeWork, reason: Reason) -> Next {
-        if (self.seen.at - work.since).num_minutes() < AWAY_MINUTES {
+        if (self.view.seen.at - work.since).num_minutes() < AWAY_MINUTES {
             return waits(node, reason);
         }
         self.complete(node, work, &Processed { problems: vec![reason.to_string()], ..Processed::default() })
@@ -209,48 +190,10 @@ impl<'a> NodeProvisioner<'a> {
     ///
     /// A recent inventory of an earlier run serves this run too.
     fn begin_with(&self, node: &NodeName) -> Next {
-        match inventories::taken_over(self.policy, self.ledger, node, self.seen) {
+        match inventories::taken_over(node, self.view) {
             Some(work) => self.save(node, work),
             None => self.inventory_again(node, 0),
         }
-    }
-
-    /// Saves the number of an inventory before its Job is created.
-    pub(super) fn inventory_again(&self, node: &NodeName, failures: u32) -> Next {
-        let before = self.ledger.nodes.get(node).filter(|work| work.run == self.policy.run);
-        self.save(
-            node,
-            NodeWork {
-                status: NodeStatus::ComputingDiff,
-                since: self.seen.at,
-                message: String::new(),
-                run: self.policy.run.clone(),
-                inventoried_by: None,
-                inventory: before.map_or(0, |work| work.inventory) + 1,
-                failures,
-                done: before.map(|work| work.done.clone()).unwrap_or_default(),
-                left: before.map(|work| work.left.clone()).unwrap_or_default(),
-                directories: before.map(|work| work.directories.clone()).unwrap_or_default(),
-                databases: BTreeMap::new(),
-                problems: Vec::new(),
-            },
-        )
-    }
-
-    pub(super) fn save(&self, node: &NodeName, work: NodeWork) -> Next {
-        let why = Saving::Node {
-            node: node.clone(),
-            status: work.status,
-            message: work.message.clone(),
-            problems: work.problems.clone(),
-        };
-        let mut ledger = self.ledger.clone();
-        ledger.nodes.insert(node.clone(), work);
-        Next::Save { ledger, osd: None, why }
-    }
-
-    fn inventory(&self, node: &NodeName, work: &NodeWork) -> Option<&'a NodeInventory> {
-        available::inventory(node, work, self.seen)
     }
 
     /// Creates the node's new OSDs: first adopts OSDs that nothing starts, then takes one disk after the
@@ -260,122 +203,59 @@ impl<'a> NodeProvisioner<'a> {
             // Another client deleted the inventory's result.
             return self.inventory_again(node, work.failures);
         };
-        let our_fence = self.ledger.run.fence.as_deref();
-        if let Some(adopt) = adopt::next(self.policy, self.ledger, node, inventory, self.seen) {
-            let gate = self.begin(gate::before_adopt(node, our_fence, self.seen));
+        let our_fence = self.view.our_fence();
+        if let Some(adopt) = adopt::next(node, inventory, self.view) {
+            let gate = self.begin(gate::before_adopt(node, our_fence, self.view.seen));
             return gate.map_or(adopt, |reason| waits(node, reason));
         }
-        let processed = available::process(self.policy, node, inventory, self.seen);
+        let processed = available::process(node, inventory, self.view);
         let Some(available) = self.available_disks(node, work, &processed).next() else {
             return self.complete(node, work, &processed);
         };
-        if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.seen)) {
+        if let Some(reason) = self.begin(gate::before_new(node, our_fence, self.view.seen)) {
             return waits(node, reason);
         }
         // The node is Ready and not cordoned, but no longer gets new OSDs: the owner has selected other
         // nodes.
-        let chosen = provision::nodes(self.seen, self.policy.store_on_file).chosen;
+        let chosen = provision::nodes(self.view.seen, self.view.policy.store_on_file).chosen;
         if !passes(Guard::NodeStillChosen, chosen.contains(node)) {
             return self.complete(node, work, &processed);
         }
-        new_osd::record(node, available, self.ledger, self.seen).unwrap_or(Next::Wait(Wait::FreshView))
+        new_osd::record(node, available, self.view).unwrap_or(Next::Wait(Wait::FreshView))
     }
 
     /// Returns why nothing may be started now.
     fn begin(&self, gate: Gate) -> Option<Reason> {
-        let gates = [gate::begin(self.policy, self.ledger, self.seen), gate];
+        let gates = [gate::begin(self.view), gate];
         gates.into_iter().find_map(|gate| match gate {
             Gate::Open => None,
             Gate::Shut(reason) | Gate::Unknown(reason) => Some(reason),
         })
     }
-
-    pub(super) fn available_disks<'p>(
-        &'p self,
-        node: &'p NodeName,
-        work: &'p NodeWork,
-        processed: &'p Processed,
-    ) -> impl Iterator<Item = &'p provision::AvailableDisk> {
-        available::available_disks(self.ledger, node, Some(work), processed).map(|(_, available)| available)
-    }
-
-    /// Returns the OSDs of the node that get no database, with reasons.
-    ///
-    /// The ledger keeps them after the inventory is deleted.
-    fn no_databases(&self, node: &NodeName, work: &NodeWork) -> BTreeMap<OsdId, String> {
-        let Some(inventory) = self.inventory(node, work) else { return BTreeMap::new() };
-        let databases = available::process(self.policy, node, inventory, self.seen).databases;
-        databases.into_iter().filter_map(|(osd, found)| Some((osd, found.err()?))).collect()
-    }
-
-    fn complete(&self, node: &NodeName, work: &NodeWork, processed: &Processed) -> Next {
-        let made = work.done.len();
-        let message = match made {
-            0 => "nothing to do".to_owned(),
-            _ => format!("created OSDs on {made} disks"),
-        };
-        self.save(
-            node,
-            NodeWork {
-                status: NodeStatus::Completed,
-                since: self.seen.at,
-                message,
-                databases: self.no_databases(node, work),
-                problems: message_of(node, work, &processed.problems),
-                ..work.clone()
-            },
-        )
-    }
-}
-
-/// Returns the act that creates an inventory Job on a node for this run.
-pub fn inventory_job(policy: &Policy, node: &NodeName, number: u32, seen: &Observation) -> Act {
-    let declared = &seen.kube.declaration;
-    Act::Node(NodeAct::Inventory {
-        request: InventoryRequest {
-            run: policy.run.clone(),
-            number,
-            node: node.clone(),
-            cluster: seen.ceph.fsid,
-            on_file: policy.store_on_file,
-        },
-        image: declared.image.clone(),
-        data_dir: declared.data_dir.clone(),
-    })
 }
 
 fn waits(node: &NodeName, reason: Reason) -> Next {
     Next::Wait(Wait::Node { node: node.clone(), reason })
 }
 
-pub(super) fn message_of(node: &NodeName, work: &NodeWork, problems: &[String]) -> Vec<String> {
-    let left = work
-        .left
-        .iter()
-        .map(|(disk, found)| format!("{disk} is no longer available and is left unchanged: {found}"));
-    let directories = work.directories.iter().map(|(path, why)| uncleared(path, node, why));
-    let short = |text: String| text.chars().take(PROBLEM_CHARS).collect();
-    directories.chain(problems.iter().cloned()).chain(left).take(PROBLEMS).map(short).collect()
-}
-
 /// Returns the nodes of this run with their reported problems, for the summary.
-pub(super) fn problems_of(policy: &Policy, ledger: &Ledger) -> Vec<(String, String)> {
-    let of_nodes = ledger.nodes.iter().filter(|(_, work)| work.run == policy.run);
+pub(super) fn problems_of(view: View<'_>) -> Vec<(String, String)> {
+    let of_nodes = view.ledger.nodes.iter().filter(|(_, work)| work.run == view.policy.run);
     of_nodes
         .flat_map(|(node, work)| work.problems.iter().map(|problem| (node.to_string(), problem.clone())))
         .collect()
 }
 
 /// Returns the same problems, and what prevents new OSDs.
-pub(super) fn problems(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Vec<(String, String)> {
-    let found = problems_of(policy, ledger);
-    let left_out = provision::nodes(seen, policy.store_on_file).left_out;
+pub(super) fn problems(view: View<'_>) -> Vec<(String, String)> {
+    let found = problems_of(view);
+    let left_out = provision::nodes(view.seen, view.policy.store_on_file).left_out;
     let all: BTreeSet<_> = found.into_iter().chain(left_out).collect();
     all.into_iter().collect()
 }
 
 /// Returns the nodes of this run whose inventories failed.
-pub(super) fn unseen(policy: &Policy, ledger: &Ledger) -> BTreeSet<NodeName> {
-    let failed = |work: &NodeWork| work.run == policy.run && work.failures >= MAX_FAILURES;
-    ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()
+pub(super) fn unseen(view: View<'_>) -> BTreeSet<NodeName> {
+    let failed = |work: &NodeWork| work.run == view.policy.run && work.failures >= MAX_FAILURES;
+    view.ledger.nodes.iter().filter(|(_, work)| failed(work)).map(|(node, _)| node.clone()).collect()
 }

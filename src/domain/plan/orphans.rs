@@ -1,64 +1,32 @@
-//! Finds what no open record refers to: marks of a lost ledger, objects that a frozen runner created too
-//! late, flags of quarantined OSDs.
+//! Orphaned leftovers: objects that a frozen runner created for a record after it was closed.
 
-use crate::domain::act::{Act, CephAct, KubeAct, NodeAct};
+use super::rest::Rest;
+use crate::domain::act::{Act, KubeAct, NodeAct};
+use crate::domain::guard::{Guard, is_out};
 use crate::domain::inspection::RecordId;
-use crate::domain::ledger::Ledger;
-use crate::domain::next::{Halt, Next, Wait};
-use crate::domain::observation::{JobState, KeyOwner, NodeJob, Observation};
+use crate::domain::next::{Next, Wait};
+use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
 use crate::domain::step::{is_late, is_silent};
+use crate::domain::temporary::fence;
+use crate::domain::view::View;
 
-/// Returns a halt if a mark of osd-migrate has no record: the ledger was lost.
-pub(super) fn lost_record(ledger: &Ledger, seen: &Observation) -> Option<Halt> {
-    let known = |id: &RecordId| ledger.records.values().any(|record| record.id == *id);
-    let stopped = seen.kube.daemons.values().find_map(|daemon| {
-        let id = daemon.stopped_by.as_ref().filter(|id| !known(id))?;
-        Some(Halt::LedgerLost { place: format!("Deployment {}", daemon.name), record: id.clone() })
-    });
-    let fence = || {
-        let known = [ledger.run.fence.as_deref(), ledger.run.last_fence.as_deref()];
-        let value = seen.kube.fence.as_deref().filter(|value| !known.contains(&Some(*value)))?;
-        let id = value.strip_prefix("osd-migrate-")?;
-        Some(Halt::LedgerLost { place: "the CephCluster".to_owned(), record: RecordId(id.to_owned()) })
-    };
-    stopped.or_else(fence)
-}
-
-/// Lifts the noout of a quarantined OSD after its stop, so that Ceph can heal without it.
+/// Deletes orphaned leftovers, and waits for their agents before anything is started.
 ///
-/// Its noin is lifted when it is up: noin preserves the reweight of an OSD that boots for the first time.
-pub(super) fn lift_noout_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    ledger.quarantined().find_map(|record| {
-        let slot = seen.ceph.slots.get(&record.osd)?;
-        let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-        let noin = noin && slot.up;
-        (noout || noin).then_some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags {
-            osd: record.osd,
-            noout,
-            noin,
-        })))
-    })
-}
-
-/// Deletes the key of a quarantined OSD's node Job after the Job has ended: the OSD may stay quarantined for
-/// months.
-///
-/// The Job stays, because the quarantine message names its log.
-pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let kube = &seen.kube;
-    let is_in_use =
-        |name: &String| kube.node_jobs.iter().any(|job| job.name == *name && job.state != JobState::Ended);
-    ledger.quarantined().find_map(|record| {
-        let is_unused = |(job, owner): &(&String, &KeyOwner)| owner.record == record.id && !is_in_use(job);
-        let (job, owner) = kube.keys.iter().find(is_unused)?;
-        Some(Next::Do(Act::Node(NodeAct::DeleteKey {
-            osd: record.osd,
-            job: job.clone(),
-            uid: owner.uid.clone(),
-        })))
-    })
+/// The node of such an agent may be permanently gone. So a stopped OSD on another node does not wait for it,
+/// and a silent agent delays only its own OSD.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    match delete_orphans(view).filter(|_| !is_out(Guard::OrphansDeleted))? {
+        Next::Wait(wait) if holds_up_another(&wait, view) => {
+            rest.wait = Some(Next::Wait(wait));
+            None
+        }
+        Next::Wait(Wait::AgentSilent { .. }) => None,
+        next @ (Next::Wait(_) | Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_)) => {
+            Some(next)
+        }
+    }
 }
 
 /// Deletes objects that were created for a closed record: a frozen runner created them after another one had
@@ -66,20 +34,15 @@ pub(super) fn delete_key_of_quarantined(ledger: &Ledger, seen: &Observation) -> 
 ///
 /// They are deleted after their agent has ended. A backup of a Deployment is deleted only if the OSD's own
 /// Deployment exists and runs. Otherwise the backup is the last copy.
-pub(super) fn delete_orphans(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let kube = &seen.kube;
-    // A frozen runner set this fence again. An older fence can't come back: a later one changed the
-    // CephCluster.
-    let is_late = |value: &&String| {
-        ledger.run.last_fence.as_ref() == Some(*value) && ledger.run.fence.as_ref() != Some(*value)
-    };
-    if let Some(value) = kube.fence.as_ref().filter(is_late) {
-        return Some(Next::Do(Act::Kube(KubeAct::Unfence { value: value.clone() })));
+fn delete_orphans(view: View<'_>) -> Option<Next> {
+    let kube = &view.seen.kube;
+    if let Some(unfence) = fence::restore_late(view) {
+        return Some(unfence);
     }
-    let is_misplaced = |id: &RecordId| !ledger.records.values().any(|record| record.id == *id);
+    let is_misplaced = |id: &RecordId| !view.ledger.records.values().any(|record| record.id == *id);
     let jobs = kube.node_jobs.iter().filter(|job| is_misplaced(&job.record));
     if let Some(job) = jobs.clone().find(|job| job.state != JobState::Ended) {
-        return Some(unended(job, seen));
+        return Some(unended(job, view.seen));
     }
     let runs = |osd: &OsdId| {
         kube.daemons.get(osd).is_some_and(|daemon| daemon.stopped_by.is_none() && daemon.replicas > 0)
@@ -112,8 +75,8 @@ fn unended(job: &NodeJob, seen: &Observation) -> Next {
 /// Returns whether this wait delays a stopped OSD that it does not concern.
 ///
 /// Nothing else continues meanwhile.
-pub(super) fn holds_up_another(wait: &Wait, ledger: &Ledger, seen: &Observation) -> bool {
+fn holds_up_another(wait: &Wait, view: View<'_>) -> bool {
     let (Wait::Agent { osd, .. } | Wait::AgentSilent { osd, .. }) = wait else { return false };
-    let is_open = ledger.in_flight().any(|record| record.osd == *osd);
-    !is_open && ledger.in_flight().any(|record| is_committed(record, seen))
+    let is_open = view.ledger.in_flight().any(|record| record.osd == *osd);
+    !is_open && view.ledger.in_flight().any(|record| is_committed(record, view.seen))
 }

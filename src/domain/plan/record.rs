@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
-use crate::domain::ledger::{Attempt, Ledger, Record, Strategy};
+use crate::domain::ledger::{Attempt, Record, Strategy};
 use crate::domain::next::{Next, Saving};
-use crate::domain::observation::Observation;
 use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdFsid, OsdId, Upmap, Weight};
+use crate::domain::view::View;
 
 /// Facts about an OSD when its record is created. The fields are those of the record.
 pub(super) struct Begun {
@@ -32,8 +32,8 @@ pub(super) struct Begun {
 /// Saves the record with the next number, named after an fsid.
 ///
 /// If nothing proves its device yet, the first attempt inspects it.
-pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let serial = ledger.run.serial + 1;
+pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next> {
+    let serial = view.ledger.run.serial + 1;
     let osd = begun.osd;
     let number = u32::from(begun.evidence.is_none());
     let record = Record {
@@ -59,7 +59,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         down_since: None,
         noout_lifted: false,
         blocked_since: None,
-        saved_at: Some(seen.at),
+        saved_at: Some(view.seen.at),
         restarts: 0,
         stop_reverted: None,
         wipe_blocked_since: None,
@@ -68,13 +68,13 @@ pub(super) fn save(begun: Begun, named: OsdFsid, ledger: &Ledger, seen: &Observa
         new: None,
         left_to_rook_since: None,
         up_seen: None,
-        milestones: vec![(Saving::Record.code().to_owned(), seen.at)],
+        milestones: vec![(Saving::Record.code().to_owned(), view.seen.at)],
         lost_upmaps: None,
         retried: false,
         closing: false,
         quarantine: None,
     };
-    let mut ledger = ledger.with(record);
+    let mut ledger = view.ledger.with(record);
     ledger.run.serial = serial;
     ledger.run.skipping = None;
     Some(Next::Save { ledger, osd: Some(osd), why: Saving::Record })

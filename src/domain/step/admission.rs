@@ -1,21 +1,22 @@
 //! Admission of the new OSD's Deployment: the API server is asked before the old OSD is stopped, because
 //! afterwards the data is gone.
 
-use super::{Step, drains};
+use super::Step;
 use crate::domain::act::Deploy;
 use crate::domain::gate::{self, Gate, Reason};
 use crate::domain::next::{Next, Saving};
 use crate::domain::phase::{self, Phase};
 use crate::domain::policy::Accepted;
+use crate::domain::temporary::drains;
 
 impl Step<'_> {
     /// Returns the Deployment that the API server is asked about, if nothing else prevents the stop.
     pub fn asks_admission(&self) -> Option<Deploy> {
         let is_next = self.phase == Phase::Serving && self.begins() && self.rests_after_revert().is_none();
-        if !is_next || gate::held(self.policy, self.seen) != Gate::Open {
+        if !is_next || gate::held(self.view) != Gate::Open {
             return None;
         }
-        match self.stop_gates(&gate::accepted(self.policy, self.seen)) {
+        match self.stop_gates(&gate::accepted(self.view)) {
             // Ceph is asked for `ok-to-stop` at the same time.
             Gate::Open | Gate::Unknown(Reason::NotAsked) => self.foreseen(),
             Gate::Shut(_) | Gate::Unknown(_) => None,
@@ -25,12 +26,12 @@ impl Step<'_> {
     /// Returns the gate before a stop, except for the API server's answer about the new Deployment, which is
     /// asked last.
     pub(super) fn stop_gates(&self, accepted: &Accepted) -> Gate {
-        let (record, seen) = (self.record, self.seen);
+        let (record, seen) = (self.record, self.view.seen);
         // Behind the fence Rook could not finish a migration that it has started.
-        let rook = || self.our_fence().map_or_else(|| gate::migrates_none(self.ledger, seen), |_| Gate::Open);
+        let rook = || self.view.our_fence().map_or_else(|| gate::migrates_none(self.view), |_| Gate::Open);
         let gates: [&dyn Fn() -> Gate; 5] = [
             &rook,
-            &|| gate::before_stop(record.osd, &record.node, self.our_fence(), accepted, seen),
+            &|| gate::before_stop(record.osd, &record.node, self.view.our_fence(), accepted, seen),
             &|| gate::enough_space(record, seen),
             &|| drains::counted(record, seen),
             &|| drains::allowed(record.osd, seen),
@@ -45,7 +46,8 @@ impl Step<'_> {
     fn foreseen(&self) -> Option<Deploy> {
         let record = self.record;
         let device = &record.evidence.as_ref()?.device;
-        let look = phase::last_inspection(record, self.seen).and_then(|report| report.inspection.as_ref());
+        let look =
+            phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
         let kernel = look.and_then(|look| look.kernel.as_ref());
         let volume = || format!("/dev/ceph-{0}/osd-block-{0}", record.old);
         let block_path = super::up::block_path(record, device, None, kernel).unwrap_or_else(volume);
@@ -63,7 +65,7 @@ impl Step<'_> {
         }
         let next = self.save(Saving::NotAdmitted { why: why.clone() }, |record| record.closing = true);
         let Next::Save { mut ledger, osd, why: saving } = next else { return Some(next) };
-        ledger.note_refusal(self.record.osd, &self.policy.run, why);
+        ledger.note_refusal(self.record.osd, &self.view.policy.run, why);
         Some(Next::Save { ledger, osd, why: saving })
     }
 }

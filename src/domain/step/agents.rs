@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Step, bootstrap};
+use super::Step;
 use crate::domain::act::{Act, DataPrecondition, NodeAct};
 use crate::domain::classify;
 use crate::domain::gate::{self, Gate};
@@ -12,6 +12,7 @@ use crate::domain::ledger::{Attempt, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::observation::{JobState, NodeJob, Observation};
 use crate::domain::phase::{self, DiskFact, SlotFact};
+use crate::domain::temporary::bootstrap;
 
 /// Consecutive attempts of a node agent that may fail before the OSD is quarantined.
 pub const MAX_FAILURES: u32 = 3;
@@ -59,10 +60,10 @@ fn silent_for(job: &NodeJob, seen: &Observation) -> TimeDelta {
 impl<'a> Step<'a> {
     pub(super) fn busy(&self) -> Next {
         let job = |job: &&NodeJob| job.record == self.record.id && job.state != JobState::Ended;
-        let Some(job) = self.seen.kube.node_jobs.iter().find(job) else {
+        let Some(job) = self.view.seen.kube.node_jobs.iter().find(job) else {
             return Next::Wait(Wait::FreshView);
         };
-        let is_late = is_late(job, self.seen);
+        let is_late = is_late(job, self.view.seen);
         match job.state {
             // The next attempt is saved first, so that this attempt counts as failed even if its Job is gone.
             JobState::Waiting if is_late && job.attempt == self.record.attempt.number => {
@@ -76,7 +77,7 @@ impl<'a> Step<'a> {
                  {}",
                 job.name, self.record.node
             )),
-            JobState::Running if is_silent(job, self.seen) => {
+            JobState::Running if is_silent(job, self.view.seen) => {
                 Next::Wait(Wait::AgentSilent { osd: self.record.osd, job: job.name.clone() })
             }
             JobState::Waiting | JobState::Running | JobState::Ended => Next::Wait(Wait::Agent {
@@ -99,32 +100,33 @@ impl<'a> Step<'a> {
         if job.state != JobState::Running || is_out(Guard::FailuresEnd) {
             return false;
         }
-        let patience = self.policy.limits.noout * 2;
+        let patience = self.view.policy.limits.noout * 2;
         let is_over = match (self.record.down_since, job.task) {
             (Some(_), _) => self.down_for() >= patience,
             (None, NodeTask::Inspect) => true,
             (None, NodeTask::Rebuild | NodeTask::RestoreSlot | NodeTask::Clear) => {
-                silent_for(job, self.seen) >= patience
+                silent_for(job, self.view.seen) >= patience
             }
         };
-        let runs_for = self.seen.at - job.created_at;
-        (is_silent(job, self.seen) && is_over) || runs_for >= TimeDelta::hours(AGENT_HOURS)
+        let runs_for = self.view.seen.at - job.created_at;
+        (is_silent(job, self.view.seen) && is_over) || runs_for >= TimeDelta::hours(AGENT_HOURS)
     }
 
     /// Returns the node's problem, if it is not ready: a pod there shows only that it has not started.
     fn node_trouble(&self) -> Option<String> {
         let node = &self.record.node;
-        let is_ready = self.seen.kube.nodes.get(node).is_some_and(|node| node.ready);
+        let is_ready = self.view.node(node).is_some_and(|node| node.ready);
         (!is_ready).then(|| gate::Reason::NodeNotReady { node: node.clone() }.to_string())
     }
 
     pub(super) fn report(&self) -> Option<&'a NodeReport> {
-        phase::attempt_report(self.record, self.seen)
+        phase::attempt_report(self.record, self.view.seen)
     }
 
     /// Proves the device: nothing is known of it, or the proof is not in the record yet.
     pub(super) fn prove(&self) -> Next {
-        let report = phase::last_inspection(self.record, self.seen).filter(|_| self.key_trouble().is_none());
+        let report =
+            phase::last_inspection(self.record, self.view.seen).filter(|_| self.key_trouble().is_none());
         if let (DiskFact::Old, Some(report)) = (self.facts.disk, report) {
             return self.save_proof(report);
         }
@@ -137,7 +139,7 @@ impl<'a> Step<'a> {
                 self.quarantine(self.agent_trouble())
             };
         }
-        if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.seen) {
+        if self.record.attempt.task == NodeTask::Inspect && !phase::is_created(self.record, self.view.seen) {
             return self.make_agent(NodeTask::Inspect);
         }
         self.save_attempt(NodeTask::Inspect)
@@ -170,7 +172,7 @@ impl<'a> Step<'a> {
         if !can.stores.contains(store) {
             return self.quarantine(format!("ceph-volume of {} cannot create {store}", can.ceph_version));
         }
-        let of_record = (self.record.old, self.record.osd, self.seen.ceph.fsid);
+        let of_record = (self.record.old, self.record.osd, self.view.seen.ceph.fsid);
         let proven = evidence.proof.names();
         if proven != Some(of_record) {
             let found = proven.map_or_else(
@@ -179,7 +181,7 @@ impl<'a> Step<'a> {
             );
             return self.quarantine(format!(
                 "its device is {found}, not {} {} of cluster {}",
-                self.record.osd, self.record.old, self.seen.ceph.fsid
+                self.record.osd, self.record.old, self.view.seen.ceph.fsid
             ));
         }
         if let Some(why) = classify::contradicts(&self.record.class, &evidence.proof) {
@@ -189,10 +191,10 @@ impl<'a> Step<'a> {
             return self.quarantine(why);
         }
         let proven = Record { evidence: Some(evidence.clone()), ..self.record.clone() };
-        if let Gate::Shut(reason) = gate::enough_space(&proven, self.seen) {
+        if let Gate::Shut(reason) = gate::enough_space(&proven, self.view.seen) {
             return self.quarantine(reason.to_string());
         }
-        let issued = phase::issued_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.view.seen);
         self.save(Saving::Proof, |record| {
             record.evidence = Some(evidence);
             record.issued = issued;
@@ -205,7 +207,7 @@ impl<'a> Step<'a> {
         if self.failed_too_often() {
             return self.quarantine(self.agent_trouble());
         }
-        let is_saved = self.record.attempt.task == task && !phase::is_created(self.record, self.seen);
+        let is_saved = self.record.attempt.task == task && !phase::is_created(self.record, self.view.seen);
         if passes(Guard::AttemptSavedFirst, is_saved) {
             return self.make_agent(task);
         }
@@ -218,7 +220,7 @@ impl<'a> Step<'a> {
         }
         let is_another = task == NodeTask::Clear && self.record.attempt.task != task;
         let failures = if is_another { 0 } else { self.failures() };
-        let issued = phase::issued_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.view.seen);
         let after = (failures > self.record.attempt.failures).then(|| self.last_trouble());
         self.save(Saving::Attempt { task, after }, |record| {
             let number = record.attempt.number + 1;
@@ -234,7 +236,7 @@ impl<'a> Step<'a> {
     fn is_busy_still(&self) -> Option<Wait> {
         let report = self.report()?;
         let Some(NodeProblem::Busy(why)) = &report.problem else { return None };
-        let is_recent = (self.seen.at - report.ended_at).num_minutes() < BUSY_MINUTES;
+        let is_recent = (self.view.seen.at - report.ended_at).num_minutes() < BUSY_MINUTES;
         is_recent.then(|| Wait::AgentBusy {
             osd: self.record.osd,
             node: self.record.node.clone(),
@@ -253,9 +255,10 @@ impl<'a> Step<'a> {
             return None;
         }
         let ended = self.report().map(|report| report.ended_at).or(self.record.saved_at)?;
-        let pause = self.policy.limits.retry_pause * PAUSE_GROWS.saturating_pow(failures.saturating_sub(1));
+        let pause =
+            self.view.policy.limits.retry_pause * PAUSE_GROWS.saturating_pow(failures.saturating_sub(1));
         let until = ended + pause;
-        (self.seen.at < until).then(|| Wait::AgentRests {
+        (self.view.seen.at < until).then(|| Wait::AgentRests {
             osd: self.record.osd,
             failures,
             why: self.last_trouble(),
@@ -268,7 +271,7 @@ impl<'a> Step<'a> {
     /// An agent that found another one at work has not failed.
     pub(super) fn failures(&self) -> u32 {
         let attempt = &self.record.attempt;
-        if !phase::is_created(self.record, self.seen) {
+        if !phase::is_created(self.record, self.view.seen) {
             return attempt.failures;
         }
         match self.report() {
@@ -309,7 +312,7 @@ impl<'a> Step<'a> {
     }
 
     fn last_job(&self) -> Option<&'a NodeJob> {
-        self.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id)
+        self.view.seen.kube.node_jobs.iter().rfind(|job| job.record == self.record.id)
     }
 
     /// Returns why the last attempt failed.
@@ -352,13 +355,14 @@ impl<'a> Step<'a> {
         }
     }
 
+    /// Returns the agent's act once its key exists.
     fn keyed(&self, agent: Act) -> Next {
-        bootstrap::keyed(agent, self.record.osd, self.ledger, self.seen)
+        bootstrap::change(self.record.osd, self.view).unwrap_or(Next::Do(agent))
     }
 
     pub(super) fn make_agent(&self, task: NodeTask) -> Next {
         let record = self.record;
-        let declared = &self.seen.kube.declaration;
+        let declared = &self.view.seen.kube.declaration;
         let on_file = matches!(record.strategy, Strategy::New { on_file: true, .. });
         let directory = match &record.strategy {
             Strategy::Directory { path, onto } => Some(Directory { path: path.clone(), onto: onto.clone() }),
@@ -370,7 +374,7 @@ impl<'a> Step<'a> {
                 attempt: record.attempt.number,
                 task,
                 node: record.node.clone(),
-                cluster: self.seen.ceph.fsid,
+                cluster: self.view.seen.ceph.fsid,
                 osd: record.osd,
                 old: record.old,
                 mon_host: String::new(),

@@ -5,12 +5,13 @@
 
 use chrono::TimeDelta;
 
-use super::{Step, take_down};
+use super::Step;
 use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate;
 use crate::domain::next::{Next, Saving, Wait};
 use crate::domain::policy::DeploymentBy;
 use crate::domain::provision;
+use crate::domain::temporary::fence;
 
 /// Minutes that Rook may take on a small cluster.
 ///
@@ -32,7 +33,7 @@ impl Step<'_> {
     ///
     /// The daemon's own time starts after that.
     pub(super) fn time_of_rook(&self) -> TimeDelta {
-        let given = self.record.left_to_rook_since.map(|_| minutes(self.seen.kube.nodes.len()));
+        let given = self.record.left_to_rook_since.map(|_| minutes(self.view.seen.kube.nodes.len()));
         TimeDelta::minutes(given.unwrap_or(0))
     }
 
@@ -40,17 +41,17 @@ impl Step<'_> {
     ///
     /// First the old Deployment is deleted, then the fence is removed, then Rook has its time.
     pub(super) fn leave_to_rook(&self) -> Option<Next> {
-        let operator = self.seen.kube.fenceable_operator().filter(|_| self.is_left_to_rook())?;
+        let operator = self.view.seen.kube.fenceable_operator().filter(|_| self.is_left_to_rook())?;
         let (osd, record) = (self.record.osd, self.record);
         let Some(since) = record.left_to_rook_since else {
-            let at = self.seen.at;
+            let at = self.view.seen.at;
             return Some(self.save(Saving::LeftToRook, |record| record.left_to_rook_since = Some(at)));
         };
-        let minutes = minutes(self.seen.kube.nodes.len());
-        if (self.seen.at - since).num_minutes() >= minutes {
+        let minutes = minutes(self.view.seen.kube.nodes.len());
+        if (self.view.seen.at - since).num_minutes() >= minutes {
             return None;
         }
-        if let Some(daemon) = self.seen.kube.daemons.get(&osd) {
+        if let Some(daemon) = self.view.daemon(osd) {
             return Some(self.fenced(Act::Kube(KubeAct::DropDeployment {
                 osd,
                 record: record.id.clone(),
@@ -58,8 +59,8 @@ impl Step<'_> {
                 generation: daemon.generation,
             })));
         }
-        Some(match self.our_fence() {
-            Some(value) => take_down(value, self.ledger, self.seen),
+        Some(match self.view.our_fence() {
+            Some(value) => fence::take_down(value, self.view),
             None => Next::Wait(Wait::RookDeploys { osd, operator: operator.name.clone(), minutes }),
         })
     }
@@ -69,14 +70,14 @@ impl Step<'_> {
     fn is_left_to_rook(&self) -> bool {
         let (osd, record) = (self.record.osd, self.record);
         let is_at_rest = || {
-            let daemon = self.seen.kube.daemons.get(&osd);
+            let daemon = self.view.daemon(osd);
             daemon.is_none_or(|daemon| self.facts.stopped && daemon.replicas == 0 && daemon.pods.is_empty())
         };
-        self.policy.deployment_by == DeploymentBy::ByRook
+        self.view.policy.deployment_by == DeploymentBy::ByRook
             && !record.is_new()
-            && !gate::stays_fenced(self.seen)
+            && !gate::stays_fenced(self.view.seen)
             && !self.rook_would_meet_others()
             && is_at_rest()
-            && provision::is_declared(&record.node, self.seen)
+            && provision::is_declared(&record.node, self.view.seen)
     }
 }

@@ -23,7 +23,8 @@ impl Step<'_> {
     ///
     /// The data is intact in its directory. A person decides which of the two to fix.
     pub(super) fn disk_is_taken(&self) -> Next {
-        let is_old = |report: &NodeReport| (self.seen.at - report.ended_at).num_minutes() >= TAKEN_MINUTES;
+        let is_old =
+            |report: &NodeReport| (self.view.seen.at - report.ended_at).num_minutes() >= TAKEN_MINUTES;
         let (record, failures) = (self.record, self.max_failures() - 1);
         if self.report().is_none_or(is_old) {
             return self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
@@ -53,7 +54,7 @@ impl Step<'_> {
             return next;
         }
         let is_asked_for = self.record.attempt.task == NodeTask::Clear;
-        if is_asked_for && !phase::is_created(self.record, self.seen) {
+        if is_asked_for && !phase::is_created(self.record, self.view.seen) {
             return self.make_agent(NodeTask::Clear);
         }
         match self.report() {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Step, drains};
+use super::Step;
 use crate::domain::act::{Act, CephAct, DataPrecondition, KubeAct};
 use crate::domain::expect;
 use crate::domain::gate::{self, Gate, Reason};
@@ -14,6 +14,7 @@ use crate::domain::observation::SlotState;
 use crate::domain::osd::OsdId;
 use crate::domain::phase::{self, DaemonFact, DiskFact, SlotFact};
 use crate::domain::policy::Accepted;
+use crate::domain::temporary::{INTENT_MINUTES, drains};
 
 /// Minutes that a wipe may stay blocked before the run halts for a person. Ceph's default
 /// `mon_osd_down_out_interval` is 600 s.
@@ -28,9 +29,6 @@ pub const UNKNOWN_MINUTES: i64 = 3;
 /// nearly full) opens as soon as the OSD serves again. Without a limit the OSD would stop and start for ever.
 pub const MAX_REVERTS: u32 = 2;
 
-/// Minutes after which no call from the time of the intent can still be on its way. A call has ten seconds.
-pub const INTENT_MINUTES: i64 = 1;
-
 /// Minutes that a gate may block an OSD between its intent and its stop. Then the preparations for the stop
 /// (flags, fence, drains) are restored: Rook reconciles nothing meanwhile.
 const BLOCKED_MINUTES: i64 = 3;
@@ -42,7 +40,7 @@ const REVERT_PAUSE_MINUTES: i64 = 2;
 impl Step<'_> {
     pub(super) fn withdraw(&self) -> Next {
         // Down, and its Deployment was deleted: closing the record would delete the backup, the last copy.
-        let backups = self.seen.kube.backups.get(&self.record.osd) == Some(&self.record.id);
+        let backups = self.view.seen.kube.backups.get(&self.record.osd) == Some(&self.record.id);
         if backups && self.facts.daemon == DaemonFact::Gone && !self.facts.up {
             return self.restart();
         }
@@ -56,7 +54,7 @@ impl Step<'_> {
         if let Some(work) = ledger.nodes.get_mut(&self.record.node) {
             if is_inspected_again {
                 (work.status, work.since, work.inventory) =
-                    (NodeStatus::ComputingDiff, self.seen.at, work.inventory + 1);
+                    (NodeStatus::ComputingDiff, self.view.seen.at, work.inventory + 1);
             }
             let is_taken = self.facts.disk == DiskFact::Other || self.facts.lost_its_disk();
             if let Some(disk) = self.record.device().filter(|_| is_taken) {
@@ -86,7 +84,7 @@ impl Step<'_> {
         }
         let is_begun = self.facts.issued && self.facts.slot != SlotFact::Other;
         (!passes(Guard::StartedIsFinished, !is_begun)).then(|| {
-            let issued = phase::issued_of(self.record, self.seen);
+            let issued = phase::issued_of(self.record, self.view.seen);
             self.save(Saving::Attempt { task: NodeTask::Inspect, after: None }, |record| {
                 let number = record.attempt.number + 1;
                 record.attempt = Attempt { number, task: NodeTask::Inspect, failures: 0 };
@@ -106,11 +104,11 @@ impl Step<'_> {
         if let Some(wait) = self.rests_after_revert() {
             return Next::Wait(wait);
         }
-        let admitted = gate::admitted(self.record.osd, self.seen);
+        let admitted = gate::admitted(self.record.osd, self.view.seen);
         if let Some(next) = self.give_up_unadmitted(&admitted) {
             return next;
         }
-        let accepted = gate::accepted(self.policy, self.seen);
+        let accepted = gate::accepted(self.view);
         match gate::first_of([self.stop_gates(&accepted), admitted]) {
             Gate::Open => self.stop_now(accepted),
             Gate::Shut(reason) | Gate::Unknown(reason) => self.blocked(&reason, &accepted),
@@ -123,7 +121,7 @@ impl Step<'_> {
         let why = record.stop_reverted.clone()?;
         let until = record.saved_at? + TimeDelta::minutes(REVERT_PAUSE_MINUTES);
         let reason = Reason::StopReverted { why, until };
-        (self.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
+        (self.view.seen.at < until).then_some(Wait::Gate { osd: record.osd, reason })
     }
 
     /// Waits for a gate that is not open, and withdraws the record after `BLOCKED_MINUTES`. Preparations for
@@ -135,9 +133,9 @@ impl Step<'_> {
             return wait;
         }
         let Some(since) = record.blocked_since else {
-            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.seen.at));
+            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at));
         };
-        if (self.seen.at - since).num_minutes() < BLOCKED_MINUTES {
+        if (self.view.seen.at - since).num_minutes() < BLOCKED_MINUTES {
             return wait;
         }
         if record.restarts > 0 {
@@ -154,7 +152,7 @@ impl Step<'_> {
         let is_own = |own: &gate::Own| {
             *own.all() == Gate::Open && own.gate(self.record.osd, &self.record.node) != Gate::Open
         };
-        matches!(reason, Reason::NotOkToStop { .. }) || is_own(&gate::Own::of(accepted, self.seen))
+        matches!(reason, Reason::NotOkToStop { .. }) || is_own(&gate::Own::of(accepted, self.view.seen))
     }
 
     /// Stops the OSD after its gates opened, one step an iteration: back up, save the PGs, fence, set flags,
@@ -162,11 +160,10 @@ impl Step<'_> {
     /// before the PGs are saved.
     fn stop_now(&self, accepted: Accepted) -> Next {
         let (record, osd) = (self.record, self.record.osd);
-        let Some((daemon, slot)) = self.seen.kube.daemons.get(&osd).zip(self.seen.ceph.slots.get(&osd))
-        else {
+        let Some((daemon, slot)) = self.view.daemon(osd).zip(self.view.slot(osd)) else {
             return Next::Wait(Wait::FreshView);
         };
-        if !passes(Guard::BackedUpFirst, self.seen.kube.backups.get(&osd) == Some(&record.id)) {
+        if !passes(Guard::BackedUpFirst, self.view.seen.kube.backups.get(&osd) == Some(&record.id)) {
             return Next::Do(Act::Kube(KubeAct::BackUp {
                 osd,
                 record: record.id.clone(),
@@ -175,11 +172,11 @@ impl Step<'_> {
             }));
         }
         // A Rook that may migrate this OSD finishes what it has started before the intent is saved.
-        if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.seen)) {
+        if let Some(next) = self.fence().filter(|_| gate::stays_fenced(self.view.seen)) {
             return next;
         }
-        let pgs = gate::pgs_of(osd, self.seen);
-        let is_recent = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() < INTENT_MINUTES;
+        let pgs = gate::pgs_of(osd, self.view.seen);
+        let is_recent = |at: DateTime<Utc>| (self.view.seen.at - at).num_minutes() < INTENT_MINUTES;
         let holds_still = |at| !is_out(Guard::IntentOutlivesSlowIterations) || is_recent(at);
         let is_new_try = record.stop_reverted.is_some() || record.blocked_since.is_some();
         // A person's flag that is unset now would be set by osd-migrate, and kept as the person's flag.
@@ -199,7 +196,7 @@ impl Step<'_> {
                     (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
                 }
                 record.pgs = pgs;
-                record.stop_intended_at = Some(self.seen.at);
+                record.stop_intended_at = Some(self.view.seen.at);
                 (record.stop_reverted, record.blocked_since) = (None, None);
                 // The OSD serves: an earlier reverted stop is over, and this one needs `noout` again.
                 record.noout_lifted = false;
@@ -208,7 +205,7 @@ impl Step<'_> {
         if let Some(next) = self.set_osd_flags() {
             return next;
         }
-        let block_drains = drains::block_drains(record, self.ledger, self.seen);
+        let block_drains = drains::change(record, self.view);
         if let Some(next) = block_drains.filter(|_| !is_out(Guard::DrainsLimitedFirst)) {
             return next;
         }
@@ -225,7 +222,7 @@ impl Step<'_> {
     /// Reverts the stop if another client scaled up the Deployment, which still has osd-migrate's mark.
     /// Nothing is lost yet.
     fn started_externally(&self) -> Option<Next> {
-        let daemon = self.seen.kube.daemons.get(&self.record.osd)?;
+        let daemon = self.view.daemon(self.record.osd)?;
         let is_wanted_up = daemon.replicas > 0 && daemon.stopped_by.is_some();
         (!passes(Guard::StaysStopped, !is_wanted_up)).then(|| self.revert_stop(&Reason::StartedExternally))
     }
@@ -236,7 +233,7 @@ impl Step<'_> {
             return next;
         }
         // Under `nodown` the OSD never counts as down: its PGs would wait for a daemon that is gone.
-        match gate::flags(self.seen) {
+        match gate::flags(self.view.seen) {
             Gate::Shut(reason) if !self.facts.pod => self.revert_stop(&reason),
             Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => Next::Wait(Wait::Down { osd }),
         }
@@ -251,7 +248,7 @@ impl Step<'_> {
         if self.record.stop_reverted.is_some() {
             return self.restart();
         }
-        match gate::after_stop(self.record, self.our_fence(), self.seen) {
+        match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
             Gate::Open => {
                 let (stopped_for, precondition) =
                     (Some(self.record.id.clone()), Some(self.only_ours_missing()));
@@ -287,7 +284,7 @@ impl Step<'_> {
     }
 
     fn was_stopped_long_ago(&self) -> bool {
-        let is_long_ago = |at: DateTime<Utc>| (self.seen.at - at).num_minutes() >= UNKNOWN_MINUTES;
+        let is_long_ago = |at: DateTime<Utc>| (self.view.seen.at - at).num_minutes() >= UNKNOWN_MINUTES;
         self.record.down_since.is_some_and(is_long_ago)
     }
 
@@ -315,7 +312,7 @@ impl Step<'_> {
         if !self.old_can_return() {
             return self.agent(NodeTask::Rebuild);
         }
-        match gate::after_stop(self.record, self.our_fence(), self.seen) {
+        match gate::after_stop(self.record, self.view.our_fence(), self.view.seen) {
             Gate::Open => self.agent(NodeTask::Rebuild),
             Gate::Shut(reason) => self.wipe_blocked(reason, |osd, reason| Wait::UnsafeToWipe { osd, reason }),
             Gate::Unknown(reason) => self.wipe_blocked(reason, |osd, reason| Wait::Gate { osd, reason }),
@@ -332,7 +329,7 @@ impl Step<'_> {
 
     /// Starts the rebuild of a new OSD after the gates are checked once more. Nothing was written yet.
     fn begin_new(&self) -> Next {
-        match gate::before_new(&self.record.node, self.our_fence(), self.seen) {
+        match gate::before_new(&self.record.node, self.view.our_fence(), self.view.seen) {
             Gate::Open => self.agent(NodeTask::Rebuild),
             Gate::Shut(reason) | Gate::Unknown(reason) => {
                 Next::Wait(Wait::Gate { osd: self.record.osd, reason })
@@ -348,10 +345,11 @@ impl Step<'_> {
             return Next::Wait(wait(osd, reason));
         }
         let Some(since) = record.wipe_blocked_since else {
-            return self.save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.seen.at));
+            return self
+                .save(Saving::WipeBlocked, |record| record.wipe_blocked_since = Some(self.view.seen.at));
         };
         let since = self.report().map_or(since, |report| since.max(report.ended_at));
-        if (self.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
+        if (self.view.seen.at - since).num_minutes() >= UNSAFE_MINUTES {
             let (old, key) = (record.old, self.old_key());
             return Next::Halt(Halt::UnsafeToWipe { osd, old, key, reason });
         }
@@ -359,11 +357,11 @@ impl Step<'_> {
     }
 
     pub(super) fn reregister(&self) -> Next {
-        let on_disk = phase::last_inspection(self.record, self.seen).and_then(phase::label_fsid);
+        let on_disk = phase::last_inspection(self.record, self.view.seen).and_then(phase::label_fsid);
         if let Some(next) = self.purge_unwritten_misplaced() {
             return next;
         }
-        let issued = phase::issued_of(self.record, self.seen);
+        let issued = phase::issued_of(self.record, self.view.seen);
         let claim = on_disk.filter(|fsid| issued.contains(fsid)).or(issued.last().copied());
         match claim {
             Some(claim) => self.fenced(Act::Ceph(CephAct::Reregister { osd: self.record.osd, claim })),
@@ -373,8 +371,8 @@ impl Step<'_> {
 
     /// Purges another id that ceph-volume took for the disk and did not finish: no disk shows that id.
     fn purge_unwritten_misplaced(&self) -> Option<Next> {
-        let issued = phase::issued_of(self.record, self.seen);
-        let orphans = self.seen.ceph.slots.iter().filter(|(osd, _)| **osd != self.record.osd);
+        let issued = phase::issued_of(self.record, self.view.seen);
+        let orphans = self.view.seen.ceph.slots.iter().filter(|(osd, _)| **osd != self.record.osd);
         let (misplaced, fsid) = orphans
             .filter_map(|(osd, slot)| Some((*osd, slot, slot.fsid?)))
             .find(|(_, slot, fsid)| issued.contains(fsid) && expect::to_purge_misplaced(slot, *fsid))
@@ -383,13 +381,13 @@ impl Step<'_> {
     }
 
     pub(super) fn purge_misplaced(&self) -> Next {
-        let report = phase::last_inspection(self.record, self.seen);
+        let report = phase::last_inspection(self.record, self.view.seen);
         let Some((misplaced, fsid)) =
             report.and_then(|report| Some((phase::label_id(report)?, phase::label_fsid(report)?)))
         else {
             return Next::Wait(Wait::FreshView);
         };
-        match self.seen.ceph.slots.get(&misplaced) {
+        match self.view.slot(misplaced) {
             None => self.agent(NodeTask::Rebuild),
             Some(slot) if slot.state == SlotState::New && !slot.up && slot.fsid == Some(fsid) => {
                 self.fenced(Act::Ceph(CephAct::PurgeMisplaced { misplaced, fsid }))

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-use super::{INTENT_MINUTES, Step, drains};
+use super::Step;
 use crate::domain::act::{Act, CephAct, Deploy, Fresh, KubeAct};
 use crate::domain::expect::{self, Lost};
 use crate::domain::gate;
-use crate::domain::guard::{Guard, passes};
+use crate::domain::guard::{Guard, is_out, passes};
 use crate::domain::inspection::{KernelDisk, Volume};
 use crate::domain::ledger::{Ledger, NodeStatus, Record, Strategy};
 use crate::domain::next::{Next, Saving, Wait};
@@ -16,6 +16,7 @@ use crate::domain::observation::{Daemon, Slot};
 use crate::domain::osd::{DeviceIdentity, Mode, OsdFsid, OsdId};
 use crate::domain::phase::{self, SlotFact};
 use crate::domain::provision;
+use crate::domain::temporary::{INTENT_MINUTES, drains, flags};
 
 /// Flags of the whole osdmap that prevent data from moving to an OSD.
 ///
@@ -34,7 +35,7 @@ impl Step<'_> {
         let (Some(fsid), Some(evidence)) = (self.slot_fsid(), &record.evidence) else {
             return Next::Wait(Wait::FreshView);
         };
-        let issued = phase::issued_of(record, self.seen);
+        let issued = phase::issued_of(record, self.view.seen);
         if !passes(Guard::NewSavedFirst, record.new == Some(fsid)) {
             return self.save(Saving::New, |record| {
                 record.new = Some(fsid);
@@ -51,7 +52,7 @@ impl Step<'_> {
             return next;
         }
         let inspection =
-            phase::last_inspection(record, self.seen).and_then(|report| report.inspection.as_ref());
+            phase::last_inspection(record, self.view.seen).and_then(|report| report.inspection.as_ref());
         let volume = inspection.and_then(|inspection| inspection.volume.clone());
         let kernel = inspection.and_then(|inspection| inspection.kernel.as_ref());
         let Some(block_path) = block_path(record, &evidence.device, volume.as_ref(), kernel) else {
@@ -73,7 +74,7 @@ impl Step<'_> {
             Strategy::InPlace | Strategy::Directory { .. } => (None, false),
             Strategy::New { initial_weight, on_file } => (*initial_weight, *on_file),
         };
-        let there = self.seen.kube.daemons.get(&osd);
+        let there = self.view.daemon(osd);
         let replaces = there.map(|daemon| (daemon.uid.clone(), daemon.generation));
         Deploy {
             osd,
@@ -100,7 +101,7 @@ impl Step<'_> {
     /// A weight that was set externally stays.
     fn weigh(&self) -> Option<Next> {
         let record = self.record;
-        let found = self.seen.ceph.slots.get(&record.osd)?.crush.as_ref();
+        let found = self.view.slot(record.osd)?.crush.as_ref();
         let lost = expect::to_restore(&record.crush, record.former_weight, found);
         (!passes(Guard::WeighedFirst, lost != Ok(Lost::Weight))).then(|| self.restore_crush())
     }
@@ -111,7 +112,7 @@ impl Step<'_> {
     pub(super) fn not_our_stop(&self) -> Next {
         let osd = self.record.osd;
         let ours = self.record.stop_reverted.is_some();
-        match self.seen.kube.daemons.get(&osd).filter(|daemon| ours && daemon.replicas > 0) {
+        match self.view.daemon(osd).filter(|daemon| ours && daemon.replicas > 0) {
             Some(daemon) if self.is_late_to_start() => self.quarantine(late(osd, daemon)),
             Some(daemon) => Next::Wait(Wait::Up { osd, trouble: daemon.trouble() }),
             // A Stop of osd-migrate may still be on its way.
@@ -124,12 +125,12 @@ impl Step<'_> {
 
     /// Returns whether no call from that time can still be on its way.
     fn is_settled(&self, at: DateTime<Utc>) -> bool {
-        (self.seen.at - at).num_minutes() >= INTENT_MINUTES
+        (self.view.seen.at - at).num_minutes() >= INTENT_MINUTES
     }
 
     pub(super) fn starting(&self) -> Next {
         let osd = self.record.osd;
-        let Some(daemon) = self.seen.kube.daemons.get(&osd) else {
+        let Some(daemon) = self.view.daemon(osd) else {
             return Next::Wait(Wait::FreshView);
         };
         if self.is_late_to_start() {
@@ -139,7 +140,7 @@ impl Step<'_> {
             return Next::Wait(Wait::NotOurStop { osd });
         }
         // A taint was added after its Deployment was created: its pod would wait for ever.
-        let node_object = self.seen.kube.nodes.get(&self.record.node);
+        let node_object = self.view.node(&self.record.node);
         let add =
             node_object.map(|node_object| provision::missing_tolerations(&daemon.tolerations, node_object));
         if let Some(add) = add.filter(|add| !add.is_empty()) {
@@ -171,14 +172,15 @@ impl Step<'_> {
         }
         // An OSD that was marked out externally stays out, and is reported. It has no PG while it is out, so
         // no PG could prove that it serves again.
-        let slot = self.seen.ceph.slots.get(&osd);
+        let slot = self.view.slot(osd);
         if let Some(slot) = slot.filter(|slot| phase::is_marked_out_externally(self.record, slot)) {
             return self.is_out(slot);
         }
         if let Some(next) = self.note_up().or_else(|| self.restore_upmaps()) {
             return next;
         }
-        let unclean = self.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
+        let unclean =
+            self.view.seen.ceph.pgs.values().filter(|pg| pg.up.contains(&osd) && !gate::is_clean(pg));
         let (mut pgs, mut lacking, mut bytes) = (0, 0, 0);
         let mut states = BTreeSet::new();
         for pg in unclean {
@@ -188,12 +190,12 @@ impl Step<'_> {
             let copies = (pg.degraded + pg.misplaced).min(pg.objects);
             bytes += pg.bytes.checked_div(pg.objects).unwrap_or(0) * copies;
         }
-        let moved = gate::moved_unclean(osd, &self.record.pgs, &self.seen.ceph);
+        let moved = gate::moved_unclean(osd, &self.record.pgs, &self.view.seen.ceph);
         if let Some((pg, found)) = moved.filter(|_| pgs == 0 && self.record.gets_others()) {
             let reason = gate::Reason::RemappedPgNotClean { pg: pg.clone(), state: gate::state_text(found) };
             return Next::Wait(Wait::Gate { osd, reason });
         }
-        let flags = HOLDS_UP_DATA.iter().filter(|flag| self.seen.ceph.flags.contains(**flag));
+        let flags = HOLDS_UP_DATA.iter().filter(|flag| self.view.seen.ceph.flags.contains(**flag));
         let flags = flags.map(|flag| (*flag).to_owned()).collect();
         Next::Wait(Wait::ActiveClean { osd, pgs, objects: lacking, bytes, states, flags })
     }
@@ -209,9 +211,9 @@ impl Step<'_> {
             return Next::Do(Act::Ceph(CephAct::TakeIn { osd, fsid, reweight: record.reweight }));
         }
         let Some(since) = record.blocked_since else {
-            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.seen.at));
+            return self.save(Saving::Blocked, |record| record.blocked_since = Some(self.view.seen.at));
         };
-        if self.seen.at - since < self.policy.limits.start {
+        if self.view.seen.at - since < self.view.policy.limits.start {
             return Next::Wait(wait);
         }
         self.quarantine(wait.to_string())
@@ -231,21 +233,15 @@ impl Step<'_> {
     /// (16.2.15). The adapter removes that mark first. Then the fence can be removed: the rest is Ceph's
     /// work.
     pub(super) fn let_go(&self) -> Option<Next> {
-        let osd = self.record.osd;
-        let slot = self.seen.ceph.slots.get(&osd);
-        let flags = slot.map(|slot| self.record.flags_to_lift(slot.noout, slot.noin));
-        if let Some((noout, noin)) = flags.filter(|(noout, noin)| *noout || *noin) {
-            return Some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd, noout, noin })));
-        }
-        self.unfence()
+        flags::restore_of(self.record, self.view).or_else(|| self.unfence())
     }
 
     /// Saves when a new OSD came up: the statistics lag, and show no PG on it at first.
     fn note_up(&self) -> Option<Next> {
         let gets_others = self.record.gets_others();
-        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|slot| gets_others && slot.up)?;
+        let slot = self.view.slot(self.record.osd).filter(|slot| gets_others && slot.up)?;
         let noted = self.record.up_seen.map(|(epoch, _)| epoch);
-        let up_seen = Some((slot.up_from, self.seen.at));
+        let up_seen = Some((slot.up_from, self.view.seen.at));
         (noted != Some(slot.up_from)).then(|| self.save(Saving::Up, |record| record.up_seen = up_seen))
     }
 
@@ -254,7 +250,7 @@ impl Step<'_> {
     /// The inventory of its node predates the OSD, so its disk is marked as no longer available.
     fn closed(&self) -> Ledger {
         let record = self.record;
-        let mut ledger = self.ledger.without(record.osd);
+        let mut ledger = self.view.ledger.without(record.osd);
         let was_free = record.is_new() || record.is_in_directory();
         let disk = record.device().map(DeviceIdentity::stable_name);
         if let (true, Some(_), Some(disk)) = (was_free, record.new, disk)
@@ -288,16 +284,11 @@ impl Step<'_> {
         if let Some(next) = self.clean_up().filter(|_| is_old) {
             return next;
         }
-        if let Some(slot) = self.seen.ceph.slots.get(&record.osd) {
-            let (noout, noin) = record.flags_to_lift(slot.noout, slot.noin);
-            if !passes(Guard::FlagsUnsetFirst, !(noout || noin)) {
-                return Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: record.osd, noout, noin }));
-            }
-        }
-        if let Some(next) = self.unfence() {
+        let flags = flags::restore_of(record, self.view).filter(|_| !is_out(Guard::FlagsUnsetFirst));
+        if let Some(next) = flags.or_else(|| self.unfence()) {
             return next;
         }
-        if drains::is_waited_for(record, self.ledger, self.seen) {
+        if drains::is_waited_for(record, self.view) {
             return Next::Wait(Wait::Up { osd: record.osd, trouble: None });
         }
         let closed = || Next::Save { ledger: self.closed(), osd: Some(record.osd), why: Saving::Closed };
@@ -306,7 +297,7 @@ impl Step<'_> {
 
     /// Returns the cleanup act while an object that was created for the record exists.
     fn clean_up(&self) -> Option<Next> {
-        let (record, kube) = (self.record, &self.seen.kube);
+        let (record, kube) = (self.record, &self.view.seen.kube);
         let made = kube.leftovers.contains_key(&record.id)
             || kube.backups.get(&record.osd) == Some(&record.id)
             || kube.node_jobs.iter().any(|job| job.record == record.id)

@@ -24,7 +24,7 @@ impl Step<'_> {
     /// After that, nothing shows the loss.
     pub(super) fn note_lost_upmaps(&self) -> Option<Next> {
         let record = self.record;
-        let has_item = self.seen.ceph.slots.get(&record.osd).is_some_and(|slot| slot.crush.is_some());
+        let has_item = self.view.slot(record.osd).is_some_and(|slot| slot.crush.is_some());
         let fresh = Some(LostUpmaps::default());
         let is_noted = has_item || record.upmaps.is_empty() || record.lost_upmaps == fresh;
         (!passes(Guard::UpmapLossSavedFirst, is_noted))
@@ -40,7 +40,7 @@ impl Step<'_> {
             let unheard = self.record.upmaps.iter().any(|upmap| self.is_unreported(upmap));
             return Some(if unheard { Next::Wait(Wait::FreshView) } else { self.done_with_upmaps(missing) });
         }
-        let epoch = self.seen.ceph.epoch;
+        let epoch = self.view.seen.ceph.epoch;
         if lost.tries > 0 && lost.epoch == epoch {
             let (osd, fsid) = (self.record.osd, self.slot_fsid()?);
             return Some(Next::Do(Act::Ceph(CephAct::RestoreUpmaps { osd, fsid, upmaps: missing })));
@@ -58,8 +58,8 @@ impl Step<'_> {
 
     fn missing_upmaps(&self) -> Vec<Upmap> {
         let pgs: BTreeSet<PgId> = self.record.upmaps.iter().map(|upmap| upmap.pg.clone()).collect();
-        let gone = gate::gone(&pgs, self.seen);
-        let (upmaps, ceph) = (&self.record.upmaps, &self.seen.ceph);
+        let gone = gate::gone(&pgs, self.view.seen);
+        let (upmaps, ceph) = (&self.record.upmaps, &self.view.seen.ceph);
         let mut missing = expect::upmaps_to_restore(upmaps, &ceph.upmaps, &ceph.slots);
         missing.retain(|upmap| !gone.contains(&upmap.pg));
         missing
@@ -67,7 +67,7 @@ impl Step<'_> {
 
     /// Returns whether the upmap is in the map, and its PG is not yet reported on an OSD that could serve it.
     fn is_unreported(&self, upmap: &Upmap) -> bool {
-        let ceph = &self.seen.ceph;
+        let ceph = &self.view.seen.ceph;
         let serves = |osd| ceph.slots.get(osd).is_some_and(|slot| slot.up && slot.is_in);
         ceph.upmaps.contains(upmap)
             && ceph

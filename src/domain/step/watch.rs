@@ -6,12 +6,9 @@
 use chrono::TimeDelta;
 
 use super::Step;
-use crate::domain::act::{Act, CephAct};
 use crate::domain::guard::{Guard, is_out};
-use crate::domain::ledger::{Ledger, Record};
 use crate::domain::next::{Next, Saving};
-use crate::domain::observation::Observation;
-use crate::domain::phase;
+use crate::domain::temporary::flags;
 
 impl Step<'_> {
     /// Returns the next time-dependent step; `None` if nothing is due.
@@ -25,11 +22,11 @@ impl Step<'_> {
         let stays_down = record.down_since.is_some() && !self.facts.up;
         match record.down_since {
             None if went_down => {
-                Some(self.save(Saving::Down, |record| record.down_since = Some(self.seen.at)))
+                Some(self.save(Saving::Down, |record| record.down_since = Some(self.view.seen.at)))
             }
             Some(_) if !(went_down || stays_down) => Some(self.came_up()),
-            Some(_) if self.down_for() >= self.policy.limits.noout => {
-                lift_noout(record, self.ledger, self.seen)
+            Some(_) if self.down_for() >= self.view.policy.limits.noout => {
+                flags::lift_noout(record, self.view)
             }
             Some(_) | None => None,
         }
@@ -37,48 +34,23 @@ impl Step<'_> {
 
     /// Returns how long the OSD is down after its stop.
     pub(super) fn down_for(&self) -> TimeDelta {
-        self.record.down_since.map_or_else(TimeDelta::zero, |since| self.seen.at - since)
+        self.record.down_since.map_or_else(TimeDelta::zero, |since| self.view.seen.at - since)
     }
 
     /// Returns whether the daemon's time to start is over, counted from its start or from the last time that
     /// it went down.
     pub(super) fn is_late_to_start(&self) -> bool {
         let since = self.record.saved_at.max(self.record.down_since);
-        let limit = self.policy.limits.start + self.time_of_rook();
-        since.is_some_and(|since| self.seen.at - since >= limit) && !is_out(Guard::StartHasALimit)
+        let limit = self.view.policy.limits.start + self.time_of_rook();
+        since.is_some_and(|since| self.view.seen.at - since >= limit) && !is_out(Guard::StartHasALimit)
     }
 
     fn came_up(&self) -> Next {
-        let slot = self.seen.ceph.slots.get(&self.record.osd).filter(|_| self.record.gets_others());
-        let up_seen = slot.map(|slot| (slot.up_from, self.seen.at));
+        let slot = self.view.slot(self.record.osd).filter(|_| self.record.gets_others());
+        let up_seen = slot.map(|slot| (slot.up_from, self.view.seen.at));
         self.save(Saving::Up, |record| {
             record.down_since = None;
             record.up_seen = up_seen.or(record.up_seen);
         })
     }
-}
-
-/// Returns the next step until the `noout` of an OSD that is down is lifted.
-///
-/// The lift is saved first, so that the flag is not set again.
-fn lift_noout(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let slot = seen.ceph.slots.get(&record.osd).filter(|slot| !slot.up)?;
-    let (noout, _) = record.flags_to_lift(slot.noout, slot.noin);
-    if !noout || is_out(Guard::NooutHasAnEnd) {
-        return None;
-    }
-    if record.noout_lifted {
-        return Some(Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: record.osd, noout, noin: false })));
-    }
-    let mut record = record.clone();
-    record.noout_lifted = true;
-    let osd = Some(record.osd);
-    Some(Next::Save { ledger: ledger.with(record), osd, why: Saving::NooutLifted })
-}
-
-/// Returns the next step before a run halts: afterwards no runner would lift the `noout` of an OSD that is
-/// down.
-pub fn before_halt(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let is_down = |record: &&Record| phase::is_committed(record, seen);
-    ledger.in_flight().filter(is_down).find_map(|record| lift_noout(record, ledger, seen))
 }

@@ -61,6 +61,33 @@ fn sections_that_the_lab_types_from_exist() {
     assert!(entries.len() > 3 && missing.is_empty(), "by_hand.py: no entry {missing:?}");
 }
 
+/// Returns the number of lines from a definition to the end of it.
+fn lines_of(source: &str, definition: &str) -> usize {
+    let (_, rest) = source.split_once(definition).unwrap();
+    let before = source[..source.len() - rest.len() - definition.len()].lines().last().unwrap_or_default();
+    let indent = &before[..before.len() - before.trim_start().len()];
+    let ends = [format!("{indent}}}"), format!("{indent}];")];
+    1 + rest.lines().position(|line| ends.iter().any(|end| line == end)).unwrap()
+}
+
+#[test]
+fn reading_guide_of_the_crate_is_at_most_300_lines() {
+    let guide = read("src/lib.rs");
+    let rows = guide.lines().filter_map(|line| line.strip_prefix("//! ")?.split_once(". `src/"));
+    let mut total = 0;
+    for (_, row) in rows {
+        let (path, rest) = row.split_once('`').unwrap();
+        let name = rest.split('`').nth(1).unwrap().rsplit("::").next().unwrap();
+        let source = read(&format!("src/{path}"));
+        let definition = [format!("fn {name}("), format!("const {name}:")];
+        let at = definition.iter().find(|text| source.contains(text.as_str())).unwrap();
+        // The rules are read to the end of their file, which applies them.
+        let to_the_end = source[source.find(at.as_str()).unwrap()..].lines().count();
+        total += if name == "RULES" { to_the_end } else { lines_of(&source, at) };
+    }
+    assert!((150..=300).contains(&total), "{total} lines");
+}
+
 #[test]
 fn reading_guide_begins_where_the_code_does() {
     let page = read("docs/development/reading-guide.md");

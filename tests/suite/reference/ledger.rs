@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::runbook::{block, coded, read, variants};
 
-const LEDGER: &str = "src/domain/ledger/mod.rs";
+const RECORD: &str = "src/domain/ledger/record.rs";
 
 /// Returns the fields of a struct that is stored.
 fn fields(path: &str, of: &str) -> BTreeSet<String> {
@@ -26,9 +26,9 @@ fn listed(heading: &str) -> BTreeSet<String> {
 
 #[test]
 fn ledger_page_lists_each_field() {
-    assert_eq!(listed("## Fields of a record"), fields(LEDGER, "Record"));
-    assert_eq!(listed("## nodes"), fields(LEDGER, "NodeWork"));
-    let mut of_run = fields(LEDGER, "Run");
+    assert_eq!(listed("## Fields of a record"), fields(RECORD, "Record"));
+    assert_eq!(listed("## nodes"), fields("src/domain/ledger/nodes.rs", "NodeWork"));
+    let mut of_run = fields("src/domain/ledger/run.rs", "Run");
     of_run.insert("open".to_owned()); // made of the records, to notice one that was lost
     assert_eq!(listed("## run"), of_run);
 }
@@ -66,8 +66,8 @@ fn taken(filter: &str) -> Vec<String> {
 fn recovery_page_asks_for_fields_that_exist() {
     let page = read("docs/guides/recover-by-hand.md");
     for (begins, path, of, least) in [
-        ("fromjson | {", LEDGER, "Record", 15),
-        ("fromjson? | {", "src/domain/inspection/mod.rs", "NodeReport", 5),
+        ("fromjson | {", RECORD, "Record", 15),
+        ("fromjson? | {", "src/domain/inspection/agent.rs", "NodeReport", 5),
     ] {
         let (_, rest) = page.split_once(begins).unwrap();
         let taken = taken(rest.split_once("}'").unwrap().0);

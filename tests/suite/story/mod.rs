@@ -14,6 +14,7 @@ mod freeze;
 mod new_osds;
 mod play;
 mod rook;
+mod temporary;
 
 use std::collections::BTreeMap;
 

@@ -28,6 +28,7 @@ use osd_migrate::domain::osd::{
 use osd_migrate::domain::plan;
 use osd_migrate::domain::policy::{Declaration, Limits, Policy};
 use osd_migrate::domain::storage::{DeviceConfig, Resources, Storage};
+use osd_migrate::domain::view::View;
 
 /// OSDs of the small world.
 pub(crate) const OSDS: u32 = 6;
@@ -375,6 +376,11 @@ impl World {
         let limits = Limits { retry_pause: TimeDelta::zero(), ..Limits::default() };
         let policy = Policy { limits, ..Policy::default() };
         Self { policy, ledger: Ledger::default(), seen: observation() }
+    }
+
+    /// Returns the view of an iteration in this world.
+    pub(crate) fn view(&self) -> View<'_> {
+        View { policy: &self.policy, ledger: &self.ledger, seen: &self.seen }
     }
 
     /// Returns what the real program does in this world.

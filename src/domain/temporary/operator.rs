@@ -12,7 +12,7 @@ use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{Observation, Operator};
 use crate::domain::osd::OsdId;
 use crate::domain::phase::is_committed;
-use crate::domain::policy::Policy;
+use crate::domain::view::View;
 
 /// Minutes that a run waits before Rook's operator is restored: scaling it for each wait of seconds would
 /// restart it all the time.
@@ -23,23 +23,23 @@ const WAIT_MINUTES: i64 = 3;
 ///
 /// `gate` is the gate that blocks the OSD. `without_it` says whether the OSD could continue without the
 /// operator. The operator is not scaled if something else blocks the OSD.
-pub(super) fn out_of_the_way(
+pub(crate) fn change(
     gate: &Gate,
     without_it: impl FnOnce(&Observation) -> bool,
-    policy: &Policy,
-    ledger: &Ledger,
-    seen: &Observation,
+    view: View<'_>,
 ) -> Option<Next> {
-    let is_in_the_way = matches!(gate, Gate::Shut(Reason::OperatorRuns { .. })) && policy.scales_operator;
+    let is_in_the_way =
+        matches!(gate, Gate::Shut(Reason::OperatorRuns { .. })) && view.policy.scales_operator;
     // At 0 already, its pod is about to end. Nothing is to be scaled, and nothing is to be recorded.
-    let operator = seen.kube.operator.as_ref().filter(|operator| is_in_the_way && operator.replicas > 0)?;
-    let mut imagined = seen.clone();
+    let operator =
+        view.seen.kube.operator.as_ref().filter(|operator| is_in_the_way && operator.replicas > 0)?;
+    let mut imagined = view.seen.clone();
     imagined.kube.operator = Some(Operator { replicas: 0, pods: 0, ..operator.clone() });
     if !without_it(&imagined) {
         return None;
     }
-    match &ledger.run.operator {
-        None => Some(begin(operator, ledger, seen)),
+    match &view.ledger.run.operator {
+        None => Some(begin(operator, view)),
         // Another client scaled the operator up since it was saved. osd-migrate does not scale it down again.
         Some(was) => {
             (is_it(operator, was) && operator.generation == was.generation).then(|| scale(operator, 0))
@@ -54,20 +54,20 @@ pub(super) fn out_of_the_way(
 ///
 /// It stays at 0 while Rook would start a migration of its own, and while an OSD that failed after its stop
 /// is down: Rook would start that OSD.
-pub(super) fn given_back(next: Next, policy: &Policy, ledger: &Ledger, seen: &Observation) -> Next {
-    let Some(was) = ledger.run.operator.as_ref().filter(|_| !is_out(Guard::OperatorRestored)) else {
+pub(crate) fn during_a_wait(next: Next, view: View<'_>) -> Next {
+    let Some(was) = view.ledger.run.operator.as_ref().filter(|_| !is_out(Guard::OperatorRestored)) else {
         return next;
     };
     let is_wait = matches!(next, Next::Wait(_));
     let needs_it_away = |record: &Record| match record.quarantine {
-        Some(_) => is_committed(record, seen),
-        None => record.stop_intended_at.is_some() && !is_up_again(record, seen),
+        Some(_) => is_committed(record, view.seen),
+        None => record.stop_intended_at.is_some() && !is_up_again(record, view.seen),
     };
-    let last = ledger.in_flight().filter_map(|record| record.saved_at).chain(was.since).max();
-    let is_long = last.is_none_or(|last| (seen.at - last).num_minutes() >= WAIT_MINUTES);
-    let stays_away = !rook_would_migrate(policy, ledger, seen).is_empty();
-    if is_wait && is_long && !stays_away && !ledger.records.values().any(needs_it_away) {
-        return back(ledger, seen).unwrap_or(next);
+    let last = view.ledger.in_flight().filter_map(|record| record.saved_at).chain(was.since).max();
+    let is_long = last.is_none_or(|last| (view.seen.at - last).num_minutes() >= WAIT_MINUTES);
+    let stays_away = !rook_would_migrate(view).is_empty();
+    if is_wait && is_long && !stays_away && !view.ledger.records.values().any(needs_it_away) {
+        return restore(view).unwrap_or(next);
     }
     next
 }
@@ -82,24 +82,22 @@ fn is_up_again(record: &Record, seen: &Observation) -> bool {
 ///
 /// A runner that was frozen between its read of the ledger and its act may have scaled the operator after the
 /// entry was cleared. The last entry recognises that, if no other client wrote the operator since.
-pub(super) fn back(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    let (saved, last) = (&ledger.run.operator, &ledger.run.last_operator);
+pub(crate) fn restore(view: View<'_>) -> Option<Next> {
+    let (saved, last) = (&view.ledger.run.operator, &view.ledger.run.last_operator);
     let was = saved.as_ref().or(last.as_ref())?;
-    let ours = |operator: &&Operator| {
-        operator.replicas == 0 && is_it(operator, was) && operator.generation == was.generation + 1
-    };
-    if let Some(operator) = seen.kube.operator.as_ref().filter(ours) {
+    let ours = |operator: &&Operator| is_ours(operator, was);
+    if let Some(operator) = view.seen.kube.operator.as_ref().filter(ours) {
         return Some(scale(operator, was.replicas));
     }
-    saved.is_some().then(|| save(None, ledger, Saving::OperatorRestored))
+    saved.is_some().then(|| save(None, view.ledger, Saving::OperatorRestored))
 }
 
 /// Saves the operator as found, then scales it to 0.
-fn begin(operator: &Operator, ledger: &Ledger, seen: &Observation) -> Next {
+fn begin(operator: &Operator, view: View<'_>) -> Next {
     if !passes(Guard::OperatorSavedFirst, false) {
         let Operator { name, uid, replicas, generation, .. } = operator.clone();
-        let was = ScaledOperator { name, replicas, uid: Some(uid), generation, since: Some(seen.at) };
-        return save(Some(was), ledger, Saving::OperatorScaled);
+        let was = ScaledOperator { name, replicas, uid: Some(uid), generation, since: Some(view.seen.at) };
+        return save(Some(was), view.ledger, Saving::OperatorScaled);
     }
     scale(operator, 0)
 }
@@ -123,12 +121,24 @@ fn scale(operator: &Operator, replicas: u32) -> Next {
 /// Returns the OSDs that a restored Rook would migrate itself; while there are any, Rook stays stopped.
 ///
 /// `uninstall` restores Rook nevertheless: its owner confirmed the migration.
-pub(super) fn rook_would_migrate(policy: &Policy, ledger: &Ledger, seen: &Observation) -> BTreeSet<OsdId> {
-    let is_at_0 = ledger.run.operator.is_some() && seen.kube.running_operator().is_none();
-    let is_fenced = ledger.run.fence.is_some() && gate::stays_fenced(seen);
-    if (is_at_0 || is_fenced) && !policy.leaves {
-        gate::left_to_rooks_migration(seen)
+pub(crate) fn rook_would_migrate(view: View<'_>) -> BTreeSet<OsdId> {
+    let is_at_0 = view.ledger.run.operator.is_some() && view.seen.kube.running_operator().is_none();
+    let is_fenced = view.ledger.run.fence.is_some() && gate::stays_fenced(view.seen);
+    if (is_at_0 || is_fenced) && !view.policy.leaves {
+        gate::left_to_rooks_migration(view.seen)
     } else {
         BTreeSet::new()
     }
+}
+
+/// Returns whether the operator is at 0 because osd-migrate scaled it.
+pub(crate) fn is_changed(view: View<'_>) -> bool {
+    let run = &view.ledger.run;
+    let was = run.operator.as_ref().or(run.last_operator.as_ref());
+    was.is_some_and(|was| view.seen.kube.operator.as_ref().is_some_and(|found| is_ours(found, was)))
+}
+
+/// Returns whether osd-migrate scaled the operator to 0, and no other client has written it since.
+fn is_ours(found: &Operator, was: &ScaledOperator) -> bool {
+    found.replicas == 0 && is_it(found, was) && found.generation == was.generation + 1
 }

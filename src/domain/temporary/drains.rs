@@ -5,7 +5,6 @@
 
 use chrono::{DateTime, Utc};
 
-use super::INTENT_MINUTES;
 use crate::domain::act::{Act, KubeAct};
 use crate::domain::gate::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
@@ -14,6 +13,10 @@ use crate::domain::next::{Next, Saving};
 use crate::domain::observation::{Observation, OsdPdb};
 use crate::domain::osd::OsdId;
 use crate::domain::phase;
+use crate::domain::view::View;
+
+/// Minutes after which no call from the time of the intent can still be on its way. A call has ten seconds.
+pub const INTENT_MINUTES: i64 = 1;
 
 /// Minutes that the pod of a finished OSD has to become ready: probes run every 10 s.
 ///
@@ -28,21 +31,21 @@ const COUNTED_MINUTES: i64 = 1;
 ///
 /// Drains are blocked while an OSD is committed. They are restored once no OSD is committed or about to be
 /// stopped.
-pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
+pub(crate) fn next(view: View<'_>) -> Option<Next> {
     // A PodDisruptionBudget that was restored for a finished OSD is not limited again because the OSD's pod
     // is not ready again.
-    let at_work = |record: &&Record| !record.closing || is_waited_for(record, ledger, seen);
+    let at_work = |record: &&Record| !record.closing || is_waited_for(record, view);
     let is_meant = |record: &&Record| record.stop_intended_at.is_some() && at_work(record);
-    let open: Vec<_> = ledger.in_flight().filter(is_meant).collect();
-    if let Some(stopped) = open.iter().find(|record| is_committed(record, seen)) {
-        let are_drains_blocked = passes(Guard::DrainsBlocked, are_drains_blocked(stopped.osd, seen));
+    let open: Vec<_> = view.ledger.in_flight().filter(is_meant).collect();
+    if let Some(stopped) = open.iter().find(|record| is_committed(record, view.seen)) {
+        let are_drains_blocked = passes(Guard::DrainsBlocked, are_drains_blocked(stopped.osd, view.seen));
         // If osd-migrate may not create its own PodDisruptionBudget, the OSD is up again sooner without
         // waiting for one.
-        let is_tried = !are_drains_blocked && seen.kube.pdb_rejected.is_none();
+        let is_tried = !are_drains_blocked && view.seen.kube.pdb_rejected.is_none();
         return is_tried.then(|| make_own(stopped));
     }
-    let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, seen));
-    if is_about_to_stop { None } else { restore_pdb(ledger, seen) }
+    let is_about_to_stop = open.iter().any(|record| is_about_to_stop(record, view.seen));
+    if is_about_to_stop { None } else { restore(view) }
 }
 
 /// Returns an open gate once Rook's PodDisruptionBudget counts every other OSD that is up.
@@ -53,7 +56,7 @@ pub fn next(ledger: &Ledger, seen: &Observation) -> Option<Next> {
 /// Drains wait while Rook's own PodDisruptionBudget is 0. They end if osd-migrate's own exists alongside it.
 /// A Rook that has nothing left to count sleeps. Otherwise it would check while the OSD is stopped, and
 /// create PodDisruptionBudgets per host.
-pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
+pub(crate) fn counted(record: &Record, seen: &Observation) -> Gate {
     let is_able = seen.kube.daemons.values().all(|daemon| daemon.names_topology);
     let inventories = is_able && seen.kube.running_operator().is_some();
     let is_recent = is_within(COUNTED_MINUTES, &Saving::Proof, record, seen);
@@ -65,7 +68,7 @@ pub(super) fn counted(record: &Record, seen: &Observation) -> Gate {
 
 /// Returns a shut gate while drains can't be blocked: Rook's PodDisruptionBudget is unusable, and
 /// osd-migrate's own was refused.
-pub(super) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
+pub(crate) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
     let needs_own = seen.kube.own_pdb.is_none() && rooks(osd, seen).is_none();
     let refused = seen.kube.pdb_rejected.as_ref().filter(|_| needs_own);
     refused.map_or(Gate::Open, |why| Gate::Shut(Reason::PdbRejected { why: why.clone() }))
@@ -76,23 +79,23 @@ pub(super) fn allowed(osd: OsdId, seen: &Observation) -> Gate {
 /// The value of Rook's PodDisruptionBudget is saved before each time that it is limited, with the generation
 /// on which it is to be limited. A runner that decided before that save that nothing is left to restore can
 /// no longer write that decision.
-pub(super) fn block_drains(record: &Record, ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    if seen.kube.own_pdb.is_some() {
+pub(crate) fn change(record: &Record, view: View<'_>) -> Option<Next> {
+    if view.seen.kube.own_pdb.is_some() {
         return None;
     }
-    let Some(found) = rooks(record.osd, seen) else {
+    let Some(found) = rooks(record.osd, view.seen) else {
         return Some(make_own(record));
     };
-    let (saved, last) = (&ledger.run.pdb, &ledger.run.last_pdb);
+    let (saved, last) = (&view.ledger.run.pdb, &view.ledger.run.last_pdb);
     if found.max_unavailable == 0 {
         // A frozen runner limited the PodDisruptionBudget late, after its entry was cleared as unused.
         let late = last.as_ref().filter(|last| saved.is_none() && is_ours(found, last))?;
-        return Some(save(Some(late.clone()), ledger, Saving::Pdb));
+        return Some(save(Some(late.clone()), view.ledger, Saving::Pdb));
     }
     if !passes(Guard::PdbSavedFirst, saved.as_ref().is_some_and(|was| is_as_saved(found, was))) {
         let OsdPdb { max_unavailable, uid, generation, .. } = found.clone();
         let now = FormerPdb { max_unavailable, uid: Some(uid), generation: Some(generation) };
-        return Some(save(Some(now), ledger, Saving::Pdb));
+        return Some(save(Some(now), view.ledger, Saving::Pdb));
     }
     Some(write(found, 0))
 }
@@ -100,25 +103,25 @@ pub(super) fn block_drains(record: &Record, ledger: &Ledger, seen: &Observation)
 /// Returns the next step until the PodDisruptionBudgets are restored.
 ///
 /// External changes or deletions since then stay.
-fn restore_pdb(ledger: &Ledger, seen: &Observation) -> Option<Next> {
-    if let Some(uid) = &seen.kube.own_pdb {
+pub(crate) fn restore(view: View<'_>) -> Option<Next> {
+    if let Some(uid) = &view.seen.kube.own_pdb {
         return Some(Next::Do(Act::Kube(KubeAct::DeletePdb { uid: uid.clone() })));
     }
-    let (saved, last) = (&ledger.run.pdb, &ledger.run.last_pdb);
+    let (saved, last) = (&view.ledger.run.pdb, &view.ledger.run.last_pdb);
     let was = saved.as_ref().or(last.as_ref())?;
-    if let Some(found) = seen.kube.osd_pdb.as_ref().filter(|found| is_ours(found, was)) {
+    if let Some(found) = view.seen.kube.osd_pdb.as_ref().filter(|found| is_ours(found, was)) {
         return Some(write(found, was.max_unavailable));
     }
-    saved.is_some().then(|| save(None, ledger, Saving::PdbRestored))
+    saved.is_some().then(|| save(None, view.ledger, Saving::PdbRestored))
 }
 
 /// Returns whether a finished OSD's Deployment has no ready pod yet while osd-migrate blocks drains.
 ///
 /// Restored now, the PodDisruptionBudget would wake Rook, which excludes such an OSD from it and restarts it
 /// for its own settings. For seconds another OSD could be evicted in parallel (seen with 1.20.6).
-pub(super) fn is_waited_for(record: &Record, ledger: &Ledger, seen: &Observation) -> bool {
-    let is_ours = ledger.run.pdb.is_some() || seen.kube.own_pdb.is_some();
-    is_ours && is_getting_ready(record, seen)
+pub(crate) fn is_waited_for(record: &Record, view: View<'_>) -> bool {
+    let is_ours = view.ledger.run.pdb.is_some() || view.seen.kube.own_pdb.is_some();
+    is_ours && is_getting_ready(record, view.seen)
 }
 
 fn is_getting_ready(record: &Record, seen: &Observation) -> bool {
@@ -199,4 +202,12 @@ fn save(pdb: Option<FormerPdb>, ledger: &Ledger, why: Saving) -> Next {
     let mut ledger = ledger.clone();
     ledger.run.last_pdb = std::mem::replace(&mut ledger.run.pdb, pdb).filter(|_| ledger.run.pdb.is_none());
     Next::Save { ledger, osd: None, why }
+}
+
+/// Returns whether drains are blocked by osd-migrate.
+pub(crate) fn is_changed(view: View<'_>) -> bool {
+    let run = &view.ledger.run;
+    let is_ours =
+        |found: &OsdPdb| [&run.pdb, &run.last_pdb].into_iter().flatten().any(|was| is_ours(found, was));
+    view.seen.kube.own_pdb.is_some() || view.seen.kube.osd_pdb.as_ref().is_some_and(is_ours)
 }

@@ -1,0 +1,146 @@
+//! Class, target and kind of an OSD, compared with what its owner declares.
+
+use super::class::{Class, Difference, Mismatch, Refusal, listed};
+use super::kind;
+use super::release::keeps_ids;
+use super::target::{Target, target};
+use crate::domain::observation::{Daemon, Metadata, Observation, Slot, SlotState};
+use crate::domain::osd::{Kind, Layout, Mode, OsdId};
+use crate::domain::provision::DatabaseAsked;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Returns the class of every OSD in the osdmap.
+pub fn classify(seen: &Observation) -> BTreeMap<OsdId, Class> {
+    seen.ceph.slots.iter().map(|(osd, slot)| (*osd, class_of(*osd, slot, seen))).collect()
+}
+
+/// Returns the class of one OSD.
+pub fn class_of(osd: OsdId, slot: &Slot, seen: &Observation) -> Class {
+    match facts_of(osd, slot, seen) {
+        Ok((metadata, daemon)) => class_of_running(slot, metadata, daemon, seen),
+        Err(refusal) => Class::Refused(refusal),
+    }
+}
+
+/// Returns the layout that an OSD is to get, if it can be determined.
+pub fn target_of(osd: OsdId, seen: &Observation) -> Option<Layout> {
+    let slot = seen.ceph.slots.get(&osd)?;
+    let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+    target(slot, metadata, daemon, seen).ok().map(|target| target.layout)
+}
+
+/// Returns the database that is to be created for an OSD on another device when it is recreated.
+///
+/// A database that is on a volume already is created there again in the same size (`Evidence::has_again`).
+pub fn database_of(osd: OsdId, seen: &Observation) -> Option<DatabaseAsked> {
+    let slot = seen.ceph.slots.get(&osd)?;
+    let (metadata, daemon) = facts_of(osd, slot, seen).ok()?;
+    let asked = target(slot, metadata, daemon, seen).ok()?.database?;
+    let made = kind::of(slot, metadata, daemon)?;
+    let has_its_own = metadata.dedicated_db && matches!(made, Kind::Lvm | Kind::LvmCrypt);
+    (!has_its_own).then_some(asked)
+}
+
+/// Returns the kind of an OSD by its metadata and its Deployment, whether it is migrated or not; `None` if it
+/// is on a PersistentVolumeClaim, or its object store is unknown.
+pub fn made(osd: OsdId, slot: &Slot, seen: &Observation) -> Result<Option<Kind>, Refusal> {
+    let (metadata, daemon) = facts_of(osd, slot, seen)?;
+    Ok(if daemon.pvc_backed { None } else { kind::of(slot, metadata, daemon) })
+}
+
+/// Returns the facts without which an OSD can't be classified.
+fn facts_of<'a>(
+    osd: OsdId,
+    slot: &'a Slot,
+    seen: &'a Observation,
+) -> Result<(&'a Metadata, &'a Daemon), Refusal> {
+    match slot.state {
+        SlotState::Exists => {}
+        SlotState::New | SlotState::Destroyed => return Err(Refusal::Orphan),
+    }
+    let metadata = slot.metadata.as_ref().ok_or(Refusal::NoMetadata)?;
+    let daemon = seen.kube.daemons.get(&osd).ok_or(Refusal::NoDeployment)?;
+    if slot.crush.is_none() {
+        return Err(Refusal::NoCrushItem);
+    }
+    match &daemon.node {
+        Some(node) if seen.kube.nodes.contains_key(node) => {}
+        Some(node) => return Err(Refusal::NoNode(node.to_string())),
+        None => return Err(Refusal::NoNode("(unknown)".to_owned())),
+    }
+    Ok((metadata, daemon))
+}
+
+fn class_of_running(slot: &Slot, metadata: &Metadata, daemon: &Daemon, seen: &Observation) -> Class {
+    let not_yet = |what: &str| Class::Refused(Refusal::NotBuiltYet(what.to_owned()));
+    if daemon.pvc_backed {
+        return not_yet("an OSD on a PersistentVolumeClaim");
+    }
+    let Some(made) = kind::of(slot, metadata, daemon) else {
+        return not_yet("an object store other than BlueStore and Filestore");
+    };
+    if made.in_directory() && daemon.data_dir.is_none() {
+        return not_yet(
+            "an OSD in a directory that its Deployment does not name (--osd-data, in a folder of the host)",
+        );
+    }
+    let wanted = target(slot, metadata, daemon, seen);
+    if !made.is_legacy() {
+        match wanted.as_ref().map(|target| differences(made, metadata, target)) {
+            Ok(differs) if differs.is_empty() => return Class::Conforming,
+            Ok(differs) if kind::is_host_device(slot, metadata, daemon) => {
+                return Class::Refused(Refusal::HostDevice(listed(&differs)));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    // From here on: obstacles to a migration. An OSD that conforms already has nothing to refuse.
+    if let Some(what) = &daemon.managed_externally {
+        return Class::Refused(Refusal::ManagedExternally(what.clone()));
+    }
+    if !keeps_ids(&metadata.ceph_version) {
+        return Class::Refused(Refusal::TooOld(metadata.ceph_version.clone()));
+    }
+    if let Some(what) = not_taken_yet(made, metadata, wanted.as_ref().ok()) {
+        return not_yet(what);
+    }
+    match wanted {
+        Ok(target) if metadata.store.0 == "bluestore-rdr" && target.layout.store.0 == "bluestore" => {
+            Class::Refused(Refusal::NoWayBack)
+        }
+        Ok(_) if made.is_legacy() => Class::Legacy(made),
+        Ok(target) => Class::Mismatched(Mismatch { made, differs: differences(made, metadata, &target) }),
+        Err(refusal) => Class::Refused(refusal),
+    }
+}
+
+/// Returns the combination that the agent can't remove yet, or can't create from an existing OSD.
+fn not_taken_yet(made: Kind, metadata: &Metadata, wanted: Option<&Target>) -> Option<&'static str> {
+    if made == Kind::RawCrypt && (metadata.dedicated_db || metadata.dedicated_wal) {
+        return Some("an encrypted raw OSD with its database or log on another device");
+    }
+    let to_lvm = wanted.is_some_and(|target| target.layout.mode == Mode::Lvm);
+    // An OSD of another kind may get the whole disk: its partition table decides (`excludes`).
+    let on_partition = made == Kind::Raw && metadata.on_partition;
+    (on_partition && to_lvm).then_some(
+        "a raw OSD on a partition that is to be encrypted, or to have its database elsewhere (only on whole disks)",
+    )
+}
+
+/// Returns the differences of an OSD in a supported format from its declaration.
+///
+/// Raw or LVM makes no difference, and neither do place and size of a database that is on another device
+/// already. Rook starts all of them, and no data is moved for that.
+fn differences(made: Kind, metadata: &Metadata, wanted: &Target) -> BTreeSet<Difference> {
+    let layout = &wanted.layout;
+    let store = (metadata.store != layout.store)
+        .then(|| Difference::Store(metadata.store.clone(), layout.store.clone()));
+    let encryption = match (made.is_encrypted(), layout.encrypted) {
+        (false, true) => Some(Difference::ToBeEncrypted),
+        (true, false) => Some(Difference::ToBePlain),
+        (true, true) | (false, false) => None,
+    };
+    let asked = wanted.database.as_ref().filter(|_| !metadata.dedicated_db);
+    let database = asked.map(|asked| Difference::DatabaseElsewhere(asked.device.clone()));
+    store.into_iter().chain(encryption).chain(database).collect()
+}

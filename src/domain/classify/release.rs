@@ -1,0 +1,38 @@
+//! Releases of Ceph that can reuse an id.
+
+/// Returns whether a release has `ceph-volume raw prepare --osd-id`: 16.2.15, 17.2.7, 18.2.1 (ceph/ceph PR
+/// 52422 and its backports).
+pub(super) fn keeps_ids(ceph_version: &str) -> bool {
+    let Some(number) =
+        ceph_version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+    else {
+        return false;
+    };
+    let mut parts = number.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    match version.0 {
+        16 => version >= (16, 2, 15),
+        17 => version >= (17, 2, 7),
+        18 => version >= (18, 2, 1),
+        major => major > 18,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_that_keep_ids() {
+        for (version, keeps) in [
+            ("ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)", true),
+            ("ceph version 16.2.14 (238ba602515df21ea7ffc75c88db29f9e5ef12c9) pacific (stable)", false),
+            ("ceph version 17.2.7-0 quincy", true),
+            ("ceph version 18.2.0 reef", false),
+            ("ceph version 20.2.4 tentacle", true),
+            ("", false),
+        ] {
+            assert_eq!(keeps_ids(version), keeps, "{version}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Gates before an available disk becomes an OSD, and before a finished OSD is adopted.
+
+use super::answer::{Gate, first_not_open};
+use super::data::{all_clean_or_short_of_osds, fresh};
+use super::node::{node_ready, not_cordoned};
+use super::rook;
+use super::stop::mon_quorum;
+use super::surroundings::{flag_in_the_way, not_ambiguous, rook_and_release};
+use crate::domain::observation::Observation;
+use crate::domain::osd::NodeName;
+
+/// Returns the gate before an available disk becomes an OSD.
+///
+/// Asked before the OSD is recorded and again before its node agent is created. Rook is not at work, all PGs
+/// are clean except those short of OSDs, and the node is Ready. No OSD is stopped and no data is removed, so
+/// neither redundancy nor fullness is asked: a new OSD is the cure for both.
+pub fn before_new(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
+        before_adopt(node, our_fence, seen),
+        flag_in_the_way(&FLAGS_FOR_NEW, seen),
+        fresh(|_| true, &seen.ceph),
+        all_clean_or_short_of_osds(&seen.ceph),
+    ])
+}
+
+/// Returns the gate before an OSD is started that is finished, down, and started by nothing.
+///
+/// Like `before_new`, but without the checks of flags and PGs: the OSD brings its data.
+pub fn before_adopt(node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([
+        // No fence is set for such an OSD: Rook itself turns available disks into OSDs.
+        rook::is_away(seen),
+        rook_and_release(our_fence, seen),
+        not_ambiguous(seen),
+        mon_quorum(seen),
+        node_ready(node, seen),
+        not_cordoned(node, seen),
+    ])
+}
+
+/// Flags that prevent a new OSD: it would not come up or not be marked in, or its data would not move to it.
+const FLAGS_FOR_NEW: [&str; 8] =
+    ["noup", "noin", "norecover", "nobackfill", "norebalance", "pause", "pauserd", "pausewr"];

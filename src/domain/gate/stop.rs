@@ -1,0 +1,126 @@
+//! Gates before an OSD is stopped, restarted or destroyed.
+
+use super::answer::shut_if;
+use super::answer::{Gate, first_not_open};
+use super::data::{all_clean, clean_for, fresh, not_merging, only_ours_missing, redundancy};
+use super::node::{node_ready, not_cordoned};
+use super::space::enough_space;
+use super::surroundings::{not_ambiguous, surroundings};
+use super::{Reason, pgs_of, rook};
+use crate::domain::ledger::Record;
+use crate::domain::observation::{Admission, Observation, OkToStop};
+use crate::domain::osd::{NodeName, OsdId, PgId};
+use crate::domain::policy::Accepted;
+use std::collections::BTreeSet;
+
+/// Returns the gate before an OSD is recorded and before it is stopped.
+///
+/// No replica is missing, Ceph agrees, and one more loss is survivable.
+pub fn before_stop(
+    osd: OsdId,
+    node: &NodeName,
+    our_fence: Option<&str>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
+    let concerned = pgs_of(osd, seen);
+    first_not_open([
+        // The reason that no waiting resolves comes first: such an OSD is refused, whatever the other reasons
+        // are.
+        redundancy(&concerned, seen),
+        around_any_stop(our_fence, seen),
+        data_before_stop(osd, &concerned, accepted, seen),
+        before_this_stop(osd, node, seen),
+    ])
+}
+
+/// Returns the gate of the PGs before a stop of this OSD.
+pub fn data_before_stop(
+    osd: OsdId,
+    concerned: &BTreeSet<PgId>,
+    accepted: &Accepted,
+    seen: &Observation,
+) -> Gate {
+    first_not_open([
+        // If all PGs have to be clean, the statistics of all PGs must be fresh.
+        fresh(|pg| !accepted.any || concerned.contains(pg), &seen.ceph),
+        clean_for(osd, accepted, &seen.ceph),
+        not_merging(concerned, seen),
+    ])
+}
+
+/// Returns the gate before any stop, except for the PGs: Rook, space, flags, upgrades, mons.
+pub fn around_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([surroundings(our_fence, seen), not_ambiguous(seen), mon_quorum(seen)])
+}
+
+/// Returns the gate before any OSD is stopped or restarted, if all PGs have to be clean.
+pub fn before_any_stop(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    first_not_open([around_any_stop(our_fence, seen), fresh(|_| true, &seen.ceph), all_clean(&seen.ceph)])
+}
+
+/// Returns the gate before a stop that concerns this OSD only, without redundancy.
+pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate {
+    first_not_open([node_ready(node, seen), not_cordoned(node, seen), ok_to_stop(osd, seen)])
+}
+
+/// Returns the gate before Destroy and Rebuild of an OSD that osd-migrate stopped.
+///
+/// Only its own replicas may be missing.
+pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    // The data comes first: it may need a person, who is not called for conditions that pass without help.
+    first_not_open([
+        only_ours_missing(record.osd, &record.pgs, &seen.ceph),
+        enough_space(record, seen),
+        // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked.
+        fresh(|pg| record.pgs.contains(pg), &seen.ceph),
+        surroundings(our_fence, seen),
+        node_ready(&record.node, seen),
+    ])
+}
+
+/// Returns the gate before a stop that asks whether the API server would admit the Deployment of the new OSD.
+pub fn admitted(osd: OsdId, seen: &Observation) -> Gate {
+    match seen.kube.admission.get(&osd) {
+        Some(Admission::Admitted) => Gate::Open,
+        Some(Admission::Refused(why)) => Gate::Shut(Reason::AdmissionRefused { osd, why: why.clone() }),
+        Some(Admission::Unanswered(why)) => {
+            Gate::Unknown(Reason::AdmissionUnknown { osd, why: Some(why.clone()) })
+        }
+        None => Gate::Unknown(Reason::AdmissionUnknown { osd, why: None }),
+    }
+    .guarded()
+}
+
+/// Returns the gate before an OSD is restarted as it is.
+///
+/// No data is removed, so one more loss need not be survivable. The rollout of every Deployment must be
+/// complete: right after a change of its Deployment an OSD is still up, and its PGs look clean.
+pub fn before_restart(osd: OsdId, node: &NodeName, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let rolling = seen.kube.daemons.iter().find(|(_, daemon)| !daemon.rolled_out);
+    first_not_open([
+        rook::is_away(seen),
+        before_any_stop(our_fence, seen),
+        before_this_stop(osd, node, seen),
+        rolling.map_or(Gate::Open, |(osd, _)| Gate::Unknown(Reason::RolloutInProgress { osd: *osd })),
+    ])
+}
+
+/// Returns the gate that is open if all mons of the monmap are in quorum.
+///
+/// The mons raise `MON_DOWN` if one is not in quorum. Their answer shows that a majority is.
+///
+/// Asked before Stop only: a cluster that has lost one mon may lose the quorum with the next, and then an OSD
+/// that is down for the migration can't be started again. An OSD that is already down is finished anyway:
+/// that takes minutes, and the restart of a mon must not make an OSD go down and up.
+pub(super) fn mon_quorum(seen: &Observation) -> Gate {
+    shut_if(seen.ceph.health.contains("MON_DOWN"), || Reason::MonDown)
+}
+
+pub(super) fn ok_to_stop(osd: OsdId, seen: &Observation) -> Gate {
+    match seen.ceph.ok_to_stop.get(&BTreeSet::from([osd])) {
+        Some(OkToStop { ok: true, .. }) => Gate::Open,
+        Some(OkToStop { ok: false, bad_pgs }) => Gate::Shut(Reason::NotOkToStop { bad_pgs: *bad_pgs }),
+        None => Gate::Unknown(Reason::NotAsked),
+    }
+}

@@ -1,0 +1,95 @@
+//! Gates of everything around the PGs: Rook, space, flags, upgrades.
+
+use super::answer::{Gate, first_not_open, shut_if};
+use super::{Reason, rook};
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::observation::{Observation, Releases, Slot};
+
+/// Health codes that forbid giving up a replica, however clean the PGs are.
+///
+/// Only codes of OSDs and PGs. A pool that reaches its quota raises `POOL_FULL` and `POOL_NEAR_FULL` on empty
+/// disks. A pool on full OSDs raises the codes of the OSDs too (`OSDMap::check_health`).
+const FULL: [&str; 5] =
+    ["OSD_FULL", "OSD_NEARFULL", "OSD_BACKFILLFULL", "PG_BACKFILL_FULL", "PG_RECOVERY_FULL"];
+
+/// Flags of the whole osdmap that prevent any migration.
+///
+/// With them a stopped OSD is not marked down, a new OSD is not marked up, data does not recover, or clients
+/// can't read or write. Other flags do not prevent it. osd-migrate itself sets `noout` and `noin` on the OSD.
+/// Scrubbing is Ceph's own matter. `norebalance` blocks no PG with a missing replica (`PrimaryLogPG`:
+/// `start_recovery_ops` asks `is_degraded`), and all data that osd-migrate moves belongs to such PGs.
+const FLAGS: [&str; 8] = ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"];
+
+/// Returns the gate that is shut if a flag of the whole osdmap prevents the migration.
+pub fn flags(seen: &Observation) -> Gate {
+    flag_in_the_way(&FLAGS, seen)
+}
+
+pub(super) fn flag_in_the_way(flags: &[&str], seen: &Observation) -> Gate {
+    let flag = flags.iter().find(|flag| seen.ceph.flags.contains(**flag));
+    flag.map_or(Gate::Open, |flag| Gate::Shut(Reason::Flag { flag: (*flag).to_owned() }))
+}
+
+/// Returns the gate of everything around the PGs: Rook, space, flags, upgrades.
+pub(super) fn surroundings(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let of_a_quota = is_out(Guard::PoolQuotaIsNoFull) && seen.ceph.health.contains("POOL_FULL");
+    let full = FULL.iter().find(|code| seen.ceph.health.contains(**code) || of_a_quota);
+    first_not_open([
+        rook_and_release(our_fence, seen),
+        full.map_or(Gate::Open, |code| Gate::Shut(Reason::Full { code: (*code).to_owned() })),
+        flags(seen),
+    ])
+}
+
+/// Returns the gate that is open if Rook can't interfere and no upgrade is in progress.
+pub(super) fn rook_and_release(our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let kube = &seen.kube;
+    let foreign_fence = kube.fence.as_deref().filter(|value| Some(*value) != our_fence);
+    first_not_open([
+        shut_if(kube.declaration.external, || Reason::External),
+        shut_if(kube.declaration.removes_out_osds, || Reason::RookRemovesOutOsds),
+        rook::can_be_fenced(seen),
+        foreign_fence
+            .map_or(Gate::Open, |value| Gate::Shut(Reason::FencedExternally { value: value.to_owned() })),
+        kube.rook_prepares
+            .first()
+            .map_or(Gate::Open, |job| Gate::Shut(Reason::RookPrepares { job: job.clone() })),
+        kube.draining_failure_domain
+            .as_ref()
+            .map_or(Gate::Open, |domain| Gate::Shut(Reason::Draining { domain: domain.clone() })),
+        shut_if(is_upgrading(seen), || Reason::Upgrading),
+        image_as_known(seen),
+    ])
+}
+
+/// Returns whether an upgrade is in progress: daemons of several releases are running.
+///
+/// If mons and mgrs are ahead, and a Filestore OSD exists that can't follow them, the upgrade is blocked and
+/// waits for this migration. Rook, which would continue it, is kept away during the migration.
+fn is_upgrading(seen: &Observation) -> bool {
+    let metadata = |slot: &Slot| slot.metadata.as_ref().is_some_and(|metadata| metadata.store.is_filestore());
+    match seen.ceph.releases {
+        Releases::One => false,
+        Releases::OthersBehind => !seen.ceph.slots.values().any(metadata),
+        Releases::Several => true,
+    }
+}
+
+/// Returns the gate that is shut if the CephCluster names an image that Rook has not picked up.
+///
+/// New OSDs use the declared image at once. The other OSDs use it only when Rook, which may be kept away for
+/// long, has upgraded them.
+fn image_as_known(seen: &Observation) -> Gate {
+    let declared = &seen.kube.declaration.image;
+    match &seen.kube.rook_image {
+        Some(known) if known != declared && !declared.is_empty() => {
+            Gate::Shut(Reason::ImageChanged { declared: declared.clone(), known: known.clone() })
+        }
+        Some(_) | None => Gate::Open,
+    }
+}
+
+pub(super) fn not_ambiguous(seen: &Observation) -> Gate {
+    let unusual = seen.kube.ambiguities.first();
+    unusual.map_or(Gate::Open, |what| Gate::Shut(Reason::AmbiguousObjects { what: what.clone() }))
+}

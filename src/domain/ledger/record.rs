@@ -1,0 +1,180 @@
+//! Record of one OSD's migration.
+
+use crate::domain::classify::Class;
+use crate::domain::inspection::{Evidence, NodeTask, RecordId};
+use crate::domain::osd::{
+    CrushItem, DbDevice, DeviceIdentity, Epoch, Layout, NodeName, OsdFsid, OsdId, PgId, Upmap, Weight,
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Strategy by which an OSD gets onto its device.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "kebab-case")]
+pub enum Strategy {
+    /// An existing OSD is destroyed and recreated on its own disk.
+    #[default]
+    InPlace,
+    /// An OSD in a directory of the host is recreated, with the same id, on an available device of its node.
+    /// The directory is removed when the new OSD is clean.
+    Directory {
+        /// The directory, as its Deployment mounts it.
+        path: String,
+        /// The available device.
+        onto: DeviceIdentity,
+    },
+    /// An available disk becomes an OSD. Its id is absent, or its slot was left destroyed.
+    New {
+        /// Initial CRUSH weight, if the owner declares one. Otherwise the size decides.
+        initial_weight: Option<Weight>,
+        /// The store is a file of the node, for tests only.
+        on_file: bool,
+    },
+}
+
+/// One OSD's migration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Record {
+    /// Name of the record.
+    pub id: RecordId,
+    /// The OSD.
+    pub osd: OsdId,
+    /// Node that the OSD runs on.
+    pub node: NodeName,
+    /// Reason for the migration.
+    pub class: Class,
+    /// Strategy of the migration.
+    pub strategy: Strategy,
+    /// Layout that the OSD gets.
+    pub target: Layout,
+    /// Separate device that its database is created on. (An OSD with its own volume for it gets that again.)
+    pub db: Option<DbDevice>,
+    /// The fsid before Stop.
+    pub old: OsdFsid,
+    /// uid of the Deployment found.
+    pub deployment: String,
+    /// Place in CRUSH at the end of the migration.
+    pub crush: CrushItem,
+    /// Former CRUSH weight, if the new weight follows the size of another device.
+    pub former_weight: Option<Weight>,
+    /// In-weight.
+    pub reweight: Weight,
+    /// Primary affinity.
+    pub primary_affinity: Weight,
+    /// Upmaps that name the OSD.
+    pub upmaps: Vec<Upmap>,
+    /// Bytes used on the OSD.
+    pub used_bytes: Option<u64>,
+    /// Per-OSD flags before osd-migrate set them, updated with the intent to stop: (`noout`, `noin`).
+    pub former_flags: (bool, bool),
+    /// Proof that the device holds the OSD, from the first inspection.
+    pub evidence: Option<Evidence>,
+    /// PGs that the OSD served, saved right before Stop.
+    pub pgs: BTreeSet<PgId>,
+    /// Time of the first intent to stop since the record was created or its PGs changed, however long ago.
+    pub stop_intended_at: Option<DateTime<Utc>>,
+    /// Since when the OSD is observed as stopped, or as down after its stop. None while it is up.
+    pub down_since: Option<DateTime<Utc>>,
+    /// Its `noout` was lifted while it was down: Ceph may heal without it. The flag is not set again.
+    pub noout_lifted: bool,
+    /// Since when a gate blocks the OSD between the intent and the stop.
+    pub blocked_since: Option<DateTime<Utc>>,
+    /// Time of the last save of the record. None in data of earlier versions.
+    pub saved_at: Option<DateTime<Utc>>,
+    /// Number of reverted stops since the record was created or its OSD was retried.
+    pub restarts: u32,
+    /// Why the last stop was reverted. None as soon as another stop is intended.
+    pub stop_reverted: Option<String>,
+    /// Since when the state of the PGs blocks the wipe of the old data, while the slot is destroyed.
+    pub wipe_blocked_since: Option<DateTime<Utc>>,
+    /// The last attempt of a node agent, saved before its Job is created.
+    pub attempt: Attempt,
+    /// Issued fsids reported by agents so far.
+    pub issued: BTreeSet<OsdFsid>,
+    /// The fsid of the new OSD, saved before it is deployed.
+    pub new: Option<OsdFsid>,
+    /// Since when Rook is expected to create the Deployment.
+    pub left_to_rook_since: Option<DateTime<Utc>>,
+    /// For an OSD on an available disk: epoch in which it came up, and time of the first observation of it.
+    pub up_seen: Option<(Epoch, DateTime<Utc>)>,
+    /// History of saves: (`record`, time), (`proof`, time) ...
+    pub milestones: Vec<(String, DateTime<Utc>)>,
+    /// Upmaps lost by a purge with the CRUSH item, to restore when the OSD is up. None if none were lost.
+    pub lost_upmaps: Option<LostUpmaps>,
+    /// A person had it retried after a quarantine: earlier restarts of its pod do not count.
+    pub retried: bool,
+    /// The OSD is up, clean and as wanted: only the cleanup is left.
+    pub closing: bool,
+    /// The OSD failed and is quarantined.
+    pub quarantine: Option<Quarantine>,
+}
+
+impl Record {
+    /// Returns whether the record turns an available disk into an OSD.
+    pub fn is_new(&self) -> bool {
+        matches!(self.strategy, Strategy::New { .. })
+    }
+
+    /// Returns whether the record moves an OSD from a directory to an available disk.
+    pub fn is_in_directory(&self) -> bool {
+        matches!(self.strategy, Strategy::Directory { .. })
+    }
+
+    /// Returns whether the old OSD is stopped for the record, or the new OSD exists.
+    pub fn is_committed(&self) -> bool {
+        self.down_since.is_some() || self.new.is_some()
+    }
+
+    /// Returns the disk that the record reserves: no other OSD is created on it.
+    pub fn device(&self) -> Option<&DeviceIdentity> {
+        match &self.strategy {
+            Strategy::Directory { onto, .. } => Some(onto),
+            Strategy::InPlace | Strategy::New { .. } => {
+                self.evidence.as_ref().map(|evidence| &evidence.device)
+            }
+        }
+    }
+
+    /// Returns whether the OSD moves to another disk: CRUSH may then move unpredictable other PGs to it.
+    pub fn gets_others(&self) -> bool {
+        self.is_new() || self.is_in_directory()
+    }
+
+    /// Returns the flags (`noout`, `noin`) that are set now and that osd-migrate has to lift.
+    pub fn flags_to_lift(&self, noout: bool, noin: bool) -> (bool, bool) {
+        let (had_noout, had_noin) = self.former_flags;
+        // Before the intent to stop, osd-migrate set no flags: a flag seen then was set externally.
+        let ours = self.stop_intended_at.is_some();
+        (ours && noout && !had_noout, ours && noin && !had_noin)
+    }
+}
+
+/// The last attempt of a node agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Number of the attempt, part of the Job's name.
+    pub number: u32,
+    /// Task of the attempt.
+    pub task: NodeTask,
+    /// Attempts that failed since the first proof, or since a successful rebuild or restore-slot.
+    pub failures: u32,
+}
+
+/// Progress of restoring lost upmaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct LostUpmaps {
+    /// Number of tries. The mons drop an upmap at once if it no longer fits CRUSH.
+    pub tries: u32,
+    /// Epoch of the last try's intent. If upmaps are missing in a later one, it failed or was never done.
+    pub epoch: Epoch,
+}
+
+/// Reason for a quarantine.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Quarantine {
+    /// Sentence for people.
+    pub why: String,
+    /// Since when the OSD is quarantined.
+    pub since: DateTime<Utc>,
+}

@@ -1,0 +1,95 @@
+//! State of the run as a whole.
+
+use super::Refusals;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// Prefix of the value of osd-migrate's fence, followed by the record that the fence was set for.
+pub const FENCE: &str = "osd-migrate-";
+
+/// State of the run as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// Number of records created so far. It makes the ids of records unique.
+    pub serial: u32,
+    /// Fence of osd-migrate, saved before it is set and cleared after it is removed.
+    pub fence: Option<String>,
+    /// resourceVersion of the CephCluster as observed without a fence, right before the fence was set.
+    pub fence_after: Option<u64>,
+    /// The running Rook operator acknowledged that fence on a later version: the fence is in force.
+    pub fence_acknowledged: bool,
+    /// Rook's operator as it was, saved before it is scaled to 0 and cleared after it is restored.
+    pub operator: Option<ScaledOperator>,
+    /// Operator that was last restored or forgotten: a frozen runner may still scale it to 0 after that.
+    pub last_operator: Option<ScaledOperator>,
+    /// OSDs' PodDisruptionBudget as it was, saved before it is limited to 0 and cleared after it is restored.
+    pub pdb: Option<FormerPdb>,
+    /// PodDisruptionBudget that was last restored: a frozen runner may still limit it after that.
+    pub last_pdb: Option<FormerPdb>,
+    /// Fence that was last removed: a frozen runner may set it again after that.
+    pub last_fence: Option<String>,
+    /// client.bootstrap-osd was missing: saved before osd-migrate creates the key, cleared after its removal.
+    pub bootstrap: bool,
+    /// Progress of the Job whose pods failed. None if the last save was by a Job's first pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// Since when a Job waits only for OSDs blocked by their own state. Reset when work on an OSD starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipping: Option<Skipping>,
+    /// OSDs that a Job does not start again because their new Deployment is not admitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<Refusals>,
+}
+
+/// Since when a Job waits only for OSDs blocked by their own state: the node is cordoned or not Ready.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Skipping {
+    /// uid of the Job. Another Job waits again.
+    pub job: String,
+    /// Since when it waits.
+    pub since: DateTime<Utc>,
+}
+
+/// Last progress of a run, counted in pods of its Job that had failed by then.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Progress {
+    /// uid of the Job.
+    pub job: String,
+    /// Pods of the Job that had failed by then.
+    pub failed_pods: u32,
+    /// Bytes left to backfill, if a pod waits for a backfill and nothing was saved since.
+    pub left_bytes: Option<u64>,
+}
+
+impl Run {
+    /// Returns whether osd-migrate changed something in the cluster that it has to restore.
+    pub fn restores(&self) -> bool {
+        self.fence.is_some() || self.operator.is_some() || self.pdb.is_some() || self.bootstrap
+    }
+}
+
+/// Rook's operator as it was before osd-migrate scaled it to 0.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ScaledOperator {
+    /// namespace/name of its Deployment.
+    pub name: String,
+    /// Replicas wanted before.
+    pub replicas: u32,
+    /// uid of its Deployment: a recreated one is another. None in data of earlier versions.
+    pub uid: Option<String>,
+    /// Generation before: one more if osd-migrate scaled it and nothing changed it since.
+    pub generation: i64,
+    /// When it was saved, or when the last OSD was finished since. None in data of earlier versions.
+    pub since: Option<DateTime<Utc>>,
+}
+
+/// PodDisruptionBudget of the OSDs before osd-migrate limited it to 0.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FormerPdb {
+    /// Former `maxUnavailable`.
+    pub max_unavailable: u32,
+    /// uid: a recreated one is not osd-migrate's. None in data of earlier versions.
+    pub uid: Option<String>,
+    /// Generation before: one more if osd-migrate limited it and nothing wrote it since. None in format 3.
+    pub generation: Option<i64>,
+}

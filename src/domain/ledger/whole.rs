@@ -1,0 +1,79 @@
+//! The whole ledger.
+
+use super::{Attempt, NodeWork, Record, Refusals, Run};
+use crate::domain::inspection::NodeTask;
+use crate::domain::osd::{NodeName, OsdId};
+use std::collections::BTreeMap;
+
+/// Format of the stored ledger: a newer one is a halt, never a best effort.
+pub const FORMAT: u32 = 1;
+
+/// Maximum number of OSDs in progress: 64 records of 8 KiB fit into a save of 900 KiB (ConfigMap: 1 MiB).
+pub const MAX_OPEN: usize = 64;
+
+/// Maximum number of records, quarantined too: one that failed before Stop (no PGs yet) takes 1 to 2 KiB.
+pub const MAX_RECORDS: usize = 256;
+
+/// The whole ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Ledger {
+    /// State of the run as a whole.
+    pub run: Run,
+    /// Open records: in progress or quarantined.
+    pub records: BTreeMap<OsdId, Record>,
+    /// Progress of each node with its new OSDs, in the run that made the last inventory.
+    pub nodes: BTreeMap<NodeName, NodeWork>,
+}
+
+impl Ledger {
+    /// Returns the records in progress.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Record> {
+        self.records.values().filter(|record| record.quarantine.is_none())
+    }
+
+    /// Returns the quarantined records.
+    pub fn quarantined(&self) -> impl Iterator<Item = &Record> {
+        self.records.values().filter(|record| record.quarantine.is_some())
+    }
+
+    /// Returns the ledger with this record in place of the OSD's former one.
+    #[must_use]
+    pub fn with(&self, record: Record) -> Self {
+        let mut ledger = self.clone();
+        ledger.records.insert(record.osd, record);
+        ledger
+    }
+
+    /// Returns the ledger without one record.
+    #[must_use]
+    pub fn without(&self, osd: OsdId) -> Self {
+        let mut ledger = self.clone();
+        ledger.records.remove(&osd);
+        ledger
+    }
+
+    /// Returns the ledger with a quarantined OSD to be retried, or none if the OSD is not quarantined.
+    pub fn retried(&self, osd: OsdId) -> Option<Self> {
+        let mut record = self.records.get(&osd).filter(|record| record.quarantine.is_some())?.clone();
+        record.quarantine = None;
+        (record.restarts, record.stop_reverted, record.wipe_blocked_since) = (0, None, None);
+        (record.blocked_since, record.retried) = (None, true);
+        // A new attempt: the report of the failed one must not count again.
+        record.attempt = Attempt { number: record.attempt.number + 1, task: NodeTask::Inspect, failures: 0 };
+        Some(self.with(record))
+    }
+
+    /// Returns why this run does not start the OSD again, if its new Deployment was not admitted.
+    pub fn not_admitted(&self, osd: OsdId, job: &str) -> Option<&str> {
+        let known = self.run.refusals.as_ref().filter(|known| known.job == job)?;
+        known.osds.get(&osd).map(String::as_str)
+    }
+
+    /// Notes that the new Deployment of an OSD was not admitted.
+    ///
+    /// Discards the notes of another run.
+    pub fn note_refusal(&mut self, osd: OsdId, job: &str, why: &str) {
+        let known = self.run.refusals.take().filter(|known| known.job == job);
+        self.run.refusals = Some(Refusals::noted(known, osd, job, why));
+    }
+}

@@ -1,0 +1,142 @@
+//! Ids, fsids, names and epochs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Number of an OSD in the osdmap; shown to people as `osd.12`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OsdId(pub u32);
+
+impl fmt::Display for OsdId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "osd.{}", self.0)
+    }
+}
+
+/// Error: the input is not an OSD id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an OSD: write it as osd.12 or 12")]
+pub struct NotAnOsd(pub String);
+
+impl FromStr for OsdId {
+    type Err = NotAnOsd;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix("osd.").unwrap_or(text);
+        // `parse` accepts a leading plus sign; an OSD id has none.
+        match digits.parse() {
+            Ok(id) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(id)),
+            Ok(_) | Err(_) => Err(NotAnOsd(text.to_owned())),
+        }
+    }
+}
+
+/// Error: the input is not a usable fsid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an fsid (a UUID that is not all zeros)")]
+pub struct NotAnFsid(pub String);
+
+macro_rules! fsid {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Returns the fsid of a UUID; `None` for the nil UUID, which stands for "none" in the osdmap.
+            pub fn new(uuid: Uuid) -> Option<Self> {
+                (!uuid.is_nil()).then_some(Self(uuid))
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+        impl FromStr for $name {
+            type Err = NotAnFsid;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text.trim()).ok().and_then(Self::new).ok_or_else(|| NotAnFsid(text.to_owned()))
+            }
+        }
+        impl TryFrom<String> for $name {
+            type Error = NotAnFsid;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+        impl From<$name> for String {
+            fn from(fsid: $name) -> Self {
+                fsid.to_string()
+            }
+        }
+    };
+}
+
+fsid! {
+    /// The OSD's own uuid, which changes when the OSD is prepared again.
+    ///
+    /// In the osdmap it is `uuid`, on the disk `osd_uuid`; all zeros after `osd destroy`.
+    OsdFsid
+}
+fsid! {
+    /// The cluster's fsid (`ceph fsid`).
+    ClusterFsid
+}
+
+/// Name of a Kubernetes node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeName(pub String);
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Epoch of the osdmap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "e{}", self.0)
+    }
+}
+
+/// A placement group, as Ceph prints it: `2.1f`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PgId(pub String);
+
+impl fmt::Display for PgId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_osd_is_written_both_ways_and_nothing_else() {
+        assert_eq!("osd.12".parse(), Ok(OsdId(12)));
+        assert_eq!("12".parse(), Ok(OsdId(12)));
+        for bad in ["", "osd.", "osd.-1", "+1", "osd.1x", "mon.1"] {
+            assert_eq!(bad.parse::<OsdId>(), Err(NotAnOsd(bad.to_owned())), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_nil_uuid_is_no_fsid() {
+        assert!("00000000-0000-0000-0000-000000000000".parse::<OsdFsid>().is_err());
+        assert!(serde_json::from_str::<OsdFsid>("\"00000000-0000-0000-0000-000000000000\"").is_err());
+    }
+}

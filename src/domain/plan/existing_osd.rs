@@ -1,0 +1,73 @@
+//! Record of an existing OSD that is migrated: everything that can't be observed again once it is stopped.
+
+use super::record::{self, Begun};
+use crate::domain::classify::{self, Class};
+use crate::domain::ledger::Strategy;
+use crate::domain::next::Next;
+use crate::domain::osd::{CrushItem, DbDevice, Layout, NodeName, OsdId, Weight};
+use crate::domain::view::View;
+
+/// OSD that is to be migrated next.
+pub(super) struct Candidate {
+    pub(super) osd: OsdId,
+    pub(super) class: Class,
+    pub(super) node: NodeName,
+    /// Layout that the owner declares for the OSD on its own disk.
+    pub(super) target: Layout,
+}
+
+impl Candidate {
+    /// Returns the candidate with its node and its target; `None` if one of them is unknown.
+    pub(super) fn of(osd: OsdId, class: Class, view: View<'_>) -> Option<Self> {
+        let node = view.node_of(osd)?.clone();
+        Some(Self { osd, class, node, target: classify::target_of(osd, view.seen)? })
+    }
+}
+
+/// Strategy, target and devices of an OSD.
+pub(super) struct Way {
+    pub(super) strategy: Strategy,
+    pub(super) target: Layout,
+    pub(super) db: Option<DbDevice>,
+    /// New CRUSH weight, if the weight changes.
+    pub(super) weight: Option<Weight>,
+}
+
+impl Way {
+    pub(super) fn in_place(target: Layout) -> Self {
+        Self { strategy: Strategy::InPlace, target, db: None, weight: None }
+    }
+}
+
+/// Saves the OSD's record before anything is done to it: everything that can't be observed again (P5).
+pub(super) fn record(candidate: Candidate, way: Way, view: View<'_>) -> Option<Next> {
+    let osd = candidate.osd;
+    let (slot, daemon) = (view.slot(osd)?, view.daemon(osd)?);
+    let (old, crush) = (slot.fsid?, slot.crush.clone()?);
+    let begun = Begun {
+        osd,
+        node: candidate.node,
+        class: candidate.class,
+        strategy: way.strategy,
+        target: way.target,
+        db: way.db,
+        old,
+        deployment: daemon.uid.clone(),
+        former_weight: way.weight.map(|_| crush.weight),
+        crush: CrushItem { weight: way.weight.unwrap_or(crush.weight), ..crush },
+        reweight: slot.reweight,
+        primary_affinity: slot.primary_affinity,
+        upmaps: view
+            .seen
+            .ceph
+            .upmaps
+            .iter()
+            .filter(|upmap| upmap.mappings.iter().any(|(from, to)| *from == osd || *to == osd))
+            .cloned()
+            .collect(),
+        used_bytes: slot.used_bytes,
+        former_flags: (slot.noout, slot.noin),
+        evidence: None,
+    };
+    record::save(begun, old, view)
+}

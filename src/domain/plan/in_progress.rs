@@ -1,0 +1,62 @@
+//! OSDs in progress: the step of the first record that can do something.
+
+use super::nodes;
+use super::rest::Rest;
+use super::wanted::is_wanted;
+use crate::domain::gate::{self, Gate, Reason};
+use crate::domain::next::{Next, Wait};
+use crate::domain::observation::Observation;
+use crate::domain::step::Step;
+use crate::domain::temporary::operator;
+use crate::domain::view::View;
+
+/// Returns the step of the OSDs in progress; `None` if there are none.
+///
+/// While all of them wait, another new OSD may be started on the same node, unless a stopped OSD waits for an
+/// orphaned agent.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    match of_records(view) {
+        None => rest.wait.take(),
+        Some(next @ Next::Wait(_)) if rest.wait.is_none() => nodes::one_more_on_its_node(view).or(Some(next)),
+        Some(next) => Some(next),
+    }
+}
+
+/// Returns the step of the first open record that can do something; otherwise the first wait.
+fn of_records(view: View<'_>) -> Option<Next> {
+    let mut wait = None;
+    for record in view.ledger.in_flight() {
+        let is_wanted = is_wanted(record, view);
+        let step = Step::of(record, is_wanted, view);
+        let next = match gate::held(view) {
+            Gate::Shut(reason) | Gate::Unknown(reason) if step.begins() => {
+                Next::Wait(Wait::Gate { osd: record.osd, reason })
+            }
+            Gate::Open | Gate::Shut(_) | Gate::Unknown(_) => without_operator(&step, view),
+        };
+        match next {
+            Next::Wait(_) => wait = wait.or(Some(next)),
+            Next::Save { .. } | Next::Do(_) | Next::Finished(_) | Next::Halt(_) => return Some(next),
+        }
+    }
+    wait
+}
+
+/// Returns the step of an open record.
+///
+/// If Rook's operator was restored while the OSD waited for its stop, the operator is first scaled to 0
+/// again.
+fn without_operator(step: &Step<'_>, view: View<'_>) -> Next {
+    let next = step.next();
+    let Next::Wait(Wait::Gate { reason, .. }) = &next else { return next };
+    let gate = Gate::Shut(reason.clone());
+    let is_open = |imagined: &Observation| {
+        let next = Step::of(step.record, step.facts.wanted, view.imagining(imagined)).next();
+        // The API server is asked last, after the operator is scaled down.
+        let asks = |reason: &Reason| matches!(reason, Reason::AdmissionUnknown { why: None, .. });
+        !matches!(&next, Next::Wait(wait) if !matches!(wait, Wait::Gate { reason, .. } if asks(reason)))
+    };
+    let is_about_stop = step.begins();
+    let away = is_about_stop.then(|| operator::change(&gate, is_open, view)).flatten();
+    away.unwrap_or(next)
+}

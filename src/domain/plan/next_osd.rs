@@ -1,0 +1,222 @@
+//! The next OSD to migrate.
+//!
+//! An OSD whose own gate is shut is skipped: one unhealthy OSD does not delay the healthy ones.
+
+use std::collections::BTreeSet;
+
+use super::candidates::candidates;
+use super::end::end;
+use super::existing_osd::{self, Candidate, Way};
+use super::rest::Rest;
+use super::{database, directory};
+use crate::domain::classify;
+use crate::domain::gate::{self, Gate, Own, Reason};
+use crate::domain::guard::{Guard, is_out, passes};
+use crate::domain::ledger::{MAX_OPEN, MAX_RECORDS, Skipping};
+use crate::domain::next::{Halt, Next, Saving, Summary, Wait};
+use crate::domain::observation::Observation;
+use crate::domain::osd::{Kind, OsdId};
+use crate::domain::phase::is_committed;
+use crate::domain::temporary::operator;
+use crate::domain::view::View;
+
+/// An OSD that is not started on now, and the reason, which does not delay any other OSD.
+struct Skipped {
+    osd: OsdId,
+    reason: Reason,
+}
+
+/// One pass over the candidates.
+struct Pass<'a> {
+    view: View<'a>,
+    own: Own<'a>,
+    /// Gate that applies to every OSD.
+    all: Gate,
+    summary: &'a mut Summary,
+    skipped: Vec<Skipped>,
+    /// First inventory of a node's disks that an OSD waits for.
+    inventory: Option<Next>,
+}
+
+/// Returns the step for the next OSD to start on; `None` if none is left to start on, which the summary
+/// explains.
+pub(super) fn next(view: View<'_>, rest: &mut Rest) -> Option<Next> {
+    if view.policy.only_new {
+        return None;
+    }
+    let found = candidates(view);
+    if !passes(Guard::Confirmed, view.is_confirmed()) {
+        rest.summary.unconfirmed = found.iter().map(|(osd, _)| *osd).collect();
+        return None;
+    }
+    let own = Own::of(&gate::accepted(view), view.seen);
+    let all = for_all(&own, view);
+    let summary = &mut rest.summary;
+    let mut pass = Pass { view, own, all, summary, skipped: Vec::new(), inventory: None };
+    for candidate in found.into_iter().filter_map(|(osd, class)| Candidate::of(osd, class, view)) {
+        if let Some(next) = pass.one(candidate) {
+            return Some(next);
+        }
+    }
+    pass.rest()
+}
+
+/// Returns the gate that applies to every OSD: controls set by people, failures, Rook, and the PGs.
+fn for_all(own: &Own<'_>, view: View<'_>) -> Gate {
+    let around = gate::around_any_stop(view.our_fence(), view.seen);
+    // A permanent reason is reported even if nothing may be started now.
+    if let Gate::Shut(reason) = &around
+        && reason.is_for_good()
+    {
+        return around;
+    }
+    gate::first_of([gate::begin(view), gate::first_not_open([around, own.all().clone()])])
+}
+
+impl Pass<'_> {
+    /// Returns the next step for one candidate; `None` if the next candidate is to be examined.
+    fn one(&mut self, candidate: Candidate) -> Option<Next> {
+        let osd = candidate.osd;
+        if let Some(reason) = self.own.never(osd) {
+            self.summary.refused.push((osd, reason.to_string()));
+            return None;
+        }
+        // Ceph is asked for its consent only if all other gates are open.
+        let own = match &self.all {
+            Gate::Open => self.own.gate_asked(osd, &candidate.node),
+            Gate::Shut(_) | Gate::Unknown(_) => self.own.gate(osd, &candidate.node),
+        };
+        match (gate::first_of([self.admitted(osd), own]), self.all.clone()) {
+            (Gate::Shut(reason) | Gate::Unknown(reason), _) => {
+                self.skipped.push(Skipped { osd, reason });
+                // A mutant waits for the first candidate as if there were no other.
+                is_out(Guard::SkipsSickCandidate).then(|| self.wait())
+            }
+            (Gate::Open, Gate::Open) => self.begin(candidate),
+            (Gate::Open, Gate::Shut(reason)) if reason.is_for_good() => {
+                self.summary.refused.push((osd, reason.to_string()));
+                None
+            }
+            (Gate::Open, Gate::Shut(Reason::NotClean { .. })) if only_quarantined_missing(self.view) => {
+                let quarantined = std::mem::take(&mut self.summary.quarantined);
+                Some(self.end(Next::Halt(Halt::Quarantined { quarantined })))
+            }
+            (Gate::Open, gate @ (Gate::Shut(_) | Gate::Unknown(_))) => Some(self.wait_for_all(osd, &gate)),
+        }
+    }
+
+    /// Returns the gate of an OSD whose new Deployment the API server refused: this run does not start on the
+    /// OSD again.
+    fn admitted(&self, osd: OsdId) -> Gate {
+        self.view.ledger.not_admitted(osd, &self.view.policy.run).map_or(Gate::Open, |why| {
+            Gate::Shut(Reason::AdmissionRefused { osd, why: why.to_owned() }).guarded()
+        })
+    }
+
+    /// Starts on the OSD: all gates are open.
+    fn begin(&mut self, candidate: Candidate) -> Option<Next> {
+        let (osd, view, ledger) = (candidate.osd, self.view, self.view.ledger);
+        if ledger.in_flight().count() >= MAX_OPEN || ledger.records.len() >= MAX_RECORDS {
+            return Some(Next::Wait(Wait::FreshView));
+        }
+        let begun = if candidate.class.migrates().is_some_and(Kind::in_directory) {
+            directory::next(candidate, view).map(Some)
+        } else if classify::database_of(osd, view.seen).is_some() {
+            database::next(candidate, view).map(Some)
+        } else {
+            let way = Way::in_place(candidate.target.clone());
+            Ok(existing_osd::record(candidate, way, view))
+        };
+        match begun {
+            // The disks of its node are being inventoried. Another OSD may be started on meanwhile.
+            Ok(Some(wait @ Next::Wait(_))) => {
+                self.inventory.get_or_insert(wait);
+                None
+            }
+            Ok(next) => next,
+            Err(reason) => {
+                self.summary.refused.push((osd, reason.to_string()));
+                None
+            }
+        }
+    }
+
+    /// Waits: no OSD may be started on.
+    fn wait_for_all(&self, osd: OsdId, gate: &Gate) -> Next {
+        let without = |imagined: &Observation| {
+            let view = self.view.imagining(imagined);
+            for_all(&Own::of(&gate::accepted(view), imagined), view)
+        };
+        if let Some(next) = operator::change(gate, |imagined| without(imagined) == Gate::Open, self.view) {
+            return next;
+        }
+        let (Gate::Shut(reason) | Gate::Unknown(reason)) = gate else {
+            return Next::Wait(Wait::FreshView);
+        };
+        let wait = Next::Wait(Wait::Gate { osd, reason: reason.clone() });
+        // A pause or a closed window may last, so everything that the end of a run restores is restored now
+        // too.
+        let is_held = gate::held(self.view) != Gate::Open;
+        if is_held { self.end(wait) } else { wait }
+    }
+
+    /// Ends the pass without a candidate.
+    ///
+    /// OSDs delayed by their own state are waited for, up to a limit. Then the run ends without them.
+    fn rest(mut self) -> Option<Next> {
+        if let Some(job) = self.inventory.take() {
+            return Some(job);
+        }
+        let passes = |skipped: &Skipped| gate::passes_by_itself(&skipped.reason, self.view.seen);
+        if self.skipped.iter().any(passes) {
+            let known =
+                self.view.ledger.run.skipping.as_ref().filter(|known| known.job == self.view.policy.run);
+            match known {
+                None => return Some(self.note_since()),
+                Some(known) if self.view.seen.at - known.since < self.view.policy.limits.skip_after => {
+                    return Some(self.wait());
+                }
+                Some(_) => {}
+            }
+        }
+        self.summary.skipped = self.skipped.iter().map(|one| (one.osd, one.reason.to_string())).collect();
+        None
+    }
+
+    /// Saves the time since which only skipped OSDs are left.
+    ///
+    /// Otherwise a restarted pod would wait for the whole time again.
+    fn note_since(&self) -> Next {
+        let mut ledger = self.view.ledger.clone();
+        ledger.run.skipping = Some(Skipping { job: self.view.policy.run.clone(), since: self.view.seen.at });
+        Next::Save { ledger, osd: None, why: Saving::Skipping }
+    }
+
+    fn wait(&self) -> Next {
+        let passing = self.skipped.iter().find(|one| gate::passes_by_itself(&one.reason, self.view.seen));
+        match passing.or(self.skipped.first()) {
+            Some(Skipped { osd, reason }) => Next::Wait(Wait::Gate { osd: *osd, reason: reason.clone() }),
+            None => Next::Wait(Wait::FreshView),
+        }
+    }
+
+    fn end(&self, last: Next) -> Next {
+        end(self.view, last)
+    }
+}
+
+/// Returns whether every unclean PG was served by a quarantined OSD that is committed and down.
+///
+/// Waiting does not end that.
+///
+/// A quarantined OSD that serves, the old one or the new one, backfills by itself.
+fn only_quarantined_missing(view: View<'_>) -> bool {
+    let theirs: BTreeSet<_> = view
+        .ledger
+        .quarantined()
+        .filter(|record| is_committed(record, view.seen) && !view.is_up(record.osd))
+        .flat_map(|record| &record.pgs)
+        .collect();
+    let unclean = view.seen.ceph.pgs.iter().filter(|(_, pg)| !gate::is_clean(pg));
+    !theirs.is_empty() && unclean.into_iter().all(|(id, _)| theirs.contains(id))
+}

@@ -1,0 +1,57 @@
+//! Questions about single OSDs that Ceph and the API server answer before an iteration is decided.
+
+use std::collections::BTreeSet;
+
+use super::wanted::is_wanted;
+use super::{candidates, tolerate};
+use crate::domain::act::Deploy;
+use crate::domain::ledger::Ledger;
+use crate::domain::observation::Observation;
+use crate::domain::osd::OsdId;
+use crate::domain::policy::Policy;
+use crate::domain::step::Step;
+use crate::domain::temporary::bootstrap;
+use crate::domain::view::View;
+
+/// Questions about single OSDs that must be answered before an iteration can be decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Questions {
+    /// Sets for `osd ok-to-stop`.
+    pub ok_to_stop: BTreeSet<BTreeSet<OsdId>>,
+    /// OSDs for `auth get`.
+    pub auth: BTreeSet<OsdId>,
+    /// Whether to ask if client.bootstrap-osd exists.
+    pub bootstrap: bool,
+    /// Deployment of a new OSD for a dry run by the API server: of one OSD, right before its stop.
+    pub admission: Option<Deploy>,
+}
+
+/// Returns the questions to ask Ceph and the API server.
+pub fn questions(policy: &Policy, ledger: &Ledger, seen: &Observation) -> Questions {
+    let open: BTreeSet<OsdId> = ledger.in_flight().map(|record| record.osd).collect();
+    let view = View { policy, ledger, seen };
+    let restarts = tolerate::asks(view).filter(|_| policy.makes_new());
+    let before = |osd: &OsdId| open.is_empty() || open.contains(osd);
+    let next = open.is_empty().then(|| candidates::asked(view)).into_iter().flatten();
+    Questions {
+        ok_to_stop: open
+            .iter()
+            .copied()
+            .chain(next)
+            .chain(restarts)
+            .filter(before)
+            .map(|osd| BTreeSet::from([osd]))
+            .collect(),
+        auth: open,
+        bootstrap: bootstrap::is_asked_for(ledger),
+        admission: admission(view),
+    }
+}
+
+/// Returns the Deployment that the API server is asked about: of the first OSD in progress that is about to
+/// be stopped.
+fn admission(view: View<'_>) -> Option<Deploy> {
+    view.ledger
+        .in_flight()
+        .find_map(|record| Step::of(record, is_wanted(record, view), view).asks_admission())
+}

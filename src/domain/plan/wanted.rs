@@ -1,0 +1,56 @@
+//! Whether a record still describes what its owner wants.
+
+use chrono::{DateTime, Utc};
+
+use super::{available, database, directory};
+use crate::domain::classify;
+use crate::domain::gate::{self, Gate};
+use crate::domain::ledger::{Record, Strategy};
+use crate::domain::temporary::INTENT_MINUTES;
+use crate::domain::view::View;
+
+/// Returns whether confirmation, selection, class, node, Deployment and target still are as recorded.
+///
+/// Callers ask only before Stop. If the Deployment was recreated, it is not the one in the backup, and its
+/// OSD gets a new record.
+///
+/// For an available disk: returns whether its node's inventory still finds it available, and it is selected
+/// to become the recorded OSD.
+pub(super) fn is_wanted(record: &Record, view: View<'_>) -> bool {
+    if record.is_new() {
+        return view.is_confirmed() && !gate::is_cancelled(view) && available::is_selected(record, view);
+    }
+    let class = view.slot(record.osd).map(|slot| classify::class_of(record.osd, slot, view.seen));
+    let daemon = view.daemon(record.osd);
+    let node = daemon.and_then(|daemon| daemon.node.as_ref());
+    view.is_confirmed()
+        && view.policy.selects(record.osd)
+        && !is_undone(record, view)
+        && class.as_ref() == Some(&record.class)
+        && node == Some(&record.node)
+        && daemon.is_some_and(|daemon| daemon.uid == record.deployment)
+        && match &record.strategy {
+            Strategy::Directory { path, .. } => {
+                daemon.is_some_and(|daemon| daemon.data_dir.as_ref() == Some(path))
+                    && directory::is_selected(record, view)
+            }
+            Strategy::InPlace | Strategy::New { .. } => {
+                classify::target_of(record.osd, view.seen).as_ref() == Some(&record.target)
+                    && database::is_as_recorded(record, view)
+            }
+        }
+}
+
+/// Returns whether the preparations for a suspended OSD are undone.
+///
+/// After a cancel they always are. After a pause they are only if something was set for the stop (flags, the
+/// fence) or Rook's operator was scaled down: neither may stay as long as a pause may last.
+///
+/// A recent intent delays this. A Stop may still be on its way (a call has ten seconds), and the record must
+/// exist to recognise it.
+fn is_undone(record: &Record, view: View<'_>) -> bool {
+    let held = gate::held(view) != Gate::Open;
+    let settled = |at: DateTime<Utc>| (view.seen.at - at).num_minutes() >= INTENT_MINUTES;
+    let without_intent = || gate::is_cancelled(view) || view.ledger.run.operator.is_some();
+    held && record.stop_intended_at.map_or_else(without_intent, settled)
+}

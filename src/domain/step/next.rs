@@ -1,0 +1,117 @@
+//! The next step of one OSD, by its phase. With `phase/` this is the table of docs/concepts/how-it-works.md.
+
+use crate::domain::gate;
+use crate::domain::inspection::NodeTask;
+use crate::domain::ledger::Record;
+use crate::domain::next::{Halt, Next, Saving, Wait};
+use crate::domain::phase::{self, Facts, Phase, SlotFact};
+use crate::domain::view::View;
+
+/// Everything that the next step of one record depends on.
+pub struct Step<'a> {
+    /// Record of the OSD.
+    pub record: &'a Record,
+    /// View of the iteration, whose ledger contains the record.
+    pub view: View<'a>,
+    /// Facts that `phase::facts` derived from record and observation.
+    pub facts: Facts,
+    /// Phase that the facts show.
+    pub phase: Phase,
+}
+
+impl<'a> Step<'a> {
+    /// Creates the step of one record. `wanted`: confirmation, selection, class and target are as recorded.
+    pub fn of(record: &'a Record, wanted: bool, view: View<'a>) -> Self {
+        let facts = phase::facts(record, wanted, view.seen);
+        Self { record, view, facts, phase: phase::phase(&facts) }
+    }
+
+    /// Returns the one thing to do next.
+    pub fn next(&self) -> Next {
+        if self.record.closing {
+            return self.agent_started_late().unwrap_or_else(|| self.close());
+        }
+        if let Some(next) = self.drop_gone_pgs().or_else(|| self.watch_down()) {
+            return next;
+        }
+        if let Some(next) = self.fence_again() {
+            return next;
+        }
+        match self.phase {
+            Phase::Busy => self.busy(),
+            _ if self.was_purged_before_stop() => self.save(Saving::Purged, |record| record.closing = true),
+            _ if self.was_recreated_before_stop() => {
+                self.save(Saving::Withdrawn, |record| record.closing = true)
+            }
+            Phase::Withdrawn if self.facts.new => self.give_up(),
+            Phase::Withdrawn => self.withdraw(),
+            Phase::Unproven => self.prove(),
+            Phase::Serving => self.stop(),
+            // The OSD was started again because its device could not be read, and does not come up.
+            Phase::NotOurStop if self.failed_too_often() => self.quarantine(self.agent_trouble()),
+            Phase::NotOurStop => self.not_our_stop(),
+            Phase::Stopping => self.stopping(),
+            Phase::Stopped => self.destroy_stopped(),
+            Phase::Destroyed => self.with_flags_set(|| self.rebuild()),
+            Phase::Unauthed if !self.view.seen.ceph.auth.contains_key(&self.record.osd) => {
+                // A key that was not asked for does not count as missing.
+                Next::Wait(Wait::FreshView)
+            }
+            Phase::Registered | Phase::Unauthed => self.destroy_again(),
+            Phase::Purged => self.reregister(),
+            Phase::Unplaced => self.note_lost_upmaps().unwrap_or_else(|| self.restore_crush()),
+            Phase::Gone => {
+                let (osd, old) = (self.record.osd, self.record.old);
+                Next::Halt(Halt::PurgedExternally { osd, old })
+            }
+            Phase::Misplaced => self.purge_misplaced(),
+            // The decryption key is gone with the slot: nothing can be restored, and nothing can be lost.
+            Phase::Undone if self.record.target.encrypted => {
+                self.with_flags_set(|| self.agent(NodeTask::Rebuild))
+            }
+            Phase::Undone => self.with_flags_set(|| self.agent(NodeTask::RestoreSlot)),
+            Phase::Prepared => self.deploy(),
+            // An OSD that has booted before keeps its reweight without `noin`, and Ceph may mark it out.
+            Phase::Starting if self.facts.slot == (SlotFact::Ours { never_booted: true }) => {
+                self.with_flags_set(|| self.starting())
+            }
+            Phase::Starting => self.starting(),
+            Phase::Settling => self.settling(),
+            Phase::Nonconforming => {
+                self.quarantine("it is up, but not as declared. See: ceph osd metadata".to_owned())
+            }
+            Phase::Settled => self.restore_upmaps().unwrap_or_else(|| self.settled()),
+            Phase::Foreign => self.see_again(),
+        }
+    }
+
+    /// Returns whether the next step would start on the OSD: inspect its device, or lead to its stop.
+    pub fn begins(&self) -> bool {
+        let to_begin = matches!(self.phase, Phase::Unproven | Phase::Serving);
+        let to_make = self.phase == Phase::Destroyed && self.facts.before_new();
+        !self.record.closing && ((self.facts.before_stop() && to_begin) || to_make)
+    }
+
+    /// Drops PGs saved at Stop that are gone, and reports them. Before Stop all PGs are saved again.
+    fn drop_gone_pgs(&self) -> Option<Next> {
+        let gone = gate::gone(&self.record.pgs, self.view.seen);
+        if gone.is_empty() || self.facts.before_stop() {
+            return None;
+        }
+        let pgs = self.record.pgs.difference(&gone).cloned().collect();
+        Some(self.save(Saving::PgsGone { pgs: gone }, |record| record.pgs = pgs))
+    }
+
+    /// Returns whether the id was purged before osd-migrate started on it, so that nothing is left to do.
+    fn was_purged_before_stop(&self) -> bool {
+        let is_gone = self.facts.slot == SlotFact::Absent && !self.facts.issued;
+        is_gone && !self.facts.new && self.record.stop_intended_at.is_none()
+    }
+
+    /// Returns whether another client, perhaps Rook, recreated the OSD before osd-migrate started on it. The
+    /// OSD is then classified again.
+    fn was_recreated_before_stop(&self) -> bool {
+        let by_others = self.facts.slot == SlotFact::Other && !self.facts.issued;
+        by_others && !self.facts.new && self.record.stop_intended_at.is_none()
+    }
+}

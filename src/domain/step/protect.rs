@@ -1,0 +1,64 @@
+//! Fence and flags while an OSD is down: set before each act, and again if another client removes them.
+
+use super::Step;
+use crate::domain::act::Act;
+use crate::domain::gate;
+use crate::domain::guard::{Guard, is_out};
+use crate::domain::ledger::Record;
+use crate::domain::next::{Next, Saving};
+use crate::domain::phase;
+use crate::domain::temporary::{fence, flags};
+
+impl Step<'_> {
+    /// Returns the act once the fence is in force. The fence is first recorded, then set, one step an
+    /// iteration, and checked again before every act from Stop to Deploy. Acts on an available disk need no
+    /// fence: their gate requires that Rook is stopped.
+    pub(super) fn fenced(&self, act: Act) -> Next {
+        self.fence().unwrap_or(Next::Do(act))
+    }
+
+    /// Sets the fence again if another client removed it while the OSD is down, whatever is waited for. An
+    /// agent may be at work for minutes, and Rook may otherwise prepare the disk that it has just wiped.
+    pub(super) fn fence_again(&self) -> Option<Next> {
+        let is_ours = !self.facts.before_stop() && !self.facts.up && self.record.left_to_rook_since.is_none();
+        let is_gone = self.view.our_fence().is_some() && self.view.seen.kube.fence.is_none();
+        let again = self.fence().filter(|_| is_ours && is_gone)?;
+        Some(match again {
+            Next::Save { ledger, osd, .. } => Next::Save { ledger, osd, why: Saving::FenceGone },
+            Next::Do(_) | Next::Wait(_) | Next::Finished(_) | Next::Halt(_) => again,
+        })
+    }
+
+    /// Returns the next step until the fence is in force.
+    pub(super) fn fence(&self) -> Option<Next> {
+        let needs_none = self.facts.new || is_out(Guard::FencedFirst);
+        if needs_none { None } else { fence::change(self.record, self.view) }
+    }
+
+    /// Sets the per-OSD flags for the migration if one is unset: a purge loses them, and people unset them.
+    /// Without `noin` the first boot would reset the reweight. A new OSD gets none and is to come in at once.
+    pub(super) fn set_osd_flags(&self) -> Option<Next> {
+        let act = flags::change(self.record, self.view).filter(|_| !self.facts.new)?;
+        Some(self.fenced(act))
+    }
+
+    pub(super) fn with_flags_set(&self, next: impl FnOnce() -> Next) -> Next {
+        self.set_osd_flags().unwrap_or_else(next)
+    }
+
+    /// Removes the fence and clears its entry, if no other OSD needs it and Rook would not interfere.
+    pub(super) fn unfence(&self) -> Option<Next> {
+        let value = self.view.our_fence()?;
+        if gate::stays_fenced(self.view.seen) {
+            return None;
+        }
+        (!self.rook_would_meet_others()).then(|| fence::take_down(value, self.view))
+    }
+
+    /// Returns whether another OSD is in progress or quarantined after its stop. Rook would interfere.
+    pub(super) fn rook_would_meet_others(&self) -> bool {
+        let is_half_way =
+            |record: &Record| record.quarantine.is_none() || phase::is_committed(record, self.view.seen);
+        self.view.ledger.records.values().any(|other| other.osd != self.record.osd && is_half_way(other))
+    }
+}

@@ -1,0 +1,26 @@
+//! Saves of a record: its milestones, and its quarantine.
+
+use super::Step;
+use crate::domain::ledger::{Quarantine, Record};
+use crate::domain::next::{Next, Saving};
+
+impl Step<'_> {
+    pub(super) fn save(&self, why: Saving, change: impl FnOnce(&mut Record)) -> Next {
+        let mut record = self.record.clone();
+        record.saved_at = Some(self.view.seen.at);
+        change(&mut record);
+        // A repeated milestone replaces the last one: waiting for a lock must not make the record grow.
+        if record.milestones.last().is_some_and(|(last, _)| last == why.code()) {
+            record.milestones.pop();
+        }
+        record.milestones.push((why.code().to_owned(), self.view.seen.at));
+        Next::Save { ledger: self.view.ledger.with(record), osd: Some(self.record.osd), why }
+    }
+
+    pub(super) fn quarantine(&self, why: String) -> Next {
+        let since = self.view.seen.at;
+        self.save(Saving::Quarantine { why: why.clone() }, |record| {
+            record.quarantine = Some(Quarantine { why, since });
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! List of the temporary changes.
+
+use super::{bootstrap, drains, fence, flags, operator};
+use crate::domain::ledger::Ledger;
+use crate::domain::next::Next;
+use crate::domain::view::View;
+
+/// Change of the cluster that lasts as long as a migration needs it.
+pub struct Temporary {
+    /// Name of the change, as its file is called.
+    pub name: &'static str,
+    /// Returns whether the former value is saved, which is so from before the change until after its restore.
+    pub is_saved: fn(&Ledger) -> bool,
+    /// Returns whether the cluster is changed by osd-migrate, also by a frozen runner after the restore.
+    pub is_changed: fn(View<'_>) -> bool,
+    /// Returns the next step to restore the former value; `None` if that is done.
+    pub restore: fn(View<'_>) -> Option<Next>,
+}
+
+/// All temporary changes.
+pub const ALL: [Temporary; 5] = [
+    Temporary {
+        name: "fence",
+        is_saved: |ledger| ledger.run.fence.is_some(),
+        is_changed: fence::is_changed,
+        restore: fence::restore,
+    },
+    Temporary {
+        name: "operator",
+        is_saved: |ledger| ledger.run.operator.is_some(),
+        is_changed: operator::is_changed,
+        restore: operator::restore,
+    },
+    Temporary {
+        name: "drains",
+        is_saved: |ledger| ledger.run.pdb.is_some(),
+        is_changed: drains::is_changed,
+        restore: drains::restore,
+    },
+    Temporary {
+        name: "bootstrap",
+        is_saved: |ledger| ledger.run.bootstrap,
+        is_changed: bootstrap::is_changed,
+        restore: bootstrap::restore,
+    },
+    Temporary {
+        name: "flags",
+        is_saved: |ledger| ledger.records.values().any(|record| record.stop_intended_at.is_some()),
+        is_changed: flags::is_changed,
+        restore: flags::restore,
+    },
+];

@@ -1,0 +1,60 @@
+//! View of an iteration: everything that its decision depends on.
+
+use super::ledger::Ledger;
+use super::observation::{Daemon, Node, Observation, Slot};
+use super::osd::{NodeName, OsdId};
+use super::policy::Policy;
+
+/// View of an iteration: what the run may do, what it saved, and what it observed just now.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Policy of the run.
+    pub policy: &'a Policy,
+    /// Ledger as stored.
+    pub ledger: &'a Ledger,
+    /// Observation of the cluster.
+    pub seen: &'a Observation,
+}
+
+impl<'a> View<'a> {
+    /// Returns the same view with another observation, to ask what would be decided then.
+    #[must_use]
+    pub fn imagining(self, seen: &'a Observation) -> Self {
+        Self { seen, ..self }
+    }
+
+    /// Returns whether the migration is confirmed by flag or in the CephCluster (P12).
+    pub fn is_confirmed(self) -> bool {
+        self.policy.is_confirmed(&self.seen.kube.declaration)
+    }
+
+    /// Returns the fence that osd-migrate set, or is about to set.
+    pub fn our_fence(self) -> Option<&'a str> {
+        self.ledger.run.fence.as_deref()
+    }
+
+    /// Returns the OSD's slot in the osdmap.
+    pub fn slot(self, osd: OsdId) -> Option<&'a Slot> {
+        self.seen.ceph.slots.get(&osd)
+    }
+
+    /// Returns the OSD's Deployment.
+    pub fn daemon(self, osd: OsdId) -> Option<&'a Daemon> {
+        self.seen.kube.daemons.get(&osd)
+    }
+
+    /// Returns the node that the OSD's Deployment runs on.
+    pub fn node_of(self, osd: OsdId) -> Option<&'a NodeName> {
+        self.daemon(osd)?.node.as_ref()
+    }
+
+    /// Returns the Kubernetes node.
+    pub fn node(self, name: &NodeName) -> Option<&'a Node> {
+        self.seen.kube.nodes.get(name)
+    }
+
+    /// Returns whether the OSD's daemon is up.
+    pub fn is_up(self, osd: OsdId) -> bool {
+        self.slot(osd).is_some_and(|slot| slot.up)
+    }
+}
