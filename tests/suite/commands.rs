@@ -14,7 +14,8 @@ use crate::purity::sources;
 use crate::runbook::{literals, read, remarks, root};
 
 /// Words after the name if it is the name of a release, of a container or of the program, and no command.
-const NO_COMMAND: [&str; 7] = ["did", "does", "in", "sets", "stopped", "supports", "that"];
+const NO_COMMAND: [&str; 11] =
+    ["created", "did", "does", "had", "in", "no", "sets", "stopped", "supports", "that", "tomb"];
 
 /// Options of kubectl, Helm, Ceph and others that occur in sentences and in the documents alongside
 /// osd-migrate's.

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(parse("by-hand", json!({"ceph-osd-id": "12"})), Ok(OsdId(12)));
         assert!(parse("by-hand", json!({})).is_err());
         assert!(parse("rook-ceph-osd-3", json!({"ceph-osd-id": "x"})).is_err());
-        assert!(parse("rook-ceph-osd-3", json!({"ceph-osd-id": "4"})).unwrap_err().ends_with("disagree"));
+        assert!(parse("rook-ceph-osd-3", json!({"ceph-osd-id": "4"})).unwrap_err().ends_with("differ"));
         assert_eq!(parse("rook-ceph-osd-3-maintenance", json!({"ceph-osd-id": "3"})), Ok(OsdId(3)));
     }
 

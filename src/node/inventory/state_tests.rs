@@ -135,7 +135,7 @@ fn who_uses_a_disk_is_told_before_what_is_on_it() {
     all.disk.partitions = vec![part(), part()];
     assert_eq!(why(&all), "read-only");
     all.disk.read_only = false;
-    assert_eq!(why(&all), "in use: dm-0 on it");
+    assert_eq!(why(&all), "in use by dm-0");
     all.disk.holders.clear();
     assert_eq!(why(&all), "mounted at /data");
     all.mounted = None;

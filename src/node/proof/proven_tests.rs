@@ -14,7 +14,7 @@ fn a_volume_is_the_recorded_one_by_uuids_and_header_and_stays_alone() {
         (volume("G", "X", Some("H"), true), "volume: expected V"),
         (volume("G", "V", Some("X"), true), "LUKS header"),
         (volume("G", "V", None, true), "kind"),
-        (volume("G", "V", Some("H"), false), "not any more"),
+        (volume("G", "V", Some("H"), false), "other volumes"),
     ] {
         assert!(seen(&other).unwrap_err().contains(what), "{what}");
     }
