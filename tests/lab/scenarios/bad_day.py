@@ -139,7 +139,7 @@ def purge(world, osd, before):
 
 
 def restored(world, job, osd, before, lost):
-    lines(world, job, "put back", "took its id back")
+    lines(world, job, "registered its id again", "restored its CRUSH location", "restored the upmaps of PGs")
     own = [item for item in lost if any(osd in pair.values() for pair in item["mappings"])]
     assert own, "no upmap of it was lost, so none was put back"
     assert all(item in upmaps(world) for item in own), f"lost: {own}, there: {upmaps(world)}"

@@ -126,7 +126,7 @@ def broken(world, before, fsids):
     end_runner(world, job)
     world.kubectl("label", "cephcluster", "rook-ceph", f"{rook.FENCE}-")
     unfence = "kubectl -n rook-ceph scale deployment rook-ceph-operator --replicas=0"
-    world.until("the run to say how Rook is ended", 120, lambda: f"Where it never does: {unfence}" in world.log(job))
+    world.until("the run to say how Rook is ended", 120, lambda: f"If it never does: {unfence}" in world.log(job))
     world.lab(*unfence.split())
     assert world.wait_for(job, 900) == ("Complete", 0), world.log(job)
     assert unfence.replace("=0", "=1") in world.log(job), world.log(job)
@@ -156,7 +156,7 @@ def restored(world, operator):
     job = world.start("blocked")
     world.until("the operator to be at 0", 120, lambda: operator.replicas() == 0)
     reject_pdbs(world)
-    world.until("it to be told", 120, lambda: "osd-migrate-drains against it is refused" in world.log(job))
+    world.until("it to be told", 120, lambda: "[pdb-rejected]" in world.log(job))
     assert fence(world) and "noout" in world.ceph("osd", "dump")["osds"][5]["state"], world.log(job)
     assert world.is_ready(5) and "can-i create poddisruptionbudgets" in world.log(job), world.log(job)
     world.delete(job)

@@ -265,7 +265,7 @@ def lost_and_put_back(world, osd):
 def lose_ledger(world, osd):
     world.kubectl("delete", "configmap", "osd-migrate-ledger")
     log = faults.expect_end(world, begin(world, osd), 10, 300)
-    assert f"Deployment rook-ceph-osd-{osd} carries the mark of our record" in log, log
+    assert f"Deployment rook-ceph-osd-{osd} has the mark of record" in log and "[ledger-lost]" in log, log
 
 
 def recreated(world, osd):
@@ -313,7 +313,7 @@ def gone(world, osd):
     outlived_by_its_agent(world, osd)
     world.lab("ceph", "auth", "rm", f"osd.{osd}")
     log = faults.expect_end(world, begin(world, osd), 0, 300)
-    assert "made Job for restore-slot" in log, log
+    assert f"osd.{osd}: created a Job to restore the slot" in log, log
     for item in upmaps:  # of others; without this place CRUSH maps other PGs otherwise, and the mons drop their upmaps
         pairs = [str(pair[end]) for pair in item["mappings"] for end in ("from", "to")]
         world.lab("ceph", "osd", "pg-upmap-items", item["pgid"], *pairs)

@@ -79,7 +79,7 @@ def migrate(world, osds, legacy):
     waits = [osd for osd in homeless if osds[osd]["dir"] and world.fsids()[osd] == osds[osd]["uuid"]]
     assert len(waits) == 1, f"without a disk: {waits}, stores {stores}"
     host = osds[waits[0]]["host"]
-    sentence = next((line for line in log.splitlines() if f"osd.{waits[0]} was refused" in line and "no free disk" in line and host in line), None)
+    sentence = next((line for line in log.splitlines() if f"osd.{waits[0]} was refused" in line and f"node {host} has no available disk" in line), None)
     assert sentence, f"nobody was told that osd.{waits[0]} needs a disk:\n{log[-2000:]}"
     world.say(f"without a disk: {sentence[sentence.index(f'osd.{waits[0]} was') :][:300]}")
     world.lab("disk", host, f"{FREE}-more")

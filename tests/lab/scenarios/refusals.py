@@ -74,7 +74,7 @@ def role_too_small(world):
         if "deployments" in rule["resources"]:
             rule["verbs"] = [verb for verb in rule["verbs"] if verb != "list"]
     world.kubectl("replace", "-f", "-", stdin=json.dumps({k: role[k] for k in ("apiVersion", "kind", "rules")} | {"metadata": {"name": "osd-migrate"}}))
-    expect(world, "role-too-small", SELECT, 10, "lacks the verb `list` on `deployments.apps`", "kubectl auth can-i list deployments.apps")
+    expect(world, "role-too-small", SELECT, 10, "does not allow the verb `list` on `deployments.apps`", "kubectl auth can-i list deployments.apps")
     world.lab("job")
 
 
