@@ -197,7 +197,11 @@ mod tests {
         assert!(bytes.len() <= limit && bytes.len() > limit - 200, "{}", bytes.len());
         let inventory = read(&Stored::Gzip(bytes)).inventory.unwrap();
         let left_out = 301 - inventory.disks.len();
-        assert!(inventory.notes[0].starts_with(&format!("{left_out} rejected disks")), "{:?}", inventory.notes);
+        assert!(
+            inventory.notes[0].starts_with(&format!("{left_out} rejected disks")),
+            "{:?}",
+            inventory.notes
+        );
         assert_eq!(inventory.disks[0].name, "sd0");
         assert_eq!(inventory.disks.last().unwrap().state, DiskState::Available);
     }

@@ -192,6 +192,6 @@ def node_lost(world):
     took = sick.seconds_until(world, "noout to be lifted", 180, lambda: not sick.has_noout(world, lost))
     world.say(f"h3 is lost in the rebuild of osd.{lost}: noout lifted after {took:.0f} s")
     # Half an hour of silence would end it: the node may come back, and its agent with it.
-    log = world.until("the runner to say so", 60, lambda: "noout" in world.log(job) and world.log(job))
+    log = world.until("the runner to say so", 60, lambda: "[noout-lifted]" in world.log(job) and world.log(job))
     assert world.result(job) is None and not sick.has_noout(world, lost), log
     world.say(next(line for line in reversed(log.splitlines()) if "noout" in line)[:300])
