@@ -260,6 +260,8 @@ guards! {
     IntentOutlivesSlowIterations,
     /// A run waits for PG states after a stop that end without help.
     PassingStatesWait,
+    /// After a stop, PGs that are younger than the stop may be without the stopped OSD's replica too.
+    YoungerPgsExcused,
     /// Rook's operator is restored while a run waits.
     OperatorRestored,
     /// Attempts of a node agent after the stop are spaced.

@@ -100,6 +100,7 @@ fn what(why: &Saving, record: Option<&Record>) -> String {
             }
             None => "all PGs are active+clean and ok-to-stop agrees",
         },
+        Saving::PgsGone { pgs } if pgs.is_empty() => "pools have fewer PGs than before the stop",
         Saving::PgsGone { pgs } => {
             return format!("these of its PGs no longer exist: {}", names(pgs));
         }

@@ -25,6 +25,10 @@ pub enum Disturbance {
     PgChanges(PgId, UnusualPg),
     /// A PG leaves its unusual state.
     PgSettles(PgId),
+    /// The number of PGs of a pool is doubled: each PG is split in two on the OSDs that have it.
+    PoolSplits(u64),
+    /// A pool is created on the OSDs of the first PG.
+    PoolCreated,
     /// The mgr fails over.
     MgrAway,
     /// The mgr's successor receives the statistics of the PGs.
@@ -42,6 +46,8 @@ impl fmt::Display for Disturbance {
             Self::Raised(code) => write!(f, "the health code {code} is raised permanently"),
             Self::PgChanges(pg, unusual) => write!(f, "PG {pg} becomes {unusual:?}"),
             Self::PgSettles(pg) => write!(f, "PG {pg} leaves its unusual state"),
+            Self::PoolSplits(pool) => write!(f, "the PGs of pool {pool} are split"),
+            Self::PoolCreated => f.write_str("a pool is created"),
             Self::MgrAway => f.write_str("the mgr fails over, and its successor has no PG statistics yet"),
             Self::MgrBack => f.write_str("the new mgr receives the PG statistics"),
         }
@@ -71,6 +77,8 @@ impl World {
             Disturbance::Raised(code) => drop(noise.health.insert((*code).to_owned())),
             Disturbance::PgChanges(pg, unusual) => drop(noise.unusual.insert(pg.clone(), *unusual)),
             Disturbance::PgSettles(pg) => drop(noise.unusual.remove(pg)),
+            Disturbance::PoolSplits(pool) => self.split(*pool),
+            Disturbance::PoolCreated => self.create_pool(),
             Disturbance::MgrAway => {
                 noise.mgr_away = true;
                 self.ceph.pgs.clear();

@@ -126,6 +126,53 @@ impl World {
         }
     }
 
+    /// Doubles the number of PGs of a pool.
+    ///
+    /// Each OSD splits its own part of a PG. An OSD that is down does so when it boots. All PGs of the pool
+    /// peer again.
+    pub(super) fn split(&mut self, pool: u64) {
+        self.ceph.epoch.0 += 1;
+        let epoch = self.ceph.epoch;
+        let Some(shape) = self.ceph.pools.get_mut(&pool) else { return };
+        let pg_num = shape.pg_num;
+        shape.pg_num *= 2;
+        let mut parents = Vec::new();
+        for (id, placement) in self.placements.iter_mut().filter(|(_, placement)| placement.pool == pool) {
+            (placement.peered, placement.changed) = (false, epoch);
+            placement.bytes /= 2;
+            placement.objects = placement.objects.div_ceil(2);
+            parents.push((id.clone(), placement.clone()));
+        }
+        for (id, placement) in parents {
+            if let Some((_, number)) = id.parts() {
+                self.placements.insert(PgId(format!("{pool}.{:x}", number + pg_num)), placement);
+            }
+        }
+    }
+
+    /// Creates a pool with one PG, which CRUSH places as the first PG of the cluster.
+    pub(super) fn create_pool(&mut self) {
+        self.ceph.epoch.0 += 1;
+        let (Some((first, pool)), Some(home)) =
+            (self.ceph.pools.first_key_value(), self.placements.values().next())
+        else {
+            return;
+        };
+        let id = self.ceph.pools.keys().last().unwrap_or(first) + 1;
+        let pool = Pool { name: format!("pool{id}"), pg_num: 1, ..pool.clone() };
+        let empty = Placement {
+            pool: id,
+            peered: false,
+            changed: self.ceph.epoch,
+            objects: 0,
+            bytes: 0,
+            complete: BTreeSet::new(),
+            home: home.home.clone(),
+        };
+        self.ceph.pools.insert(id, pool);
+        self.placements.insert(PgId(format!("{id}.0")), empty);
+    }
+
     /// Lets a PG's OSDs agree. From then on clients write, if enough replicas are complete: an absent store
     /// falls behind.
     pub(super) fn peer(&mut self, pg: &PgId) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::clean::{HEALTHY, MOVING, allows, has_all_replicas, is_clean, only_moves, state_text};
 use super::{Gate, Reason};
 use crate::domain::guard::{Guard, is_out, passes};
+use crate::domain::ledger::Record;
 use crate::domain::observation::{Ceph, Observation, Pg, Pool, Slot, SlotState};
 use crate::domain::osd::{Epoch, OsdId, PgId};
 use crate::domain::policy::Accepted;
@@ -181,9 +182,8 @@ pub(super) fn unstoppable(ceph: &Ceph) -> BTreeMap<OsdId, u32> {
 /// The answer comes from the map, which is exact. The statistics may just not have these PGs yet.
 pub fn gone(pgs: &BTreeSet<PgId>, seen: &Observation) -> BTreeSet<PgId> {
     let is_there = |pg: &PgId| {
-        let (pool, number) = pg.0.split_once('.')?;
-        let number = u32::from_str_radix(number, 16).ok()?;
-        Some(seen.ceph.pools.get(&pool.parse().ok()?).is_some_and(|pool| number < pool.pg_num))
+        let (pool, number) = pg.parts()?;
+        Some(seen.ceph.pools.get(&pool).is_some_and(|pool| number < pool.pg_num))
     };
     // A PG whose name can't be parsed stays in the list.
     pgs.iter().filter(|pg| is_there(pg) == Some(false)).cloned().collect()
@@ -261,6 +261,35 @@ enum Verdict {
     Passing,
     /// Another replica of the PG is missing, or may be.
     Missing,
+}
+
+/// Returns the number of PGs of each pool.
+pub fn pg_nums(ceph: &Ceph) -> BTreeMap<u64, u32> {
+    ceph.pools.iter().map(|(id, pool)| (*id, pool.pg_num)).collect()
+}
+
+/// Returns the lowest number of PGs of each pool since the stop; a pool that merges PGs now stays as saved.
+///
+/// PGs that are merged and split again are younger than the stop.
+pub fn lowest_pg_nums(record: &Record, ceph: &Ceph) -> BTreeMap<u64, u32> {
+    let now = |id: &u64| ceph.pools.get(id).filter(|pool| !pool.merges).map(|pool| pool.pg_num);
+    let lowest = |(id, saved): (&u64, &u32)| (*id, now(id).map_or(*saved, |now| now.min(*saved)));
+    record.pg_nums.iter().map(lowest).collect()
+}
+
+/// Returns the PGs that may be without their replica on the stopped OSD.
+///
+/// These are the PGs that the OSD served right before the stop, and PGs that are younger: a split of such a
+/// PG created them, or their pool is new. CRUSH places a younger PG on the stopped OSD too, and Ceph reports
+/// it as undersized (observed on 16.2.15).
+pub fn served(record: &Record, ceph: &Ceph) -> BTreeSet<PgId> {
+    let is_younger_part = |id: &PgId, pg: &Pg| match record.pg_nums.get(&pg.pool) {
+        Some(pg_num) => id.ancestor(*pg_num).is_some_and(|ancestor| record.pgs.contains(&ancestor)),
+        None => true,
+    };
+    let younger = ceph.pgs.iter().filter(|_| !is_out(Guard::YoungerPgsExcused));
+    let younger = younger.filter(|(id, pg)| is_younger_part(id, pg)).map(|(id, _)| id.clone());
+    younger.chain(record.pgs.iter().cloned()).collect()
 }
 
 /// Returns the gate that is open if only replicas on the stopped OSD are missing.

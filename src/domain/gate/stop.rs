@@ -2,7 +2,7 @@
 
 use super::answer::shut_if;
 use super::answer::{Gate, first_not_open};
-use super::data::{all_clean, clean_for, fresh, not_merging, only_ours_missing, redundancy};
+use super::data::{all_clean, clean_for, fresh, not_merging, only_ours_missing, redundancy, served};
 use super::node::{node_ready, not_cordoned};
 use super::space::enough_space;
 use super::surroundings::{not_ambiguous, surroundings};
@@ -68,12 +68,13 @@ pub fn before_this_stop(osd: OsdId, node: &NodeName, seen: &Observation) -> Gate
 ///
 /// Only its own replicas may be missing.
 pub fn after_stop(record: &Record, our_fence: Option<&str>, seen: &Observation) -> Gate {
+    let pgs = served(record, &seen.ceph);
     // The data comes first: it may need a person, who is not called for conditions that pass without help.
     first_not_open([
-        only_ours_missing(record.osd, &record.pgs, &seen.ceph),
+        only_ours_missing(record.osd, &pgs, &seen.ceph),
         enough_space(record, seen),
         // PGs that no longer exist (their pool was deleted, or PGs were merged) are not asked.
-        fresh(|pg| record.pgs.contains(pg), &seen.ceph),
+        fresh(|pg| pgs.contains(pg), &seen.ceph),
         surroundings(our_fence, seen),
         node_ready(&record.node, seen),
     ])

@@ -7,7 +7,7 @@ use crate::domain::osd::{
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Strategy by which an OSD gets onto its device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -72,6 +72,8 @@ pub struct Record {
     pub evidence: Option<Evidence>,
     /// PGs that the OSD served, saved right before Stop.
     pub pgs: BTreeSet<PgId>,
+    /// Number of PGs of each pool, saved with `pgs`: PGs with higher numbers are younger than the stop.
+    pub pg_nums: BTreeMap<u64, u32>,
     /// Time of the first intent to stop since the record was created or its PGs changed, however long ago.
     pub stop_intended_at: Option<DateTime<Utc>>,
     /// Since when the OSD is observed as stopped, or as down after its stop. None while it is up.

@@ -1,6 +1,6 @@
 //! Creation of records: each is numbered, named, and saved before anything is done (P5).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::classify::Class;
 use crate::domain::inspection::{Evidence, NodeTask, RecordId};
@@ -55,6 +55,7 @@ pub(super) fn save(begun: Begun, named: OsdFsid, view: View<'_>) -> Option<Next>
         former_flags: begun.former_flags,
         evidence: begun.evidence,
         pgs: BTreeSet::new(),
+        pg_nums: BTreeMap::new(),
         stop_intended_at: None,
         down_since: None,
         noout_lifted: false,

@@ -195,7 +195,7 @@ impl Step<'_> {
                 if is_first {
                     (record.reweight, record.primary_affinity) = (slot.reweight, slot.primary_affinity);
                 }
-                record.pgs = pgs;
+                (record.pgs, record.pg_nums) = (pgs, gate::pg_nums(&self.view.seen.ceph));
                 record.stop_intended_at = Some(self.view.seen.at);
                 (record.stop_reverted, record.blocked_since) = (None, None);
                 // The OSD serves: an earlier reverted stop is over, and this one needs `noout` again.
@@ -268,7 +268,8 @@ impl Step<'_> {
 
     /// Returns the precondition that is checked again right before the old OSD's data is given up.
     pub(super) fn only_ours_missing(&self) -> DataPrecondition {
-        DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs: self.record.pgs.clone() }
+        let pgs = gate::served(self.record, &self.view.seen.ceph);
+        DataPrecondition::OnlyOursMissing { osd: self.record.osd, pgs }
     }
 
     /// Starts the OSD again. The revert is counted first and carried out then.

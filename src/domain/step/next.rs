@@ -95,11 +95,17 @@ impl<'a> Step<'a> {
     /// Drops PGs saved at Stop that are gone, and reports them. Before Stop all PGs are saved again.
     fn drop_gone_pgs(&self) -> Option<Next> {
         let gone = gate::gone(&self.record.pgs, self.view.seen);
-        if gone.is_empty() || self.facts.before_stop() {
+        let pg_nums = gate::lowest_pg_nums(self.record, &self.view.seen.ceph);
+        // Once the new OSD is up, no gate asks for them.
+        let is_up = self.view.seen.ceph.slots.get(&self.record.osd).is_some_and(|slot| slot.up);
+        let is_known = is_up || pg_nums == self.record.pg_nums;
+        if (gone.is_empty() && is_known) || self.facts.before_stop() {
             return None;
         }
         let pgs = self.record.pgs.difference(&gone).cloned().collect();
-        Some(self.save(Saving::PgsGone { pgs: gone }, |record| record.pgs = pgs))
+        Some(self.save(Saving::PgsGone { pgs: gone }, |record| {
+            (record.pgs, record.pg_nums) = (pgs, pg_nums);
+        }))
     }
 
     /// Returns whether the id was purged before osd-migrate started on it, so that nothing is left to do.

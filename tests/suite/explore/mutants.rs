@@ -232,6 +232,7 @@ fn first_for(guard: Guard) -> &'static str {
         Guard::PoolQuotaIsNoFull => "a pool at its quota",
         Guard::IntentOutlivesSlowIterations => pace::SLOW,
         Guard::PassingStatesWait => "a PG turns odd",
+        Guard::YoungerPgsExcused => "a pool is split",
         Guard::OperatorRestored => "a mon dies beside an old Rook",
         Guard::AgentRetriesSpaced => "agents fail",
         _ => "two copies",
@@ -361,6 +362,7 @@ fn each_rule_of_progress_taken_out_is_found_by_its_own_search() {
         Guard::PoolQuotaIsNoFull,
         Guard::SkipsSickCandidate,
         Guard::StartHasALimit,
+        Guard::YoungerPgsExcused,
     ];
     let mut missed = Vec::new();
     for rule in rules {

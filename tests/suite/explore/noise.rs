@@ -67,6 +67,16 @@ fn pg_turns_odd(world: &World) -> Vec<Happening> {
     pg.cloned().map(|pg| turns(pg).into()).unwrap_or_default()
 }
 
+/// Returns a split of the pool's PGs, and a new pool: each once, after the stop.
+fn pool_is_split_or_created(world: &World) -> Vec<Happening> {
+    let is_stopped = world.kube.daemons.get(&OURS).is_none_or(|daemon| daemon.replicas == 0);
+    let is_first = world.ceph.pools.len() == 1 && world.ceph.pools[&1].pg_num == 1;
+    if !is_stopped || !is_first {
+        return Vec::new();
+    }
+    [Disturbance::PoolSplits(1), Disturbance::PoolCreated].map(Happening::Noise).into()
+}
+
 /// Returns the changes of one PG to an unusual state, and of each PG to one that is remapped for months.
 fn pg_is_remapped_or_unusual(world: &World) -> Vec<Happening> {
     let pgs = world.placements.keys().filter(|pg| !world.noise.unusual.contains_key(*pg));
@@ -109,6 +119,7 @@ pub(super) fn searches() -> Vec<Search> {
         one("agents fail", example::two_in_line, agents_fail),
         one("the mgr fails over", example::two_in_line, mgr_fails_over),
         one("a PG turns odd", with_a_second_pool, pg_turns_odd),
+        one("a pool is split", example::replicated, pool_is_split_or_created),
         operator::auxiliary("a mon dies beside an old Rook", mon_dies, (1, 0, 0)),
     ]
 }
@@ -177,6 +188,11 @@ fn mgr_failover_is_waited_for() {
 #[test]
 fn pg_that_is_merged_or_repaired_reverts_no_stop() {
     explored(&search("a PG turns odd"));
+}
+
+#[test]
+fn pool_that_is_split_or_created_after_a_stop_blocks_no_wipe() {
+    explored(&search("a pool is split"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The phase Destroyed: the wipe and the rebuild.
 
+use osd_migrate::domain::observation::{Pg, Pool};
+
 use super::agents::{looked_again, looked_thrice};
 use super::*;
 
@@ -53,6 +55,61 @@ fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
         without_noout(halts).plan(),
         Next::Halt(Halt::UnsafeToWipe { reason: Reason::Peering { .. }, .. })
     );
+}
+
+/// Doubles the PGs of the pool: each new PG is on the OSDs of its parent.
+fn split(world: &mut World) {
+    world.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 16;
+    for n in 0..8 {
+        let parent = world.seen.ceph.pgs[&pg_id(n)].clone();
+        world.seen.ceph.pgs.insert(pg_id(n + 8), parent);
+    }
+}
+
+#[test]
+fn split_after_the_stop_blocks_no_wipe() {
+    for world in [World::stopped(OSD), World::destroyed(OSD).saved("rebuild")] {
+        let world = world.with(split);
+        assert!(matches!(
+            world.plan(),
+            Next::Do(Act::Ceph(CephAct::Destroy { .. }) | Act::Node(NodeAct::Agent { .. }))
+        ));
+        // Another replica of a young PG is missing too.
+        let unsafe_now = world.clone().down(OsdId(2)).reported().plan();
+        check!(unsafe_now, Next::Save { why: Saving::WipeBlocked | Saving::RevertStop { .. }, .. });
+        // The pool had these PGs before the stop, and the OSD did not serve them.
+        let older = world.with(|w| w.record(OSD).pg_nums = [(POOL, 16)].into()).plan();
+        check!(older, Next::Save { why: Saving::WipeBlocked | Saving::RevertStop { .. }, .. });
+    }
+}
+
+#[test]
+fn pool_created_after_the_stop_blocks_no_wipe() {
+    let create = |w: &mut World| {
+        let pool = w.seen.ceph.pools[&POOL].clone();
+        w.seen.ceph.pools.insert(9, Pool { pg_num: 1, ..pool });
+        let pg = Pg { pool: 9, objects: 0, degraded: 0, ..w.seen.ceph.pgs[&pg_id(0)].clone() };
+        w.seen.ceph.pgs.insert(PgId("9.0".to_owned()), pg);
+    };
+    let world = World::destroyed(OSD).saved("rebuild").with(create);
+    check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.task == NodeTask::Rebuild);
+}
+
+#[test]
+fn split_after_a_merge_blocks_no_wipe() {
+    let merged = |w: &mut World| {
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 4;
+        w.seen.ceph.pgs.retain(|id, _| (0..4).any(|n| *id == pg_id(n)));
+    };
+    let again = |w: &mut World| {
+        w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 8;
+        for n in 0..4 {
+            let parent = w.seen.ceph.pgs[&pg_id(n)].clone();
+            w.seen.ceph.pgs.insert(pg_id(n + 4), parent);
+        }
+    };
+    let world = World::destroyed(OSD).saved("rebuild").with(merged).saved("pgs-gone").with(again);
+    check!(world.plan(), Next::Do(Act::Node(NodeAct::Agent { request, .. })) if request.task == NodeTask::Rebuild);
 }
 
 #[test]

@@ -116,12 +116,25 @@ pub(in super::super) fn at_an_end(state: &State, decided: &Next, policy: &Policy
     {
         return Some(format!("P8: {osd} does not start, and the run waits for it without an end"));
     }
+    if let Next::Halt(Halt::UnsafeToWipe { osd, .. }) = decided
+        && only_its_own_missing(&state.world, *osd)
+    {
+        return Some(format!("P8: only replicas of {osd} are missing, and the run ends before its wipe"));
+    }
     let is_lost = matches!(decided, Next::Halt(Halt::LedgerLost { .. } | Halt::CrashLoop { .. }));
     if is_lost || !is_well(state, policy) {
         return None;
     }
     let osd = undone(state, policy).next()?;
     Some(format!("P8: nothing stands in the way of {osd}, and it is left undone"))
+}
+
+/// Returns whether every PG is complete on all other OSDs that CRUSH chose for it.
+fn only_its_own_missing(world: &World, osd: OsdId) -> bool {
+    world.placements.iter().all(|(id, placement)| {
+        let complete = world.complete_set(id);
+        placement.peered && placement.home.iter().all(|home| *home == osd || complete.contains(home))
+    })
 }
 
 /// Returns the OSDs that are to be migrated, were not started, and whose own gates are open.
