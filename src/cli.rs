@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_exact_words_confirm() {
+    fn confirmation_takes_only_the_exact_words() {
         let parse = |words: &str| Cli::try_parse_from(["osd-migrate", "run", "--confirm", words]);
         assert!(parse(CONFIRMATION).is_ok());
         assert!(parse("yes").is_err());
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_the_deployment_is_one_of_two() {
+    fn deployment_by_takes_render_or_rook_and_nothing_else() {
         let parse = |words: &[&str]| Cli::try_parse_from(["osd-migrate", "run"].iter().chain(words));
         let policy = |words: &[&str]| match parse(words).map(|cli| cli.command) {
             Ok(Command::Run(args)) => Some(args.policy().deployment_by),
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_given_in_one_flag_or_several_and_nonsense_is_wrong_usage() {
+    fn window_flag_may_repeat_and_rejects_invalid_windows() {
         let windows = |args: &[&str]| {
             let cli =
                 Cli::try_parse_from(["osd-migrate", "run"].iter().chain(args)).map_err(|e| e.to_string())?;

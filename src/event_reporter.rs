@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_told_every_50_minutes_and_at_once_by_one_that_goes_on_with_it() {
+    fn standing_event_is_due_each_50_minutes_at_once_on_resume() {
         assert_eq!(told(true, 120), [50, 100]);
         assert_eq!(told(false, 120), [0, 50, 100]);
     }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_that_nobody_holds_goes_on() {
+    fn agent_without_a_matching_failpoint_is_not_paused() {
         let state = tempfile::tempdir().unwrap();
         pause_agent(state.path(), "wipe");
         std::fs::write(state.path().join(FAILPOINT_FILE), "open\n").unwrap();

@@ -149,7 +149,7 @@ mod tests {
     use crate::domain::osd::OsdId;
 
     #[test]
-    fn reasons_are_words_in_past_tense_and_no_two_are_the_same() {
+    fn event_reasons_are_unique_and_in_the_past_tense() {
         let mut sorted = REASONS.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_a_warning_and_waits_are_no_events() {
+    fn event_of_a_fault_is_a_warning_and_blind_is_not_an_event() {
         let quarantine = Saving::Quarantine { why: "the disk is gone".to_owned() };
         let event = Event::Saved { osd: Some(OsdId(3)), why: &quarantine, ledger: &Ledger::default() };
         let told = kube_event(&event).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_told_again_with_what_was_left_alone() {
+    fn standing_event_is_progress_if_nothing_is_quarantined() {
         let told = standing("osd.1 fills", &Ledger::default());
         assert_eq!(told.iter().map(|a| a.reason).collect::<Vec<_>>(), ["MigrationProgressed"]);
         assert_eq!(told[0].note, "osd.1 fills");

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_limit_of_the_chart_bears_2500_osds() {
+    fn memory_limit_of_the_chart_suffices_for_2500_osds() {
         let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/osd-migrate/values.yaml");
         let values = fs::read_to_string(chart).unwrap();
         assert!(values.contains("  limits: {memory: 1Gi}\n"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_short_is_said_with_the_value_to_set() {
+    fn memory_shortage_is_reported_with_the_limit_to_set() {
         let by_size = advice(1 << 30, 80 << 20, 328_704, "rook-ceph").unwrap();
         for part in [
             "may use 1.0 GiB",

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_grows_with_the_time_in_which_nothing_was_done_up_to_five_seconds() {
+    fn iteration_pause_grows_with_idle_time_up_to_five_seconds() {
         let after = |seconds| pause(TimeDelta::seconds(seconds)).as_millis();
         // The pause is the same if the clock was set back.
         assert_eq!([-9, 0, 30].map(after), [1000, 1000, 1000]);

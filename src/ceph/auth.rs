@@ -104,7 +104,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
-    fn three_releases_answer_with_a_list_of_one() {
+    fn auth_get_answer_of_each_release_is_parsed() {
         for release in RELEASES {
             // Keys are replaced in the samples.
             assert_eq!(parse_key(&answer(release, "auth-get")).unwrap().expose(), "XXX", "{release}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_taken_out_of_the_one_entity() {
+    fn auth_key_is_parsed_from_the_only_entity() {
         let answer =
             br#"[{"entity":"client.bootstrap-osd","key":"SECRET","caps":{"mon":"profile bootstrap-osd"}}]"#;
         assert_eq!(parse_key(answer).unwrap().expose(), "SECRET");
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn all_are_covered_by_our_own_capabilities() {
+    fn auth_commands_are_allowed_by_our_own_capabilities() {
         for command in [get("osd.12"), get(BOOTSTRAP), create_bootstrap(), remove_bootstrap()] {
             assert!(crate::ceph::caps::tests::allow(&command), "{command:?}");
         }
     }
 
     #[test]
-    fn capabilities_are_a_flat_list() {
+    fn bootstrap_key_capabilities_are_a_flat_list() {
         let sent = create_bootstrap().to_c_string().into_string().unwrap();
         assert!(sent.contains(r#""caps":["mon","allow profile bootstrap-osd"]"#), "{sent}");
     }

@@ -86,7 +86,7 @@ fn in_sources() -> Vec<(String, BTreeSet<String>)> {
 }
 
 #[test]
-fn every_command_that_is_sent_is_allowed_and_every_one_that_is_allowed_is_sent() {
+fn allowed_ceph_commands_are_exactly_those_that_are_sent() {
     let mut sent = BTreeSet::new();
     for (file, names) in in_sources() {
         if file == "own_user.rs" {
@@ -102,7 +102,7 @@ fn every_command_that_is_sent_is_allowed_and_every_one_that_is_allowed_is_sent()
 }
 
 #[test]
-fn what_is_not_meant_is_not_allowed() {
+fn caps_reject_any_other_entity_flag_profile_or_command() {
     let get = |entity: &str| Command::mon("auth get").with("entity", entity);
     let make = |caps: Value| {
         Command::mon("auth get-or-create").with("entity", "client.bootstrap-osd").with("caps", caps)
@@ -131,7 +131,7 @@ fn what_is_not_meant_is_not_allowed() {
 }
 
 #[test]
-fn the_text_is_as_ceph_reads_it() {
+fn caps_text_is_exact_and_has_no_single_quote() {
     let text = on_mons();
     assert!(text.starts_with(
         r#"allow r, allow command "config-key ls", allow command "auth get" with entity prefix "osd.", "#
@@ -151,7 +151,7 @@ fn the_text_is_as_ceph_reads_it() {
 }
 
 #[test]
-fn the_note_has_the_very_command() {
+fn install_guide_has_the_exact_auth_get_or_create_command() {
     let note =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/install.md")).unwrap();
     // The page breaks the command into lines: a backslash at the end of each line, a space at each break.

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_one_json_object() {
+    fn mon_command_is_one_json_object() {
         let command = Command::mon("osd new").with("id", 3).with("uuid", "a\0b");
         let sent = command.to_c_string().into_string().unwrap();
         assert_eq!(sent, r#"{"format":"json","id":3,"prefix":"osd new","uuid":"a\u0000b"}"#);

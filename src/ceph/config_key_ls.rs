@@ -26,7 +26,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
-    fn a_cluster_without_encryption_keeps_no_such_key() {
+    fn unencrypted_cluster_has_no_dmcrypt_keys() {
         for release in RELEASES {
             let names: Vec<String> = serde_json::from_slice(&answer(release, "config-key-ls")).unwrap();
             assert!(
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_keys_of_osds_count() {
+    fn dmcrypt_keys_are_parsed_only_for_valid_osd_fsids() {
         let answer = br#"["config-history/1/", "dm-crypt/osd/500fff8e-39ff-4d5f-a72f-3cd43f874c6b/luks", "dm-crypt/osd/x/luks",
             "mgr/devicehealth/last_scrape"]"#;
         let fsids: Vec<String> = parse(answer).unwrap().iter().map(OsdFsid::to_string).collect();

@@ -39,7 +39,7 @@ mod tests {
     use crate::domain::observation::{Slot, SlotState};
 
     #[test]
-    fn only_the_osd_that_is_meant_is_destroyed_and_only_while_it_is_down() {
+    fn osd_is_destroyed_only_if_down_and_with_the_expected_fsid() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
         let down = Slot { up: false, ..slot.clone() };
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_says_that_it_is_meant() {
+    fn destroy_command_says_yes_i_really_mean_it() {
         let sent = command(OsdId(1)).to_c_string().into_string().unwrap();
         assert_eq!(
             sent,

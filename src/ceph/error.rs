@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_command_subject_and_reason() {
+    fn refusal_names_command_osd_and_reason() {
         let text = refused(-16).to_string();
         assert!(text.starts_with("`ceph osd destroy` for osd.1 was refused: "), "{text}");
         assert!(text.ends_with(": osd.1 is not `down`."), "{text}");
     }
 
     #[test]
-    fn what_the_user_may_not_is_named_with_the_command_that_mends_it() {
+    fn permission_error_names_the_command_that_sets_the_caps() {
         let refused = |user: &str, osd| CephError::NotAllowed {
             user: user.to_owned(),
             command: "osd destroy-actual",
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart_by_errno() {
+    fn ceph_errors_are_classified_by_errno() {
         assert!(refused(-13).is_permission() && refused(-1).is_permission() && !refused(-16).is_permission());
         assert!(refused(-13).needs_person() && !refused(-16).needs_person());
         assert!(refused(-11).is_transient() && !refused(-2).is_transient());

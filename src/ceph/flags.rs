@@ -79,7 +79,7 @@ mod tests {
     use crate::domain::observation::Slot;
 
     #[test]
-    fn both_flags_go_in_one_command() {
+    fn noout_and_noin_are_set_in_one_command() {
         let sent =
             command("osd set-group", OsdId(1), true, true).unwrap().to_c_string().into_string().unwrap();
         assert_eq!(
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_set_only_on_the_osd_that_is_meant() {
+    fn osd_flags_are_set_only_if_fsid_and_up_state_match() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
         assert!(expect::to_set_flags(Some(&slot), Some(fsid), true));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reweight_that_is_kept_is_exact() {
+    fn reweight_is_sent_as_an_exact_decimal() {
         let sent = reweigh(OsdId(1), Weight(58982)).to_c_string().into_string().unwrap();
         assert_eq!(sent, r#"{"format":"json","id":1,"prefix":"osd reweight","weight":0.899993896484375}"#);
     }

@@ -25,7 +25,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
-    fn the_fsid_is_read() {
+    fn cluster_fsid_of_each_release_is_parsed() {
         let fsid = |release| parse(&answer(release, "fsid")).unwrap();
         assert_eq!(fsid("16.2.15").to_string(), "6a94672f-2736-4a1b-b5c8-51c0e08ed0de");
         for release in RELEASES {

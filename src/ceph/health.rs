@@ -28,7 +28,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
-    fn codes_that_are_raised_are_read() {
+    fn health_codes_that_are_raised_are_read_in_each_release() {
         for release in RELEASES {
             let fine = parse(&answer(release, "health")).unwrap();
             // Debian's 18.2.7 cannot load most modules of the mgr; there the code is muted.

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_and_pools_are_completed_from_the_other_answers() {
+    fn osd_slots_and_pools_are_joined_from_several_answers() {
         let seen = join(parsed(BTreeMap::from([(OsdId(1), 4096)]), BTreeMap::new()));
         let slot = &seen.slots[&OsdId(1)];
         assert_eq!(slot.crush.as_ref().unwrap().location["host"], "h2");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_in_the_file_system_of_a_filestore_is_not_its_own() {
+    fn filestore_usage_excludes_other_data_in_its_file_system() {
         let metadata = osd_metadata::parse(&samples::answer("16.2.15", "osd-metadata")).unwrap();
         let osd = |is_filestore: bool| {
             *metadata.iter().find(|(_, metadata)| metadata.store.is_filestore() == is_filestore).unwrap().0
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn filestore_backfill_target_counts_the_pg_once_and_a_chunk_of_it() {
+    fn filestore_backfill_target_counts_a_pg_once_by_its_chunk() {
         let chunk = || {
             let mut map = osd_dump::tests::fine();
             map.pools.get_mut(&2).unwrap().data_chunks = Some(2);

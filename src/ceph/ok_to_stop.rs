@@ -50,7 +50,7 @@ mod tests {
     use crate::ceph::samples::answer;
 
     #[test]
-    fn the_verdict_is_in_the_json() {
+    fn ok_to_stop_verdict_and_bad_pgs_are_parsed_from_json() {
         for (release, bad_pgs) in [("16.2.15", 33), ("18.2.7", 32), ("20.2.4", 27)] {
             let no = parse(&answer(release, "osd-ok-to-stop.no")).unwrap();
             assert_eq!(no, OkToStop { ok: false, bad_pgs }, "{release}");
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn every_osd_is_asked_for_at_once() {
+    fn ok_to_stop_names_all_osds_in_one_command() {
         let sent = command(&BTreeSet::from([OsdId(3), OsdId(12)])).to_c_string();
         assert_eq!(sent.to_str(), Ok(r#"{"format":"json","ids":["3","12"],"prefix":"osd ok-to-stop"}"#));
     }

@@ -140,7 +140,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_osd_lies_once_and_not_in_shadow_trees() {
+    fn osd_is_in_crush_once_and_not_in_shadow_trees() {
         let place = [("root", "default"), ("host", "h2")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         let expected =
             CrushItem { location: place.into(), weight: Weight::ONE, device_class: Some("hdd".to_owned()) };
@@ -151,14 +151,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn after_a_purge_the_item_is_gone() {
+    fn purged_osd_has_no_crush_item() {
         for release in RELEASES {
             assert!(!sample(release, ".purged").items.contains_key(&OsdId(1)), "{release}");
         }
     }
 
     #[test]
-    fn a_rule_spreads_over_hosts() {
+    fn crush_rule_has_host_as_its_failure_domain() {
         let hosts = BTreeMap::from([(0, "host".to_owned()), (1, "host".to_owned())]);
         for release in RELEASES {
             assert_eq!(sample(release, ".ec-hole").failure_domains, hosts, "{release}");
@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn of_several_choices_the_finest_counts_and_without_any_the_osd() {
+    fn failure_domain_is_the_finest_choose_step_or_else_the_osd() {
         let map = br#"{"devices":[],"buckets":[],
             "types":[{"type_id":0,"name":"osd"},{"type_id":1,"name":"host"},{"type_id":3,"name":"rack"}],
             "rules":[{"rule_id":0,"steps":[{"op":"set_choose_tries","num":9},{"op":"take","item":-1},

@@ -59,7 +59,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer, legacy};
 
     #[test]
-    fn used_bytes_are_read_also_of_a_stopped_osd() {
+    fn used_bytes_are_read_for_up_and_stopped_osds() {
         for (release, up, stopped) in
             [("16.2.15", 145_556, 145_740), ("18.2.7", 26_995, 27_043), ("20.2.4", 27_491, 27_539)]
         {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_on_a_device_of_its_own_is_not_data_and_what_is_free_is_not_used() {
+    fn used_bytes_exclude_unused_space_on_auxiliary_devices() {
         let kinds = parse(&legacy("16.2.15", "osd-df")).unwrap();
         let kib = |osd| kinds[&OsdId(osd)] / 1024;
         assert_eq!(
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_count_a_database_on_a_device_of_its_own_as_used() {
+    fn ceph_reports_a_whole_auxiliary_db_device_as_used() {
         for (release, with_db) in [("16.2.15", 5), ("18.2.7", 6)] {
             let answer = legacy(release, "osd-df");
             let said: serde_json::Value = serde_json::from_slice(&answer).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_osd_the_mgr_knows_nothing_of_has_no_number() {
+    fn osd_without_mgr_statistics_has_no_used_bytes() {
         for release in RELEASES {
             let renewed = parse(&answer(release, "osd-df.renewed")).unwrap();
             assert!(renewed.len() == 3 && !renewed.contains_key(&OsdId(1)), "{release}: {renewed:?}");

@@ -205,7 +205,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_map_where_all_is_well() {
+    fn osd_map_of_a_healthy_cluster_is_parsed() {
         for (release, epoch, up_from, pool) in
             [("16.2.15", 15, 6, 2), ("18.2.7", 22, 16, 1), ("20.2.4", 27, 20, 1)]
         {
@@ -228,7 +228,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn flags_reweight_affinity_and_upmaps_are_seen() {
+    fn osd_flags_reweight_affinity_and_upmaps_are_parsed() {
         for (release, pgs) in
             [("16.2.15", ["2.8", "2.c"]), ("18.2.7", ["1.1e", "1.1f"]), ("20.2.4", ["1.1e", "1.1f"])]
         {
@@ -242,7 +242,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_slot_goes_from_down_to_destroyed_to_new_and_keeps_what_it_has() {
+    fn slot_is_down_then_destroyed_with_its_reweight_then_new() {
         for (release, down_at) in [("16.2.15", 23), ("18.2.7", 29), ("20.2.4", 34)] {
             let down = sample(release, ".down");
             assert_eq!(
@@ -264,7 +264,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_purge_leaves_no_slot_and_a_new_claim_starts_from_nothing() {
+    fn purge_removes_the_slot_and_osd_new_starts_from_defaults() {
         for release in RELEASES {
             assert!(!sample(release, ".purged").slots.contains_key(&OsdId(1)), "{release}");
             let map = sample(release, ".renewed");
@@ -275,7 +275,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_claimed_slot_that_was_reweighted_is_still_new() {
+    fn new_slot_that_was_reweighted_is_still_new() {
         for release in RELEASES {
             let map = sample(release, ".reweighted");
             assert_eq!(
@@ -287,7 +287,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_osd_that_came_up_under_noin_is_not_new_though_it_is_marked_so() {
+    fn osd_up_under_noin_is_not_new_though_marked_new() {
         for release in RELEASES {
             let map = sample(release, ".up-under-noin");
             assert_eq!((osd_1(&map).state, osd_1(&map).up), (SlotState::Exists, true), "{release}");
@@ -297,7 +297,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_erasure_coded_pool_says_its_k() {
+    fn erasure_coded_pool_reports_k_as_data_chunks() {
         for (release, coded) in [("16.2.15", 3), ("18.2.7", 2), ("20.2.4", 3)] {
             let map = sample(release, ".ec-hole");
             let (coded, other) = (&map.pools[&coded], &map.pools[&1]);
@@ -306,7 +306,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_slot_is_described_for_people() {
+    fn slot_is_described_for_people() {
         assert_eq!(describe(None), "no such id");
         assert_eq!(
             describe(sample("16.2.15", ".destroyed").slots.get(&OsdId(1))),

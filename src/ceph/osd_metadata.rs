@@ -88,7 +88,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
-    fn a_whole_disk_is_no_partition_though_ceph_calls_it_one() {
+    fn osd_on_a_whole_disk_is_never_read_as_on_a_partition() {
         for (release, device) in RELEASES.into_iter().zip(["loop0", "loop12", "loop0"]) {
             let all = parse(&answer(release, "osd-metadata")).unwrap();
             let whole = &all[&OsdId(0)];
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_named_so_that_a_reboot_does_not_matter() {
+    fn device_ids_are_read_without_kernel_names_or_not_at_all() {
         assert_eq!(stable("sda=ATA_A_1,sdb=ATA_B_2"), Some(vec!["ATA_A_1".to_owned(), "ATA_B_2".to_owned()]));
         assert_eq!((stable(""), stable("sda=ATA_A_1,sdb=")), (None, None));
     }
 
     #[test]
-    fn device_mapper_and_separate_db_are_seen() {
+    fn device_mapper_and_dedicated_db_are_read_from_osd_metadata() {
         let one = br#"[{"id":4,"osd_objectstore":"bluestore","bluefs_dedicated_db":"1","bluefs_dedicated_wal":"0",
             "bluestore_bdev_dev_node":"/dev/dm-3","bluestore_bdev_partition_path":"/dev/dm-3","devices":"sda,sdb"}]"#;
         let all = parse(one).unwrap();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_osd_that_never_booted_has_none() {
+    fn osd_that_never_booted_has_no_metadata() {
         assert!(parse(br#"[{"id":7}]"#).unwrap().is_empty());
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use crate::domain::observation::{Slot, SlotState};
 
     #[test]
-    fn the_claim_and_the_id_are_sent() {
+    fn osd_new_sends_the_issued_fsid_and_the_id() {
         let claim = "11111111-2222-4333-8444-555555555555".parse().unwrap();
         let sent = command(OsdId(1), claim).to_c_string().into_string().unwrap();
         let uuid = r#""uuid":"11111111-2222-4333-8444-555555555555""#;
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_claimed_only_by_that_fsid_and_before_it_boots() {
+    fn slot_counts_as_reregistered_only_before_it_boots() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let fsid = slot.fsid.unwrap();
         assert!(!expect::is_reregistered(&slot, fsid));

@@ -24,7 +24,7 @@ mod tests {
     use crate::ceph::samples::answer;
 
     #[test]
-    fn the_epoch_is_read() {
+    fn osd_stat_epoch_is_read_in_each_release() {
         for (release, epoch) in [("16.2.15", 15), ("18.2.7", 22), ("20.2.4", 27)] {
             assert_eq!(parse(&answer(release, "osd-stat")).unwrap(), Epoch(epoch), "{release}");
         }

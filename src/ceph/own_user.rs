@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_where_it_is_missing_and_mended_where_its_capabilities_are_others() {
+    fn own_user_is_created_if_missing_and_gets_its_exact_caps() {
         assert_eq!(lack(None), UserChange::User);
         assert_eq!(lack(Some(&user(wanted()))), UserChange::Nothing);
         let mut more = wanted();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn its_capabilities_are_sent_as_a_flat_list() {
+    fn own_user_caps_are_sent_as_a_flat_list() {
         for name in ["auth caps", "auth get-or-create"] {
             let sent: serde_json::Value =
                 serde_json::from_slice(with_caps(name).to_c_string().to_bytes()).unwrap();
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn its_own_capabilities_do_not_let_it_look_itself_up_or_change_itself() {
+    fn own_user_may_neither_read_nor_change_itself() {
         for command in [get(), with_caps("auth caps"), with_caps("auth get-or-create")] {
             assert!(!caps::tests::allow(&command), "{command:?}");
         }
     }
 
     #[test]
-    fn key_and_capabilities_are_taken_out_of_the_one_entity() {
+    fn own_user_key_and_caps_are_read_from_one_entity() {
         let found =
             parse(br#"[{"entity":"client.osd-migrate","key":"K","caps":{"mon":"allow r"}}]"#).unwrap();
         assert_eq!((found.key.expose(), found.caps["mon"].as_str()), ("K", "allow r"));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_pg() {
+    fn clean_pg_is_read_with_equal_up_and_acting_sets() {
         for (release, pool, id) in [("16.2.15", 2, "2.1f"), ("18.2.7", 1, "1.0"), ("20.2.4", 1, "1.0")] {
             let clean = pg(release, "", id);
             assert_eq!((clean.pool, clean.state), (pool, states(&["active", "clean"])), "{release}");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pg_that_lacks_a_copy() {
+    fn undersized_pg_is_read_without_the_down_osd() {
         for (release, id, epoch) in [("16.2.15", "2.1f", 24), ("18.2.7", "1.0", 30), ("20.2.4", "1.0", 35)] {
             let short = pg(release, ".down", id);
             assert_eq!(short.state, states(&["active", "undersized"]), "{release}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_of_an_erasure_coded_pg_is_no_osd() {
+    fn erasure_coded_pg_hole_is_never_an_osd() {
         for (release, pool, id) in [("16.2.15", 3, "3.0"), ("18.2.7", 2, "2.0"), ("20.2.4", 3, "3.0")] {
             let hole = pg(release, ".ec-hole", id);
             assert_eq!((hole.pool, hole.up, hole.acting.len()), (pool, [2, 3].map(OsdId).into(), 2));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pg_id_without_a_pool_is_an_error() {
+    fn pg_id_without_a_pool_is_an_error() {
         let answer = br#"{"pg_ready":true,"pg_stats":[{"pgid":"x","state":"active","up":[],"acting":[],"reported_epoch":1,
             "stat_sum":{"num_bytes":0,"num_objects":0,"num_objects_degraded":0,"num_objects_misplaced":0}}]}"#;
         let error = parse(answer).unwrap_err().to_string();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mgr_that_is_not_ready_knows_no_pg() {
+    fn pg_dump_of_a_mgr_that_is_not_ready_is_empty() {
         assert!(parse(br#"{"pg_ready":false}"#).unwrap().is_empty());
     }
 }

@@ -41,7 +41,7 @@ mod tests {
     use crate::domain::osd::Epoch;
 
     #[test]
-    fn an_id_that_was_ever_up_is_no_stray() {
+    fn id_that_was_ever_up_is_never_purged_as_misplaced() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let fsid = slot.fsid.unwrap();
         let misplaced = Slot { state: SlotState::New, up: false, up_from: Epoch(0), ..slot.clone() };

@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_purge_lost_is_put_back() {
+    fn purged_osd_gets_crush_item_class_and_weights_restored() {
         let all = ["osd reweight", "osd primary-affinity", "osd crush add", "osd crush set-device-class"];
         assert_eq!(names(None, Weight(58982), HALF), Ok(all.to_vec()));
     }
 
     #[test]
-    fn after_a_crash_it_goes_on_and_at_the_end_does_nothing() {
+    fn crush_restore_resumes_after_a_crash_and_is_idempotent() {
         let whole = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
         let added = CrushItem { device_class: None, ..whole.clone() };
         assert_eq!(names(Some(&added), Weight::ONE, HALF), Ok(vec!["osd crush set-device-class"]));
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_others_moved_stays() {
+    fn crush_item_moved_externally_is_not_replaced() {
         let moved = osd_crush_dump::tests::fine().items[&OsdId(2)].clone();
         assert_eq!(names(Some(&moved), HALF, HALF), Err("an item at host=h3 root=default".to_owned()));
     }
 
     #[test]
-    fn only_the_weight_from_before_is_replaced() {
+    fn crush_weight_is_replaced_only_if_it_is_the_former_one() {
         let slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let found = osd_crush_dump::tests::fine().items[&OsdId(1)].clone();
         let wanted = CrushItem { weight: HALF, ..found.clone() };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_exact_decimals() {
+    fn crush_weight_is_sent_as_an_exact_decimal() {
         let item =
             CrushItem { weight: Weight(58982), ..osd_crush_dump::tests::fine().items[&OsdId(1)].clone() };
         let sent = add(OsdId(1), &item).to_c_string().into_string().unwrap();

@@ -43,13 +43,13 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_sent_in_their_order() {
+    fn upmap_pairs_are_sent_in_their_original_sequence() {
         let sent = command(&upmap("2.1a", &[(2, 5), (0, 3)])).to_c_string().into_string().unwrap();
         assert_eq!(sent, r#"{"format":"json","id":[2,5,0,3],"pgid":"2.1a","prefix":"osd pg-upmap-items"}"#);
     }
 
     #[test]
-    fn what_a_pg_got_since_stays_and_what_the_mons_would_drop_is_not_sent() {
+    fn upmap_is_restored_only_if_missing_and_valid_for_the_mons() {
         let mut map = osd_dump::tests::fine();
         let (ours, theirs) = (upmap("2.8", &[(0, 3)]), upmap("2.8", &[(0, 2)]));
         let other = upmap("2.c", &[(0, 3)]);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_osd_that_is_up_and_the_one_that_is_meant_gets_them() {
+    fn upmaps_are_restored_only_for_the_expected_osd_that_is_up() {
         let mut slot = osd_dump::tests::fine().slots[&OsdId(1)].clone();
         let (fsid, other) = (slot.fsid.unwrap(), "11111111-2222-4333-8444-555555555555".parse().unwrap());
         assert!(expect::to_restore_upmaps(Some(&slot), fsid));

@@ -78,14 +78,14 @@ mod tests {
     const KEY: &str = "AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAA==";
 
     #[test]
-    fn a_secret_is_never_printed() {
+    fn secret_is_never_printed() {
         let secret = Secret::new(KEY.to_owned());
         assert!(!format!("{secret} {secret:?} {:?}", Some(&secret)).contains("AQAA"));
         assert_eq!(secret.expose(), KEY);
     }
 
     #[test]
-    fn only_a_whole_cephx_key_is_one() {
+    fn cephx_key_is_recognised_only_if_complete() {
         assert!(Secret::new(KEY.to_owned()).is_cephx_key());
         let cut = "AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAA";
         for bad in ["", "zzz", "AQ==", "[client.admin]", cut, &KEY[..36]] {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_as_everyone_writes_it() {
+    fn base64_decoder_follows_the_standard_alphabet() {
         assert_eq!(decode_base64("aGVsbG8="), Some(b"hello".to_vec()));
         assert_eq!(decode_base64("aGVsbG8h"), Some(b"hello!".to_vec()));
         assert_eq!(decode_base64("+/8="), Some(vec![0xfb, 0xff]));

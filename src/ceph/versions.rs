@@ -53,7 +53,7 @@ mod tests {
     use crate::ceph::samples::{RELEASES, answer};
 
     #[test]
-    fn one_release_is_not_mixed_and_two_are() {
+    fn versions_of_two_releases_are_mixed_and_of_one_are_not() {
         for release in RELEASES {
             assert_eq!(parse(&answer(release, "versions")).unwrap(), Releases::One, "{release}");
         }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn mons_and_mgrs_that_are_ahead_are_told_from_an_upgrade_among_them() {
+    fn mons_and_mgrs_ahead_differ_from_an_upgrade_among_them() {
         assert_eq!(parse(&answer("half-upgraded", "versions")).unwrap(), Releases::OthersBehind);
         let with = |mon: &str, mgr: &str| {
             let old = "ceph version 16.2.15 (x)";

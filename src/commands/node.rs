@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_of_another_version_does_nothing() {
+    async fn agent_of_another_version_does_nothing() {
         let made_by = |version: &'static str| {
             move |key: &str| if key == "OSD_MIGRATE_RUNNER" { Some(version.to_owned()) } else { None }
         };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_whose_report_was_swept_does_nothing() {
+    async fn agent_whose_report_was_cleaned_up_does_nothing() {
         let gone = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "text"});
         let refused = answered(404, gone).await;
         assert!(matches!(refused, Err(ServeError::Kubernetes(crate::k8s::K8sError::NotFound(_)))));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn local_volume_has_its_path_claim_size_and_nodes() {
+    fn local_volume_is_read_with_path_pvc_size_and_nodes() {
         let terms = json!([{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]},
             {"key": HOSTNAME, "operator": "In", "values": ["h1"]}]},
             {"matchFields": [{"key": NODE_NAME, "operator": "In", "values": ["h2"]}]}]);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_read_and_what_is_none_is_unknown() {
+    fn storage_quantity_that_can_not_be_parsed_is_unknown() {
         for (text, expected) in [
             ("5368709120", Some(5 << 30)),
             ("5Gi", Some(5 << 30)),

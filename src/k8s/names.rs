@@ -188,7 +188,7 @@ mod tests {
     use crate::domain::osd::NodeName;
 
     #[test]
-    fn a_record_is_shortened_only_where_it_must_be() {
+    fn record_id_is_shortened_only_if_necessary() {
         assert_eq!(short(&RecordId("r12-a7".to_owned())), "r12-a7");
         for long in ["R12", "12-2026-11-21T09:43:30Z-abcdef", "a_b", "-a", "a-", ""] {
             let name = short(&RecordId(long.to_owned()));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_of_two_nodes_runs_or_numbers_have_two_names_that_fit() {
+    fn inventory_job_names_are_unique_and_fit_into_a_label() {
         let run = "0b1f1a0e-6c65-4c11-9d65-0f1d5a3a9a01";
         let names = [
             inventory_job_name(&inventory("h1", run, 1)),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_job_name_fits_into_a_label() {
+    fn longest_node_job_name_fits_into_a_label() {
         let longest =
             format!("osd-migrate-{}-{}-{}-{}", NodeTask::RestoreSlot, 999_999, "x".repeat(SHORT), 99_999);
         assert!(longest.len() <= 63, "{}", longest.len());

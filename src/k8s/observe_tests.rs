@@ -37,7 +37,7 @@ fn deployments_get_their_pods_and_the_name_of_their_node() {
 }
 
 #[test]
-fn a_cordoned_node_is_seen_as_such() {
+fn cordoned_node_is_observed_as_cordoned() {
     let read = |spec: Value| {
         let node = json!({"metadata": {"name": "n1"}, "spec": spec});
         named_node(&serde_json::from_value(node).unwrap()).1.cordoned
@@ -47,7 +47,7 @@ fn a_cordoned_node_is_seen_as_such() {
 }
 
 #[test]
-fn what_can_not_be_told_apart_is_an_oddity() {
+fn ambiguous_deployments_and_pods_are_reported() {
     let parsed = vec![
         deployment("rook-ceph-osd-1", "1", "h"),
         deployment("rook-ceph-osd-id-1", "1", "h"),
@@ -63,7 +63,7 @@ fn what_can_not_be_told_apart_is_an_oddity() {
 }
 
 #[test]
-fn config_maps_are_kept_copies_reports_or_leftovers() {
+fn config_maps_are_backups_keys_reports_or_leftovers() {
     let map = |name: &str, part: &str, data: Value| {
         let map = json!({"metadata": {"name": name, "uid": "u", "labels": {PART: part, OSD: "3", RECORD: "short"},
             "annotations": {RECORD: "the-record"}}, "data": data});
@@ -95,7 +95,7 @@ fn config_maps_are_kept_copies_reports_or_leftovers() {
 }
 
 #[test]
-fn looks_are_told_apart_from_the_jobs_of_records() {
+fn inventory_jobs_are_distinguished_from_jobs_of_records() {
     let labels = json!({PART: "inventory", "osd-migrate.io/number": "1"});
     let annotations = json!({"osd-migrate.io/node": "h1", "osd-migrate.io/run": "r"});
     let meta =
@@ -114,7 +114,7 @@ fn looks_are_told_apart_from_the_jobs_of_records() {
 }
 
 #[test]
-fn a_node_is_seen_with_its_labels_and_taints() {
+fn node_is_observed_with_its_labels_and_taints() {
     let node = json!({"metadata": {"name": "n1", "labels": {"topology.rook.io/rack": "r1"}},
         "spec": {"taints": [{"key": "storage", "value": "only", "effect": "NoSchedule"}, {"key": "gpu", "effect": "NoExecute"}]}});
     let (_, node) = named_node(&serde_json::from_value(node).unwrap());
@@ -124,7 +124,7 @@ fn a_node_is_seen_with_its_labels_and_taints() {
 }
 
 #[test]
-fn only_prepare_jobs_that_run_count() {
+fn prepare_job_counts_only_while_it_is_running() {
     let job = |status: Value| {
         let job = json!({"metadata": {"name": "rook-ceph-osd-prepare-h1"}, "status": status});
         running_prepare(&serde_json::from_value(job).unwrap())
@@ -134,7 +134,7 @@ fn only_prepare_jobs_that_run_count() {
 }
 
 #[test]
-fn an_osd_that_is_down_is_no_drain_whatever_rook_calls_it() {
+fn down_osd_is_not_a_drain_unless_rook_sets_noout() {
     let seen = |data: Value| draining(serde_json::from_value(json!({ "data": data })).unwrap());
     assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": "true"})).as_deref(), Some("h1"));
     assert_eq!(seen(json!({"draining-failure-domain": "h1", "set-no-out": ""})), None);
@@ -144,7 +144,7 @@ fn an_osd_that_is_down_is_no_drain_whatever_rook_calls_it() {
 }
 
 #[test]
-fn the_osd_of_rooks_own_migration_is_read_as_each_of_its_versions_writes_it() {
+fn osd_migrated_by_rook_is_read_in_each_of_rooks_formats() {
     let of = |data: Value| migrated_by_rook(serde_json::from_value(json!({"data": data})).unwrap());
     assert_eq!(of(json!({"osdID": "5"})), Some(OsdId(5)));
     let config = json!({"id": 5, "path": "/dev/sdb", "node": "h1"}).to_string();

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_waits_for_its_image_has_not_begun() {
+    fn container_waiting_for_its_image_has_not_started() {
         let waiting =
             json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\""}});
         let pod =
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_died_has_begun_and_says_why() {
+    fn crashed_container_has_started_and_reports_its_exit() {
         let waiting = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}});
         let last =
             json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "a\nno such device\n"}});
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_pod_says_what_keeps_it_from_starting() {
+    fn pending_pod_reports_why_it_cannot_start() {
         let config =
             json!({"waiting": {"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}});
         let of_init =
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_starts_is_no_trouble_and_an_evicted_one_is() {
+    fn starting_pod_has_no_trouble_and_evicted_pod_has() {
         let creating = json!({"waiting": {"reason": "ContainerCreating"}});
         let starting =
             pod(&json!({"phase": "Pending", "containerStatuses": [container(&creating, &json!({}), 0)]}));

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_come_back_as_they_were() {
+    fn tolerations_survive_parse_and_render() {
         let list = json!([{"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoSchedule"},
             {"key": "c", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
         assert_eq!(render(&read(&list)), list);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_osds_are_placed_with_comes_first_and_is_not_said_twice() {
+    fn tolerations_of_the_placement_come_first_without_duplicates() {
         let taints = vec![taint("storage", "only", "NoSchedule"), taint("gpu", "", "NoExecute")];
         let labels = std::collections::BTreeMap::new();
         let node = Node { ready: true, cordoned: false, hostname: "h1".to_owned(), labels, taints };
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_takes_nothing_away_and_adds_nothing_twice() {
+    fn tolerations_are_added_without_removal_or_duplicates() {
         let there = json!([{"key": "a", "operator": "Exists", "fieldOfTheFuture": 1}]);
         let new = read(
             &json!([{"key": "b", "operator": "Exists"}, {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]),

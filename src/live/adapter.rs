@@ -289,7 +289,7 @@ mod tests {
     use crate::k8s::Call;
 
     #[test]
-    fn what_the_api_server_refuses_is_tried_again_later_than_what_it_did_not_answer() {
+    fn api_refusal_is_retried_later_than_an_unanswered_request() {
         let call = || Call {
             verb: "create",
             resource: "poddisruptionbudgets.policy".to_owned(),

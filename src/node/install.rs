@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_installed_binary_can_be_run_and_replaced() {
+    fn agent_binary_is_installed_idempotently_and_executable() {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let target = install(folder.path()).unwrap();

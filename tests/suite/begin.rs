@@ -63,7 +63,7 @@ fn committed() -> Vec<World> {
 // ---- each gate
 
 #[test]
-fn each_of_them_closes_the_gate_and_without_it_the_gate_is_open() {
+fn gate_is_shut_by_pause_cancel_window_and_no_confirmation() {
     let begin = |world: &World| gate::begin(world.view());
     assert_eq!(begin(&World::new()), Gate::Open);
     for (hold, is_expected) in HOLDING {
@@ -86,7 +86,7 @@ fn rook_migrates(world: World) -> World {
 }
 
 #[test]
-fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() {
+fn run_alongside_rooks_own_migration_waits_and_starts_no_osd() {
     check!(
         rook_migrates(World::new()).plan(),
         Next::Wait(Wait::Gate { reason: Reason::RookMigrates { osd: RAW, name }, .. }) if name.ends_with("operator")
@@ -123,7 +123,7 @@ fn while_rook_migrates_an_osd_itself_a_run_beside_it_waits_and_begins_nothing() 
 }
 
 #[test]
-fn the_fence_is_not_put_up_in_the_middle_of_rooks_own_migration() {
+fn fence_is_not_set_during_rooks_own_migration() {
     let is_waited_for = |world: &World| {
         matches!(
             world.plan(),
@@ -179,7 +179,7 @@ fn failure_limit_counts_only_osds_past_their_stop() {
 // ---- before Stop
 
 #[test]
-fn held_no_osd_is_recorded() {
+fn suspended_run_records_no_osd() {
     for (hold, is_expected) in [HOLDING[0], HOLDING[2]] {
         let next = hold(World::new()).plan();
         assert!(
@@ -190,7 +190,7 @@ fn held_no_osd_is_recorded() {
 }
 
 #[test]
-fn held_a_recorded_osd_is_neither_looked_at_nor_stopped_and_keeps_its_record() {
+fn recorded_osd_is_not_inspected_or_stopped_if_suspended() {
     for (hold, is_expected) in [HOLDING[0], HOLDING[2]] {
         for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
             let next = hold(world).plan();
@@ -205,7 +205,7 @@ fn held_a_recorded_osd_is_neither_looked_at_nor_stopped_and_keeps_its_record() {
 }
 
 #[test]
-fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its_way() {
+fn flags_and_fence_are_unset_once_a_suspended_stop_expired() {
     for (hold, is_expected) in HOLDING {
         // A Stop may have been sent at this moment, and its answer lost.
         let mut world = hold(World::intended(OSD));
@@ -223,7 +223,7 @@ fn what_was_set_for_a_stop_that_is_held_is_given_back_when_no_stop_can_be_on_its
 }
 
 #[test]
-fn a_stop_that_arrives_while_it_is_held_is_finished() {
+fn osd_whose_stop_arrives_while_suspended_is_finished() {
     for (hold, _) in HOLDING {
         check!(hold(World::stopped(OSD)).plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
     }
@@ -232,7 +232,7 @@ fn a_stop_that_arrives_while_it_is_held_is_finished() {
 // ---- after Stop
 
 #[test]
-fn past_stop_nothing_of_it_is_asked() {
+fn committed_osd_ignores_pause_cancel_and_window() {
     for world in committed() {
         for (hold, _) in HOLDING {
             assert_eq!(hold(world.clone()).plan(), world.plan());
@@ -241,7 +241,7 @@ fn past_stop_nothing_of_it_is_asked() {
 }
 
 #[test]
-fn a_stop_that_was_turned_back_is_not_tried_again_while_it_is_held() {
+fn reverted_stop_is_not_retried_while_suspended() {
     for (hold, _) in HOLDING {
         let world = World::intended(OSD).with(|w| {
             w.record(OSD).restarts = 1;
@@ -254,7 +254,7 @@ fn a_stop_that_was_turned_back_is_not_tried_again_while_it_is_held() {
 // ---- cancel
 
 #[test]
-fn a_run_that_is_cancelled_says_so_and_ends() {
+fn cancelled_run_withdraws_its_records_ends_and_reports_it() {
     check!(cancelled(World::new()).plan(), Next::Finished(s) if s.cancelled && s.unconfirmed.is_empty());
     for world in [World::recorded(OSD), World::proven(OSD)] {
         let mut world = cancelled(world).saved("withdrawn");
@@ -274,7 +274,7 @@ fn a_run_that_is_cancelled_says_so_and_ends() {
 }
 
 #[test]
-fn cancelled_our_fence_comes_down_before_the_run_ends() {
+fn fence_is_removed_before_a_cancelled_run_ends() {
     let fence = || Some("osd-migrate-x".to_owned());
     let world =
         cancelled(World::new()).with(|w| (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence()));
@@ -284,7 +284,7 @@ fn cancelled_our_fence_comes_down_before_the_run_ends() {
 }
 
 #[test]
-fn lifted_it_goes_on_where_it_was() {
+fn resumed_run_continues_where_it_was_paused() {
     for world in [World::new(), World::proven(OSD), World::intended(OSD)] {
         let lifted = paused(world.clone()).with(|w| w.seen.kube.control = None);
         assert_eq!(lifted.plan(), world.plan());
@@ -292,7 +292,7 @@ fn lifted_it_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_pause_does_not_keep_a_run_that_has_nothing_to_do() {
+fn paused_run_with_nothing_to_do_finishes() {
     let without_redundancy = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
     check!(paused(without_redundancy).plan(), Next::Finished(s) if s.refused.len() == 2);
     let unconfirmed = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
@@ -306,7 +306,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 #[test]
-fn a_window_is_open_from_its_first_minute_to_before_its_last_also_over_midnight() {
+fn window_includes_its_start_but_not_its_end_across_midnight() {
     let open = |window: &str, time: &str| window.parse::<Window>().unwrap().contains(at(time));
     for (window, inside, out) in [
         (
@@ -336,7 +336,7 @@ fn a_window_is_open_from_its_first_minute_to_before_its_last_also_over_midnight(
 }
 
 #[test]
-fn one_open_window_of_several_is_enough_and_none_asked_for_is_always() {
+fn windows_are_alternatives_and_none_means_always() {
     let policy = |windows: &[&str]| Policy {
         windows: windows.iter().map(|text| text.parse().unwrap()).collect(),
         ..Policy::default()
@@ -355,7 +355,7 @@ fn one_open_window_of_several_is_enough_and_none_asked_for_is_always() {
 }
 
 #[test]
-fn what_is_no_window_is_refused_with_what_it_should_be() {
+fn invalid_window_is_refused_with_the_expected_form() {
     let parse = |text: &str| text.parse::<Window>().map_err(|error| (error.clone(), error.to_string()));
     for text in [
         "",
@@ -384,7 +384,7 @@ fn what_is_no_window_is_refused_with_what_it_should_be() {
 }
 
 #[test]
-fn outside_of_its_window_a_run_says_when_it_goes_on() {
+fn run_outside_its_window_reports_when_the_window_opens() {
     let next = outside(World::new()).plan();
     let Next::Wait(wait) = next else { panic!("{next:#?}") };
     // noon() is 14:13:20.

@@ -91,7 +91,7 @@ fn in_set<'a>(workloads: &'a [Value], part: &str) -> &'a Value {
 }
 
 #[test]
-fn each_argument_that_the_chart_renders_is_one_of_ours() {
+fn chart_renders_only_arguments_that_the_program_accepts() {
     let mut seen = BTreeSet::new();
     for (set, workloads) in rendered() {
         for workload in &workloads {
@@ -111,7 +111,7 @@ fn each_argument_that_the_chart_renders_is_one_of_ours() {
 }
 
 #[test]
-fn each_value_arrives_as_what_it_is_named_for() {
+fn chart_values_become_the_arguments_they_are_named_for() {
     let all = of_set("all");
     for workload in &all {
         let cli = parsed(workload);
@@ -133,7 +133,7 @@ fn each_value_arrives_as_what_it_is_named_for() {
 
 /// Checks the options of a run; the namespace comes from the environment, with the downward API.
 #[test]
-fn each_option_of_a_run_is_a_value() {
+fn run_options_are_all_chart_values() {
     let args = args_of(in_set(&of_set("all"), "run"));
     let command = Cli::command();
     let run = command.find_subcommand("run").unwrap();
@@ -145,7 +145,7 @@ fn each_option_of_a_run_is_a_value() {
 }
 
 #[test]
-fn a_pod_is_told_who_it_is_by_the_names_that_are_read() {
+fn pod_env_has_exactly_the_fields_that_the_program_reads() {
     for workload in rendered().into_iter().flat_map(|(_, workloads)| workloads) {
         let env = container_of(&workload)["env"].as_array().unwrap().clone();
         let path = |name: &str| {
@@ -198,7 +198,7 @@ fn runner_and_hooks_meet_the_restricted_profile() {
 }
 
 #[test]
-fn the_oldest_kubernetes_is_the_same_in_chart_document_and_check() {
+fn oldest_kubernetes_is_the_same_in_chart_docs_and_check() {
     let between = |path: &str, before: &str, after: &str| {
         let text = read(path);
         let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{path}: no `{before}`"));
@@ -210,7 +210,7 @@ fn the_oldest_kubernetes_is_the_same_in_chart_document_and_check() {
 }
 
 #[test]
-fn no_pod_gets_a_side_car() {
+fn pods_never_get_a_sidecar() {
     for (set, workloads) in rendered() {
         for workload in &workloads {
             let metadata = &template_of(workload)["metadata"];
@@ -223,7 +223,7 @@ fn no_pod_gets_a_side_car() {
 }
 
 #[test]
-fn what_its_owner_says_of_pods_is_said_of_each() {
+fn pod_settings_of_the_values_apply_to_every_pod() {
     let all = of_set("all");
     assert_eq!(all.len(), 4);
     for workload in &all {
@@ -263,7 +263,7 @@ fn what_its_owner_says_of_pods_is_said_of_each() {
 ///
 /// The schema refuses it, or, if the schema cannot detect it, the template.
 #[test]
-fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
+fn window_is_valid_in_chart_and_program_alike() {
     let schema: Value = serde_json::from_str(&read("charts/osd-migrate/values.schema.json")).unwrap();
     let pattern = schema["properties"]["run"]["properties"]["windows"]["items"]["pattern"].as_str().unwrap();
     let pattern = Regex::new(pattern).unwrap();
@@ -293,7 +293,7 @@ fn a_window_is_one_for_the_chart_as_it_is_one_for_the_program() {
 
 /// Checks what no Role may contain; the stored Roles show each change.
 #[test]
-fn no_role_has_a_wildcard_and_secrets_are_read_by_name() {
+fn roles_have_no_wildcard_and_read_secrets_only_by_name() {
     let mut seen = BTreeSet::new();
     for (set, documents) in documents() {
         for role in documents.iter().filter(|document| document["rules"].is_array()) {
@@ -357,7 +357,7 @@ fn constraints_of(documents: &[Value]) -> BTreeSet<(String, String)> {
 ///
 /// restricted-v2, which OpenShift gives to all, refuses user 167 (MustRunAsRange) and privileged pods.
 #[test]
-fn openshift_accounts_may_use_the_constraints_that_their_pods_need() {
+fn openshift_accounts_may_use_the_sccs_that_their_pods_need() {
     for (set, documents) in documents() {
         let found = constraints_of(&documents);
         let runner = match set.as_str() {

@@ -31,7 +31,7 @@ fn not_built(osd: OsdId, change: impl FnOnce(&mut World)) -> String {
 }
 
 #[test]
-fn the_small_world_has_two_legacy_osds_and_four_as_wanted() {
+fn small_world_has_two_legacy_and_four_conforming_osds() {
     let classes = classify::classify(&World::new().seen);
     assert_eq!(classes.len(), 6);
     for (osd, class) in classes {
@@ -45,7 +45,7 @@ fn the_small_world_has_two_legacy_osds_and_four_as_wanted() {
 }
 
 #[test]
-fn a_slot_that_nobody_runs_is_refused_with_what_is_missing() {
+fn incomplete_osd_is_refused_with_what_is_missing() {
     assert_eq!(refused(BY_HAND, |w| w.slot(BY_HAND).state = SlotState::New), Refusal::Orphan);
     assert_eq!(refused(BY_HAND, |w| w.slot(BY_HAND).state = SlotState::Destroyed), Refusal::Orphan);
     assert_eq!(refused(BY_HAND, |w| w.slot(BY_HAND).metadata = None), Refusal::NoMetadata);
@@ -64,7 +64,7 @@ fn in_directory(w: &mut World) {
 }
 
 #[test]
-fn an_osd_in_a_directory_that_nobody_names_is_refused() {
+fn directory_osd_without_osd_data_argument_is_refused() {
     let said = not_built(FILESTORE, |w| w.daemon(FILESTORE).mounts_device = false);
     assert!(said.contains("--osd-data"), "{said}");
 }
@@ -72,7 +72,7 @@ fn an_osd_in_a_directory_that_nobody_names_is_refused() {
 /// Checks a directory on the system's disk: Ceph names that disk, which does not determine where the OSD
 /// goes.
 #[test]
-fn what_is_declared_of_the_systems_disk_is_not_meant_for_an_osd_in_a_directory() {
+fn directory_osd_ignores_the_config_of_the_system_disk() {
     let named = |w: &mut World| {
         let config = DeviceConfig { encrypted: Some(true), ..DeviceConfig::default() };
         let devices = vec![NamedDevice { name: "sdb".to_owned(), config }];
@@ -84,7 +84,7 @@ fn what_is_declared_of_the_systems_disk_is_not_meant_for_an_osd_in_a_directory()
 }
 
 #[test]
-fn each_way_in_which_an_osd_was_made_is_told_apart() {
+fn legacy_osd_is_classified_by_how_it_was_created() {
     type Change = fn(&mut World);
     let cases: [(OsdId, Change, Kind); 8] = [
         (FILESTORE, |_| {}, Kind::FilestorePartition),
@@ -124,7 +124,7 @@ fn each_way_in_which_an_osd_was_made_is_told_apart() {
 
 /// Checks that an lvm OSD is not migrated for its mode: Rook starts both modes.
 #[test]
-fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
+fn lvm_osd_that_is_otherwise_as_declared_conforms() {
     let on_lvm = |w: &mut World| {
         w.slot(RAW).metadata.as_mut().unwrap().device_mapper = true;
         w.daemon(RAW).mode = Some(Mode::Lvm);
@@ -133,7 +133,7 @@ fn an_osd_on_lvm_that_is_otherwise_as_wanted_is_left_as_it_is() {
 }
 
 #[test]
-fn what_is_not_as_wanted_is_named() {
+fn mismatch_names_each_difference_to_the_declaration() {
     fn mismatch(change: impl FnOnce(&mut World)) -> Mismatch {
         match class_of(&World::new().with(change), RAW) {
             Class::Mismatched(mismatch) => mismatch,
@@ -162,7 +162,7 @@ fn what_is_not_as_wanted_is_named() {
 }
 
 #[test]
-fn what_lies_on_volumes_is_known_by_its_deployment_and_its_key() {
+fn osd_on_device_mapper_is_classified_by_deployment_and_key() {
     let on_lvm = |w: &mut World, osd: OsdId| w.slot(osd).metadata.as_mut().unwrap().device_mapper = true;
     let filestore = World::new().with(|w| {
         on_lvm(w, FILESTORE);
@@ -214,7 +214,7 @@ fn mismatched_osd_on_a_host_mapping_is_refused() {
 }
 
 #[test]
-fn what_is_encrypted_takes_a_whole_disk() {
+fn encrypted_osd_needs_a_whole_disk() {
     let to_be_encrypted = |w: &mut World| w.seen.kube.declaration.storage = encrypted();
     assert_eq!(class_of(&World::new().with(to_be_encrypted), BY_HAND), Class::Legacy(Kind::BluestoreByHand));
     let both = |w: &mut World| {
@@ -236,7 +236,7 @@ fn database(device: &str) -> impl Fn(&mut World) {
 }
 
 #[test]
-fn a_database_that_is_declared_elsewhere_is_asked_for_where_there_is_none() {
+fn database_declared_elsewhere_is_added_if_the_osd_has_none() {
     let wants = |world: &World, osd| classify::database_of(osd, &world.seen).map(|asked| asked.device);
     let declared = World::new().with(database("nvme0n1"));
     let mismatch =
@@ -270,7 +270,7 @@ fn a_database_that_is_declared_elsewhere_is_asked_for_where_there_is_none() {
 }
 
 #[test]
-fn a_database_elsewhere_needs_a_whole_disk_and_what_rook_can_start() {
+fn database_elsewhere_needs_a_whole_disk_and_rooks_support() {
     let on_partition = |w: &mut World| {
         database("nvme0n1")(w);
         w.slot(RAW).metadata.as_mut().unwrap().on_partition = true;
@@ -308,7 +308,7 @@ fn on_volume(alone: bool) -> Proof {
 /// Checks a shared disk: the declared layout is impossible on a disk that other OSDs need, but not on a
 /// volume of it.
 #[test]
-fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
+fn osd_that_shares_its_disk_is_recreated_only_on_a_volume() {
     let raw = Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false };
     let volume = Layout { mode: Mode::Lvm, encrypted: true, ..raw.clone() };
     let with = |alone| Evidence { proof: on_volume(alone), ..evidence(BY_HAND) };
@@ -332,7 +332,7 @@ fn an_osd_that_shares_its_disk_is_made_anew_on_a_volume_only() {
 }
 
 #[test]
-fn database_and_log_on_volumes_are_had_again_on_volumes_only() {
+fn db_and_wal_on_volumes_are_recreated_only_on_volumes() {
     let at = |role, place| Piece { role, place };
     let volume = || PieceLocation::Volume {
         name: "g/d".to_owned(),
@@ -351,7 +351,7 @@ fn database_and_log_on_volumes_are_had_again_on_volumes_only() {
 }
 
 #[test]
-fn sources_and_targets_that_this_version_does_not_take_are_named() {
+fn unsupported_sources_and_targets_are_named() {
     assert!(not_built(BY_HAND, |w| w.daemon(BY_HAND).pvc_backed = true).contains("PersistentVolumeClaim"));
     let config =
         |w: &mut World, change: fn(&mut DeviceConfig)| change(&mut w.seen.kube.declaration.storage.config);
@@ -362,7 +362,7 @@ fn sources_and_targets_that_this_version_does_not_take_are_named() {
 }
 
 #[test]
-fn a_release_that_cannot_keep_ids_is_refused_before_anything_is_done() {
+fn release_too_old_to_preserve_osd_ids_is_refused() {
     for too_old in
         ["ceph version 15.2.17 octopus", "ceph version 16.2.14 pacific", "ceph version 18.2.0 reef", ""]
     {
@@ -374,7 +374,7 @@ fn a_release_that_cannot_keep_ids_is_refused_before_anything_is_done() {
 }
 
 #[test]
-fn what_others_hold_is_left_to_them_unless_there_is_nothing_to_do_anyway() {
+fn externally_managed_osd_is_refused_unless_it_conforms() {
     let held = |osd: OsdId| {
         move |w: &mut World| w.daemon(osd).managed_externally = Some("replacement by Rook".to_owned())
     };
@@ -383,7 +383,7 @@ fn what_others_hold_is_left_to_them_unless_there_is_nothing_to_do_anyway() {
 }
 
 #[test]
-fn bluestore_rdr_is_never_taken_back_to_bluestore_however_it_was_made() {
+fn bluestore_rdr_is_never_migrated_to_bluestore() {
     for osd in [RAW, BY_HAND] {
         let why =
             refused(osd, |w| w.slot(osd).metadata.as_mut().unwrap().store.0 = "bluestore-rdr".to_owned());
@@ -392,7 +392,7 @@ fn bluestore_rdr_is_never_taken_back_to_bluestore_however_it_was_made() {
 }
 
 #[test]
-fn a_store_that_nobody_here_knows_is_not_migrated() {
+fn unknown_object_store_is_never_migrated() {
     for store in ["seastore", "memstore", "kstore", ""] {
         let class = class_of(
             &World::new().with(|w| w.slot(BY_HAND).metadata = Some(metadata(store, BY_HAND, false))),
@@ -403,13 +403,13 @@ fn a_store_that_nobody_here_knows_is_not_migrated() {
 }
 
 #[test]
-fn the_target_is_raw_of_the_declared_store() {
+fn target_is_raw_of_the_declared_store() {
     let target = classify::target_of(BY_HAND, &World::new().seen);
     assert_eq!(target, Some(Layout { store: ObjectStore::bluestore(), mode: MODE, encrypted: false }));
 }
 
 #[test]
-fn the_device_has_the_last_word_about_the_class() {
+fn class_is_contradicted_by_evidence_of_another_kind() {
     let by_hand = Class::Legacy(Kind::BluestoreByHand);
     let filestore = Class::Legacy(Kind::FilestorePartition);
     let label = evidence(BY_HAND).proof;
@@ -432,7 +432,7 @@ fn the_device_has_the_last_word_about_the_class() {
 }
 
 #[test]
-fn every_class_and_refusal_has_words_for_a_person() {
+fn classes_and_refusals_have_text_and_survive_json() {
     let refusals = [
         Refusal::NotBuiltYet("x".to_owned()),
         Refusal::TooOld("x".to_owned()),

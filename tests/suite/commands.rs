@@ -153,7 +153,7 @@ fn begins_with_a_command(words: &[String]) -> bool {
 }
 
 #[test]
-fn each_command_of_ours_that_is_told_is_one() {
+fn documented_osd_migrate_commands_are_valid() {
     let of_documents = documents().into_iter().flat_map(|(path, text)| {
         code(&path, &text)
             .iter()
@@ -177,7 +177,7 @@ fn each_command_of_ours_that_is_told_is_one() {
 }
 
 #[test]
-fn a_command_is_told_from_prose() {
+fn osd_migrate_command_is_distinguished_from_prose() {
     let is_one = |text: &str| commands(text, true).iter().all(|words| begins_with_a_command(words));
     for text in [
         "osd-migrate retry osd.N",
@@ -198,7 +198,7 @@ fn a_command_is_told_from_prose() {
 
 /// Checks arguments as the shell function `osd_migrate` of docs/guides/run.md takes them.
 #[test]
-fn each_list_of_arguments_that_is_told_is_one() {
+fn documented_argument_lists_are_valid() {
     let mut told = 0;
     for (path, text) in documents() {
         for (at, _) in text.match_indices("[\"").filter(|(at, _)| text[..*at].ends_with(['\'', '`'])) {
@@ -218,7 +218,7 @@ fn each_list_of_arguments_that_is_told_is_one() {
 
 /// Checks Job names: two Jobs of one name cannot exist, so typing all examples one after the other must work.
 #[test]
-fn no_two_examples_make_a_job_of_the_same_name() {
+fn example_job_names_are_unique() {
     let texts = [
         "README.md",
         "docs/guides/run.md",
@@ -245,7 +245,7 @@ fn no_two_examples_make_a_job_of_the_same_name() {
 }
 
 #[test]
-fn each_option_that_is_told_is_one() {
+fn documented_options_belong_to_the_program_or_other_tools() {
     let command = Cli::command();
     let all =
         std::iter::once(&command).chain(command.get_subcommands()).flat_map(clap::Command::get_arguments);
@@ -279,7 +279,7 @@ fn each_option_that_is_told_is_one() {
 }
 
 #[test]
-fn runs_are_made_from_the_cron_job_that_is_there() {
+fn documented_runs_are_created_from_the_charts_cronjob() {
     let mut told = 0;
     let of_chart = read("charts/osd-migrate/templates/cronjob.yaml");
     let texts = texts().into_iter().chain(documents()).chain([("cronjob.yaml".to_owned(), of_chart.clone())]);

@@ -28,13 +28,13 @@ fn with_keys(change: impl FnOnce(&mut Keys)) -> Vec<Finding> {
 }
 
 #[test]
-fn where_all_fits_nothing_is_told() {
+fn drift_of_a_consistent_cluster_is_empty() {
     assert_eq!(found(|_| {}), []);
     assert_eq!(show::drift_text(&[]), None);
 }
 
 #[test]
-fn slots_osds_and_deployments_that_lack_each_other_are_told() {
+fn drift_reports_slots_osds_and_deployments_without_each_other() {
     let destroyed = |up: bool| found(|w| (w.slot(RAW).state, w.slot(RAW).up) = (SlotState::Destroyed, up));
     assert_eq!(destroyed(false), [Finding::SlotWithoutOsd { osd: RAW }]);
     assert_eq!(destroyed(true), [Finding::UpInDestroyedSlot { osd: RAW }]);
@@ -57,7 +57,7 @@ fn slots_osds_and_deployments_that_lack_each_other_are_told() {
 }
 
 #[test]
-fn flags_that_no_record_speaks_of_are_told_with_the_command_that_lifts_them() {
+fn drift_reports_noout_without_record_and_the_unset_command() {
     let told = found(|w| (w.slot(RAW).noout, w.slot(RAW).noin) = (true, true));
     let flags = vec!["noout", "noin"];
     assert_eq!(told, [Finding::FlagsWithoutRecord { osd: RAW, flags, reweight: None }]);
@@ -72,7 +72,7 @@ fn flags_that_no_record_speaks_of_are_told_with_the_command_that_lifts_them() {
 }
 
 #[test]
-fn a_fence_of_ours_is_told_where_no_ledger_knows_it_and_nobody_elses() {
+fn drift_reports_own_fence_without_ledger_and_no_external_one() {
     let fenced = |value: &str| World::new().with(|w| w.seen.kube.fence = Some(value.to_owned()));
     let told = |world: &World| find(&world.ledger, &world.seen, &keys());
     let lost = fenced("osd-migrate-3-a7");
@@ -90,7 +90,7 @@ fn a_fence_of_ours_is_told_where_no_ledger_knows_it_and_nobody_elses() {
 }
 
 #[test]
-fn keys_of_osds_that_are_not_there_are_told_and_none_of_anybody_else() {
+fn drift_reports_cephx_and_dmcrypt_keys_without_an_osd() {
     let told = with_keys(|keys| {
         // osd.5 was created after Ceph was asked for keys.
         keys.unused.extend([OsdId(8), RAW]);
@@ -107,7 +107,7 @@ fn keys_of_osds_that_are_not_there_are_told_and_none_of_anybody_else() {
 }
 
 #[test]
-fn what_a_record_is_open_for_is_on_its_way() {
+fn drift_is_not_reported_for_an_osd_in_progress() {
     let world = World::destroyed(BY_HAND).slot_gone(BY_HAND).report_issued(BY_HAND, [claim(BY_HAND, 1)]);
     let mut keys = keys();
     keys.dmcrypt.insert(old(BY_HAND));

@@ -8,7 +8,7 @@ use crate::purity::sources;
 const ONLY_THERE: &str = "#[cfg(feature = \"failpoint\")]";
 
 #[test]
-fn without_the_feature_there_is_no_drill() {
+fn failpoint_is_compiled_only_with_its_feature() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut uses = 0;
     for path in sources(&root.join("src")) {
@@ -33,7 +33,7 @@ fn without_the_feature_there_is_no_drill() {
 }
 
 #[test]
-fn what_goes_into_images_is_the_released_binary() {
+fn image_has_the_released_binary_without_failpoints() {
     let read = |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
     let copied = "target/x86_64-unknown-linux-gnu/release/osd-migrate";
     assert!(read("image/Dockerfile").contains(&format!("COPY --chmod=0755 {copied} ")));
@@ -44,7 +44,7 @@ fn what_goes_into_images_is_the_released_binary() {
 }
 
 #[test]
-fn nothing_turns_the_feature_on_by_itself() {
+fn failpoint_feature_is_never_enabled_by_default() {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
     let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
     let lines: Vec<&str> =

@@ -15,7 +15,7 @@ use osd_migrate::sim::{Happening, MonError, World};
 const IDS: [u32; 6] = [0, 2, 4, 1, 3, 5];
 
 #[test]
-fn the_simulated_cluster_answers_as_ceph_16_does() {
+fn simulated_cluster_answers_as_ceph_16_does() {
     let scripts = [("slot.txt", include_str!("fixtures/fidelity/slot.txt"))];
     let (mut checks, mut wrong) = (0, String::new());
     for (name, text) in scripts {

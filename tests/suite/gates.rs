@@ -35,7 +35,7 @@ const WITH: u32 = 0;
 const WITHOUT: u32 = 1;
 
 #[test]
-fn both_gates_are_open_in_the_small_world() {
+fn gates_before_and_after_stop_pass_in_the_small_world() {
     assert!(members(WITH).contains(&BY_HAND) && !members(WITHOUT).contains(&BY_HAND));
     assert_eq!(before(&World::new()), Gate::Open);
     assert_eq!(after(&World::stopped(BY_HAND)), Gate::Open);
@@ -45,7 +45,7 @@ fn both_gates_are_open_in_the_small_world() {
 // ---- around the PGs: the same reasons close both gates
 
 #[test]
-fn the_image_that_rook_took_up_or_none_that_it_speaks_of_closes_no_gate() {
+fn rook_image_as_declared_or_unknown_shuts_no_gate() {
     let taken_up =
         World::new().with(|w| w.seen.kube.rook_image = Some(w.seen.kube.declaration.image.clone()));
     for world in [World::new(), taken_up] {
@@ -54,7 +54,7 @@ fn the_image_that_rook_took_up_or_none_that_it_speaks_of_closes_no_gate() {
 }
 
 #[test]
-fn what_is_around_the_pgs_closes_both_gates() {
+fn rook_drain_upgrade_nearfull_or_lost_node_blocks_both_gates() {
     type Case = (fn(&mut World), fn(&Gate) -> bool);
     let cases: [Case; 15] = [
         (|w| w.seen.kube.declaration.external = true, |g| *g == Gate::Shut(Reason::External)),
@@ -130,7 +130,7 @@ fn honouring_operator(w: &mut World) {
 }
 
 #[test]
-fn an_operator_that_can_be_fenced_closes_only_the_gates_of_what_is_not_fenced() {
+fn fenceable_operator_shuts_only_the_gates_of_unfenced_acts() {
     let auxiliary = |mut w: World| {
         honouring_operator(&mut w);
         w
@@ -152,7 +152,7 @@ fn health(w: &mut World, code: &str) {
 }
 
 #[test]
-fn a_flag_of_the_whole_cluster_that_keeps_an_osd_or_its_data_from_coming_back_closes_both_gates() {
+fn cluster_flags_noup_nobackfill_and_pause_shut_both_gates() {
     for flag in ["nodown", "noup", "norecover", "nobackfill", "pause", "pauserd", "pausewr", "full"] {
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
         for gate in [changed(set), after(&World::stopped(BY_HAND).with(set))] {
@@ -164,7 +164,7 @@ fn a_flag_of_the_whole_cluster_that_keeps_an_osd_or_its_data_from_coming_back_cl
 }
 
 #[test]
-fn flags_that_hold_up_no_lacking_copy_close_no_gate() {
+fn cluster_flags_noout_noscrub_norebalance_shut_no_gate() {
     for flag in ["noout", "noin", "noscrub", "nodeep-scrub", "norebalance", "sortbitwise", "pglog_hardlimit"]
     {
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
@@ -174,7 +174,7 @@ fn flags_that_hold_up_no_lacking_copy_close_no_gate() {
 }
 
 #[test]
-fn nothing_is_stopped_while_deployments_and_osds_cannot_be_told_apart() {
+fn ambiguous_objects_shut_the_gate_before_stop_and_not_after() {
     let unusual =
         |w: &mut World| w.seen.kube.ambiguities.push("osd.1 has two Deployments: a and b".to_owned());
     check!(changed(unusual), Gate::Shut(Reason::AmbiguousObjects { what }) if what.contains("osd.1"));
@@ -198,7 +198,7 @@ fn full_osds_close_the_gate_and_pool_quotas_do_not() {
 }
 
 #[test]
-fn what_is_out_of_the_way_does_not_close_a_gate() {
+fn own_fence_missing_operator_or_other_node_shuts_no_gate() {
     let none = |w: &mut World| (w.seen.kube.operator, w.seen.kube.rook_checked) = (None, None);
     assert_eq!(changed(none), Gate::Open, "no operator at all");
     assert_eq!(changed(|w| w.seen.kube.fence = Some(OURS.to_owned())), Gate::Open, "our own fence");
@@ -221,7 +221,7 @@ fn what_is_out_of_the_way_does_not_close_a_gate() {
 }
 
 #[test]
-fn a_mon_out_of_quorum_keeps_an_osd_from_being_stopped_and_a_stopped_one_from_nothing() {
+fn mon_down_shuts_the_gate_before_stop_and_not_after() {
     let down = |w: &mut World| health(w, "MON_DOWN");
     assert_eq!(changed(down), Gate::Shut(Reason::MonDown));
     for world in [World::stopped(BY_HAND), World::destroyed(BY_HAND)] {
@@ -230,7 +230,7 @@ fn a_mon_out_of_quorum_keeps_an_osd_from_being_stopped_and_a_stopped_one_from_no
 }
 
 #[test]
-fn no_osd_is_stopped_on_a_cordoned_node_where_it_could_not_start_again() {
+fn cordoned_node_shuts_the_gate_before_stop_of_its_osds_only() {
     let cordon = |name: &'static str| {
         move |w: &mut World| w.seen.kube.nodes.get_mut(&NodeName(name.to_owned())).unwrap().cordoned = true
     };
@@ -240,7 +240,7 @@ fn no_osd_is_stopped_on_a_cordoned_node_where_it_could_not_start_again() {
 }
 
 #[test]
-fn osds_that_are_down_out_and_in_no_pg_count_for_nothing() {
+fn osd_that_is_down_out_and_in_no_pg_shuts_no_gate() {
     // osd.7 died long ago, was marked out, and its data is elsewhere. It was never removed.
     let dead = |w: &mut World| {
         let mut slot = w.seen.ceph.slots[&OsdId(1)].clone();
@@ -260,7 +260,7 @@ fn osds_that_are_down_out_and_in_no_pg_count_for_nothing() {
 }
 
 #[test]
-fn what_is_known_to_be_wrong_goes_before_what_is_unknown() {
+fn shut_gate_takes_precedence_over_an_unknown_one() {
     let gate = changed(|w| {
         w.seen.kube.nodes.get_mut(&node_of(BY_HAND)).unwrap().ready = false;
         w.seen.ceph.ok_to_stop.clear();
@@ -272,7 +272,7 @@ fn what_is_known_to_be_wrong_goes_before_what_is_unknown() {
 // ---- fresh
 
 #[test]
-fn statistics_that_know_other_pgs_than_the_pools_have_say_nothing() {
+fn gate_is_unknown_if_pg_statistics_are_incomplete() {
     let fewer = |w: &mut World| drop(w.seen.ceph.pgs.remove(&pg_id(WITHOUT)));
     let more = |w: &mut World| w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 7;
     check!(changed(fewer), Gate::Unknown(Reason::StatisticsIncomplete { known: 7, expected: 8 }));
@@ -289,7 +289,7 @@ fn statistics_that_know_other_pgs_than_the_pools_have_say_nothing() {
 }
 
 #[test]
-fn clean_statistics_from_before_a_partner_went_down_open_nothing() {
+fn stale_clean_pgs_do_not_pass_after_a_partner_went_down() {
     // osd.2 shares PG 0 with osd.0: the osdmap has it down, the mgr still says active+clean everywhere.
     let world = World::new().down(OsdId(2));
     check!(before(&world), Gate::Unknown(Reason::StatisticsOld { pg, .. }) if *pg == pg_id(0));
@@ -297,14 +297,14 @@ fn clean_statistics_from_before_a_partner_went_down_open_nothing() {
 }
 
 #[test]
-fn clean_statistics_from_before_a_partner_came_up_open_nothing() {
+fn stale_clean_pgs_do_not_pass_after_a_partner_came_up() {
     let world = World::new().up(OsdId(2));
     check!(before(&world), Gate::Unknown(Reason::StatisticsOld { needed: Epoch(101), .. }));
     assert_eq!(before(&world.reported()), Gate::Open);
 }
 
 #[test]
-fn statistics_must_know_of_what_happened_to_any_pg_before_a_stop() {
+fn pg_statistics_of_all_osds_must_be_fresh_before_a_stop() {
     // osd.1 shares no PG with osd.0. The osdmap has it down, the mgr still says active+clean everywhere.
     let world = World::new().down(OsdId(1));
     assert!(world.seen.ceph.pgs.values().all(|pg| !(pg.up.contains(&OsdId(1)) && pg.up.contains(&BY_HAND))));
@@ -312,20 +312,20 @@ fn statistics_must_know_of_what_happened_to_any_pg_before_a_stop() {
 }
 
 #[test]
-fn a_pg_that_nothing_happened_to_may_have_reported_long_ago() {
+fn pg_without_changes_may_have_an_old_report() {
     let world = World::new().with(|w| w.seen.ceph.epoch = Epoch(9000));
     assert_eq!(before(&world), Gate::Open);
 }
 
 #[test]
-fn after_stop_the_statistics_must_know_of_the_stop() {
+fn pg_statistics_after_stop_must_know_of_the_stop() {
     let stale = World::stopping(BY_HAND).with(|w| w.daemon(BY_HAND).pods.clear()).down(BY_HAND);
     check!(after(&stale), Gate::Unknown(Reason::StatisticsOld { .. }));
     assert_eq!(after(&stale.reported()), Gate::Open);
 }
 
 #[test]
-fn after_stop_a_partner_that_went_down_since_makes_it_unknown_then_shut() {
+fn gate_is_unknown_then_shut_if_a_partner_dies_after_stop() {
     let world = World::stopped(BY_HAND).down(OsdId(2));
     check!(after(&world), Gate::Unknown(Reason::StatisticsOld { .. }));
     check!(after(&world.reported()), Gate::Shut(Reason::OtherReplicaMissing { .. }));
@@ -364,7 +364,7 @@ fn pgs_that_scrub_or_trim_are_clean_all_others_are_not() {
 }
 
 #[test]
-fn a_shut_gate_names_the_osds_that_are_down_and_not_destroyed() {
+fn shut_gate_names_the_osds_that_are_down_and_not_destroyed() {
     let gate = before(&World::new().down(OsdId(3)).down(OsdId(5)).slot_destroyed(OsdId(5)).reported());
     check!(&gate, Gate::Shut(Reason::NotClean { down, .. }) if *down == BTreeSet::from([OsdId(3)]));
     let Gate::Shut(reason) = gate else { panic!() };
@@ -374,7 +374,7 @@ fn a_shut_gate_names_the_osds_that_are_down_and_not_destroyed() {
 // ---- ok-to-stop, redundancy
 
 #[test]
-fn ceph_must_say_ok_to_stop_for_just_this_set() {
+fn ok_to_stop_is_required_for_exactly_this_set_of_osds() {
     let asked = |ok: bool| {
         move |w: &mut World| {
             w.seen.ceph.ok_to_stop =
@@ -392,7 +392,7 @@ fn ceph_must_say_ok_to_stop_for_just_this_set() {
 }
 
 #[test]
-fn one_failure_more_must_be_survivable() {
+fn pool_must_survive_one_more_failure_to_pass_the_gate() {
     for (size, data_chunks, open) in [
         (1, None, false),
         (2, None, false),
@@ -417,7 +417,7 @@ fn one_failure_more_must_be_survivable() {
 }
 
 #[test]
-fn a_thin_pool_that_the_osd_does_not_hold_is_no_matter() {
+fn pool_without_redundancy_elsewhere_shuts_no_gate() {
     let gate = changed(|w| {
         let mut without_redundancy = w.seen.ceph.pools[&POOL].clone();
         without_redundancy.size = 2;
@@ -433,7 +433,7 @@ fn a_thin_pool_that_the_osd_does_not_hold_is_no_matter() {
 // ---- after Stop: only the stopped OSD's copy is missing
 
 #[test]
-fn after_stop_no_copy_but_ours_may_lack() {
+fn other_replica_missing_shuts_the_gate_after_stop() {
     let shut = |change: fn(&mut World)| {
         check!(after(&World::stopped(BY_HAND).with(change)), Gate::Shut(Reason::OtherReplicaMissing { .. }));
     };
@@ -453,7 +453,7 @@ fn after_stop_no_copy_but_ours_may_lack() {
 }
 
 #[test]
-fn after_stop_copies_may_be_on_their_way_to_other_osds_as_long_as_those_that_act_have_all() {
+fn backfilling_pgs_pass_after_stop_if_other_replicas_exist() {
     let with = |change: fn(&mut World)| after(&World::stopped(BY_HAND).with(change));
     // An OSD was added: a PG that does not involve the stopped OSD has all its copies, which move elsewhere.
     for state in ["active+clean+remapped", "active+remapped+backfilling", "active+remapped+backfill_wait"] {
@@ -479,7 +479,7 @@ fn after_stop_copies_may_be_on_their_way_to_other_osds_as_long_as_those_that_act
 }
 
 #[test]
-fn after_stop_ours_itself_does_not_count_among_the_copies() {
+fn stopped_osd_is_never_counted_among_the_replicas() {
     let gate = after(&World::stopped(BY_HAND).with(|w| {
         let pg = w.pg(WITH);
         pg.acting = [BY_HAND, OsdId(2)].into();
@@ -488,7 +488,7 @@ fn after_stop_ours_itself_does_not_count_among_the_copies() {
 }
 
 #[test]
-fn after_stop_a_pg_on_its_way_is_waited_for() {
+fn gate_after_stop_is_unknown_while_a_pg_is_peering() {
     for passing in ["peering", "activating", "stale+active+clean", "unknown", "remapped+peering"] {
         let gate = after(&World::stopped(BY_HAND).pg_state(WITH, passing));
         check!(gate, Gate::Unknown(Reason::Peering { .. }));
@@ -499,7 +499,7 @@ fn after_stop_a_pg_on_its_way_is_waited_for() {
 }
 
 #[test]
-fn after_stop_a_pg_that_others_hold_whole_in_its_place_lacks_nothing() {
+fn remapped_pg_with_all_replicas_elsewhere_passes_after_stop() {
     let remapped = |state: &str, acting: [u32; 3], degraded: u64| {
         after(&World::stopped(BY_HAND).pg_state(WITH, state).with(|w| {
             let pg = w.pg(WITH);
@@ -529,7 +529,7 @@ fn after_stop_a_pg_that_others_hold_whole_in_its_place_lacks_nothing() {
 }
 
 #[test]
-fn after_stop_scrubbing_and_empty_pgs_are_no_hindrance() {
+fn scrubbing_and_empty_pgs_pass_after_stop() {
     let gate = after(&World::stopped(BY_HAND).with(|w| {
         w.pg(WITHOUT).state = states("active+clean+scrubbing");
         let empty = w.pg(WITH);
@@ -541,7 +541,7 @@ fn after_stop_scrubbing_and_empty_pgs_are_no_hindrance() {
 }
 
 #[test]
-fn pgs_that_are_gone_since_the_stop_concern_nobody() {
+fn pgs_removed_since_the_stop_shut_no_gate() {
     let gate = after(&World::stopped(BY_HAND).with(|w| {
         w.seen.ceph.pgs.remove(&pg_id(WITH));
         w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num -= 1;
@@ -550,7 +550,7 @@ fn pgs_that_are_gone_since_the_stop_concern_nobody() {
 }
 
 #[test]
-fn pgs_of_a_deleted_pool_and_merged_ones_are_told_by_the_map_and_not_by_the_statistics() {
+fn pgs_merged_or_of_a_deleted_pool_are_found_by_the_osdmap() {
     let world = World::stopped(BY_HAND);
     let held = world.ledger.records[&BY_HAND].pgs.clone();
     assert!(gate::gone(&held, &world.seen).is_empty());
@@ -567,7 +567,7 @@ fn pgs_of_a_deleted_pool_and_merged_ones_are_told_by_the_map_and_not_by_the_stat
 }
 
 #[test]
-fn an_erasure_coded_pg_may_lack_our_chunk_and_no_second_one() {
+fn erasure_coded_pg_may_miss_one_chunk_after_stop_not_two() {
     let ec = |acting: &[u32], degraded: u64| {
         after(&World::stopped(BY_HAND).with(|w| {
             let mut pool = w.seen.ceph.pools[&POOL].clone();
@@ -590,7 +590,7 @@ fn an_erasure_coded_pg_may_lack_our_chunk_and_no_second_one() {
 // ---- capacity
 
 #[test]
-fn what_the_old_one_held_and_a_tenth_more_must_fit_below_nearfull() {
+fn used_bytes_plus_a_tenth_must_fit_below_nearfull() {
     let gate = |used: Option<u64>, usable: u64, ratio: u32| {
         after(&World::stopped(BY_HAND).with(|w| {
             w.record(BY_HAND).used_bytes = used;
@@ -606,7 +606,7 @@ fn what_the_old_one_held_and_a_tenth_more_must_fit_below_nearfull() {
 }
 
 #[test]
-fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
+fn destroy_waits_while_usage_or_evidence_is_unknown() {
     let unknown = World::stopped(BY_HAND).with(|w| {
         w.record(BY_HAND).used_bytes = None;
         w.slot(BY_HAND).used_bytes = None;
@@ -620,7 +620,7 @@ fn how_much_must_fit_is_known_or_nothing_is_destroyed() {
 }
 
 #[test]
-fn an_operator_that_is_not_found_is_away_when_rook_has_been_silent_for_three_minutes() {
+fn operator_not_found_is_away_after_three_silent_minutes() {
     let open = |silent: i64| {
         changed(|w| {
             w.seen.kube.operator = None;
@@ -635,7 +635,7 @@ fn an_operator_that_is_not_found_is_away_when_rook_has_been_silent_for_three_min
 // ---- messages
 
 #[test]
-fn a_reason_that_asks_for_a_hand_says_what_to_type() {
+fn reason_that_needs_a_person_contains_the_command() {
     let text = |gate: Gate| match gate {
         Gate::Shut(reason) | Gate::Unknown(reason) => reason.to_string(),
         Gate::Open => panic!(),
@@ -655,7 +655,7 @@ fn a_reason_that_asks_for_a_hand_says_what_to_type() {
 /// Checks a half-upgraded cluster: Ceph 18 has no Filestore, so the upgrade waits until the migration is
 /// done.
 #[test]
-fn an_upgrade_that_waits_for_filestore_is_no_upgrade_that_goes_on() {
+fn upgrade_that_waits_for_filestore_shuts_no_gate() {
     let behind = |w: &mut World| w.seen.ceph.releases = Releases::OthersBehind;
     assert_eq!(changed(behind), Gate::Open);
     let without_filestore = |w: &mut World| {

@@ -25,7 +25,7 @@ fn legacy(world: &World) -> Vec<(OsdId, Kind)> {
 }
 
 #[test]
-fn an_upgrade_is_refused_while_legacy_osds_are_there_and_each_is_named_with_the_way_out() {
+fn preflight_refuses_an_upgrade_and_names_each_legacy_osd() {
     let world = World::new();
     let found = of(&world);
     assert!(!found.passes());
@@ -44,13 +44,13 @@ fn an_upgrade_is_refused_while_legacy_osds_are_there_and_each_is_named_with_the_
 }
 
 #[test]
-fn a_legacy_osd_that_this_version_does_not_migrate_stands_in_the_way_too() {
+fn preflight_counts_externally_managed_legacy_osds() {
     let held = World::new().with(|w| w.daemon(BY_HAND).managed_externally = Some("replacement".to_owned()));
     assert!(legacy(&held).iter().any(|(osd, _)| *osd == BY_HAND));
 }
 
 #[test]
-fn one_that_is_made_as_today_and_not_as_declared_does_not() {
+fn preflight_passes_if_osds_are_mismatched_but_not_legacy() {
     let world = World::new().with(|w| {
         w.seen.ceph.slots.retain(|osd, _| ![BY_HAND, FILESTORE].contains(osd));
         w.seen.kube.declaration.storage = encrypted();
@@ -60,7 +60,7 @@ fn one_that_is_made_as_today_and_not_as_declared_does_not() {
 }
 
 #[test]
-fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() {
+fn preflight_refuses_in_progress_and_quarantined_not_unknown() {
     let world = World::recorded(BY_HAND).with(|w| drop(w.seen.ceph.slots.remove(&FILESTORE)));
     assert_eq!((of(&world).in_flight, of(&world).legacy), (vec![BY_HAND], Vec::new()));
     assert!(!of(&world).passes());
@@ -82,7 +82,7 @@ fn half_way_it_is_refused_and_what_cannot_be_told_is_said_and_refuses_nothing() 
 }
 
 #[test]
-fn an_uninstall_is_refused_while_a_record_is_open() {
+fn uninstall_is_refused_while_a_record_is_in_progress() {
     assert_eq!(show::still_open(&World::new().ledger, "rook-ceph"), None);
     let open = show::still_open(&World::stopped(BY_HAND).ledger, "rook-ceph").unwrap();
     for part in ["in progress: osd.0", "osd-migrate -n rook-ceph cancel", "--no-hooks"] {
@@ -91,7 +91,7 @@ fn an_uninstall_is_refused_while_a_record_is_open() {
 }
 
 #[test]
-fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
+fn uninstall_without_a_cluster_names_what_is_not_restored() {
     let lines = |operator: Option<ScaledOperator>| {
         let world = World::new().with(|w| w.ledger.run.operator = operator);
         show::left_without_cluster(&world.ledger, "rook-ceph")
@@ -105,7 +105,7 @@ fn without_a_cluster_an_uninstall_names_what_nobody_restores() {
 }
 
 #[test]
-fn what_an_uninstall_would_have_to_restore_is_known_without_a_cluster() {
+fn ledger_shows_if_an_uninstall_has_to_restore_anything() {
     assert!(!World::new().ledger.run.restores());
     let changes: [fn(&mut World); 3] = [
         |w| w.ledger.run.fence = Some("osd-migrate-x".to_owned()),
@@ -122,7 +122,7 @@ fn what_an_uninstall_would_have_to_restore_is_known_without_a_cluster() {
 }
 
 #[test]
-fn an_uninstall_begins_nothing_hands_back_what_is_not_stopped_and_takes_the_fence_down() {
+fn uninstall_starts_no_osd_withdraws_unstopped_and_unfences() {
     let leaves = |w: &mut World| w.policy.leaves = true;
     let fence = |w: &mut World| {
         w.ledger.run.fence = Some("osd-migrate-x".to_owned());

@@ -27,7 +27,7 @@ fn read(keys: &BTreeMap<String, String>) -> Result<Ledger, Unreadable> {
 }
 
 #[test]
-fn what_is_stored_is_read_back_as_it_was() {
+fn ledger_is_read_back_as_it_was_stored() {
     let ledger = full();
     assert!(ledger.records.values().all(|r| r.new.is_some() && r.evidence.is_some() && !r.issued.is_empty()));
     assert_eq!(read(&ledger.to_keys().unwrap()).unwrap(), ledger);
@@ -35,7 +35,7 @@ fn what_is_stored_is_read_back_as_it_was() {
 }
 
 #[test]
-fn every_rung_of_the_ladder_survives_being_stored() {
+fn record_of_each_phase_survives_being_stored() {
     for osd in [BY_HAND, FILESTORE] {
         for world in [
             World::recorded(osd),
@@ -50,12 +50,12 @@ fn every_rung_of_the_ladder_survives_being_stored() {
 }
 
 #[test]
-fn nothing_stored_is_an_empty_ledger() {
+fn ledger_without_keys_is_empty() {
     assert_eq!(read(&BTreeMap::new()).unwrap(), Ledger::default());
 }
 
 #[test]
-fn each_open_record_has_a_key_of_its_own_and_the_run_lists_them() {
+fn ledger_has_a_key_per_record_and_the_run_lists_them() {
     let keys = keys();
     assert_eq!(keys.keys().collect::<Vec<_>>(), ["format", "nodes", "osd-0", "osd-2", "run"]);
     assert_eq!(keys["format"], FORMAT.to_string());
@@ -63,7 +63,7 @@ fn each_open_record_has_a_key_of_its_own_and_the_run_lists_them() {
 }
 
 #[test]
-fn a_newer_format_is_refused_before_anything_else_is_read() {
+fn ledger_of_a_newer_format_is_refused_before_it_is_read() {
     let mut newer = keys();
     newer.insert("format".to_owned(), (FORMAT + 1).to_string());
     newer.insert("run".to_owned(), "{\"whatever\":1}".to_owned());
@@ -71,7 +71,7 @@ fn a_newer_format_is_refused_before_anything_else_is_read() {
 }
 
 #[test]
-fn a_key_that_does_not_parse_is_named() {
+fn ledger_key_that_does_not_parse_is_named() {
     for (key, text) in [
         ("format", "one"),
         ("format", ""),
@@ -94,7 +94,7 @@ fn a_key_that_does_not_parse_is_named() {
 }
 
 #[test]
-fn a_record_that_was_lost_put_in_or_swapped_by_hand_is_noticed() {
+fn record_lost_added_or_swapped_by_hand_is_noticed() {
     let mut lost = keys();
     lost.remove("osd-0");
     assert_eq!(read(&lost), Err(Unreadable::Lost { listed: vec![0, 2], held: vec![2] }));
@@ -119,7 +119,7 @@ fn a_record_that_was_lost_put_in_or_swapped_by_hand_is_noticed() {
 
 /// Checks the size of a record: 100 PGs on an OSD are Ceph's own advice, 300 are a crowded OSD.
 #[test]
-fn a_record_of_a_crowded_osd_stays_below_eight_kib() {
+fn record_of_an_osd_with_300_pgs_stays_below_eight_kib() {
     let mut ledger = full();
     let record = ledger.records.get_mut(&BY_HAND).unwrap();
     record.pgs = (0..300).map(|n| PgId(format!("12.{n:x}"))).collect();
@@ -177,7 +177,7 @@ fn ledger_of_300_nodes_with_10_problems_each_can_be_saved() {
 }
 
 #[test]
-fn shortened_ledger_keeps_each_node_and_says_what_was_left_out() {
+fn shortened_ledger_has_each_node_and_counts_what_it_omits() {
     let ledger = with_nodes(300, &completed("run-1", 60));
     let mut stored = ledger.clone();
     // Each save shortens what the previous save has left, as in a run that goes from node to node.
@@ -196,7 +196,7 @@ fn shortened_ledger_keeps_each_node_and_says_what_was_left_out() {
 }
 
 #[test]
-fn shortened_ledger_keeps_the_disks_of_nodes_at_work() {
+fn shortened_ledger_retains_disks_of_orchestrating_nodes() {
     let at_work = NodeWork { status: NodeStatus::Orchestrating, ..completed("run-1", 24) };
     let mut ledger = with_nodes(300, &completed("run-1", 60));
     let node = NodeName("storage-at-work".to_owned());

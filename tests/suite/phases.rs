@@ -170,7 +170,7 @@ fn is_foreign(f: &Facts) -> bool {
 }
 
 #[test]
-fn at_most_one_row_holds_for_every_combination() {
+fn phase_rows_exclude_each_other_for_all_facts() {
     for facts in all() {
         let holding: Vec<Phase> =
             ROWS.iter().filter(|(_, passes)| passes(&facts)).map(|(phase, _)| *phase).collect();
@@ -179,7 +179,7 @@ fn at_most_one_row_holds_for_every_combination() {
 }
 
 #[test]
-fn every_row_is_reached_by_something_possible() {
+fn each_phase_row_is_reached_by_possible_facts() {
     let mut reached: BTreeMap<Phase, u32> = ROWS.iter().map(|(phase, _)| (*phase, 0)).collect();
     for facts in all().filter(is_possible) {
         for (phase, _) in ROWS.iter().filter(|(_, passes)| passes(&facts)) {
@@ -192,14 +192,14 @@ fn every_row_is_reached_by_something_possible() {
 }
 
 #[test]
-fn what_no_row_claims_is_foreign_and_nothing_else_is() {
+fn foreign_phase_holds_for_exactly_the_foreign_facts() {
     for facts in all().filter(is_possible) {
         assert_eq!(phase(&facts) == Phase::Foreign, is_foreign(&facts), "{:?}: {facts:#?}", phase(&facts));
     }
 }
 
 #[test]
-fn a_node_agent_at_work_goes_before_everything() {
+fn busy_node_agent_takes_precedence_over_all_facts() {
     for facts in all().filter(is_possible) {
         assert_eq!(phase(&Facts { busy: true, ..facts }), Phase::Busy);
     }
@@ -209,7 +209,7 @@ fn a_node_agent_at_work_goes_before_everything() {
 ///
 /// Few phases lead to such acts. A fact that is read wrongly must not lead to one.
 #[test]
-fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_other() {
+fn dangerous_phases_hold_only_with_the_facts_they_need() {
     for f in all() {
         let needs = match phase(&f) {
             // Leads to Stop.
@@ -265,14 +265,14 @@ fn the_dangerous_phases_have_what_they_need_even_where_facts_contradict_each_oth
 
 /// Checks that another disk may be chosen for an OSD that serves from its directory, without quarantining it.
 #[test]
-fn an_osd_in_a_directory_is_given_up_where_its_disk_is_not_free_and_nothing_was_begun() {
+fn directory_osd_is_withdrawn_if_its_disk_is_taken_before_stop() {
     for f in all().filter(is_possible).filter(lost_its_disk) {
         assert_eq!(phase(&f), Phase::Withdrawn, "{f:#?}");
     }
 }
 
 #[test]
-fn an_osd_that_others_took_down_is_left_to_them() {
+fn osd_stopped_externally_is_not_our_stop_or_is_withdrawn() {
     for f in all().filter(|f| f.slot == SlotFact::Old && !f.up && !f.stopped) {
         let expected = if f.wanted { Phase::NotOurStop } else { Phase::Withdrawn };
         assert_eq!(phase(&f), expected, "{f:#?}");
@@ -280,14 +280,14 @@ fn an_osd_that_others_took_down_is_left_to_them() {
 }
 
 #[test]
-fn past_stop_it_is_no_longer_asked_what_is_wanted() {
+fn committed_osd_phase_ignores_whether_the_osd_is_wanted() {
     for f in all().filter(|f| (f.slot != SlotFact::Old || f.stopped) && !f.before_new()) {
         assert_eq!(phase(&f), phase(&Facts { wanted: !f.wanted, ..f }), "{f:#?}");
     }
 }
 
 #[test]
-fn a_device_that_was_not_looked_at_decides_nothing_but_a_look() {
+fn uninspected_device_decides_nothing_but_an_inspection() {
     let waits = [
         Phase::Unproven,
         Phase::Stopping,

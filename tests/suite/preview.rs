@@ -31,7 +31,7 @@ fn table(world: &World) -> String {
 }
 
 #[test]
-fn one_is_the_next_the_others_come_after_it_and_nothing_is_done_with_the_rest() {
+fn preview_shows_one_osd_next_others_queued_and_rest_nothing() {
     let world = World::new();
     assert_eq!(now(&world, BY_HAND), Now::Next);
     assert_eq!(now(&world, FILESTORE), Now::Waits(Reason::Queued { osd: BY_HAND }));
@@ -42,7 +42,7 @@ fn one_is_the_next_the_others_come_after_it_and_nothing_is_done_with_the_rest() 
 }
 
 #[test]
-fn an_osd_that_can_not_be_begun_shows_why() {
+fn preview_shows_why_an_osd_cannot_be_started() {
     type Case = (fn(&mut World), fn(&Reason) -> bool);
     let for_all: [Case; 5] = [
         (|w| w.pg(1).state = states("active+undersized"), |r| matches!(r, Reason::NotClean { .. })),
@@ -72,7 +72,7 @@ fn an_osd_that_can_not_be_begun_shows_why() {
 }
 
 #[test]
-fn a_first_look_shows_what_else_is_in_the_way_before_it_asks_for_the_confirmation() {
+fn preview_shows_other_reasons_before_not_confirmed() {
     let world = World::new().with(|w| {
         w.seen.kube.declaration.confirmed = false;
         w.seen.ceph.releases = Releases::Several;
@@ -81,7 +81,7 @@ fn a_first_look_shows_what_else_is_in_the_way_before_it_asks_for_the_confirmatio
 }
 
 #[test]
-fn an_osd_of_a_thin_pool_shows_that_it_must_be_drained_whatever_else_is_the_matter() {
+fn preview_shows_insufficient_redundancy_above_all_reasons() {
     let without_redundancy = |size: u32, data_chunks: Option<u32>| {
         World::new().with(|w| {
             let pool = w.seen.ceph.pools.get_mut(&POOL).unwrap();
@@ -109,7 +109,7 @@ fn an_osd_of_a_thin_pool_shows_that_it_must_be_drained_whatever_else_is_the_matt
 }
 
 #[test]
-fn open_records_show_that_they_are_in_flight_or_left_alone() {
+fn preview_shows_records_as_in_progress_or_quarantined() {
     let in_flight = World::stopped(BY_HAND).with(|w| w.policy.select.clear());
     assert_eq!(now(&in_flight, BY_HAND), Now::InFlight);
     // The reason is not that PGs have a missing copy: they do because of the OSD in progress.
@@ -124,7 +124,7 @@ fn open_records_show_that_they_are_in_flight_or_left_alone() {
 }
 
 #[test]
-fn what_plan_calls_the_next_is_what_the_run_begins() {
+fn preview_next_is_the_osd_that_the_run_starts() {
     for change in [
         (|_| {}) as fn(&mut World),
         |w| w.policy.skip = [BY_HAND].into(),
@@ -144,7 +144,7 @@ fn what_plan_calls_the_next_is_what_the_run_begins() {
 }
 
 #[test]
-fn the_table_stays_in_120_columns_and_what_to_type_is_unbroken_below_it() {
+fn plan_table_fits_120_columns_with_unbroken_commands() {
     let world = World::new().with(|w| {
         let operator = w.seen.kube.operator.as_mut().unwrap();
         operator.replicas = 1;
@@ -162,7 +162,7 @@ fn the_table_stays_in_120_columns_and_what_to_type_is_unbroken_below_it() {
 }
 
 #[test]
-fn programs_get_the_same_as_data() {
+fn plan_json_shows_state_reason_and_message() {
     let world = World::new();
     let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
     let json = show::plan_json(&lines, &BTreeMap::new(), &Disks::default());
@@ -176,7 +176,7 @@ fn programs_get_the_same_as_data() {
 // ---- status
 
 #[test]
-fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
+fn status_shows_the_wait_its_start_and_the_control() {
     let world = World::recorded(BY_HAND);
     let wait = Wait::Gate { osd: BY_HAND, reason: Reason::MonDown };
     let event = Event::Waiting { wait: &wait, ledger: &world.ledger, seen: &world.seen };
@@ -202,7 +202,7 @@ fn status_says_what_is_waited_for_since_when_and_what_was_ordered() {
 }
 
 #[test]
-fn status_says_what_is_kept_from_others_in_both_forms() {
+fn status_shows_scaled_operator_and_pdb_in_text_and_json() {
     let mut ledger = World::new().ledger;
     let of = |ledger: &Ledger, own_pdb: bool| {
         let status = Status { ledger, control: None, own_pdb, said: None };
@@ -234,14 +234,14 @@ fn status_says_what_is_kept_from_others_in_both_forms() {
 }
 
 #[test]
-fn a_status_that_an_older_run_wrote_is_read() {
+fn status_of_an_older_run_is_read() {
     let said: Said = serde_json::from_str(r#"{"at":"2026-03-01T00:00:00Z","says":"osd.0 fills"}"#).unwrap();
     let status = Status { ledger: &World::new().ledger, control: None, own_pdb: true, said: Some(&said) };
     assert!(show::status_text(&status).ends_with("Last message, at 2026-03-01 00:00:00Z: osd.0 fills"));
 }
 
 #[test]
-fn pause_cancel_and_resume_answer_what_is_so_now() {
+fn pause_cancel_and_resume_report_the_resulting_state() {
     let says = show::control_changed;
     assert!(says(None, Some(ControlKind::Pause)).starts_with("paused:"));
     assert!(says(Some(ControlKind::Pause), Some(ControlKind::Cancel)).starts_with("cancelled:"));

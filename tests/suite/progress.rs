@@ -65,7 +65,7 @@ fn sick_osd_or_node_holds_up_no_other_osd() {
 }
 
 #[test]
-fn cordoned_node_is_waited_for_and_left_at_last() {
+fn cordoned_node_is_waited_for_and_skipped_at_last() {
     let alone = World::new().with(|w| w.policy.skip = [HEALTHY].into()).with(cordoned);
     let waits = alone.saved("skipping");
     let is_told = |reason: &Reason| matches!(reason, Reason::NodeCordoned { .. });
@@ -131,7 +131,7 @@ fn stop_waits_for_the_answer_of_the_api_server() {
 }
 
 #[test]
-fn many_refusals_keep_the_ledger_small() {
+fn ledger_stays_small_with_many_refusals() {
     let mut ledger = World::new().ledger;
     (0..10_000).for_each(|osd| ledger.note_refusal(OsdId(osd), "job", &"x".repeat(2000)));
     assert_eq!(ledger.not_admitted(OsdId(0), "job").map(str::len), Some(300));
@@ -165,7 +165,7 @@ fn osds_that_fail_before_their_stop_end_no_run() {
 }
 
 #[test]
-fn rook_is_given_back_while_a_run_waits() {
+fn rooks_operator_is_restored_while_a_run_waits() {
     let at_0 = |w: &mut World| {
         w.policy.scales_operator = true;
         w.seen.kube.declaration.confirmed = false;
@@ -208,7 +208,7 @@ fn rook_is_given_back_while_a_run_waits() {
 // ---- the data: what endangers none of it
 
 #[test]
-fn owner_may_accept_pgs_elsewhere_that_lack_no_copy() {
+fn require_clean_own_accepts_pgs_that_miss_no_copy() {
     let begun = |world: &World| matches!(world.plan(), Next::Save { why: Saving::Record, .. });
     let own = |w: &mut World| w.policy.require_clean = RequireClean::Own;
     let elsewhere = (0..8).find(|n| !members(*n).contains(&SICK)).unwrap();

@@ -86,7 +86,7 @@ fn of_the_domain() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn the_domain_is_pure() {
+fn domain_is_pure() {
     let found = found_in("src/domain", &of_the_domain());
     assert!(found.is_empty(), "{found:#?}");
 }
@@ -94,7 +94,7 @@ fn the_domain_is_pure() {
 /// Checks what the modules alongside the domain must not import: the table in
 /// `docs/development/reading-guide.md`.
 #[test]
-fn adapters_do_not_know_each_other_and_the_simulation_knows_none() {
+fn adapters_are_independent_and_the_simulation_uses_none() {
     const K8S: [(&str, &str); 3] = [
         ("crate::k8s", "no Kubernetes here"),
         ("use kube::", "no Kubernetes here"),
@@ -124,7 +124,7 @@ fn adapters_do_not_know_each_other_and_the_simulation_knows_none() {
 /// Only questions to Ceph (`Ceph::read`, not `Ceph::act`) and an agent's report are retried in place. A
 /// report says the same however often it is sent.
 #[test]
-fn nothing_is_tried_again_in_place_but_questions_and_reports() {
+fn in_place_retry_is_limited_to_reads_and_reports() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let tries = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap();

@@ -16,7 +16,7 @@ fn finished(rehearsal: &Rehearsal) -> bool {
 }
 
 #[test]
-fn the_example_ends_with_all_ids_in_their_places_and_each_byte_copied_once() {
+fn rehearsal_preserves_all_ids_and_copies_each_byte_once() {
     let rehearsal = rehearsed(&[]);
     assert!(finished(&rehearsal), "{:?}", rehearsal.end);
     let text = rehearse::text(&rehearsal, Detail::All);
@@ -44,7 +44,7 @@ fn the_example_ends_with_all_ids_in_their_places_and_each_byte_copied_once() {
 }
 
 #[test]
-fn every_fault_strikes_and_is_survived_or_ends_with_a_person_called() {
+fn rehearsal_faults_all_strike_and_end_in_finish_or_halt() {
     for name in fault::names() {
         let rehearsal = rehearsed(&[&format!("{name}@osd.2")]);
         assert_eq!(rehearsal.struck, [format!("{name}@osd.2")], "{name} found no occasion");
@@ -63,7 +63,7 @@ fn every_fault_strikes_and_is_survived_or_ends_with_a_person_called() {
 }
 
 #[test]
-fn a_wrong_name_or_osd_is_told_with_the_right_ones() {
+fn unknown_rehearsal_fault_or_osd_lists_the_valid_ones() {
     assert!(fault::parse("nonsense").is_err_and(|why| why.contains("kill-runner, agent-dies")));
     assert!(fault::parse("kill-runner@osd.1").is_err_and(|why| why.contains("osd.0, osd.2")));
     assert!(fault::parse("kill-runner@9").is_ok());

@@ -526,7 +526,7 @@ fn assert_all_made(path: &str, of: &str, made: &[impl Debug]) {
 // ---- tests
 
 #[test]
-fn a_quote_is_the_whole_sentence_but_for_what_it_leaves_out() {
+fn quote_is_the_whole_sentence_except_for_its_ellipses() {
     assert!(is_quoted("a b", "a b") && is_quoted("a ... c", "a b c") && is_quoted("... b: ...", "x b: y"));
     for (quote, text) in [("a b", "a b c"), ("a ... c", "a b"), ("b ...", "a b c"), ("... b ... a", "a b c")]
     {
@@ -602,7 +602,7 @@ fn each_halt_wait_and_refusal_is_quoted() {
 }
 
 #[test]
-fn each_reason_is_quoted_under_its_word() {
+fn each_reason_is_quoted_under_its_code() {
     assert_all_made("src/domain/gate/reason.rs", "Reason", &reasons());
     let there: Vec<_> =
         reasons().iter().map(|reason| (reason.code().to_owned(), reason.to_string())).collect();
@@ -610,7 +610,7 @@ fn each_reason_is_quoted_under_its_word() {
 }
 
 #[test]
-fn each_finding_of_drift_is_quoted_with_what_mends_it() {
+fn each_drift_finding_is_quoted_with_its_fix() {
     assert_all_made("src/domain/drift.rs", "Finding", &findings());
     let there: Vec<_> =
         findings().iter().map(|finding| (finding.code().to_owned(), finding.to_string())).collect();
@@ -725,7 +725,7 @@ fn error_text(path: &str, variant: &str) -> String {
 }
 
 #[test]
-fn each_cause_for_which_an_osd_is_left_alone_is_quoted() {
+fn each_cause_of_a_quarantine_is_quoted() {
     /// Arguments that are passed on: the texts of these functions, or a reason.
     const PASSED_ON: [&str; 6] = [
         "self.agent_trouble()",
@@ -780,7 +780,7 @@ fn argument(rest: &str) -> &str {
 }
 
 #[test]
-fn what_agents_say_and_what_is_told_in_passing_is_said() {
+fn quoted_messages_of_agents_and_in_passing_are_in_the_code() {
     let there = all_texts();
     for heading in ["### What an agent says", "### Reported in passing"] {
         let unknown: Vec<_> =
@@ -796,7 +796,7 @@ fn what_agents_say_and_what_is_told_in_passing_is_said() {
 ///
 /// The agent's own message is among these, or in the agent's log.
 #[test]
-fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
+fn agent_failure_is_quoted_if_the_agent_does_not_report_it() {
     let agents = "src/domain/step/agents.rs";
     let source = read(agents);
     let mut there: BTreeSet<String> =
@@ -809,7 +809,7 @@ fn why_an_agent_failed_is_quoted_where_it_does_not_say_so_itself() {
 }
 
 #[test]
-fn what_the_hooks_of_helm_say_is_quoted() {
+fn helm_hook_messages_are_quoted() {
     let commands = ["preflight", "start", "uninstall"].map(|name| format!("src/commands/{name}.rs"));
     let files =
         commands.iter().map(String::as_str).chain(["src/show/preflight.rs", "src/k8s/own/run_job.rs"]);
@@ -844,12 +844,12 @@ fn each_entry_says_more_than_the_sentence() {
 }
 
 #[test]
-fn what_is_said_of_the_lease_is_quoted() {
+fn lease_messages_are_quoted() {
     assert_same("the Lease", &sentences("src/live/lease.rs"), &said(&entries("## The Lease")));
 }
 
 #[test]
-fn each_reason_why_a_disk_or_a_node_is_not_taken_is_quoted() {
+fn each_rejection_of_a_disk_or_node_is_quoted() {
     assert_all_made("src/domain/inventory.rs", "Rejection", &rejections());
     let (disks, told): (Vec<_>, Vec<_>) =
         entries("## Disks and nodes").into_iter().partition(|entry| entry.key.is_some());
@@ -880,7 +880,7 @@ fn each_phase_can_be_finished_or_undone_by_hand() {
 /// Checks that the ledger without a record, removed as the runbook describes, reads as if the record never
 /// existed.
 #[test]
-fn a_record_that_was_taken_out_by_hand_leaves_a_ledger_that_can_be_read() {
+fn record_removed_by_hand_leaves_a_readable_ledger() {
     let document = runbook();
     assert!(document.contains("del(.data[\"osd-\\($id)\"])"), "the command changed");
     assert!(document.contains(".data.run |= (fromjson | .open -= [$id] | tojson)"), "the command changed");
@@ -897,7 +897,7 @@ fn a_record_that_was_taken_out_by_hand_leaves_a_ledger_that_can_be_read() {
 
 /// Checks that a cancelled run closes the record of an OSD that a person restored, one act an iteration.
 #[test]
-fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
+fn osd_restored_by_hand_is_withdrawn_by_a_cancelled_run() {
     let world = World::destroyed(BY_HAND).with(|w| {
         let slot = w.slot(BY_HAND);
         (slot.fsid, slot.state) = (Some(old(BY_HAND)), SlotState::Exists);
@@ -922,7 +922,7 @@ fn an_osd_that_was_given_back_by_hand_is_put_away_by_a_cancelled_run() {
 }
 
 #[test]
-fn lines_of_messages_fit() {
+fn messages_page_lines_have_at_most_120_columns() {
     let document = runbook();
     let long: Vec<_> = document.lines().filter(|line| line.chars().count() > 120).collect();
     assert!(long.is_empty(), "longer than 120 columns: {long:#?}");

@@ -106,7 +106,7 @@ fn tests() -> BTreeSet<String> {
 }
 
 #[test]
-fn each_guard_is_told_of_once_and_none_that_is_not_there() {
+fn guard_table_has_each_guard_once_and_no_unknown_guard() {
     let mut told: BTreeMap<String, usize> = BTreeMap::new();
     for (guard, _) in guards() {
         *told.entry(guard).or_default() += 1;
@@ -122,7 +122,7 @@ fn each_guard_is_told_of_once_and_none_that_is_not_there() {
 }
 
 #[test]
-fn each_guard_is_asked_somewhere() {
+fn guards_are_all_checked_in_the_code() {
     let code = code("src");
     let is_asked = |guard: &&Guard| {
         let name = format!("Guard::{}", guard.name());
@@ -135,7 +135,7 @@ fn each_guard_is_asked_somewhere() {
 }
 
 #[test]
-fn each_test_that_is_named_is_there() {
+fn tests_and_lab_scenarios_named_in_pages_exist() {
     // ADRs and the changelog name tests as they were.
     let is_history = |page: &str| page.contains("/adr/") || page == "CHANGELOG.md";
     let pages: Vec<_> = pages().into_iter().filter(|(page, _)| !is_history(page)).collect();
@@ -207,7 +207,7 @@ fn accounts() -> BTreeSet<String> {
 }
 
 #[test]
-fn what_each_account_amounts_to_is_told() {
+fn service_accounts_are_all_named_on_the_page_of_rights() {
     let page = read("docs/reference/rights.md");
     let accounts = accounts();
     assert!(accounts.len() >= 4, "they moved: {accounts:?}");

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_that_keep_ids() {
+    fn raw_prepare_osd_id_needs_16_2_15_17_2_7_or_18_2_1() {
         for (version, keeps) in [
             ("ceph version 16.2.15 (618f440892089921c3e944a991122ddc44e60516) pacific (stable)", true),
             ("ceph version 16.2.14 (238ba602515df21ea7ffc75c88db29f9e5ef12c9) pacific (stable)", false),

@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_survive_the_way_through_decimals() {
+    fn crush_weight_survives_conversion_to_decimal_and_back() {
         assert_eq!(Weight::from_decimal(0.899_993_896_484_375).0, 58982);
         assert_eq!(Weight::from_decimal(Weight(58982).as_decimal()), Weight(58982));
         assert_eq!(Weight::from_decimal(-1.0), Weight(0));
     }
 
     #[test]
-    fn a_weight_follows_the_size_only_where_it_differs_by_more_than_a_twentieth() {
+    fn crush_weight_follows_the_size_only_beyond_five_percent() {
         const TIB: u64 = 1 << 40;
         assert_eq!(Weight::by_size(TIB / 2), Weight(0x8000));
         for (weight, bytes, follows) in [

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_the_same_only_when_all_that_is_known_agrees() {
+    fn device_is_the_same_only_if_all_known_traits_agree() {
         let recorded = identity(&["ata-a", "wwn-1"], Some("S1"), 100);
         assert!(recorded.is_same_as(&identity(&["wwn-1"], Some("S1"), 100)));
         assert!(recorded.is_same_as(&identity(&[], Some("S1"), 100)));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn device_without_serial_is_found_by_path_and_told_by_nothing() {
+    fn device_without_serial_is_found_by_path_but_not_identified() {
         let at = |path: &str| DeviceIdentity { by_path: [path.to_owned()].into(), ..identity(&[], None, 7) };
         assert!(!at("pci-4").is_named() && identity(&[], Some("S"), 7).is_named());
         assert!(at("pci-4").is_same_as(&at("pci-5")), "what is on it decides");

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_osd_is_written_both_ways_and_nothing_else() {
+    fn osd_id_is_parsed_as_name_or_number_and_nothing_else() {
         assert_eq!("osd.12".parse(), Ok(OsdId(12)));
         assert_eq!("12".parse(), Ok(OsdId(12)));
         for bad in ["", "osd.", "osd.-1", "+1", "osd.1x", "mon.1"] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nil_uuid_is_no_fsid() {
+    fn osd_fsid_is_never_the_nil_uuid() {
         assert!("00000000-0000-0000-0000-000000000000".parse::<OsdFsid>().is_err());
         assert!(serde_json::from_str::<OsdFsid>("\"00000000-0000-0000-0000-000000000000\"").is_err());
     }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart_by_code_and_reason() {
+    fn kubernetes_errors_are_classified_by_code_and_reason() {
         assert!(matches!(sorted(404, "NotFound"), K8sError::NotFound(_)));
         assert!(
             matches!(sorted(404, "Failed to parse error data"), K8sError::Other { code: 404, .. }),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn admission_is_told_apart_from_a_missing_right() {
+    fn admission_refusal_is_distinguished_from_a_missing_right() {
         let of = |code: u16, message: &str| {
             let status = Status::failure(message, "Forbidden").with_code(code).boxed();
             K8sError::of(call(), kube::Error::Api(status), Duration::from_secs(10))
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn forbidden_says_what_the_role_lacks_and_how_to_check_it() {
+    fn forbidden_error_names_the_missing_verb_and_its_can_i_check() {
         let text = sorted(403, "Forbidden").to_string();
         assert!(
             text.contains("the Role of osd-migrate's ServiceAccount does not allow the verb `update` on"),

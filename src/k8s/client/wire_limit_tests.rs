@@ -9,7 +9,7 @@ use kube::client::Body;
 use crate::k8s::{K8s, K8sError, Place};
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_leaves_the_outcome_unknown() {
+async fn api_server_timeout_leaves_the_outcome_unknown() {
     let (service, _handle) = tower_test::mock::pair::<Request<Body>, Response<Body>>();
     let k8s = K8s::with_client(Client::new(service, "rook-ceph"), Place::new("rook-ceph"));
     let result =

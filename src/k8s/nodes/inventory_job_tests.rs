@@ -21,7 +21,7 @@ fn built() -> Value {
 }
 
 #[test]
-fn a_look_holds_no_key_starts_once_and_on_any_taint() {
+fn inventory_job_has_no_key_runs_once_and_tolerates_all_taints() {
     let job = built();
     let at = |pointer: &str| job.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
     assert_eq!(at("/metadata/name"), &json!(inventory_job_name(&request())));
@@ -44,7 +44,7 @@ fn a_look_holds_no_key_starts_once_and_on_any_taint() {
 }
 
 #[test]
-fn the_look_reads_back_the_very_request() {
+fn inventory_request_is_read_back_unchanged_from_its_job() {
     let job = built();
     let vars = job.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array).unwrap();
     let value = |name: &str| vars.iter().find(|v| v["name"] == name).unwrap()["value"].as_str().unwrap();
@@ -103,7 +103,7 @@ fn reported(number: u32) -> Value {
 }
 
 #[test]
-fn a_look_is_seen_with_its_state_its_trouble_and_its_report() {
+fn inventory_is_observed_with_its_state_trouble_and_report() {
     let (inventory, notes) = only(found(&json!({})), &[], &[]);
     assert_eq!(
         (inventory.state, inventory.report, notes),
@@ -133,7 +133,7 @@ fn a_look_is_seen_with_its_state_its_trouble_and_its_report() {
 }
 
 #[test]
-fn a_job_of_an_earlier_look_of_that_name_is_not_its_job() {
+fn inventory_job_of_an_earlier_report_map_is_ignored() {
     let (inventory, _) = only(found(&json!({})), &[job("gone", &json!({}))], &[]);
     assert_eq!(inventory.state, None);
     let (inventory, _) = only(found(&json!({})), &[], &[pod("Running")]);
@@ -141,7 +141,7 @@ fn a_job_of_an_earlier_look_of_that_name_is_not_its_job() {
 }
 
 #[test]
-fn what_is_no_report_of_this_look_is_said_and_not_believed() {
+fn invalid_inventory_report_is_noted_and_not_used() {
     for data in [reported(3), json!({"inventory": "{}"})] {
         let (inventory, notes) = only(found(&data), &[], &[]);
         assert_eq!((inventory.report, notes.len()), (None, 1), "{notes:?}");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_plain_and_what_is_long_is_whole_all_the_same() {
+    fn inventory_report_is_plain_if_short_and_gzipped_if_long() {
         let short = fit(&report(3)).unwrap();
         assert!(matches!(short, Stored::Plain(_)));
         assert_eq!(read(&short), report(3));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_loses_its_last_rejected_disks_and_says_how_many() {
+    fn oversized_inventory_drops_and_counts_last_rejected_disks() {
         let limit = 4 << 10;
         let Stored::Gzip(bytes) = fit_below(&report(300), limit).unwrap() else { panic!() };
         assert!(bytes.len() <= limit && bytes.len() > limit - 200, "{}", bytes.len());
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_at_all_is_a_problem_and_no_short_list() {
+    fn inventory_that_can_not_fit_at_all_is_a_problem() {
         let told = read(&fit_below(&report(300), 100).unwrap());
         assert!(told.inventory.is_none() && told.problem.unwrap().contains("too much"));
     }
 
     #[test]
-    fn nothing_yet_and_nonsense_are_told_apart() {
+    fn missing_inventory_is_distinguished_from_a_malformed_one() {
         assert_eq!(unpack(None, None), None);
         assert_eq!(unpack(Some(""), Some(b"")), None);
         assert!(unpack(Some("{"), None).unwrap().is_err());

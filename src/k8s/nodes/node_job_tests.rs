@@ -76,7 +76,7 @@ fn built_by(request: &NodeRequest, declaration: &Declaration) -> Value {
 }
 
 #[test]
-fn a_quota_finds_what_it_asks_for_and_a_full_node_nothing_that_keeps_the_agent_out() {
+fn node_job_requests_zero_of_each_declared_resource() {
     let quantities =
         |all: &[(&str, &str)]| all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let prepare_resources =
@@ -91,7 +91,7 @@ fn a_quota_finds_what_it_asks_for_and_a_full_node_nothing_that_keeps_the_agent_o
 }
 
 #[test]
-fn a_node_job_starts_once_on_its_node_and_nowhere_else() {
+fn node_job_runs_once_and_only_on_its_node() {
     let job = built();
     let at = |pointer: &str| job.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
     assert_eq!(at("/metadata/name"), "osd-migrate-rebuild-12-r12-a7-2");
@@ -130,7 +130,7 @@ pub(crate) fn assert_adorned(job: &Value) {
 }
 
 #[test]
-fn what_its_owner_wants_on_every_pod_is_on_it_and_nothing_of_ours_is_replaced() {
+fn node_job_gets_owner_labels_that_replace_none_of_its_own() {
     let job = built();
     assert_adorned(&job);
     assert_eq!(job["spec"]["template"]["metadata"]["annotations"][RECORD], "r12-a7");
@@ -141,7 +141,7 @@ fn what_its_owner_wants_on_every_pod_is_on_it_and_nothing_of_ours_is_replaced() 
 /// Runner and hooks have no such right (`tests/suite/chart.rs`). Here one container has it, and the other
 /// one, which does not need it, is restricted.
 #[test]
-fn the_agent_alone_is_privileged() {
+fn agent_is_the_only_privileged_container() {
     let job = built();
     let pod = &job["spec"]["template"]["spec"];
     assert_eq!(pod["containers"].as_array().unwrap().len(), 1);
@@ -158,7 +158,7 @@ fn the_agent_alone_is_privileged() {
 }
 
 #[test]
-fn the_folder_of_an_osds_directory_is_mounted_and_writable_only_for_its_removal() {
+fn parent_of_an_osd_directory_is_writable_only_to_clear_it() {
     let onto =
         DeviceIdentity { by_id: [].into(), by_path: [].into(), serial: None, wwn: None, size_bytes: 1 };
     let of = |task, path: &str| {
@@ -187,7 +187,7 @@ fn the_folder_of_an_osds_directory_is_mounted_and_writable_only_for_its_removal(
 }
 
 #[test]
-fn rooks_folder_is_mounted_for_a_rebuild_alone() {
+fn rook_data_dir_is_mounted_only_for_a_rebuild() {
     for (task, is_mounted) in [
         (NodeTask::Inspect, false),
         (NodeTask::Rebuild, true),
@@ -205,7 +205,7 @@ fn rooks_folder_is_mounted_for_a_rebuild_alone() {
 }
 
 #[test]
-fn the_agent_reads_back_the_very_request() {
+fn node_request_is_read_back_unchanged_from_its_job() {
     let job = built();
     let vars = job.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array).unwrap();
     let value = vars.iter().find(|v| v["name"] == "OSD_MIGRATE_REQUEST").unwrap()["value"].as_str().unwrap();
@@ -238,7 +238,7 @@ fn state_of(job: &Value, pods: &[Value]) -> JobState {
 }
 
 #[test]
-fn a_job_has_ended_only_when_its_condition_says_so_and_no_pod_is_alive() {
+fn node_job_has_ended_only_with_its_condition_and_no_live_pod() {
     let condition = |kind: &str| json!({"conditions": [{"type": kind, "status": "True"}], "failed": 1});
     let container = |state: Value| {
         json!([{"name": "agent", "image": "i", "imageID": "", "ready": false,
@@ -266,7 +266,7 @@ fn a_job_has_ended_only_when_its_condition_says_so_and_no_pod_is_alive() {
 }
 
 #[test]
-fn a_pod_that_outlives_its_job_still_counts_as_running() {
+fn pod_that_outlives_its_job_counts_as_running() {
     let alive = pod_seen(&pod_of("gone", &json!({"phase": "Pending"}))).unwrap();
     let dead = pod_seen(&pod_of("older", &json!({"phase": "Succeeded"}))).unwrap();
     let beat = "2026-11-21T10:00:30Z".parse().unwrap();
@@ -278,7 +278,7 @@ fn a_pod_that_outlives_its_job_still_counts_as_running() {
 }
 
 #[test]
-fn what_is_no_report_is_said_and_not_taken_for_one() {
+fn invalid_report_is_an_error_and_an_empty_one_is_none() {
     let data = |report: &str| [(REPORT.to_owned(), report.to_owned())].into();
     assert!(report_seen(&BTreeMap::new()).report.is_none());
     assert!(report_seen(&data("")).report.is_none());

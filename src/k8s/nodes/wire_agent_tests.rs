@@ -20,7 +20,7 @@ fn deletions(delete: &str, why: &'static str) -> [Vec<Exchange>; 2] {
 }
 
 #[tokio::test]
-async fn a_node_job_is_deleted_with_its_pods_and_by_uid() {
+async fn node_job_is_deleted_by_uid_with_its_pods() {
     let delete = "DELETE /apis/batch/v1/namespaces/rook-ceph/jobs/osd-migrate-inspect-3-r1-1?";
     for script in deletions(delete, "else its pods stay") {
         play(script, async |k8s| k8s.drop_agent("osd-migrate-inspect-3-r1-1", "u").await).await.unwrap();
@@ -28,7 +28,7 @@ async fn a_node_job_is_deleted_with_its_pods_and_by_uid() {
 }
 
 #[tokio::test]
-async fn an_agent_gets_report_key_and_job_in_this_order() {
+async fn agent_report_key_and_job_are_created_in_sequence() {
     let (request, own, key) = (node_job::tests::request(), node_job::tests::own(), Key::new("AQ=="));
     let find = FIND.replace("%3D3", "%3D12");
     let post = |path: &str| format!("POST {path}?&fieldManager=osd-migrate");
@@ -85,7 +85,7 @@ async fn key_is_deleted_by_uid_of_its_owner_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn an_agent_for_an_osd_that_has_no_deployment_yet_is_let_onto_its_node() {
+async fn agent_without_osd_deployment_tolerates_its_nodes_taints() {
     let storage = json!([{"key": "storage", "operator": "Exists"}]);
     let placement = tolerations::parse(Some(&storage));
     let node =

@@ -29,7 +29,7 @@ async fn inventory(k8s: &K8s) -> Result<(), K8sError> {
 }
 
 #[tokio::test]
-async fn a_look_is_an_empty_report_and_a_job_that_belongs_to_it() {
+async fn inventory_creates_an_empty_report_that_owns_its_job() {
     let made = on(MAKE_MAP, 201, map()).with(|body| {
         assert_eq!((&body["metadata"]["name"], &body["data"]), (&json!(name()), &json!({})));
         assert_eq!(body["metadata"]["annotations"]["osd-migrate.io/node"], "h1.example");
@@ -44,7 +44,7 @@ async fn a_look_is_an_empty_report_and_a_job_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn a_look_that_is_there_already_is_success() {
+async fn inventory_that_already_exists_is_a_success() {
     let script = vec![
         on(MAKE_MAP, 409, refusal(409, "AlreadyExists")),
         on(&format!("GET /api/v1/namespaces/rook-ceph/configmaps/{}", name()), 200, map()),
@@ -62,7 +62,7 @@ fn delete(uid: &'static str) -> Exchange {
 }
 
 #[tokio::test]
-async fn a_look_of_a_runner_that_was_frozen_is_taken_back_before_it_has_a_job() {
+async fn inventory_of_a_frozen_runner_is_deleted_and_gets_no_job() {
     let ledger = |version: &str| {
         let metadata = json!({"name": LEDGER, "resourceVersion": version});
         json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata})
@@ -82,7 +82,7 @@ async fn a_look_of_a_runner_that_was_frozen_is_taken_back_before_it_has_a_job() 
 }
 
 #[tokio::test]
-async fn a_look_is_swept_by_uid_and_gone_already_is_success() {
+async fn inventory_is_deleted_by_uid_and_may_already_be_gone() {
     play(vec![delete("u")], async |k8s| k8s.delete_inventory_job(&name(), "u").await).await.unwrap();
     let request = format!("DELETE /api/v1/namespaces/rook-ceph/configmaps/{}?", name());
     let gone = vec![on(&request, 404, refusal(404, "NotFound"))];

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_present_deployment_tells_all() {
+    fn osd_deployment_is_parsed_with_all_its_fields() {
         let osd = json!({"name": "osd", "image": "ceph:16", "env": [{"name": "ROOK_OSD_UUID", "value": FSID},
             {"name": "ROOK_CV_MODE", "value": "raw"}]});
         let labels = json!({"ceph-osd-id": "3", "rook.io/operator-namespace": "rook-system", FENCE: "true"});
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_of_the_osd_is_told_from_the_hosts() {
+    fn osd_encryption_is_distinguished_from_host_encryption() {
         let with = |path: &str, init: &str| {
             let osd = json!({"name": "osd", "env": [{"name": "ROOK_OSD_UUID", "value": FSID},
                 {"name": "ROOK_CV_MODE", "value": "raw"}, {"name": "ROOK_BLOCK_PATH", "value": path}]});
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fsid_is_found_in_every_spelling_of_arguments() {
+    fn osd_fsid_is_found_in_each_spelling_of_the_arguments() {
         for container in [
             json!({"args": ["--id", "3", "--osd-uuid", FSID, "--fsid", "other"]}),
             json!({"args": [format!("--osd-uuid={FSID}")]}),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_deployment_has_no_activation() {
+    fn legacy_deployment_has_no_activation() {
         let osd = json!({"name": "osd", "args": ["--osd-uuid", FSID]});
         let parsed =
             parse(&deployment("rook-ceph-osd-id-7", &json!({"app": "rook-ceph-osd"}), &osd)).unwrap();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn which_osd_it_is_must_be_clear() {
+    fn osd_id_of_a_deployment_must_be_unambiguous() {
         let parse = |name: &str, labels: Value| parse(&deployment(name, &labels, &json!({}))).map(|p| p.osd);
         assert_eq!(parse("by-hand", json!({"ceph-osd-id": "12"})), Ok(OsdId(12)));
         assert!(parse("by-hand", json!({})).is_err());
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_affinity_to_one_host_pins_too() {
+    fn node_affinity_to_one_host_pins_the_deployment() {
         let terms = |values: Value| {
             json!({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions":

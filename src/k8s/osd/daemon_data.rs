@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_the_host_is_found_behind_its_mount() {
+    fn host_directory_of_osd_data_is_found_behind_its_mount() {
         let volumes = json!([{"name": "rook-data", "hostPath": {"path": "/var/lib/rook"}},
             {"name": "dir", "hostPath": {"path": "/srv/storage/"}}, {"name": "empty", "emptyDir": {}}]);
         let mounts = json!([{"name": "rook-data", "mountPath": "/var/lib/rook"}, {"name": "dir", "mountPath": "/srv/storage"},
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_mounted_is_told_from_a_directory() {
+    fn daemon_that_mounts_a_device_is_recognised() {
         for container in [
             json!({"command": ["rook"], "args": ["ceph", "osd", "filestore-device", "--source-path", "/dev/disk/by-partuuid/x"]}),
             json!({"command": ["bash", "-c", "mount /dev/sdb1 /data && exec ceph-osd"]}),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_is_told_by_old_and_new_deployments() {
+    fn osd_mode_is_read_from_old_and_new_deployments() {
         let with = |env: &Value| mode(&deployment(&json!({"env": env}), &json!([])));
         assert_eq!(with(&json!([{"name": "ROOK_CV_MODE", "value": "raw"}])), Some(Mode::Raw));
         assert_eq!(with(&json!([{"name": "ROOK_CV_MODE", "value": "lvm"}])), Some(Mode::Lvm));

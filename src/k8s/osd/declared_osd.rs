@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_says_of_osds_stands_where_rook_puts_it() {
+    fn cephcluster_settings_for_osds_reach_the_new_deployment() {
         let spec = json!({
             "labels": {"all": {"team": "storage", "a": "all"}, "osd": {"a": "osd", "b": "osd"}, "mon": {"c": "mon"}},
             "annotations": {"osd": {"note": "x"}},
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_networks_of_multus_are_named_as_rook_names_them() {
+    fn multus_networks_are_named_as_rook_names_them() {
         let with = |selectors: Value| {
             let spec = json!({"network": {"provider": "multus", "selectors": selectors}});
             let made = made(&spec, "");

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_changes_replicas_and_one_annotation_and_restart_takes_both_back() {
+    fn stop_sets_replicas_and_annotation_and_restart_reverts_both() {
         let record = RecordId("r1".to_owned());
         let down = stopped(deployment(), &record);
         assert_eq!(down.pointer("/spec/replicas"), Some(&json!(0)));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_deployment_comes_back_without_what_the_server_wrote() {
+    fn deployment_backup_is_restored_without_server_fields() {
         let record = RecordId("Long-Record-2026-11-21T10:00:00Z".to_owned());
         let map = backups(OsdId(3), &record, &deployment()).unwrap();
         assert_eq!(map.metadata.name.as_deref(), Some("osd-migrate-osd-3"));

@@ -47,7 +47,7 @@ fn of_activation<'a>(object: &'a Value, name: &str) -> &'a str {
 }
 
 #[test]
-fn a_new_raw_osd_has_the_shape_of_any_other() {
+fn new_raw_osd_is_rendered_like_any_other() {
     let new = rendered(&deploy());
     assert_eq!(daemon::parse(&new).unwrap().daemon.fsid, Some(deploy().fsid));
     assert_eq!(new.pointer("/metadata/labels/rook.io~1operator-namespace").unwrap(), "rook-system");
@@ -58,7 +58,7 @@ fn a_new_raw_osd_has_the_shape_of_any_other() {
 }
 
 #[test]
-fn logical_volumes_are_activated_by_their_tags_and_read_back_by_rook() {
+fn lvm_osd_is_activated_by_tags_and_read_back_by_rook() {
     let new = rendered(&lvm(false));
     for (name, value) in [
         ("ROOK_CV_MODE", "lvm"),
@@ -82,7 +82,7 @@ fn logical_volumes_are_activated_by_their_tags_and_read_back_by_rook() {
 }
 
 #[test]
-fn an_encrypted_osd_is_locked_when_its_pod_ends_and_opened_when_its_container_begins() {
+fn encrypted_osd_is_closed_by_pre_stop_and_opened_at_start() {
     let new = rendered(&lvm(true));
     let osd = &pod(&new)["containers"][0];
     let hook = osd["lifecycle"]["preStop"]["exec"]["command"][2].as_str().unwrap();
@@ -103,7 +103,7 @@ fn an_encrypted_osd_is_locked_when_its_pod_ends_and_opened_when_its_container_be
 }
 
 #[test]
-fn an_osd_on_a_file_is_marked_and_finds_its_file_in_the_pod() {
+fn osd_on_a_file_is_labelled_test_only_and_finds_its_file() {
     let new = rendered(&on_file());
     for meta in ["/metadata", "/spec/template/metadata"] {
         let label = format!("{meta}/labels/osd-migrate.io~1test-only");
@@ -120,7 +120,7 @@ fn an_osd_on_a_file_is_marked_and_finds_its_file_in_the_pod() {
 }
 
 #[test]
-fn a_declared_weight_is_given_as_it_was_written() {
+fn initial_weight_is_rendered_as_declared() {
     let new = rendered(&Deploy { initial_weight: Some(Weight::from_decimal(0.9)), ..deploy() });
     let args = pod(&new)["containers"][0]["args"].to_string();
     assert!(args.contains("\"--osd-crush-initial-weight=0.9\""), "{args}");
@@ -132,7 +132,7 @@ fn a_declared_weight_is_given_as_it_was_written() {
 }
 
 #[test]
-fn rendering_it_again_changes_nothing() {
+fn osd_deployment_rendering_is_idempotent() {
     for deploy in [lvm(true), lvm(false), on_file()] {
         let once = rendered(&deploy);
         let declaration = declaration();

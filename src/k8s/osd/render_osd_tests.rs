@@ -85,7 +85,7 @@ fn rendered(old: &Value) -> Value {
 }
 
 #[test]
-fn what_rook_reads_back_stands_where_it_looks() {
+fn rendered_deployment_has_what_rook_reads_back() {
     let new = rendered(&old());
     let parsed = daemon::parse(&new).unwrap();
     assert_eq!((parsed.osd, parsed.daemon.fsid), (OsdId(3), Some(deploy().fsid)));
@@ -111,7 +111,7 @@ fn what_rook_reads_back_stands_where_it_looks() {
 }
 
 #[test]
-fn it_binds_to_what_the_cephcluster_says_of_its_network() {
+fn osd_binds_to_the_ip_families_of_the_cephcluster() {
     let bound = |binds: Option<(bool, bool)>| {
         let declared = Declaration { binds, ..declaration() };
         let new = render(&deploy(), &old(), &frame(&declared));
@@ -127,7 +127,7 @@ fn it_binds_to_what_the_cephcluster_says_of_its_network() {
 }
 
 #[test]
-fn the_settings_of_its_node_are_mounted_as_before() {
+fn config_override_of_the_node_is_mounted_as_before() {
     let mounted = |old: &Value| {
         let volumes =
             rendered(old).pointer("/spec/template/spec/volumes").and_then(Value::as_array).unwrap().clone();
@@ -143,7 +143,7 @@ fn the_settings_of_its_node_are_mounted_as_before() {
 }
 
 #[test]
-fn labels_tell_the_place_of_today_and_keep_what_others_put() {
+fn deployment_labels_name_the_current_place_and_retain_others() {
     let new = rendered(&old());
     let labels = new.pointer("/metadata/labels").unwrap();
     for (key, value) in [
@@ -181,7 +181,7 @@ fn scheduling_resources_and_owner_are_carried_over() {
 }
 
 #[test]
-fn no_container_may_forge_packets_and_the_daemon_never_comes_back_under_its_former_address() {
+fn osd_containers_drop_net_raw_and_daemon_uses_a_random_nonce() {
     let new = rendered(&old());
     let pod = new.pointer("/spec/template/spec").unwrap();
     let lists = ["initContainers", "containers"].map(|kind| pod[kind].as_array().unwrap());
@@ -194,7 +194,7 @@ fn no_container_may_forge_packets_and_the_daemon_never_comes_back_under_its_form
 }
 
 #[test]
-fn a_deployment_of_nobody_becomes_the_ceph_clusters() {
+fn deployment_without_an_owner_gets_the_cephcluster_as_owner() {
     let new = rendered(&json!({}));
     assert_eq!(new.pointer("/metadata/ownerReferences/0/name").unwrap(), "my-cluster");
     assert_eq!(
@@ -208,13 +208,13 @@ fn a_deployment_of_nobody_becomes_the_ceph_clusters() {
 }
 
 #[test]
-fn rendering_what_was_rendered_changes_nothing() {
+fn deployment_rendering_is_idempotent() {
     let once = rendered(&old());
     assert_eq!(rendered(&once), once);
 }
 
 #[test]
-fn the_directory_of_an_osd_that_is_made_anew_elsewhere_is_not_mounted_any_more() {
+fn directory_of_an_osd_recreated_on_a_disk_is_not_mounted() {
     let mut old = old();
     let pod = old.pointer_mut("/spec/template/spec").unwrap();
     pod["volumes"] = json!([{"name": "rook-data", "hostPath": {"path": "/var/lib/rook"}},

@@ -160,7 +160,7 @@ fn rotated() -> Value {
 }
 
 #[test]
-fn rook_finds_every_field_in_every_shape_whatever_was_there_before() {
+fn rook_reads_back_every_field_whatever_was_deployed_before() {
     for deploy in shapes() {
         for old in [json!({}), legacy(), rendered(&shapes()[4], &json!({})), rotated()] {
             assert_eq!(read_back(&rendered(&deploy, &old)), Ok(expected(&deploy)), "after {old}");
@@ -170,7 +170,7 @@ fn rook_finds_every_field_in_every_shape_whatever_was_there_before() {
 
 /// Covers Deployments of Rook before 1.18 and of earlier osd-migrate versions, without a record of the key.
 #[test]
-fn a_key_of_which_nothing_is_noted_is_not_taken_for_a_new_one() {
+fn cephx_key_without_a_recorded_status_is_not_read_as_new() {
     let mut silent = rendered(&deploy(), &json!({}));
     silent["spec"]["template"]["metadata"]["annotations"] = json!({});
     assert_eq!(read_back(&silent).unwrap().key, "of nobody knows when");
@@ -178,7 +178,7 @@ fn a_key_of_which_nothing_is_noted_is_not_taken_for_a_new_one() {
 
 /// Proves that the reader is no stub: a modern Rook fails on legacy Deployments, which this version fixes.
 #[test]
-fn of_a_legacy_deployment_rook_can_make_nothing() {
+fn legacy_deployment_fails_when_rook_reads_it_back() {
     assert!(read_back(&legacy()).unwrap_err().starts_with("required: uuid ``"));
     let mut without_path = rendered(&deploy(), &json!({}));
     let vars =
@@ -190,7 +190,7 @@ fn of_a_legacy_deployment_rook_can_make_nothing() {
 /// Guards against old fields: Rook updates by a three-way diff with the state in this annotation, so a stale
 /// state would bring them back.
 #[test]
-fn the_state_of_rooks_last_update_is_not_carried_over() {
+fn last_applied_annotation_of_rook_is_not_carried_over() {
     let mut old = legacy();
     old["metadata"]["annotations"] = json!({"banzaicloud.com/last-applied": "stale"});
     assert_eq!(

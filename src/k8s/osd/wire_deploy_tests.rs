@@ -20,7 +20,7 @@ async fn deploy(k8s: &K8s) -> Result<Deployed, K8sError> {
 }
 
 #[tokio::test]
-async fn deploy_puts_the_new_shape_onto_our_stopped_object() {
+async fn deploy_replaces_the_stopped_deployment_by_one_put() {
     let node = json!({"metadata": {"name": "h1.example", "labels": {"kubernetes.io/hostname": "h1"}}});
     let script = vec![
         on("GET /api/v1/nodes/h1.example", 200, node),
@@ -37,7 +37,7 @@ async fn deploy_puts_the_new_shape_onto_our_stopped_object() {
 }
 
 #[tokio::test]
-async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only_when_it_is_kept() {
+async fn deploy_deletes_by_uid_if_selector_differs_and_backup_exists() {
     let mut old = stopped_deployment();
     old["spec"]["selector"] = json!({"matchLabels": {"app": "rook-ceph-osd"}});
     let node = || on("GET /api/v1/nodes/h1.example", 200, json!({"metadata": {"name": "h1.example"}}));
@@ -59,7 +59,7 @@ async fn deploy_deletes_a_deployment_whose_selector_does_not_fit_by_uid_and_only
 }
 
 #[tokio::test]
-async fn the_old_deployment_goes_for_rook_only_as_it_was_looked_at_at_rest_and_kept() {
+async fn old_deployment_is_dropped_only_if_unchanged_and_backed_up() {
     let drop = async |k8s: &K8s| k8s.drop_deployment(OsdId(3), &RecordId("r1".to_owned()), "d-uid", 5).await;
     let backups = |record: &str| {
         json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": record}},
@@ -133,7 +133,7 @@ fn with(mut script: Vec<Exchange>, more: Exchange) -> Vec<Exchange> {
 }
 
 #[tokio::test]
-async fn a_new_osd_is_created_from_what_the_ceph_cluster_says() {
+async fn new_osd_is_created_from_the_cephcluster_settings() {
     let create = on(CREATE, 201, deployment()).with(|body| {
         assert!(body["metadata"].get("uid").is_none() && body["metadata"].get("resourceVersion").is_none());
         assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "c-uid");
@@ -150,7 +150,7 @@ async fn a_new_osd_is_created_from_what_the_ceph_cluster_says() {
 }
 
 #[tokio::test]
-async fn a_new_osd_takes_the_place_of_the_very_deployment_that_was_seen() {
+async fn new_osd_replaces_exactly_the_observed_deployment() {
     let put = on(PUT, 200, deployment()).with(|body| {
         assert_eq!(
             (&body["metadata"]["uid"], &body["metadata"]["resourceVersion"]),
@@ -173,7 +173,7 @@ async fn a_new_osd_takes_the_place_of_the_very_deployment_that_was_seen() {
 }
 
 #[tokio::test]
-async fn a_new_osd_changes_no_deployment_that_was_not_seen_so() {
+async fn new_osd_is_refused_if_its_deployment_is_not_as_observed() {
     let there = || vec![deployment()];
     for (found, replaces) in [
         (there(), None),
@@ -201,7 +201,7 @@ fn starts_it() -> Value {
 }
 
 #[tokio::test]
-async fn one_that_starts_the_osd_already_is_success() {
+async fn deployment_that_already_starts_the_osd_is_a_success() {
     let result = play(looked(&[starts_it()]), async |k8s| start(k8s, None).await).await;
     assert_eq!(result.unwrap(), Deployed::Done);
     let (fsid, declaration) = declared();
@@ -210,7 +210,7 @@ async fn one_that_starts_the_osd_already_is_success() {
 }
 
 #[tokio::test]
-async fn an_osd_is_adopted_only_where_it_has_no_deployment() {
+async fn osd_is_adopted_only_if_it_has_no_deployment() {
     let (fsid, declaration) = declared();
     // An adoption ignores the Deployment that the act names for replacement.
     let adopt = async |k8s: &K8s| k8s.adopt(&fresh(Some(("d-uid", 5))), &declaration, &fsid).await;
@@ -222,7 +222,7 @@ async fn an_osd_is_adopted_only_where_it_has_no_deployment() {
 }
 
 #[tokio::test]
-async fn an_osd_that_no_deployment_could_start_gets_none() {
+async fn osd_that_no_deployment_could_start_is_refused() {
     let mut sealed = fresh(None);
     sealed.layout.encrypted = true;
     let (fsid, declaration) = declared();
@@ -231,7 +231,7 @@ async fn an_osd_that_no_deployment_could_start_gets_none() {
 }
 
 #[tokio::test]
-async fn tolerations_are_added_by_one_put_of_the_object_that_was_seen() {
+async fn tolerations_are_added_by_one_put_of_the_observed_deployment() {
     let mut there = deployment();
     there["spec"]["template"] = json!({"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}});
     let put = on(PUT, 200, deployment()).with(|body| {
@@ -291,7 +291,7 @@ async fn admits(
 }
 
 #[tokio::test]
-async fn dry_run_of_a_deployment_tells_what_admission_says() {
+async fn dry_run_of_a_deployment_reports_the_admission_result() {
     let policy = "deployments.apps \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' \
                   denied request: no";
     let refused = || Admission::Refused(policy.to_owned());

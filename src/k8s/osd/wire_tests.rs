@@ -11,7 +11,7 @@ use crate::k8s::wire::{
 use crate::k8s::{FENCE, K8s, K8sError, STOPPED};
 
 #[tokio::test]
-async fn stop_is_one_put_of_the_object_that_was_seen() {
+async fn stop_is_one_put_of_the_observed_deployment() {
     let script = vec![
         on(FIND, 200, list(&[deployment()])),
         backups("r1"),
@@ -27,7 +27,7 @@ async fn stop_is_one_put_of_the_object_that_was_seen() {
 }
 
 #[tokio::test]
-async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
+async fn stop_is_refused_if_the_deployment_changed_or_was_recreated() {
     for (uid, generation) in [("d-uid", 4), ("other", 5)] {
         let script = vec![on(FIND, 200, list(&[deployment()]))];
         let result = play(script, async |k8s| k8s.stop(OsdId(3), &record(), uid, generation).await).await;
@@ -40,7 +40,7 @@ async fn stop_does_nothing_to_an_object_that_changed_or_was_made_anew() {
 
 /// Covers a runner that was frozen while another one closed that record, with or without a new record.
 #[tokio::test]
-async fn nothing_is_stopped_for_a_record_that_is_closed() {
+async fn stop_is_refused_for_a_closed_record() {
     for copy in [on(KEPT, 404, refusal(404, "NotFound")), backups("r2")] {
         let seen = || on(FIND, 200, list(&[deployment()]));
         let script = vec![seen(), copy, seen()];
@@ -54,7 +54,7 @@ async fn nothing_is_stopped_for_a_record_that_is_closed() {
 
 /// Covers a write of the status, which occurs whenever the Deployment's pod becomes ready or not.
 #[tokio::test]
-async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
+async fn stop_proceeds_after_a_status_write_but_no_other_change() {
     let seen = daemon::parse(&deployment()).unwrap().daemon;
     let mut written = deployment();
     written["metadata"]["resourceVersion"] = json!("99");
@@ -79,7 +79,7 @@ async fn stop_goes_on_if_only_the_status_was_written_since_the_look() {
 }
 
 #[tokio::test]
-async fn stop_again_is_done_already_and_a_conflict_is_told() {
+async fn stop_is_idempotent_and_a_conflict_is_reported() {
     let script = vec![on(FIND, 200, list(&[stopped_deployment()]))];
     play(script, async |k8s| k8s.stop(OsdId(3), &record(), "d-uid", 1).await).await.unwrap();
     let script =
@@ -89,7 +89,7 @@ async fn stop_again_is_done_already_and_a_conflict_is_told() {
 }
 
 #[tokio::test]
-async fn restart_undoes_our_stop_and_no_other() {
+async fn restart_reverts_own_stop_and_no_external_one() {
     let script = vec![
         on(FIND, 200, list(&[stopped_deployment()])),
         on(PUT, 200, deployment()).with(|body| {
@@ -109,7 +109,7 @@ async fn restart_undoes_our_stop_and_no_other() {
 }
 
 #[tokio::test]
-async fn restart_makes_a_deleted_deployment_again_from_the_kept_copy() {
+async fn restart_recreates_a_deleted_deployment_from_its_backup() {
     let copy = json!({"metadata": {"name": "osd-migrate-osd-3", "annotations": {"osd-migrate.io/record": "r1"}},
         "data": {"deployment": deployment().to_string()}});
     let create = "POST /apis/apps/v1/namespaces/rook-ceph/deployments?&fieldManager=osd-migrate";

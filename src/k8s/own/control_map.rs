@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_pause() {
+    fn unknown_control_value_is_a_pause() {
         let read = |data: &[(&str, &str)]| control(map(data)).map(|control| (control.kind, control.since));
         assert_eq!(control(ConfigMap::default()), None);
         assert_eq!((read(&[]), read(&[(ORDER, "run")]), read(&[(ORDER, "")])), (None, None, None));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_order_is_one_apply_of_the_whole_map_and_is_read_back() {
+    async fn control_is_applied_as_a_whole_map_and_read_back() {
         let patch = format!("PATCH {MAP}?&force=true&fieldManager=osd-migrate application/apply-patch+yaml");
         for (kind, text) in
             [(Some(ControlKind::Pause), "pause"), (Some(ControlKind::Cancel), "cancel"), (None, "run")]

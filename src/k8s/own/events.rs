@@ -146,7 +146,7 @@ mod tests {
     use crate::k8s::wire::{on, play, refusal};
 
     #[tokio::test]
-    async fn a_problem_with_a_disk_is_one_event_however_often_it_is_told() {
+    async fn disk_problem_is_one_kubernetes_event_however_often_reported() {
         let about =
             || About { api_version: "v1".to_owned(), kind: "Job", name: "m".to_owned(), uid: "u".to_owned() };
         let post = "POST /api/v1/namespaces/rook-ceph/events?&fieldManager=osd-migrate";
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rook_is_heard_by_the_version_that_it_had_read() {
+    async fn reconcile_skipped_events_yield_the_latest_version() {
         let get = "GET /api/v1/namespaces/rook-ceph/events?&fieldSelector=involvedObject.kind%3DCephCluster%2C\
                    involvedObject.name%3Drook-ceph%2Creason%3DReconcileSkipped&limit=500";
         let skipped = |version: Option<&str>| json!({"metadata": {}, "reason": SKIPPED, "involvedObject": {"resourceVersion": version}});
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_names_its_object_and_stays_within_the_limit() {
+    fn event_names_its_object_and_fits_into_the_note_limit() {
         let about =
             About { api_version: "v1".to_owned(), kind: "Job", name: "m".to_owned(), uid: "u".to_owned() };
         let at = DateTime::from_timestamp(1_700_000_000, 5_000).unwrap();

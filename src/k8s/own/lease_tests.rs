@@ -16,7 +16,7 @@ fn at(secs: i64) -> DateTime<Utc> {
 }
 
 #[test]
-fn the_holder_survives_the_way_through_the_lease() {
+fn lease_holder_identity_round_trips_and_foreign_is_ignored() {
     assert_eq!(me().identity(), "j/p/run-x/run");
     assert_eq!(Holder::parse("j/p/run-x/run"), Some(me()));
     for foreign in ["", "kube-controller-manager", "a/b/c", "a/b/c/d/e"] {
@@ -25,7 +25,7 @@ fn the_holder_survives_the_way_through_the_lease() {
 }
 
 #[test]
-fn a_renewal_keeps_when_it_was_acquired_and_a_take_over_does_not() {
+fn lease_renewal_retains_acquire_time_and_takeover_resets_it() {
     let mut first = written(Lease::default(), &me(), at(0));
     first.metadata.resource_version = Some("5".to_owned());
     let renewed = written(first.clone(), &me(), at(20));
@@ -41,7 +41,7 @@ fn a_renewal_keeps_when_it_was_acquired_and_a_take_over_does_not() {
 }
 
 #[test]
-fn a_lease_without_a_time_is_expired() {
+fn lease_without_a_renew_time_is_expired() {
     let lease: Lease =
         serde_json::from_value(json!({"metadata": {}, "spec": {"holderIdentity": "x"}})).unwrap();
     assert!(is_expired(&lease, at(0)));

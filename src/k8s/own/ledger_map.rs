@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_history_grows_by_lines_and_starts_a_new_shard_when_one_is_full() {
+    fn ledger_history_appends_lines_and_continues_in_a_new_shard() {
         assert_eq!(append("", "a"), Appended::Here("a\n".to_owned()));
         assert_eq!(append("a\n", "b"), Appended::Here("a\nb\n".to_owned()));
         assert_eq!(append("a\nb\n", "b"), Appended::Already);

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pod_tells_job_and_image() {
+    fn own_pod_is_read_with_its_job_image_and_pull_secrets() {
         let pod = json!({
             "metadata": {"name": "m-x", "uid": "p", "ownerReferences": [
                 {"apiVersion": "batch/v1", "kind": "Job", "name": "m", "uid": "j", "controller": true}]},
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_owner_put_on_the_job_is_told_from_what_is_ours_and_the_controllers() {
+    fn job_labels_of_the_user_exclude_ours_and_the_controllers() {
         let job = json!({
             "metadata": {"name": "m", "labels": {"app.kubernetes.io/name": "osd-migrate", "osd-migrate.io/part": "run",
                 "team": "storage"}},
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_a_pod_it_says_what_is_missing() {
+    fn pod_env_error_names_the_missing_variable() {
         let error = PodEnv::read(|key| (key == "POD_NAME").then(|| "x".to_owned())).unwrap_err();
         assert!(error.to_string().contains("POD_NAMESPACE"), "{error}");
     }

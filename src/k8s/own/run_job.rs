@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_is_the_cron_jobs_template_under_the_revisions_name() {
+    async fn run_job_is_the_cronjob_template_named_by_the_revision() {
         let script = vec![
             on(GET, 200, cron_job()),
             on(POST, 201, job("c")).with(|body| {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_start_of_a_revision_makes_nothing_and_a_job_of_a_former_install_is_no_start() {
+    async fn run_job_start_is_idempotent_and_refuses_a_former_install() {
         let script = |owner| {
             vec![
                 on(GET, 200, cron_job()),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_job_of_the_schedule_is_scheduled() {
+    async fn job_is_scheduled_only_with_the_annotation_of_the_schedule() {
         let with =
             |annotations: Value| json!({"metadata": {"name": "osd-migrate-r7", "annotations": annotations}});
         for (annotations, scheduled) in [

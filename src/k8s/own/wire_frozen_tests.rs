@@ -49,7 +49,7 @@ fn is_refused(result: &Result<(), K8sError>) {
 }
 
 #[tokio::test]
-async fn an_act_expects_the_ledger_that_it_was_decided_by() {
+async fn act_is_refused_if_the_ledger_has_changed() {
     let inventory = async |k8s: &K8s| {
         k8s.load().await.unwrap();
         k8s.expect_ledger().await
@@ -63,7 +63,7 @@ async fn an_act_expects_the_ledger_that_it_was_decided_by() {
 }
 
 #[tokio::test]
-async fn a_kept_copy_and_a_report_made_too_late_are_taken_back() {
+async fn backup_and_report_of_a_frozen_runner_are_deleted() {
     let keep = async |k8s: &K8s| {
         k8s.load().await.unwrap();
         k8s.keep(OsdId(12), &RecordId("r1".to_owned()), "d-uid", 5).await
@@ -86,7 +86,7 @@ async fn a_kept_copy_and_a_report_made_too_late_are_taken_back() {
 }
 
 #[tokio::test]
-async fn a_fence_is_not_put_up_again_after_it_came_and_went() {
+async fn fence_is_not_set_again_by_a_frozen_runner() {
     let cluster = json!({"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster",
         "metadata": {"name": "c", "uid": "c-uid", "resourceVersion": "8"}});
     let clusters =

@@ -36,7 +36,7 @@ const LONG_AGO: &str = "2026-11-21T10:00:00.000000Z";
 const JUST_NOW: &str = "2026-11-21T10:04:50.000000Z";
 
 #[tokio::test]
-async fn the_lease_of_a_pod_that_is_gone_or_over_is_taken_over() {
+async fn lease_of_a_deleted_or_ended_pod_is_taken_over() {
     for (status, answer) in [(404, refusal(404, "NotFound")), (200, pod("Failed", None))] {
         let put = on(LEASE_PUT, 200, lease("j/p/x/run", JUST_NOW)).with(|body| {
             assert_eq!(
@@ -50,7 +50,7 @@ async fn the_lease_of_a_pod_that_is_gone_or_over_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_live_holder_of_another_job_keeps_the_lease() {
+async fn lease_stays_with_a_live_holder_of_another_job() {
     let script =
         vec![on(LEASE_GET, 200, lease(OTHER, JUST_NOW)), on(POD_GET, 200, pod("Running", Some("n1")))];
     let held = LeaseOutcome::OwnedByLiveJob { job: "old".to_owned(), pod: "old-x".to_owned() };
@@ -58,7 +58,7 @@ async fn a_live_holder_of_another_job_keeps_the_lease() {
 }
 
 #[tokio::test]
-async fn a_former_pod_of_our_own_job_gives_way() {
+async fn lease_of_a_former_pod_of_our_own_job_is_taken_over() {
     let script = vec![
         on(LEASE_GET, 200, lease("j/old-pod/old-x/run", JUST_NOW)),
         on(POD_GET, 200, pod("Running", Some("n1"))),
@@ -68,7 +68,7 @@ async fn a_former_pod_of_our_own_job_gives_way() {
 }
 
 #[tokio::test]
-async fn a_silent_holder_is_told_to_end_and_never_by_force() {
+async fn silent_lease_holder_is_deleted_but_never_by_force() {
     let node = |ready: &str| json!({"metadata": {"name": "n1"}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
     let begin =
         || vec![on(LEASE_GET, 200, lease(OTHER, LONG_AGO)), on(POD_GET, 200, pod("Running", Some("n1")))];

@@ -6,7 +6,7 @@ use crate::k8s::wire::{on, play, refusal};
 use crate::k8s::{K8sError, LEDGER, ResourceVersion};
 
 #[tokio::test]
-async fn the_ledger_is_saved_against_the_version_that_was_read() {
+async fn ledger_is_saved_against_the_version_that_was_read() {
     let put = "PUT /api/v1/namespaces/rook-ceph/configmaps/osd-migrate-ledger?&fieldManager=osd-migrate";
     let post = "POST /api/v1/namespaces/rook-ceph/configmaps?&fieldManager=osd-migrate";
     let saved = || json!({"metadata": {"name": LEDGER, "resourceVersion": "6"}});

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn when_rook_last_looked_is_read_where_it_says_so() {
+    fn last_checked_is_read_from_the_cephcluster_status() {
         let checked = |status: Value| {
             let mut cluster = cluster(&json!({}));
             cluster.data["status"] = status;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_cluster_declares_bluestore() {
+    fn minimal_cephcluster_declares_bluestore() {
         let spec = json!({"dataDirHostPath": "/var/lib/rook/", "cephVersion": {"image": "quay.io/ceph/ceph:v16.2.15"},
             "storage": {"useAllNodes": true, "config": {"osdsPerDevice": "1", "databaseSizeMB": "0"}}});
         let found = declared(&spec);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rook_gives_its_prepare_jobs_is_read_as_numbers_and_as_text() {
+    fn prepare_resources_are_read_as_numbers_and_as_text() {
         let resources = json!({"prepareosd": {"requests": {"cpu": "500m"}, "limits": {"cpu": 2, "memory": "1Gi"}}, "osd": {}});
         let found = declared(&json!({"dataDirHostPath": "/r", "resources": resources})).prepare_resources;
         let text =
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_says_to_what_daemons_bind() {
+    fn network_spec_decides_which_ip_families_daemons_bind() {
         let binds = |network: Value| declared(&json!({"dataDirHostPath": "/r", "network": network})).binds;
         assert_eq!(binds(json!({"provider": "host"})), None);
         assert_eq!(binds(json!({"ipFamily": "IPv4"})), Some((true, false)));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_image_that_rook_took_up_is_read_from_its_status() {
+    fn ceph_image_of_rook_is_read_from_the_cephcluster_status() {
         let known = |status: Value| {
             let mut cluster = cluster(&json!({}));
             cluster.data["status"] = status;
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_of_the_confirmation_count_and_no_other() {
+    fn confirmation_counts_in_both_spellings_and_in_no_other() {
         let with = |storage: Value| declared(&json!({"dataDirHostPath": "/r", "storage": storage})).confirmed;
         assert!(with(json!({"migration": {"confirmation": "yes-really-migrate-osds"}})));
         assert!(with(json!({"store": {"updateStore": "yes-really-update-store"}})));
@@ -315,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_data_dir_only_an_external_cluster_is_understood() {
+    fn data_dir_may_be_missing_only_in_an_external_cluster() {
         assert!(matches!(declaration(&cluster(&json!({}))), Err(K8sError::Malformed { .. })));
         assert!(declared(&json!({"external": {"enable": true}})).external);
     }
 
     #[test]
-    fn the_fence_is_put_on_the_very_object_that_had_none() {
+    fn fence_is_set_only_on_the_observed_uid_and_version() {
         let expected = json!([
             {"op": "test", "path": "/metadata/uid", "value": "u1"},
             {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fence_is_taken_off_only_with_our_value() {
+    fn fence_is_removed_only_if_it_has_our_value() {
         let path = "/metadata/labels/ceph.rook.io~1do-not-reconcile";
         let test = json!({"op": "test", "path": path, "value": "osd-migrate-1"});
         let remove = |path: &str| json!({"op": "remove", "path": path});

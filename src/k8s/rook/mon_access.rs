@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mons_are_reached_by_both_protocols_where_they_have_both() {
+    fn mon_endpoint_yields_v2_and_v1_addresses_by_its_port() {
         assert_eq!(mon_host("a=10.0.0.1:6789").unwrap(), "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]");
         assert_eq!(
             mon_host("a=10.0.0.1:3300, c=10.0.0.3:3300").unwrap(),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_endpoint_is_none() {
+    fn mon_endpoint_that_is_incomplete_is_an_error() {
         for bad in ["", " ,", "a", "a=", "10.0.0.1:6789", "a=10.0.0.1", "a=10.0.0.1:", "a=:6789", "a=h:99999"]
         {
             assert!(mon_host(bad).is_err(), "{bad}");
@@ -173,7 +173,7 @@ mod tests {
     const FSID: (&str, &str) = ("fsid", "6a1b2c3d-0000-4000-8000-000000000001");
 
     #[test]
-    fn the_key_is_found_under_its_present_and_its_old_name() {
+    fn rooks_ceph_key_is_found_under_its_current_and_old_name() {
         let now = data(&[
             FSID,
             ("ceph-username", "client.admin"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_the_owner_made_says_who_which_key_and_which_cluster() {
+    fn own_secret_is_read_or_refused_with_its_missing_entry() {
         let whole = [FSID, ("userID", "osd-migrate"), ("userKey", "AQ==\n")];
         let (fsid, user, key) = of_ours(&data(&whole)).unwrap();
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_printed() {
+    fn mon_access_never_prints_its_key() {
         let access = MonAccess {
             mon_host: String::new(),
             fsid: FSID.1.parse().unwrap(),

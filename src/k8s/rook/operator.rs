@@ -140,7 +140,7 @@ mod tests {
     use crate::k8s::wire::{on, play, refusal};
 
     #[test]
-    fn the_release_of_rook_is_told_by_the_tag_of_its_image() {
+    fn rook_version_is_read_from_the_operator_image_tag() {
         let cases = [
             ("rook/ceph:v1.20.0", Some((1, 20))),
             ("registry.example:5000/rook/ceph:v1.9.13", Some((1, 9))),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_operator_is_found_by_what_it_selects_as_its_own_labels_differ() {
+    async fn operator_is_found_by_its_selector_whatever_its_labels() {
         let mgr = deployment(
             "rook-ceph-mgr-a",
             &json!({"app": "rook-ceph-mgr"}),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pod_of_the_operator_counts_though_its_deployment_is_not_there() {
+    async fn operator_pod_counts_as_running_without_its_deployment() {
         for (image, honours) in [("rook/ceph:v1.20.6", true), ("rook/ceph:v1.19.2", false)] {
             let found = seen(&json!([]), &json!([pod(image)])).await.unwrap();
             assert_eq!((found.replicas, found.pods, found.honours_fence), (0, 1, honours));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn operator_is_scaled_if_only_its_status_changed_since_the_look() {
+    async fn operator_is_scaled_only_if_at_most_its_status_has_changed() {
         let find = "GET /apis/apps/v1/namespaces/rook/deployments?&fieldSelector=metadata.name%3Drook-ceph-operator&limit=500";
         let found = || {
             let mut found =

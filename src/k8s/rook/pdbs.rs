@@ -97,7 +97,7 @@ mod tests {
     use crate::k8s::wire::{on, play, refusal};
 
     #[tokio::test]
-    async fn budget_is_limited_if_only_its_status_changed_since_the_look() {
+    async fn pdb_is_limited_if_only_its_status_has_changed() {
         let path = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets/rook-ceph-osd";
         let found = |limit: Value| json!({"metadata": {"uid": "u", "generation": 3, "resourceVersion": "7"}, "spec": {"maxUnavailable": limit}});
         let but = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["rook-ceph-osd"]},
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn our_own_is_made_once_and_deleted_by_its_uid() {
+    async fn own_pdb_is_created_once_and_deleted_by_its_uid() {
         let all = "/apis/policy/v1/namespaces/rook-ceph/poddisruptionbudgets";
         let check = |body: Value| {
             assert_eq!(body["metadata"]["name"], OWN);

@@ -18,7 +18,7 @@ fn placement(placement: &Value, storage: &Value) -> Placement {
 }
 
 #[test]
-fn everything_that_is_said_is_read() {
+fn storage_spec_is_read_in_full() {
     let found = storage(&json!({
         "useAllNodes": false, "useAllDevices": false, "deviceFilter": "^sd.", "devicePathFilter": "by-id",
         "config": {"metadataDevice": "nvme0n1", "databaseSizeMB": "1024", "walSizeMB": "576", "osdsPerDevice": "1",
@@ -80,7 +80,7 @@ fn everything_that_is_said_is_read() {
 }
 
 #[test]
-fn numbers_and_booleans_are_read_in_both_spellings() {
+fn storage_numbers_and_booleans_are_read_quoted_or_bare() {
     let bare =
         storage(&json!({"useAllNodes": true, "useAllDevices": true, "config": {"databaseSizeMB": 1024,
         "walSizeMB": 576, "osdsPerDevice": 2, "encryptedDevice": true, "initialWeight": 2}}));
@@ -93,7 +93,7 @@ fn numbers_and_booleans_are_read_in_both_spellings() {
 }
 
 #[test]
-fn nothing_said_is_nothing_asked_for() {
+fn empty_storage_spec_declares_nothing() {
     let nothing = Storage { crush_root: "default".to_owned(), ..Storage::default() };
     assert_eq!(declared(&json!({})), nothing);
     assert_eq!(
@@ -104,7 +104,7 @@ fn nothing_said_is_nothing_asked_for() {
 }
 
 #[test]
-fn a_key_set_to_nothing_is_set() {
+fn empty_config_value_counts_as_set() {
     let found =
         storage(&json!({"nodes": [{"name": "h1", "config": {"metadataDevice": "", "databaseSizeMB": "",
         "encryptedDevice": "", "deviceClass": "", "initialWeight": ""}}]}));
@@ -119,7 +119,7 @@ fn a_key_set_to_nothing_is_set() {
 }
 
 #[test]
-fn what_can_not_be_read_is_named_where_it_stands() {
+fn unreadable_storage_value_is_named_with_its_path() {
     let found = storage(&json!({
         "useAllNodes": "maybe", "useAllDevices": "yes",
         "config": {"databaseSizeMB": "1 GB", "encryptedDevice": "yes"},
@@ -173,7 +173,7 @@ fn term(keys: &[&str]) -> NodeTerm {
 }
 
 #[test]
-fn affinities_are_put_together_as_the_pods_get_them() {
+fn node_affinities_are_merged_as_in_rooks_pods() {
     let preferred = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}});
     for (all, osd, alone, expected) in [
         (json!({}), json!({}), false, vec![]),
@@ -199,7 +199,7 @@ fn affinities_are_put_together_as_the_pods_get_them() {
 }
 
 #[test]
-fn requirements_are_read_with_their_values() {
+fn node_affinity_requirements_are_read_with_their_values() {
     let required = json!({"nodeSelectorTerms": [{
         "matchExpressions": [{"key": "role", "operator": "In", "values": ["a", "b"]}],
         "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["h1"]}],
@@ -218,7 +218,7 @@ fn requirements_are_read_with_their_values() {
 }
 
 #[test]
-fn tolerations_are_those_of_osd_and_then_of_all() {
+fn tolerations_of_osd_come_before_those_of_all() {
     let spec = json!({
         "all": {"tolerations": [{"operator": "Exists"}]},
         "osd": {"tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 30}]},

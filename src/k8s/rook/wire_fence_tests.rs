@@ -18,7 +18,7 @@ fn put_on(version: &'static str) -> impl FnOnce(Value) + Send + 'static {
 
 /// Covers an observation older than the present version: Rook writes the CephCluster's status each minute.
 #[tokio::test]
-async fn fence_is_put_up_though_the_status_was_written_since_the_look() {
+async fn fence_is_set_although_the_status_changed_meanwhile() {
     let seen = cluster(&json!({"a": "b"}));
     let mut written = seen.clone();
     written["metadata"]["resourceVersion"] = json!("9");
@@ -37,7 +37,7 @@ async fn fence_is_put_up_though_the_status_was_written_since_the_look() {
 
 /// Covers a label that a person has set again by hand, without the version.
 #[tokio::test]
-async fn fence_of_ours_gets_the_version_that_it_is_on() {
+async fn own_fence_without_a_version_gets_the_current_version() {
     let script = vec![
         on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "osd-migrate-1"}))])),
         on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(put_on("8")),
@@ -46,7 +46,7 @@ async fn fence_of_ours_gets_the_version_that_it_is_on() {
 }
 
 #[tokio::test]
-async fn the_fence_is_a_json_patch_with_a_test() {
+async fn fence_is_a_json_patch_that_tests_the_resource_version() {
     let script = vec![
         on(CLUSTERS, 200, list(&[cluster(&json!({"a": "b"}))])),
         on(PATCH_CLUSTER, 200, cluster(&json!({}))).with(|body| {
@@ -64,7 +64,7 @@ async fn the_fence_is_a_json_patch_with_a_test() {
 }
 
 #[tokio::test]
-async fn an_event_about_the_cluster_names_it_with_its_uid() {
+async fn event_about_the_cluster_names_its_uid() {
     let mut seen = cluster(&json!({}));
     seen["spec"] = json!({"dataDirHostPath": "/var/lib/rook"});
     let post = "POST /api/v1/namespaces/rook-ceph/events?&fieldManager=osd-migrate";
@@ -84,7 +84,7 @@ async fn an_event_about_the_cluster_names_it_with_its_uid() {
 }
 
 #[tokio::test]
-async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
+async fn external_fence_is_neither_overwritten_nor_removed() {
     let theirs = || vec![on(CLUSTERS, 200, list(&[cluster(&json!({FENCE: "by-hand"}))]))];
     for result in [
         play(theirs(), async |k8s| k8s.fence("osd-migrate-1").await).await,
@@ -95,7 +95,7 @@ async fn a_fence_of_others_is_neither_taken_over_nor_taken_off() {
 }
 
 #[tokio::test]
-async fn a_cluster_without_rook_and_one_with_several_are_told_apart() {
+async fn cephcluster_errors_distinguish_none_several_and_no_rook() {
     let result =
         play(vec![on(CLUSTERS, 404, json!("404 page not found"))], async |k8s| k8s.fence("x").await).await;
     assert!(matches!(result, Err(K8sError::NoRook)), "{result:?}");

@@ -81,7 +81,7 @@ mod tests {
     use crate::node::samples::{host, request};
 
     #[tokio::test]
-    async fn an_agent_on_another_node_leaves_nothing_behind() {
+    async fn agent_on_the_wrong_node_refuses_and_writes_nothing() {
         let root = tempfile::tempdir().unwrap();
         let report = agent(&request("n2"), &host(root.path())).await;
         assert!(matches!(report.problem, Some(NodeProblem::Refused(why)) if why.contains("n2")));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_agent_is_busy_and_tells_the_claims_all_the_same() {
+    async fn second_agent_is_busy_and_still_reports_issued_fsids() {
         let root = tempfile::tempdir().unwrap();
         let (host, request) = (host(root.path()), request("n1"));
         let _lock = OsdLock::take(&host.state, request.osd).unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_proof_nothing_is_rebuilt_and_a_foreign_configuration_is_refused() {
+    async fn rebuild_without_proof_or_in_another_cluster_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let host = host(root.path());
         let report = agent(&request("n1"), &host).await;

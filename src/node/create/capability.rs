@@ -126,7 +126,7 @@ mod tests {
     use crate::node::samples::{RELEASES, said};
 
     #[test]
-    fn each_release_makes_bluestore_by_its_own_option() {
+    fn bluestore_option_is_found_in_the_help_of_each_release() {
         for release in RELEASES {
             let stores = stores(&said(release, "raw-prepare-help.txt"));
             assert!(stores.contains(&ObjectStore::bluestore()), "{release}: {stores:?}");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_is_recognised_as_a_word() {
+    fn osd_id_option_is_recognised_as_a_whole_word() {
         for release in RELEASES {
             assert!(knows_osd_id(&said(release, "raw-prepare-help.txt")), "{release}");
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_looked_for_in_every_folder_of_the_path() {
+    fn tools_are_searched_in_each_directory_of_the_path() {
         let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for (n, tool) in TOOLS.iter().enumerate().skip(1) {
             std::fs::write(if n % 2 == 0 { &a } else { &b }.path().join(tool), "").unwrap();

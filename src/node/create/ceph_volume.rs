@@ -142,7 +142,7 @@ mod tests {
     use crate::node::samples::request;
 
     #[test]
-    fn the_words_of_a_prepare() {
+    fn ceph_volume_prepare_arguments_are_exact() {
         let mut request = request("n1");
         let said = |request: &NodeRequest, given: Given<'_>| words(CEPH_VOLUME, &args(request, &given));
         let disk = Given::Disk(Path::new("/dev/sdb1"));

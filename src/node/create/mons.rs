@@ -111,7 +111,7 @@ mod tests {
     use crate::node::samples::{RELEASES, said};
 
     #[test]
-    fn which_slots_are_destroyed_is_told_to_the_agents_own_key() {
+    fn slot_states_are_parsed_from_osd_tree() {
         for release in RELEASES {
             let slots = parse(&said(release, "osd-tree.json")).unwrap();
             let expected =
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_of_a_configuration_is_found() {
+    fn cluster_fsid_is_read_from_ceph_conf() {
         assert_eq!(fsid_of("[global]\n fsid = abc \nmon_host=x").as_deref(), Some("abc"));
         assert_eq!(fsid_of("[global]\nmon_host = x"), None);
     }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn osd_new_is_claimed_for_our_id_and_refused_for_every_other() {
+    fn osd_new_issues_an_fsid_for_our_id_and_for_no_other() {
         let fsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
         assert_eq!(judged(&format!("{NEW} 3")), Verdict::Claim(fsid));
         assert_eq!(judged(&format!("osd new {fsid} osd.3 -i -")), Verdict::Claim(fsid));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn rollback_and_strays_are_refused_wherever_the_options_stand() {
+    fn shim_refuses_purge_and_destroy_wherever_the_options_are() {
         for line in [
             "osd purge-new osd.3 --yes-i-really-mean-it",
             "osd purge 3",
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_prepare_needs_besides_passes() {
+    fn shim_passes_the_other_commands_of_prepare() {
         for line in [
             "--cluster ceph --name client.bootstrap-osd --keyring /k osd tree -f json",
             "--name client.bootstrap-osd mon getmap -o /var/lib/ceph/osd/ceph-3/activate.monmap",
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_its_names() {
+    fn shim_recognises_the_names_it_is_called_as() {
         assert!(is_called_as("/tmp/x/ceph".as_ref()) && is_called_as("vgremove".as_ref()));
         assert!(is_called_as("dd".as_ref()) && is_called_as("wipefs".as_ref()));
         assert!(!is_called_as("/osd-migrate/osd-migrate".as_ref()) && !is_called_as("".as_ref()));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn traits_are_read_wherever_the_bus_puts_them() {
+    fn disk_serial_and_wwn_are_read_for_each_bus() {
         let root = tempfile::tempdir().unwrap();
         let scsi = root.path().join("sda");
         put(scsi.join("device/vpd_pg80"), b"\0\x80\0\x08  WD-123 tail");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_and_holders_come_from_the_disks_own_folder() {
+    fn partitions_and_holders_are_read_from_sysfs_of_the_disk() {
         let root = tempfile::tempdir().unwrap();
         let sys = root.path().join("nvme0n1");
         for (n, start) in [(10, 4096), (2, 2048)] {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_its_node_is_told_as_unseen_and_what_is_no_disk_is_left_out() {
+    fn unusable_disk_is_listed_as_unseen_and_non_disks_are_omitted() {
         let root = tempfile::tempdir().unwrap();
         let (sys, dev) = (root.path().join("sys"), root.path().join("dev"));
         for (name, size) in [("sda", "100"), ("sdb", "100"), ("loop0", "0"), ("dm-0", "9"), ("zram0", "9")] {

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "waits for the exec of another test's program")]
-    fn it_is_made_once_sparse_and_is_locked_as_an_osd_locks_it() {
+    fn file_disk_is_created_once_sparse_and_locked_as_by_an_osd() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(FILE);
         let first = make(&path).unwrap();

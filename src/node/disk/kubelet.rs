@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_below_is_found_by_its_node() {
+    fn disk_below_a_kubelet_volume_is_found_by_its_device_node() {
         let root = tempfile::NamedTempFile::new().unwrap();
         let meta = root.as_file().metadata().unwrap();
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));

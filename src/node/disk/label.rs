@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_every_legacy_kind_as_captured() {
+    fn captured_labels_of_each_legacy_kind_are_read() {
         let parts = [("db", Role::Db), ("wal", Role::Wal)];
         for (kind, osd, auxiliary) in [
             ("bluestore-part", 0, &[][..]),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn one_made_by_hand_has_no_key_and_one_cut_short_is_not_finished() {
+    fn label_without_a_key_or_ready_is_not_activatable_or_finished() {
         assert!(!label(&BY_CEPH_VOLUME.replace("osd_key", "other")).activatable);
         assert!(!label(&BY_CEPH_VOLUME.replace("\"ready\": \"ready\",", "")).finished);
         let young = r#"x: load failed
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_label_is_not_taken_for_one() {
+    fn malformed_label_is_never_taken_for_a_label() {
         assert!(parse::<Raw>("{}").is_none());
         assert!(parse::<Raw>("unable to read label").is_none());
         assert!(parse::<Raw>(&BY_CEPH_VOLUME.replace("500fff8e-39ff", "00000000-0000")).is_some());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_label_it_is_stands_in_plain_text_at_its_head() {
+    fn osd_fsid_is_read_in_plain_text_at_the_head_of_a_label() {
         let image = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(fsid_at_head(image.path()).unwrap(), None, "too short");
         image.as_file().set_len(4096).unwrap();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_looked_for_where_tentacle_copies_them() {
+    fn label_copies_are_found_where_tentacle_writes_them() {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(2 << 30).unwrap();
         assert_eq!(places(image.path(), 0, 2 << 30).unwrap(), [0; 0]);

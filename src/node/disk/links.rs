@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_links_are_told_and_only_names_that_no_wipe_changes_identify() {
+    fn device_links_are_all_listed_but_only_lasting_ones_identify() {
         let root = tempfile::tempdir().unwrap();
         let dev = root.path().canonicalize().unwrap();
         for folder in ["by-id", "by-path", "by-uuid"] {

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_byte_at_either_end_is_not_blank() {
+    async fn disk_with_one_byte_at_either_end_is_not_blank() {
         assert_eq!(with(b"", 0).await, Marks::None);
         assert_eq!(with(b"x", ENDS - 1).await, Marks::Data { first: true });
         assert_eq!(with(b"x", SIZE - 1).await, Marks::Data { first: false });
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn labels_and_their_copies_are_found_where_a_table_or_zeros_stand_at_the_start() {
+    async fn bluestore_label_its_copy_and_luks_signature_are_found() {
         let label = b"bluestore block device\n";
         assert_eq!(with(label, 0).await, Marks::Label);
         assert_eq!(with(label, 1 << 30).await, Marks::LabelCopy(1 << 30));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tombstone_counts_before_what_is_still_there() {
+    async fn tombstone_is_recognised_in_the_first_sector() {
         let stone = Tombstone {
             cluster: "5f382147-dc61-408c-ad68-8e6a2e37590b".parse().unwrap(),
             osd: OsdId(1),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_shorter_than_a_sector_can_not_be_read() {
+    async fn device_shorter_than_a_sector_cannot_be_read() {
         let image = tempfile::NamedTempFile::new().unwrap();
         assert!(read(image.path(), 0).await.is_err());
     }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_without_its_node_is_told_as_unseen() {
+    fn partition_without_its_device_node_is_reported_as_unseen() {
         let root = tempfile::tempdir().unwrap();
         let partition = devices::Partition {
             index: 1,

@@ -126,7 +126,7 @@ mod tests {
     use crate::node::samples::{RELEASES, said};
 
     #[test]
-    fn a_table_of_ceph_disk() {
+    fn partition_table_of_ceph_disk_is_parsed() {
         let text = "1 1050624 11532255 4fbd7e29-9d25-41b8-afd0-062c0ceff05d 7BCAFB1E-936a-4173-8093-4789e2f5cb9f\n\
                     2 2048 1048576 45b0969e-9b03-4f30-b4c6-b4b80ceff106 f76b1738-2c9a-4244-8217-3604b053e471\n";
         let entries = parse_entries(text).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_as_they_were_given() {
+    fn partition_names_are_unescaped() {
         let text = "1 2048 10240 0fc63daf-8483-4772-8e79-3d69d8477de4 bbff53fb-b02d-4a0f-ba7e-1adf0cc67cc8 ROOK-OSD2-BLOCK\n\
                     3 16384 4096 0fc63daf-8483-4772-8e79-3d69d8477de4 19c30f86-703a-4a2e-a89e-d086cfdbbd79 \n\
                     9 12288 4096 0fc63daf-8483-4772-8e79-3d69d8477de4 f2544e29-3fa0-4b10-8e53-fc9d43ecc6e0 somebody's\\x20data\n";
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_of_a_partition_and_of_a_disk() {
+    fn blkid_signatures_of_partition_and_disk_are_parsed() {
         let part = "DEVNAME=/dev/loop13p1\nUUID=95889c26-82f1-46a3-b2a7-609a34676da4\nBLOCK_SIZE=512\nTYPE=xfs\n\
                     USAGE=filesystem\nPART_ENTRY_NAME=ceph\\ data\n";
         let signature = parse_signature(part);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_as_captured() {
+    fn captured_signatures_of_each_release_are_parsed() {
         for release in RELEASES {
             let captured = |name: &str| parse_signature(&said(release, &format!("blkid-{name}.txt")));
             let kind = |name: &str| captured(name).kind;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_as_captured() {
+    fn captured_partition_tables_of_each_release_are_parsed() {
         for release in RELEASES {
             let described = |name: &str| {
                 let entries = parse_entries(&said(release, &format!("partx-{name}.txt"))).unwrap();

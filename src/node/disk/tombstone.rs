@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_was_written_and_is_no_boot_sector() {
+    fn tombstone_is_read_as_written_and_is_never_a_boot_sector() {
         let sector = stone("55ebe299-1").to_sector().unwrap();
         assert_eq!(Tombstone::from_head(&sector), Some(stone("55ebe299-1")));
         assert_eq!(sector[510..], [0, 0]);
     }
 
     #[test]
-    fn any_changed_byte_of_it_is_noticed() {
+    fn tombstone_with_any_changed_byte_is_not_recognised() {
         let sector = stone("r").to_sector().unwrap();
         let length = sector.iter().rposition(|byte| *byte != 0).unwrap() + 1;
         for at in 0..length {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_too_long_for_the_sector_is_refused_before_anything_is_written() {
+    fn tombstone_is_refused_if_its_record_id_exceeds_the_sector() {
         assert!(stone(&"r".repeat(200)).to_sector().is_some());
         assert!(stone(&"r".repeat(400)).to_sector().is_none());
     }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_is_found_by_number_by_name_and_where_only_the_kernel_knows_it() {
+    fn mount_is_found_by_number_by_name_and_by_sysfs() {
         let root = tempfile::tempdir().unwrap();
         let (proc, sys_fs) = (root.path().join("proc"), root.path().join("fs"));
         fs::create_dir_all(proc.join("1")).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn mount_points_are_read_as_they_are_called() {
+    fn mount_points_are_unescaped_from_mountinfo() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("self")).unwrap();
         let mounts = "40 22 8:16 / /my\\040data\\134x rw,relatime shared:1 - ext4 /dev/sdb rw\n\
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_can_not_be_asked() {
+    fn missing_device_cannot_be_checked_for_exclusive_use() {
         let root = tempfile::tempdir().unwrap();
         assert!(is_held(&root.path().join("none")).is_err());
     }

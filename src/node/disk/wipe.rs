@@ -234,7 +234,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn the_plan_covers_both_ends_the_copies_and_the_partitions_and_spares_the_tombstone() {
+    fn wipe_plan_covers_ends_copies_and_partitions_not_tombstone() {
         let parts = [GIB / 2 + (1 << 20)..6 * GIB - 17408, 1 << 20..GIB / 2 + (1 << 20)];
         let plan = plan(6 * GIB, &parts);
         assert_eq!(plan.first(), Some(&(512..HEAD)));
@@ -258,14 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_smaller_than_the_plan_is_wiped_whole_and_no_further() {
+    fn wipe_plan_of_a_small_disk_is_whole_and_never_beyond_its_end() {
         assert_eq!(plan(1 << 20, &[]).first(), Some(&(512..1 << 20)));
         assert_eq!(plan(0, &[]), []);
         assert_eq!(plan(GIB + 100, &[]).last(), Some(&(GIB - TAIL + 100..GIB + 100)));
     }
 
     #[test]
-    fn a_piece_loses_both_ends_and_its_mark_last() {
+    fn wipe_of_a_piece_clears_both_ends_and_its_head_last() {
         assert_eq!(within(GIB), [4096..HEAD, GIB - TAIL..GIB, 0..4096]);
         assert_eq!(within(10 << 20), [4096..10 << 20, 6 << 20..10 << 20, 0..4096]);
         assert_eq!(within(4096).as_slice(), std::slice::from_ref(&(0..4096)));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_wipe_only_the_tombstone_is_left_at_the_ends() {
+    fn wipe_leaves_only_the_tombstone_at_the_ends_of_the_disk() {
         let image = tempfile::NamedTempFile::new().unwrap();
         let size = 40 << 20;
         image.as_file().write_all_at(&vec![0xaa; size], 0).unwrap();

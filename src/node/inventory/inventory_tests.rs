@@ -16,7 +16,7 @@ fn request(node: &str) -> InventoryRequest {
 }
 
 #[tokio::test]
-async fn a_look_on_another_node_sees_nothing() {
+async fn inventory_on_another_node_is_refused_and_writes_nothing() {
     let root = tempfile::tempdir().unwrap();
     let report = inventory(&request("n2"), &host(root.path())).await;
     assert!(report.inventory.is_none() && report.problem.unwrap().contains("n2"));
@@ -25,7 +25,7 @@ async fn a_look_on_another_node_sees_nothing() {
 }
 
 #[tokio::test]
-async fn the_file_for_tests_is_free_where_it_is_not_there_or_empty_and_never_made_by_a_look() {
+async fn file_disk_absent_or_blank_is_available_and_not_created() {
     let root = tempfile::tempdir().unwrap();
     let host = host(root.path());
     let state = async || {

@@ -8,7 +8,7 @@ macro_rules! captured {
 }
 
 #[test]
-fn what_the_inventory_rejects_is_told_in_one_order() {
+fn inventory_rejections_are_parsed_and_sorted_per_disk() {
     let found = rejected(serde_json::from_str(captured!("inventory.json")).unwrap());
     let of = |path: &str| found.get(Path::new(path)).map(|reasons| reasons.join(", "));
     // loop6 and loop9 contain data without a signature, which ceph-volume does not see.
@@ -25,7 +25,7 @@ fn what_the_inventory_rejects_is_told_in_one_order() {
 }
 
 #[test]
-fn three_releases_say_the_same_of_the_same_disks() {
+fn ceph_volume_listings_agree_across_three_releases() {
     let answer = |release: &str, name: &str| said(release, &format!("{name}.json"));
     for (release, free, osds) in [
         ("16.2.15", ["/dev/loop0", "/dev/loop3"], ["/dev/loop10", "/dev/loop15"]),
@@ -51,7 +51,7 @@ fn three_releases_say_the_same_of_the_same_disks() {
 }
 
 #[test]
-fn an_osd_on_a_volume_is_listed_alike_by_three_releases() {
+fn lvm_osd_is_listed_alike_by_three_releases() {
     for release in RELEASES {
         let listed = serde_json::from_str(&said(release, "lvm-list.json")).unwrap();
         let osds = assembled(listed);
@@ -64,7 +64,7 @@ fn an_osd_on_a_volume_is_listed_alike_by_three_releases() {
 }
 
 #[test]
-fn only_reasons_that_we_know_better_are_left_out() {
+fn overruled_rejections_are_the_only_ones_omitted() {
     let left = |name: &str, reasons: &[&str]| {
         not_overruled(name, &reasons.iter().map(|reason| (*reason).to_owned()).collect::<Vec<_>>())
     };
@@ -110,7 +110,7 @@ const LVM: &str = r#"{
 }"#;
 
 #[test]
-fn the_volumes_of_an_osd_are_put_together_by_its_fsid() {
+fn logical_volumes_are_grouped_into_osds_by_fsid() {
     let found = assembled(serde_json::from_str(LVM).unwrap());
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].osd, found[0].encrypted), (OsdId(3), true));
@@ -122,7 +122,7 @@ fn the_volumes_of_an_osd_are_put_together_by_its_fsid() {
 }
 
 #[test]
-fn a_metadata_disk_that_two_share_is_on_both() {
+fn metadata_disk_shared_by_two_osds_belongs_to_both() {
     let found = assembled(serde_json::from_str(captured!("lvm_list.json")).unwrap());
     let of = |osd: u32| found.iter().find(|found| found.osd == OsdId(osd)).unwrap();
     for osd in [10, 11] {

@@ -71,7 +71,7 @@ fn why(facts: &Facts) -> String {
 }
 
 #[test]
-fn only_a_disk_on_which_nothing_is_and_that_has_a_name_is_free() {
+fn disk_is_available_only_if_blank_large_enough_and_named() {
     assert_eq!(judge(&facts(Marks::None), &known()), DiskState::Available);
     let mut small = facts(Marks::None);
     small.disk.identity.size_bytes -= 1;
@@ -92,7 +92,7 @@ fn only_a_disk_on_which_nothing_is_and_that_has_a_name_is_free() {
 }
 
 #[test]
-fn each_thing_on_a_disk_is_told_by_its_name() {
+fn disk_rejection_names_the_content_of_the_disk() {
     for (marks, text) in [
         (kind("ext4"), "a signature of ext4"),
         (kind("LVM2_member"), "a physical volume of LVM"),
@@ -127,7 +127,7 @@ fn each_thing_on_a_disk_is_told_by_its_name() {
 }
 
 #[test]
-fn who_uses_a_disk_is_told_before_what_is_on_it() {
+fn disk_rejection_names_its_use_before_its_content() {
     let mut all = facts(kind("ext4"));
     all.disk.read_only = true;
     all.disk.holders = vec!["dm-0".into()];
@@ -145,7 +145,7 @@ fn who_uses_a_disk_is_told_before_what_is_on_it() {
 }
 
 #[test]
-fn ours_is_what_names_our_cluster_or_an_osd_that_is_known_to_be_ours() {
+fn disk_is_ours_if_it_names_our_cluster_or_a_known_osd() {
     let ours = |facts: &Facts, known: &KnownOsds| match judge(facts, known) {
         DiskState::Ours { fsid, osd } => Some((fsid, osd)),
         DiskState::Available | DiskState::Tombstone { .. } | DiskState::Rejected { .. } => None,
@@ -191,7 +191,7 @@ fn ours_is_what_names_our_cluster_or_an_osd_that_is_known_to_be_ours() {
 }
 
 #[test]
-fn a_volume_that_was_only_begun_is_ours_by_its_uuid() {
+fn unfinished_physical_volume_is_ours_by_its_uuid() {
     let begun = |uuid: &str| {
         facts(Marks::Signed(Signature {
             kind: Some("LVM2_member".to_owned()),
@@ -205,7 +205,7 @@ fn a_volume_that_was_only_begun_is_ours_by_its_uuid() {
 }
 
 #[test]
-fn our_tombstone_is_told_unless_somebody_uses_the_disk() {
+fn own_tombstone_is_recognised_unless_the_disk_is_in_use() {
     let mut left = facts(stone(1));
     left.disk.partitions = vec![part()];
     assert!(matches!(judge(&left, &known()), DiskState::Tombstone { osd: OsdId(3), .. }));
@@ -214,7 +214,7 @@ fn our_tombstone_is_told_unless_somebody_uses_the_disk() {
 }
 
 #[test]
-fn the_last_word_has_who_opened_it_then_ceph_volume() {
+fn available_disk_is_rejected_if_in_use_or_by_ceph_volume() {
     let none: Option<&Vec<String>> = None;
     let usb = vec!["id_bus".to_owned()];
     let locked = vec!["locked".to_owned()];
@@ -237,7 +237,7 @@ fn the_last_word_has_who_opened_it_then_ceph_volume() {
 }
 
 #[test]
-fn a_partition_is_judged_with_its_disk() {
+fn partition_is_judged_together_with_its_disk() {
     let ours = DiskState::Ours { fsid: fsid(1), osd: None };
     let rejected = || DiskState::Rejected { why: Rejection::Partitioned { count: 1 } };
     let by_itself = of_partition(&facts(gpt()), &rejected(), DiskState::Available);

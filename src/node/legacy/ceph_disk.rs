@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn filestore_with_its_journal_beside_it_in_it_or_elsewhere() {
+    fn filestore_is_proven_with_its_journal_wherever_it_is() {
         let both = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, JOURNAL, "j", "ceph journal")];
         let examine = seen(&both, &[], DataFiles { journal: on("j"), ..files("filestore") });
         assert_eq!(proven(&examine).unwrap(), [(Role::Data, "d"), (Role::Journal, "j")]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filestore_that_is_not_all_of_its_disk_or_whose_journal_is_unclear_is_no_proof() {
+    fn filestore_with_shared_disk_or_unclear_journal_is_unproven() {
         let both = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, JOURNAL, "j", "ceph journal")];
         let of = |journal| DataFiles { journal, ..files("filestore") };
         let why = refused(&seen(&both, &[], of(on("k"))));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn bluestore_is_data_and_block_and_its_database_wherever_it_is() {
+    fn bluestore_is_proven_with_its_db_and_wal_wherever_they_are() {
         let all = [
             entry(1, CEPH_DATA, "d", "ceph data"),
             entry(2, BLOCK, "b", "ceph block"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bluestore_without_its_own_finished_label_or_with_a_foreign_part_is_no_proof() {
+    fn bluestore_with_a_wrong_label_or_foreign_part_is_unproven() {
         let all = [entry(1, CEPH_DATA, "d", "ceph data"), entry(2, BLOCK, "b", "ceph block")];
         let of = || DataFiles { block: on("b"), ..files("bluestore") };
         let with = |label: Label| refused(&seen(&all, &[("b", label)], of()));

@@ -106,7 +106,7 @@ fn tree(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn it_is_proven_by_its_files_and_removed_with_all_that_is_in_it_and_no_more() {
+async fn directory_osd_is_proven_by_its_files_and_only_it_is_removed() {
     for (scene, kind) in
         [(Scene::new(), Kind::FilestoreDirectory), (Scene::bluestore(), Kind::BluestoreDirectory)]
     {
@@ -124,7 +124,7 @@ async fn it_is_proven_by_its_files_and_removed_with_all_that_is_in_it_and_no_mor
 }
 
 #[tokio::test]
-async fn another_osds_directory_and_one_that_does_not_say_whose_it_is_are_spared() {
+async fn directory_of_another_or_an_unknown_osd_is_never_removed() {
     let other = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b";
     for (name, text) in [("fsid", other), ("whoami", "2"), ("ceph_fsid", other)] {
         let scene = Scene::new();
@@ -141,7 +141,7 @@ async fn another_osds_directory_and_one_that_does_not_say_whose_it_is_are_spared
 }
 
 #[tokio::test]
-async fn a_removal_that_was_cut_short_is_finished() {
+async fn interrupted_directory_removal_is_finished() {
     for gone in 0..=NAMES.len() {
         let scene = Scene::new();
         fs::remove_dir_all(scene.dir().join("current")).unwrap();
@@ -163,7 +163,7 @@ async fn a_removal_that_was_cut_short_is_finished() {
 }
 
 #[tokio::test]
-async fn links_and_mount_points_are_no_directory_of_an_osd() {
+async fn link_or_mount_point_is_never_the_directory_of_an_osd() {
     let scene = Scene::new();
     for below in ["", "/current", "/current/0.1_head"] {
         let at = PathBuf::from(format!("{}{below}", scene.dir().display()));
@@ -194,7 +194,7 @@ async fn links_and_mount_points_are_no_directory_of_an_osd() {
 }
 
 #[tokio::test]
-async fn a_part_that_lies_elsewhere_is_no_osd_in_a_directory() {
+async fn directory_osd_with_a_part_elsewhere_is_not_proven() {
     let scene = Scene::new();
     fs::remove_file(scene.dir().join("journal")).unwrap();
     assert!(scene.not_proven().await.contains("its journal is no file in it"));
@@ -213,7 +213,7 @@ async fn a_part_that_lies_elsewhere_is_no_osd_in_a_directory() {
 }
 
 #[tokio::test]
-async fn a_directory_whose_osd_runs_is_spared() {
+async fn directory_of_a_running_osd_is_never_removed() {
     let scene = Scene::new();
     // Locks as ceph-osd does, in another process: a lock of this process would not conflict.
     let script = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print('x', flush=True); sys.stdin.read()";

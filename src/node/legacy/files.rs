@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_ceph_disk() {
+    fn ceph_disk_files_are_read() {
         let upper = PART.to_ascii_uppercase();
         let read = read_from(&[("journal_uuid", &upper)], &[("journal", "/dev/sdb2")]).unwrap();
         assert_eq!((read.whoami, read.store.as_deref()), (OsdId(1), None));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_tells_where_no_file_does() {
+    fn ceph_disk_link_is_read_if_its_uuid_file_is_missing() {
         let by_uuid = format!("/dev/disk/by-partuuid/{PART}");
         let read =
             read_from(&[("journal", "bytes")], &[("block", &by_uuid), ("block.db", "/dev/sdc")]).unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_wrong_file_is_named() {
+    fn ceph_disk_file_that_is_missing_or_wrong_is_named() {
         let without = read_from(&[("whoami", "(none)")], &[]);
         assert!(without.unwrap_err().to_string().contains("`whoami`"));
         let nil = read_from(&[("fsid", "")], &[]);

@@ -36,12 +36,12 @@ mod tests {
         include_bytes!("../../../tests/suite/fixtures/legacy/16.2.15/readers/journal-head.bin");
 
     #[test]
-    fn the_head_as_mkfs_writes_it() {
+    fn journal_head_written_by_mkfs_yields_the_osd_fsid() {
         assert_eq!(parse(HEAD).unwrap().to_string(), "92810c19-d331-49e2-b880-1dc501f87008");
     }
 
     #[test]
-    fn what_is_no_head_names_nobody() {
+    fn journal_head_that_is_malformed_yields_no_osd_fsid() {
         assert_eq!(parse(&[0; 32]), None);
         assert_eq!(parse(&HEAD[..31]), None);
         let mut other = HEAD.to_vec();

@@ -105,7 +105,7 @@ fn examine(journal: &str) -> DiskFinding {
 }
 
 #[tokio::test]
-async fn a_journal_elsewhere_is_a_piece_where_its_head_names_the_osd() {
+async fn journal_elsewhere_belongs_to_the_osd_named_in_its_head() {
     let scene = Scene::new();
     let pieces = scene.found("j").await.unwrap();
     let place = PieceLocation::Device(scene.disks[2].identity.clone());
@@ -119,7 +119,7 @@ async fn a_journal_elsewhere_is_a_piece_where_its_head_names_the_osd() {
 }
 
 #[tokio::test]
-async fn a_piece_is_cleared_within_its_own_bytes_once_and_its_neighbour_stays() {
+async fn auxiliary_piece_wipe_is_idempotent_and_spares_neighbours() {
     let scene = Scene::new();
     let neighbour = scene.bytes("sdb2");
     for verdict in [Verdict::WipeOld, Verdict::WipeOurs] {
@@ -141,7 +141,7 @@ async fn a_piece_is_cleared_within_its_own_bytes_once_and_its_neighbour_stays() 
 }
 
 #[tokio::test]
-async fn what_is_anothers_stops_the_wipe_of_the_old_and_is_spared_after_it() {
+async fn foreign_journal_blocks_the_wipe_of_the_old_and_is_spared() {
     let scene = Scene::new();
     let other = journal(OTHER);
     scene.put("sdb1", &other);

@@ -72,7 +72,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn what_rook_left_of_the_old_osd_goes_and_the_second_time_nothing_is_there() {
+async fn rook_folders_of_the_old_osd_are_removed_idempotently() {
     let scene = Scene::new();
     assert_eq!(scene.removed().await, Vec::<String>::new());
     assert!(!scene.activation().exists() && !scene.oldest().exists());
@@ -83,7 +83,7 @@ async fn what_rook_left_of_the_old_osd_goes_and_the_second_time_nothing_is_there
 }
 
 #[tokio::test]
-async fn a_removal_that_was_cut_short_is_finished() {
+async fn rook_folder_removal_is_finished_after_an_interruption() {
     for left in [&["fsid", "keyring"][..], &["fsid"], &[]] {
         let scene = Scene::new();
         scene.each(|folder| {
@@ -100,7 +100,7 @@ async fn a_removal_that_was_cut_short_is_finished() {
 }
 
 #[tokio::test]
-async fn with_anything_else_in_it_all_of_it_stays() {
+async fn rook_folder_with_foreign_content_is_never_removed() {
     type Change = fn(&Path);
     let changes: [(Change, &str); 6] = [
         (
@@ -135,7 +135,7 @@ async fn with_anything_else_in_it_all_of_it_stays() {
 }
 
 #[tokio::test]
-async fn by_the_id_alone_a_folder_may_be_another_osds() {
+async fn rook_folder_named_by_id_alone_is_checked_by_its_fsid() {
     let scene = Scene::new();
     let other = "11111111-2222-4333-8444-555555555555";
     fs::write(scene.oldest().join("fsid"), other).unwrap();
@@ -148,7 +148,7 @@ async fn by_the_id_alone_a_folder_may_be_another_osds() {
 }
 
 #[tokio::test]
-async fn links_and_mount_points_stay() {
+async fn rook_folder_that_is_a_link_or_mount_point_is_not_removed() {
     let scene = Scene::new();
     scene.mounted(&[&scene.activation(), &scene.oldest().join("deep")]);
     for left in scene.spared().await {

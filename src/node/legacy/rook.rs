@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_as_rook_gave_them() {
+    fn rook_partition_name_yields_osd_and_role() {
         assert_eq!(part("ROOK-OSD12-BLOCK"), Some((OsdId(12), Role::Block)));
         assert_eq!(part("ROOK-OSD0-FS-DATA"), Some((OsdId(0), Role::Data)));
         assert_eq!(part("ROOK-OSD1-WAL").map(|(_, role)| role), Some(Role::Wal));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn all_on_one_disk_or_the_main_one_alone() {
+    fn rook_partitions_are_proven_all_on_one_disk_or_block_alone() {
         let main = ("b", label(OSD, "main"));
         let all = [main.clone(), ("e", label(OSD, "bluefs db")), ("w", label(OSD, "bluefs wal"))];
         let parts = [(Role::Block, "b"), (Role::Db, "e"), (Role::Wal, "w")];
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_unlabelled_or_named_for_another_is_no_proof() {
+    fn rook_partition_shared_unlabelled_or_misnamed_is_no_proof() {
         let main = ("b", label(OSD, "main"));
         let shared = [main.clone(), ("e", label(OTHER, "bluefs db")), ("w", label(OSD, "bluefs wal"))];
         let why = refused(&seen(&entries(), &shared));

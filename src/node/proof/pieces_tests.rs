@@ -13,7 +13,7 @@ fn piece(role: Role, part: &str) -> Piece {
 }
 
 #[test]
-fn a_piece_that_is_not_as_recorded_stops_a_wipe_of_the_old_and_none_after_it() {
+fn changed_auxiliary_device_stops_only_the_wipe_of_the_old() {
     let other = || PieceSeen::Other("a signature of xfs".to_owned());
     let decided =
         |verdict: Verdict, seen: PieceSeen| piece_is_to_be_cleared(&piece(Role::Db, "p"), &verdict, &seen);
@@ -36,7 +36,7 @@ fn a_piece_that_is_not_as_recorded_stops_a_wipe_of_the_old_and_none_after_it() {
 }
 
 #[test]
-fn a_piece_that_was_not_recorded_is_named() {
+fn auxiliary_device_that_is_not_recorded_is_named() {
     let recorded = [piece(Role::Db, "p"), piece(Role::Wal, "q")];
     assert_eq!(pieces_are_recorded(&recorded, &recorded[1..]), Ok(()));
     for other in [piece(Role::Db, "q"), piece(Role::Wal, "p"), piece(Role::Journal, "p")] {

@@ -5,7 +5,7 @@ use crate::node::legacy::partitions::tests::entry;
 use crate::node::proof::samples::{cluster, evidence, filestore, fsid, label, request, volume};
 
 #[test]
-fn a_volume_is_the_recorded_one_by_uuids_and_header_and_stays_alone() {
+fn lv_is_the_recorded_one_by_uuids_header_and_staying_alone() {
     let recorded = volume("G", "V", Some("H"), true);
     let seen = |proof: &Proof| old_is_proven(&request(), &evidence(recorded.clone()), proof);
     assert_eq!(seen(&recorded), Ok(()));
@@ -31,7 +31,7 @@ fn a_volume_is_the_recorded_one_by_uuids_and_header_and_stays_alone() {
 }
 
 #[test]
-fn under_the_exclusive_open_the_partitions_are_compared_again() {
+fn partitions_are_compared_again_under_exclusive_open() {
     let seen = |entries: &[Entry], fs_uuid: Option<&str>| Reread {
         entries: entries.to_vec(),
         fs_uuid: fs_uuid.map(str::to_owned),
@@ -50,7 +50,7 @@ fn under_the_exclusive_open_the_partitions_are_compared_again() {
 }
 
 #[test]
-fn under_the_exclusive_open_every_label_must_still_be_the_old_osds() {
+fn labels_are_compared_again_under_exclusive_open() {
     let parts = [(Role::Block, "b".to_owned()), (Role::Db, "e".to_owned())];
     let recorded = Proof::Partitions {
         made: Kind::BluestorePartition,

@@ -4,7 +4,7 @@ use crate::domain::osd::OsdId;
 use crate::node::proof::samples::{bluestore, cluster, device, fsid};
 
 #[test]
-fn a_disk_with_another_serial_number_is_another_disk() {
+fn disk_with_another_serial_number_is_another_disk() {
     let mut other = device();
     assert_eq!(same_device(&device(), &other), Ok(()));
     other.serial = Some("T".into());
@@ -16,7 +16,7 @@ fn unnamed(path: &str) -> DeviceIdentity {
 }
 
 #[test]
-fn disk_without_serial_number_is_told_by_content_and_blank_by_place() {
+fn disk_without_serial_is_known_by_content_and_blank_by_path() {
     let (here, there) = (unnamed("pci-4"), unnamed("pci-5"));
     let old = bluestore(fsid(1), Some(1), Some(1), true, false).content;
     assert_eq!(same_disk(&here, &there, &old), Ok(()), "its label proves it, wherever it is");
@@ -29,7 +29,7 @@ fn disk_without_serial_number_is_told_by_content_and_blank_by_place() {
 }
 
 #[test]
-fn disk_with_content_goes_before_blank_disks_that_look_alike() {
+fn disk_with_own_content_precedes_identical_blank_disks() {
     let stone =
         Content::Tombstone { cluster: cluster(1), osd: OsdId(1), old: fsid(1), record: RecordId("r".into()) };
     let other = Content::Other { what: "a signature of ext4".into() };

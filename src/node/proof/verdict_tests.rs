@@ -7,7 +7,7 @@ fn decided(examine: &DiskFinding) -> Verdict {
 }
 
 #[test]
-fn the_old_one_is_wiped_only_with_every_trait_of_its_proof() {
+fn old_osd_is_wiped_only_if_every_trait_matches_its_proof() {
     assert_eq!(decided(&bluestore(fsid(1), Some(1), Some(1), true, false)), Verdict::WipeOld);
     for wrong in [
         bluestore(fsid(2), Some(1), Some(1), true, false),
@@ -33,7 +33,7 @@ fn evidence_of_another_osd_proves_nothing() {
 }
 
 #[test]
-fn a_claim_under_another_id_is_wiped_once_that_id_is_purged() {
+fn disk_under_a_misplaced_id_is_wiped_only_after_its_purge() {
     for finished in [true, false] {
         let verdict = decided(&bluestore(fsid(7), Some(2), Some(1), finished, finished));
         assert_eq!(verdict, Verdict::WipeMisplaced(OsdId(2)));
@@ -45,7 +45,7 @@ fn a_claim_under_another_id_is_wiped_once_that_id_is_purged() {
 }
 
 #[test]
-fn a_blank_disk_is_taken_only_where_a_claim_shows_that_the_old_data_is_gone() {
+fn blank_disk_is_reused_only_with_an_issued_fsid_as_proof() {
     let blank = DiskFinding::plain(Content::Blank, None);
     assert_eq!(decided(&blank), Verdict::WipeOurs);
     let unclaimed = verdict(&request(), &evidence(label(fsid(1))), &BTreeSet::new(), &blank);
@@ -53,7 +53,7 @@ fn a_blank_disk_is_taken_only_where_a_claim_shows_that_the_old_data_is_gone() {
 }
 
 #[test]
-fn a_claim_is_done_when_finished_and_wiped_when_not() {
+fn osd_of_an_issued_fsid_is_done_if_finished_else_wiped() {
     assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), true, true)), Verdict::Done);
     assert_eq!(decided(&bluestore(fsid(7), None, None, false, false)), Verdict::WipeOurs);
     assert_eq!(decided(&bluestore(fsid(7), Some(1), Some(1), false, true)), Verdict::WipeOurs);
@@ -70,7 +70,7 @@ fn a_claim_is_done_when_finished_and_wiped_when_not() {
 }
 
 #[test]
-fn only_our_own_tombstone_counts() {
+fn tombstone_counts_only_for_its_own_cluster_osd_and_fsid() {
     let stone = |c: u8, id: u32, old: u8, record: &str| DiskFinding {
         content: Content::Tombstone {
             cluster: cluster(c),
@@ -94,7 +94,7 @@ fn only_our_own_tombstone_counts() {
 }
 
 #[test]
-fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
+fn available_disk_is_taken_only_if_nothing_came_onto_it() {
     let stone = |id: u32, old: u8, record: &str| (OsdId(id), fsid(old), RecordId(record.into()));
     let examine = |content: Content| DiskFinding::plain(content, None);
     let buried = |of: u8, (osd, old, record): (OsdId, OsdFsid, RecordId)| {
@@ -131,7 +131,7 @@ fn a_free_disk_is_taken_only_where_nothing_came_onto_it() {
 }
 
 #[test]
-fn an_id_that_is_nobodys_is_taken_only_for_a_free_disk() {
+fn absent_slot_is_taken_only_for_an_available_disk() {
     let of = |proof| NodeRequest { evidence: Some(evidence(proof)), ..request() };
     let (old, new) = (of(label(fsid(1))), of(Proof::Available { tombstone: None }));
     for request in [&old, &new] {
@@ -148,7 +148,7 @@ fn an_id_that_is_nobodys_is_taken_only_for_a_free_disk() {
 }
 
 #[test]
-fn the_device_for_an_osd_in_a_directory_must_be_blank_and_its_slot_destroyed() {
+fn device_for_a_directory_osd_is_blank_and_its_slot_destroyed() {
     let directory = Proof::Directory {
         made: Kind::FilestoreDirectory,
         path: "/srv/a/osd1".into(),

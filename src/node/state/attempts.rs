@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_that_starts_after_a_later_one_has_been_there_is_refused() {
+    fn agent_of_an_earlier_attempt_is_refused_after_a_later_one() {
         let folder = tempfile::tempdir().unwrap();
         let check_in =
             |record: &str, attempt| check_in(folder.path(), OsdId(3), &RecordId(record.to_owned()), attempt);

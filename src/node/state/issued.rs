@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_no_claim_and_spoils_no_other() {
+    fn issued_fsids_are_read_past_a_torn_line() {
         let state = tempfile::tempdir().unwrap();
         let path = path(state.path(), OsdId(3), &RecordId("r-1".into()));
         assert_eq!(read(&path).unwrap(), BTreeSet::new());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_leads_nowhere_else() {
+    fn issued_file_never_leaves_the_state_folder() {
         let path = path(Path::new("/state"), OsdId(3), &RecordId("../x y".into()));
         assert_eq!(path, Path::new("/state/osd-3.___x_y.issued"));
     }

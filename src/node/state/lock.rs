@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_second_is_told_that_it_is_busy_and_another_osd_is_not_in_the_way() {
+    async fn osd_lock_is_busy_for_the_same_osd_and_not_for_another() {
         let state = tempfile::tempdir().unwrap();
         let first = OsdLock::take(state.path(), OsdId(1)).unwrap();
         assert!(matches!(OsdLock::take(state.path(), OsdId(1)), Err(NodeError::Busy { .. })));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_child_that_outlives_the_agent_keeps_the_lock() {
+    async fn osd_lock_is_held_by_a_child_that_outlives_the_agent() {
         let state = tempfile::tempdir().unwrap();
         let lock = OsdLock::take(state.path(), OsdId(1)).unwrap();
         let mut child = program_named("sleep").arg("60").spawn().unwrap();

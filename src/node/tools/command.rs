@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_command_that_hangs_is_ended_with_its_children() {
+    async fn command_that_times_out_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("mark");
         let script = format!("(sleep 1; touch {}) & sleep 60", mark.display());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_tells_the_last_lines_and_no_key() {
+    async fn command_error_quotes_the_last_lines_and_redacts_keys() {
         let script = "cat >&2; echo AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw== >&2; exit 3";
         let answer = run("sh", &["-c", script], Some(b"given\n"), QUICK).await.unwrap();
         let said = answer.good().err().unwrap().to_string();

@@ -126,7 +126,7 @@ mod tests {
     use crate::node::tools::command::words;
 
     #[test]
-    fn the_commands_word_for_word() {
+    fn node_query_command_lines_are_exact() {
         let devices = [PathBuf::from("/dev/sdb"), PathBuf::from("/dev/sdc1")];
         let disk = Path::new("/dev/sdb");
         let said = |query: &Query<'_>| {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_is_found_behind_what_a_library_prints_and_is_never_quoted() {
+    async fn json_answer_is_found_behind_log_lines_and_never_quoted() {
         let answer = async |text: &str| run("printf", &[text], None, QUICK).await.unwrap();
         let found: Vec<u32> = json(&answer("load failed [x]\n  [1, 2]\n").await).unwrap();
         assert_eq!(found, [1, 2]);

@@ -44,7 +44,7 @@ mod tests {
     const KEY: &str = "AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw==";
 
     #[test]
-    fn no_key_survives_however_it_is_quoted() {
+    fn key_is_redacted_however_it_is_quoted() {
         for text in [
             KEY.to_owned(),
             format!("key = {KEY}\n"),
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_stays_word_for_word() {
+    fn text_without_a_key_is_not_redacted() {
         for text in [
             "Running command: /usr/bin/ceph-osd --cluster ceph --mkfs -i 0 --osd-data /var/lib/ceph/osd/ceph-0/",
             "/dev/disk/by-partuuid/f76b1738-2c9a-4244-8217-3604b053e471",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_lines_are_told() {
+    fn output_is_reduced_to_its_last_eight_lines() {
         let text = "line\n\n".repeat(20) + "the end\n";
         assert_eq!(last_lines(&text).split(" | ").count(), 8);
         assert!(last_lines(&text).ends_with("line | the end"));

@@ -85,7 +85,7 @@ mod tests {
     use crate::node::tools::command::words;
 
     #[test]
-    fn the_commands_word_for_word() {
+    fn lvm_and_cryptsetup_command_lines_are_exact() {
         let disk = Path::new("/dev/sdb");
         let tags = ["osd-migrate.osd=3".to_owned(), "osd-migrate.fsid=F".to_owned()];
         for (change, line) in [

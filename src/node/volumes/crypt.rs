@@ -62,7 +62,7 @@ mod tests {
     use crate::node::samples::request;
 
     #[test]
-    fn a_closed_disk_is_the_recorded_one_by_its_header_alone() {
+    fn closed_luks_disk_is_identified_by_its_header_alone() {
         let mut request = request("n1");
         assert_eq!(recorded("h", &request), None);
         let (osd_fsid, whoami, cluster) = (request.old, request.osd, request.cluster);

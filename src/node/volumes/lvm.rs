@@ -220,7 +220,7 @@ mod tests {
     use crate::node::samples::{RELEASES, said};
 
     #[test]
-    fn three_releases_report_volumes_and_groups_in_the_same_form() {
+    fn lvm_reports_are_parsed_alike_in_three_releases() {
         for release in RELEASES {
             let report = |name: &str| serde_json::from_str::<Report>(&said(release, name)).unwrap();
             let lvs: Vec<Lv> = report("lvs.json").lvs().map(Row::into_lv).collect();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tags_only_ours_and_the_cluster_are_kept() {
+    fn lv_tags_are_read_without_keys_or_those_of_others() {
         let text = r#"{"report": [{"lv": [{"vg_name": "ceph-x", "lv_name": "osd-db-F", "lv_uuid": "vdziVh",
             "lv_tags": "ceph.cephx_lockbox_secret=AQDkaCBpGd3pNBAAk0kgVbmbgP4CcbZ7pDk0Xw==,ceph.cluster_fsid=5f382147-dc61-408c-ad68-8e6a2e37590b,osd-migrate.osd=3"}]}],
             "log": []}"#;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_as_captured() {
+    fn captured_lvs_are_parsed_with_their_db_volumes() {
         let all: Vec<Lv> = captured!("lvs.json").lvs().map(Row::into_lv).collect();
         let with_db = all.iter().find(|lv| lv.ceph.whoami == Some(OsdId(4)) && !lv.ceph.auxiliary.is_empty());
         let with_db = with_db.unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_as_captured() {
+    fn captured_pv_segments_are_parsed_with_unallocated_space() {
         let all: Vec<Segment> = captured!("pvs-segments.json").segments().map(Row::into_segment).collect();
         let of = |group: &str| -> Vec<_> { all.iter().filter(|seen| seen.group.name == group).collect() };
         let metadata = of("metadata");

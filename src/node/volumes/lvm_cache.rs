@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_one_osds_alone_only_where_nothing_else_hangs_on_it() {
+    fn disk_holds_only_one_lv_if_its_group_has_no_other_lv_or_disk() {
         let alone = [segment("a", "G", Some("v")), segment("a", "G", None), segment("z", "Z", Some("w"))];
         assert!(Physical::of("a", &alone).unwrap().holds_only("v"));
         let two = [segment("a", "G", Some("v")), segment("a", "G", Some("w"))];
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_group_or_unknown_is_none() {
+    fn pv_without_a_volume_group_or_unknown_is_none() {
         assert_eq!(Physical::of("a", &[segment("a", "", None)]), None);
         assert_eq!(Physical::of("b", &[segment("a", "G", None)]), None);
     }

@@ -98,7 +98,7 @@ mod tests {
 
     /// Compares with a node whose kernel shows a volume, its mapping, and another disk's volume.
     #[test]
-    fn a_volume_and_what_lies_on_it_are_found_by_uuid() {
+    fn lv_and_the_luks_mapping_on_it_are_found_by_uuid() {
         let root = tempfile::tempdir().unwrap();
         let host = host(root.path());
         let put = |path: &str, text: &str| {

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_physical_volume_says_whose_it_is() {
+    fn pv_uuid_encodes_the_osd_fsid() {
         let fsid: OsdFsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
         assert_eq!(pv_uuid(fsid), "500fff-8e39-ff4d-5fa7-2f3c-d43f-874c6b");
         assert_eq!(fsid_of(&pv_uuid(fsid)), Some(fsid));

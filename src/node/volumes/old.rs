@@ -308,7 +308,7 @@ mod tests {
     /// Checks that at every instant between the old volume and the finished new one, something identifies the
     /// OSD.
     #[test]
-    fn where_the_old_volume_is_gone_our_word_or_our_volume_tells_whose_place_it_is() {
+    fn removed_lv_is_identified_by_its_tombstone_or_the_new_lv() {
         let request = request("n1");
         let tombstone = [tombstone::tag(&Tombstone::of(&request))];
         let new: OsdFsid = "99999999-0000-4000-8000-000000000000".parse().unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn how_it_was_made_is_in_its_tags() {
+    fn lv_kind_is_read_from_its_tags() {
         let with = |kind: &str, encrypted: bool| {
             let ceph = CephTags { kind: Some(kind.to_owned()), encrypted, ..CephTags::default() };
             made(&Lv { ceph, ..lv("x", &[]) })

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_osds_volume_and_its_encryption_are_its_own() {
+    fn osds_own_layers_are_only_its_lv_and_its_luks() {
         let root = tempfile::tempdir().unwrap();
         let host = host(root.path());
         let uuid =

@@ -39,7 +39,7 @@ mod tests {
     use crate::node::samples::request;
 
     #[test]
-    fn a_tag_says_whose_place_it_is() {
+    fn tombstone_tag_on_a_vg_counts_only_for_its_own_osd_and_fsid() {
         let request = request("n1");
         let tombstone = Tombstone::of(&request);
         let ours = tag(&tombstone);

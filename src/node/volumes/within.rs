@@ -43,7 +43,7 @@ mod tests {
     use crate::node::volumes::names::pv_uuid;
 
     #[test]
-    fn an_osd_of_our_making_is_an_old_one_when_it_is_to_be_made_anew() {
+    fn pv_of_the_old_osd_is_distinguished_from_another_own_pv() {
         let request = request("n1");
         let claim: OsdFsid = "500fff8e-39ff-4d5f-a72f-3cd43f874c6b".parse().unwrap();
         assert!(is_another_of_ours(&pv_uuid(claim), &request));

@@ -155,7 +155,7 @@ fn pg_entries_are_of_full_size_in_each_release() {
 }
 
 #[test]
-fn readers_see_what_the_generator_made() {
+fn corpus_readers_observe_what_the_generator_created() {
     for cluster in [pacific(), reef(), tentacle(), node_lost()] {
         let seen = answers::answers(&cluster, Detail::Whole).seen().unwrap();
         assert_eq!((seen.slots.len(), seen.pgs.len()), (cluster.osds.len(), cluster.pgs.len()));

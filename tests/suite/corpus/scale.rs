@@ -137,7 +137,7 @@ fn plan_with_a_pool_of_size_2_grows_with_the_osds() {
 }
 
 #[test]
-fn plan_of_osds_on_claims_grows_with_the_osds() {
+fn plan_of_osds_on_pvcs_grows_with_the_osds() {
     let of = |hosts| {
         let mut seen = seen(&with_pool(hosts, &RBD));
         seen.kube.daemons.values_mut().for_each(|daemon| daemon.pvc_backed = true);

@@ -26,7 +26,7 @@ fn everything(world: &World) -> Vec<Happening> {
 }
 
 #[test]
-fn the_worlds_have_osds_that_are_to_have_a_database() {
+fn database_worlds_have_osds_to_migrate_and_conforming_ones() {
     for (world, count) in [(example::to_have_a_database(), 1), (example::two_to_have_databases(), 2)] {
         let of = |osd| promises::class(&world, OsdId(osd));
         assert!((0..count).all(|osd| of(osd).migrates().is_some()), "{count}");
@@ -41,17 +41,17 @@ pub(super) fn searched() -> Search {
 }
 
 #[test]
-fn to_have_a_database_a_fault_of_any_kind() {
+fn osd_gets_a_database_despite_a_fault_of_any_kind() {
     explored(&searched());
 }
 
 #[test]
-fn to_have_a_database_a_freeze() {
+fn osd_gets_a_database_despite_a_freeze() {
     explore("to have a database", example::to_have_a_database, nothing, (0, 1, 0));
 }
 
 #[test]
-fn databases_wider_where_there_is_time() {
+fn databases_wider_if_there_is_time() {
     if has_time() {
         explore("to have a database", example::to_have_a_database, everything, (1, 0, 1));
         explore("two to have databases", example::two_to_have_databases, machines, (1, 0, 0));

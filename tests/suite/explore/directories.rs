@@ -54,19 +54,19 @@ fn around_too(world: &World) -> Vec<Happening> {
 }
 
 #[test]
-fn in_a_directory_a_fault_of_any_kind() {
+fn directory_osd_survives_a_fault_of_any_kind() {
     explore("in a directory", example::in_directory, everything, (1, 0, 0));
 }
 
 #[test]
-fn in_a_directory_a_freeze() {
+fn directory_osd_survives_a_freeze() {
     explore("in a directory", example::in_directory, nothing, (0, 1, 0));
     let late = Search::new("in a directory, frozen late", example::in_directory, nothing, (0, 1, 0));
     explored(&Search { freezes_late: true, ..late });
 }
 
 #[test]
-fn in_a_directory_wider_where_there_is_time() {
+fn directory_osd_wider_if_there_is_time() {
     if has_time() {
         explore("in a directory", example::in_directory, around_too, (1, 0, 0));
         explore("in a directory", example::in_directory, everything, (1, 0, 1));

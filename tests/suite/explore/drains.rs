@@ -35,20 +35,20 @@ fn frozen_late(example: fn() -> World) -> Search {
 }
 
 #[test]
-fn what_holds_an_osd_up_before_its_stop_and_a_runner_that_freezes() {
+fn rooks_pdb_is_restored_after_suspension_and_a_freeze() {
     explored(&frozen(example::replicated));
     explored(&frozen_late(example::replicated));
 }
 
 #[test]
-fn the_same_where_rook_has_made_no_budget() {
+fn own_pdb_is_deleted_after_suspension_and_a_freeze_or_leap() {
     explored(&frozen(without_rooks));
     explored(&frozen_late(without_rooks));
     explored(&Search::new("held up, a leap, no budget of Rook's", without_rooks, holds_up, (1, 0, 1)));
 }
 
 #[test]
-fn a_budget_of_ours_that_is_refused_from_some_moment_on() {
+fn own_pdb_may_be_rejected_at_any_time() {
     let refused = |world: &World| {
         if world.rejects_pdbs { Vec::new() } else { vec![Happening::PdbsRejected] }
     };
@@ -56,7 +56,7 @@ fn a_budget_of_ours_that_is_refused_from_some_moment_on() {
 }
 
 #[test]
-fn what_holds_an_osd_up_before_its_stop_and_a_leap_in_time() {
+fn rooks_pdb_is_restored_after_suspension_and_a_time_leap() {
     explored(&Search::new("held up, a leap", example::replicated, holds_up, (1, 0, 1)));
 }
 
@@ -67,7 +67,7 @@ fn drains_need_their_guards() {
 }
 
 #[test]
-fn drains_wider_where_there_is_time() {
+fn drains_wider_if_there_is_time() {
     if has_time() {
         explored(&Search {
             freezes_late: true,

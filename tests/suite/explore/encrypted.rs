@@ -23,7 +23,7 @@ fn osd_on_a_host_mapping_is_not_touched() {
 }
 
 #[test]
-fn the_worlds_have_one_osd_to_migrate() {
+fn encryption_worlds_have_one_osd_to_migrate() {
     for (world, made) in [(example::to_be_plain(), "encrypted"), (example::to_be_encrypted(), "by hand")] {
         let class = |osd| promises::class(&world, OsdId(osd));
         assert!(class(0).migrates().is_some(), "{made}: {}", class(0));
@@ -32,22 +32,22 @@ fn the_worlds_have_one_osd_to_migrate() {
 }
 
 #[test]
-fn encrypted_to_plain_a_fault_of_any_kind() {
+fn encrypted_to_plain_survives_a_fault_of_any_kind() {
     explore("encrypted to plain", example::to_be_plain, machines, (1, 0, 0));
 }
 
 #[test]
-fn plain_to_encrypted_a_fault_of_any_kind() {
+fn plain_to_encrypted_survives_a_fault_of_any_kind() {
     explore("plain to encrypted", example::to_be_encrypted, everything, (1, 0, 0));
 }
 
 #[test]
-fn plain_to_encrypted_a_freeze() {
+fn plain_to_encrypted_survives_a_freeze() {
     explore("plain to encrypted", example::to_be_encrypted, nothing, (0, 1, 0));
 }
 
 #[test]
-fn encryption_wider_where_there_is_time() {
+fn encryption_wider_if_there_is_time() {
     if has_time() {
         explore("encrypted to plain", example::to_be_plain, everything, (1, 0, 1));
         explore("encrypted to plain", example::to_be_plain, everything, (1, 1, 0));

@@ -207,27 +207,27 @@ fn explore(name: &'static str, world: fn() -> World, menu: Menu, left: (u8, u8, 
 }
 
 #[test]
-fn replicated_leaps_in_time() {
+fn replicated_cluster_survives_leaps_in_time() {
     explore("replicated", example::replicated, nothing, (0, 0, 2));
 }
 
 #[test]
-fn replicated_a_fault_of_any_kind() {
+fn replicated_cluster_survives_a_fault_of_any_kind() {
     explore("replicated", example::replicated, everything, (1, 0, 0));
 }
 
 #[test]
-fn replicated_something_around_it_changes() {
+fn replicated_cluster_survives_a_change_around_the_osds() {
     explore("replicated", example::replicated, around, (1, 0, 0));
 }
 
 #[test]
-fn two_on_a_host_a_freeze() {
+fn two_osds_on_a_host_survive_a_freeze() {
     explore("two on a host", example::two_on_a_host, nothing, (0, 1, 0));
 }
 
 #[test]
-fn without_a_bootstrap_key_a_fault_or_a_freeze() {
+fn run_without_bootstrap_key_survives_a_fault_or_a_freeze() {
     explored(&keyless("no bootstrap key, a fault", agents, (1, 0, 0)));
     explored(&keyless("no bootstrap key, a freeze", nothing, (0, 1, 0)));
 }
@@ -235,14 +235,14 @@ fn without_a_bootstrap_key_a_fault_or_a_freeze() {
 /// Returns a search in which a person removes the fence, and a runner that is to set it again sleeps right
 /// before it writes.
 #[test]
-fn replicated_a_late_fence() {
+fn replicated_cluster_survives_a_late_fence() {
     let unfenced = |_: &World| vec![Happening::PersonUnfences];
     let late = Search::new("replicated, a late fence", example::replicated, unfenced, (1, 1, 0));
     explored(&Search { freezes_late: true, ..late });
 }
 
 #[test]
-fn erasure_coded_a_fault() {
+fn erasure_coded_cluster_survives_a_fault_of_any_kind() {
     explore("erasure coded", example::erasure_coded, everything, (1, 0, 0));
 }
 
@@ -254,7 +254,7 @@ fn has_time() -> bool {
 
 /// Checks seeded walks with many faults one after the other, deeper than the exhaustive search can go.
 #[test]
-fn walks_go_deeper() {
+fn random_walks_with_many_faults_find_no_violation() {
     let walks = if has_time() { 30_000 } else { 300 };
     let mut steps = 0;
     for search in [
@@ -271,7 +271,7 @@ fn walks_go_deeper() {
 }
 
 #[test]
-fn wider_where_there_is_time() {
+fn migrations_wider_if_there_is_time() {
     if !has_time() {
         println!("wider bounds: in `make lab-full` (EXPLORE_FULL)");
         return;

@@ -152,12 +152,12 @@ fn nothing_is_found(part: usize) {
 }
 
 #[test]
-fn with_every_guard_in_place_nothing_is_found() {
+fn searches_with_every_guard_find_nothing_part_1() {
     nothing_is_found(0);
 }
 
 #[test]
-fn with_every_guard_in_place_nothing_is_found_either() {
+fn searches_with_every_guard_find_nothing_part_2() {
     nothing_is_found(1);
 }
 
@@ -267,7 +267,7 @@ fn take_out(part: usize) {
 
 /// Checks guards that both strategies need, with a search for new OSDs.
 #[test]
-fn the_door_of_new_osds_needs_them_too() {
+fn mutants_of_guards_are_found_by_searches_for_new_osds() {
     let guards = [
         Guard::AllClean,
         Guard::AttemptSavedFirst,
@@ -299,7 +299,7 @@ fn the_door_of_new_osds_needs_them_too() {
 
 /// Checks guards that all strategies need, with a search of OSDs in directories.
 #[test]
-fn osds_in_directories_need_them_too() {
+fn mutants_of_guards_are_found_by_searches_of_directories() {
     let guards = [
         Guard::AgentProvesAgain,
         Guard::AgentSlotDestroyed,
@@ -328,28 +328,28 @@ fn osds_in_directories_need_them_too() {
 }
 
 #[test]
-fn each_guard_taken_out_is_found() {
+fn mutant_of_each_guard_is_found_part_1() {
     take_out(0);
 }
 
 #[test]
-fn each_guard_taken_out_is_found_too() {
+fn mutant_of_each_guard_is_found_part_2() {
     take_out(1);
 }
 
 #[test]
-fn each_guard_of_the_third_part_taken_out_is_found() {
+fn mutant_of_each_guard_is_found_part_3() {
     take_out(2);
 }
 
 #[test]
-fn each_guard_of_the_fourth_part_taken_out_is_found() {
+fn mutant_of_each_guard_is_found_part_4() {
     take_out(3);
 }
 
 /// Checks that the search about a rule of progress finds a violation when the rule is taken out.
 #[test]
-fn each_rule_of_progress_taken_out_is_found_by_its_own_search() {
+fn mutant_of_each_progress_rule_is_found_by_its_own_search() {
     let rules = [
         Guard::AdmittedFirst,
         Guard::AgentRetriesSpaced,

@@ -91,40 +91,40 @@ fn two_disks() -> World {
 }
 
 #[test]
-fn one_more_disk_a_fault_of_any_kind() {
+fn new_osd_survives_a_fault_of_any_kind() {
     explore("one more disk", example::one_more, everything, (1, 0, 0));
 }
 
 #[test]
-fn one_more_disk_a_freeze() {
+fn new_osd_survives_a_freeze_and_a_leap_in_time() {
     explore("one more disk", example::one_more, nothing, (0, 1, 1));
     let late = Search::new("one more disk, frozen late", example::one_more, nothing, (0, 1, 0));
     explored(&Search { freezes_late: true, ..late });
 }
 
 #[test]
-fn from_nothing_leaps_in_time() {
+fn empty_cluster_survives_a_leap_in_time() {
     explore("from nothing", example::empty, nothing, (0, 0, 1));
 }
 
 #[test]
-fn from_nothing_a_fault_of_any_kind() {
+fn empty_cluster_survives_a_spontaneous_fault() {
     explore("from nothing", example::empty, machines, (1, 0, 0));
 }
 
 #[test]
-fn two_disks_of_a_host_at_once() {
+fn two_disks_of_a_host_become_osds_in_parallel() {
     let search = Search::new("two disks at once", two_disks, nothing, (0, 0, 0));
     explored(&Search { policy: two_at_once, ..search });
 }
 
 #[test]
-fn a_slot_is_filled_again() {
+fn refilled_slot_survives_a_fault_of_any_kind() {
     explore("a slot is filled again", example::refill, everything, (1, 0, 0));
 }
 
 #[test]
-fn an_osd_that_nothing_starts() {
+fn osd_without_a_deployment_survives_a_fault_of_any_kind() {
     explore("an OSD that nothing starts", example::adopt, everything, (1, 0, 0));
 }
 
@@ -142,7 +142,7 @@ fn persistent_volume_becomes_no_osd_of_a_host() {
 }
 
 #[test]
-fn taints_that_came_later() {
+fn osds_with_later_taints_survive_a_fault_of_any_kind() {
     explore("taints that came later", example::tolerate, everything, (1, 0, 0));
 }
 
@@ -156,7 +156,7 @@ fn one_of_two_fails(world: &World) -> Vec<Happening> {
 }
 
 #[test]
-fn one_more_disk_wider_where_there_is_time() {
+fn new_osd_wider_if_there_is_time() {
     if has_time() {
         explore("one more disk", example::one_more, everything, (1, 1, 0));
         let late = Search::new("one more disk, frozen late", example::one_more, everything, (1, 1, 0));
@@ -167,7 +167,7 @@ fn one_more_disk_wider_where_there_is_time() {
 }
 
 #[test]
-fn other_new_osds_wider_where_there_is_time() {
+fn other_new_osds_wider_if_there_is_time() {
     if has_time() {
         let late = |name, world| {
             let search = Search::new(name, world, everything, (1, 1, 0));

@@ -196,14 +196,14 @@ fn pool_that_is_split_or_created_after_a_stop_blocks_no_wipe() {
 }
 
 #[test]
-fn own_clean_pgs_are_enough_if_the_owner_says_so() {
+fn own_clean_pgs_suffice_with_require_clean_own() {
     explored(&own_pgs("own PGs clean, a PG turns unusual", pg_is_remapped_or_unusual, (1, 0, 0)));
     explored(&own_pgs("own PGs clean, a fault", machines, (1, 0, 0)));
     explored(&own_pgs("own PGs clean, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]
-fn dead_mon_gives_rooks_operator_back() {
+fn rooks_operator_is_restored_after_a_mon_dies() {
     explored(&search("a mon dies beside an old Rook"));
 }
 
@@ -225,7 +225,7 @@ fn noise_wider_if_there_is_time() {
 }
 
 #[test]
-fn noise_worlds_have_one_healthy_osd_in_line() {
+fn noise_worlds_have_two_osds_to_migrate_and_clean_pgs() {
     for world in [example::a_dead_osd(), example::a_node_that_is_gone(), example::a_cordoned_node()] {
         let seen = world.observe(|_| Questions::default());
         let class = |osd| super::promises::class(&world, OsdId(osd));

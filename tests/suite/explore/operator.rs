@@ -30,17 +30,17 @@ fn faults(world: &World) -> Vec<Happening> {
 }
 
 #[test]
-fn beside_an_old_rook_leaps_in_time() {
+fn run_alongside_old_rook_survives_leaps_in_time() {
     explored(&auxiliary("beside an old Rook", nothing, (0, 0, 2)));
 }
 
 #[test]
-fn beside_an_old_rook_a_fault() {
+fn run_alongside_old_rook_survives_a_fault() {
     explored(&auxiliary("beside an old Rook", faults, (1, 0, 0)));
 }
 
 #[test]
-fn beside_an_old_rook_a_freeze() {
+fn run_alongside_old_rook_survives_a_freeze() {
     explored(&auxiliary("beside an old Rook", nothing, (0, 1, 0)));
     explored(&frozen_late());
 }
@@ -58,18 +58,18 @@ fn cancels(world: &World) -> Vec<Happening> {
 }
 
 #[test]
-fn beside_an_old_rook_cancelled_and_a_late_freeze() {
+fn cancelled_run_alongside_old_rook_survives_a_late_freeze() {
     let search = auxiliary("beside an old Rook, cancelled", cancels, (1, 1, 0));
     explored(&Search { freezes_late: true, ..search });
 }
 
 #[test]
-fn beside_an_old_rook_guards_are_needed() {
+fn run_alongside_old_rook_needs_its_guards() {
     needs(frozen_late, &[Guard::OperatorSavedFirst, Guard::OperatorVersion]);
 }
 
 #[test]
-fn beside_an_old_rook_wider_where_there_is_time() {
+fn run_alongside_old_rook_wider_if_there_is_time() {
     if has_time() {
         explored(&auxiliary("beside an old Rook", faults, (1, 1, 0)));
         explored(&auxiliary("beside an old Rook", faults, (2, 0, 0)));

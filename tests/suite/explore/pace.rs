@@ -61,7 +61,7 @@ fn slow_iterations_finish_all_osds() {
 }
 
 #[test]
-fn slow_iterations_beside_rook_finish_all_osds() {
+fn slow_iterations_alongside_rook_finish_all_osds() {
     for pace in PACES {
         explored(&Search { pace, ..rook::auxiliary("beside Rook", nothing, (0, 0, 0)) });
         explored(&Search { pace, ..super::operator::auxiliary("beside an old Rook", nothing, (0, 0, 0)) });

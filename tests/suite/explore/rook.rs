@@ -54,50 +54,50 @@ pub(super) fn faults(world: &World) -> Vec<Happening> {
 }
 
 #[test]
-fn beside_a_rook_that_runs_leaps_in_time() {
+fn run_alongside_rook_survives_leaps_in_time() {
     explored(&auxiliary("beside Rook", nothing, (0, 0, 2)));
 }
 
 #[test]
-fn beside_a_rook_that_runs_a_fault() {
+fn run_alongside_rook_survives_a_fault() {
     explored(&auxiliary("beside Rook", faults, (1, 0, 0)));
 }
 
 #[test]
-fn beside_a_rook_that_runs_a_freeze() {
+fn run_alongside_rook_survives_a_freeze() {
     explored(&auxiliary("beside Rook", nothing, (0, 1, 0)));
     explored(&Search { freezes_late: true, ..auxiliary("beside Rook, frozen late", nothing, (0, 1, 0)) });
 }
 
 #[test]
-fn rook_makes_the_deployments_leaps_in_time() {
+fn deployment_by_rook_survives_leaps_in_time() {
     explored(&handed("handed to Rook, leaps", nothing, (0, 0, 2)));
 }
 
 #[test]
-fn rook_makes_the_deployments_a_fault() {
+fn deployment_by_rook_survives_a_fault() {
     explored(&handed("handed to Rook, a fault", faults, (1, 0, 0)));
 }
 
 #[test]
-fn rook_makes_the_deployments_a_freeze() {
+fn deployment_by_rook_survives_a_freeze() {
     explored(&handed("handed to Rook, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]
-fn beside_a_rook_that_would_migrate_too() {
+fn run_alongside_rooks_migration_survives_a_leap_in_time() {
     explored(&both_confirmed("beside Rook, both confirmed", nothing, (0, 0, 0)));
     explored(&of_one("beside Rook, both confirmed, a leap", nothing, (0, 0, 1)));
 }
 
 #[test]
-fn beside_a_rook_that_would_migrate_too_a_fault_or_a_freeze() {
+fn run_alongside_rooks_migration_survives_a_fault_or_a_freeze() {
     explored(&of_one("beside Rook, both confirmed, a fault", faults, (1, 0, 0)));
     explored(&of_one("beside Rook, both confirmed, a freeze", nothing, (0, 1, 0)));
 }
 
 #[test]
-fn beside_a_rook_that_runs_guards_are_needed() {
+fn run_alongside_rook_needs_its_guards() {
     let fenced = || auxiliary("beside Rook", faults, (1, 0, 0));
     needs(
         fenced,
@@ -108,7 +108,7 @@ fn beside_a_rook_that_runs_guards_are_needed() {
 }
 
 #[test]
-fn beside_a_rook_that_runs_wider_where_there_is_time() {
+fn run_alongside_rook_wider_if_there_is_time() {
     if has_time() {
         explored(&auxiliary("beside Rook", faults, (1, 1, 0)));
         explored(&auxiliary("beside Rook", faults, (2, 0, 0)));

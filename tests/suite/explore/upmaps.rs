@@ -53,7 +53,7 @@ pub(super) fn searched() -> Search {
 }
 
 #[test]
-fn upmaps_that_a_purge_took_come_back_unless_others_took_their_place() {
+fn purged_upmaps_are_restored_unless_replaced_externally() {
     explored(&searched());
 }
 

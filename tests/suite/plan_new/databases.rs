@@ -21,7 +21,7 @@ fn table(run: &Run) -> String {
 }
 
 #[test]
-fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
+fn database_disk_is_chosen_by_inventory_and_sent_to_the_agent() {
     let mut run = Run::of(example::to_have_a_database());
     assert!(matches!(run.next(), Next::Save { why: Saving::Node { .. }, .. }));
     assert!(matches!(lines(&run)[0].now, Now::Waits(Reason::DisksNotInspected { .. })));
@@ -44,7 +44,7 @@ fn its_node_is_looked_at_first_and_the_agent_is_told_where_the_database_goes() {
 }
 
 #[test]
-fn two_that_share_it_get_a_half_each_and_the_second_by_a_look_of_its_own() {
+fn database_disk_is_halved_by_two_osds_with_an_inventory_each() {
     let mut run = Run::of(example::two_to_have_databases());
     let first = run.recorded();
     run.save(|why| *why == Saving::Closed);
@@ -58,7 +58,7 @@ fn two_that_share_it_get_a_half_each_and_the_second_by_a_look_of_its_own() {
 }
 
 #[test]
-fn without_a_disk_for_it_the_osd_is_left_as_it_is_with_the_reason() {
+fn osd_without_a_disk_for_its_database_is_refused_with_reason() {
     let mut run = Run::of(example::to_have_a_database());
     run.world.disks.remove(DATABASE_DISK);
     let summary = run.summary();
@@ -71,7 +71,7 @@ fn without_a_disk_for_it_the_osd_is_left_as_it_is_with_the_reason() {
 }
 
 #[test]
-fn what_is_declared_otherwise_before_the_stop_gives_it_up() {
+fn record_is_closed_if_its_database_is_declared_otherwise() {
     for taken_back in [true, false] {
         let mut run = Run::of(example::to_have_a_database());
         run.ledger = run.save(|why| *why == Saving::Proof);

@@ -41,7 +41,7 @@ fn is_task(act: &Act, task: NodeTask) -> bool {
 }
 
 #[test]
-fn its_nodes_disks_are_looked_at_first_and_the_record_holds_the_disk_before_anything_is_done() {
+fn directory_osd_record_has_the_inventoried_disk_before_an_act() {
     let mut run = Run::of(example::in_directory());
     assert!(matches!(run.next(), Next::Save { why: Saving::Node { .. }, .. }));
     let record = run.recorded();
@@ -61,7 +61,7 @@ fn its_nodes_disks_are_looked_at_first_and_the_record_holds_the_disk_before_anyt
 }
 
 #[test]
-fn its_id_and_place_are_kept_its_weight_follows_the_disk_and_the_directory_goes_last() {
+fn directory_is_removed_last_and_osd_retains_id_and_place() {
     let mut run = Run::of(example::in_directory());
     let before = run.world.ceph.slots[&OSD].clone();
     let Act::Ceph(CephAct::RestoreCrush { former, item, .. }) =
@@ -87,7 +87,7 @@ fn its_id_and_place_are_kept_its_weight_follows_the_disk_and_the_directory_goes_
 }
 
 #[test]
-fn the_smallest_whole_disk_that_is_large_enough_and_blank_is_taken() {
+fn smallest_available_disk_that_is_large_enough_is_chosen() {
     let mut world = example::in_directory();
     world.disks.get_mut("disk-new").unwrap().identity.size_bytes = 60 * GIB;
     world.add_disk("a-large", "h1", 50 * GIB);
@@ -106,7 +106,7 @@ fn the_smallest_whole_disk_that_is_large_enough_and_blank_is_taken() {
 }
 
 #[test]
-fn a_weight_that_the_size_does_not_change_is_left() {
+fn crush_weight_is_unchanged_if_the_disk_size_is_similar() {
     let mut world = example::in_directory();
     let tib = 1_u64 << 40;
     world.disks.get_mut("disk-new").unwrap().identity.size_bytes = tib + tib / 25;
@@ -121,7 +121,7 @@ fn a_weight_that_the_size_does_not_change_is_left() {
 }
 
 #[test]
-fn a_weight_that_somebody_else_set_meanwhile_stays() {
+fn crush_weight_that_was_set_externally_is_preserved() {
     for after_it_is_up in [false, true] {
         let mut run = Run::of(example::in_directory());
         if after_it_is_up {
@@ -137,7 +137,7 @@ fn a_weight_that_somebody_else_set_meanwhile_stays() {
 }
 
 #[test]
-fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_with_what_to_attach() {
+fn second_directory_osd_is_refused_with_one_available_disk() {
     let mut run = Run::of(example::two_in_directories());
     assert_eq!(onto(&run.recorded()), "ata-disk-new");
     let summary = run.summary();
@@ -163,7 +163,7 @@ fn of_two_on_a_node_with_one_free_disk_one_goes_there_and_the_other_is_refused_w
 }
 
 #[test]
-fn a_disk_that_is_too_small_is_refused_with_the_bytes_and_becomes_a_new_osd_after_that() {
+fn disk_too_small_for_a_directory_osd_becomes_a_new_osd() {
     let mut world = example::in_directory();
     world.disks.get_mut("disk-new").unwrap().identity.size_bytes = GIB + GIB / 4;
     let mut run = Run::of(world);
@@ -174,7 +174,7 @@ fn a_disk_that_is_too_small_is_refused_with_the_bytes_and_becomes_a_new_osd_afte
 }
 
 #[test]
-fn a_node_that_cannot_be_looked_at_keeps_its_directory_and_is_told() {
+fn directory_osd_is_refused_after_three_failed_inventories() {
     let mut run = Run::of(example::in_directory());
     for _ in 0..3 {
         run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
@@ -187,7 +187,7 @@ fn a_node_that_cannot_be_looked_at_keeps_its_directory_and_is_told() {
 }
 
 #[test]
-fn a_disk_that_is_not_free_after_all_is_left_and_another_one_is_taken_before_anything_is_stopped() {
+fn disk_no_longer_available_is_replaced_before_the_stop() {
     let mut run = Run::of(example::in_directory());
     run.world.add_disk("disk-second", "h1", 7 * GIB);
     assert_eq!(onto(&run.recorded()), "ata-disk-new");
@@ -203,7 +203,7 @@ fn a_disk_that_is_not_free_after_all_is_left_and_another_one_is_taken_before_any
 }
 
 #[test]
-fn a_directory_that_does_not_hold_the_osd_is_looked_at_again_and_its_osd_left_alone_serving() {
+fn unproven_directory_osd_is_inspected_again_then_quarantined() {
     let mut run = Run::of(example::in_directory());
     run.recorded();
     // Another path than the one in its Deployment: nothing is found at that path.
@@ -234,7 +234,7 @@ fn taken_past_destroy() -> (Run, Halt) {
 }
 
 #[test]
-fn a_disk_that_is_taken_past_destroy_halts_with_the_way_back_and_the_data_whole() {
+fn disk_taken_after_destroy_halts_with_the_recovery_commands() {
     let (run, halt) = taken_past_destroy();
     let text = halt.to_string();
     let old = example::fsid(OSD, 0);
@@ -252,7 +252,7 @@ fn a_disk_that_is_taken_past_destroy_halts_with_the_way_back_and_the_data_whole(
 }
 
 #[test]
-fn a_disk_that_is_cleared_after_that_is_looked_at_again_and_taken() {
+fn disk_cleared_after_the_halt_is_inspected_again_and_used() {
     let (mut run, _) = taken_past_destroy();
     assert!(matches!(run.next(), Next::Halt(_)), "as long as the last look is young");
     run.world.disks.get_mut("disk-new").unwrap().content = Content::Blank;
@@ -262,7 +262,7 @@ fn a_disk_that_is_cleared_after_that_is_looked_at_again_and_taken() {
 }
 
 #[test]
-fn a_slot_that_is_given_back_after_that_serves_as_before_and_the_record_is_given_up() {
+fn slot_restored_after_the_halt_serves_and_record_is_withdrawn() {
     let (mut run, _) = taken_past_destroy();
     run.world.happen(&Happening::PersonGivesBack(OSD));
     let summary = run.summary();
@@ -277,7 +277,7 @@ fn a_slot_that_is_given_back_after_that_serves_as_before_and_the_record_is_given
 }
 
 #[test]
-fn a_directory_that_cannot_be_removed_is_told_with_the_command_and_the_osd_is_done() {
+fn directory_that_can_not_be_removed_is_reported_with_command() {
     let mut run = Run::of(example::in_directory());
     run.save(|why| *why == Saving::Up);
     run.world.happen(&Happening::DirectoryReplaced("disk-0".to_owned()));
@@ -300,7 +300,7 @@ fn a_directory_that_cannot_be_removed_is_told_with_the_command_and_the_osd_is_do
 }
 
 #[test]
-fn where_only_this_osd_is_asked_for_the_look_goes_and_no_new_osd_is_made() {
+fn selected_directory_osd_leaves_no_inventory_and_no_new_osd() {
     let mut run = Run::of(example::in_directory());
     run.policy.select = [OSD].into();
     run.world.add_disk("disk-second", "h1", 7 * GIB);
@@ -313,7 +313,7 @@ fn where_only_this_osd_is_asked_for_the_look_goes_and_no_new_osd_is_made() {
 }
 
 #[test]
-fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
+fn plan_of_a_directory_osd_names_inventory_then_disk_or_refusal() {
     let mut run = Run::of(example::two_in_directories());
     let unseen = line(&run);
     assert!(matches!(&unseen.now, Now::Waits(Reason::DisksNotInspected { why: None, .. })), "{unseen:?}");
@@ -343,7 +343,7 @@ fn the_plan_says_that_a_look_is_needed_then_where_it_goes_or_what_to_attach() {
 /// Checks PGs that CRUSH moves because of the OSD's new weight while it is down: its boot does not affect
 /// them.
 #[test]
-fn pgs_that_its_new_weight_gave_to_others_are_waited_for_where_they_are() {
+fn pgs_remapped_by_the_new_weight_are_waited_for_elsewhere() {
     use osd_migrate::domain::gate::is_filled;
     let world = example::in_directory();
     let mut ceph = run_ceph(world);

@@ -30,7 +30,7 @@ fn stone(world: &World, osd: u32) -> Content {
 }
 
 #[test]
-fn a_free_disk_gets_a_destroyed_id_of_its_host_that_was_run_there_else_the_lowest_absent_one() {
+fn available_disk_gets_a_destroyed_id_of_its_node_or_the_lowest() {
     type Change = fn(&mut World);
     let cases: [(&str, u32, Change); 10] = [
         ("three OSDs", 3, |_| {}),
@@ -79,7 +79,7 @@ fn a_free_disk_gets_a_destroyed_id_of_its_host_that_was_run_there_else_the_lowes
 }
 
 #[test]
-fn an_id_that_is_recorded_is_not_given_again() {
+fn recorded_osd_id_is_never_assigned_twice() {
     let mut world = without_data(example::one_more());
     world.add_disk("disk-other", "h1", 6 << 30);
     let mut run = Run::of(world);
@@ -93,7 +93,7 @@ fn an_id_that_is_recorded_is_not_given_again() {
 }
 
 #[test]
-fn the_record_of_a_free_disk_holds_what_its_making_needs_and_no_agent_was_asked_for_yet() {
+fn record_of_an_available_disk_is_complete_before_any_agent() {
     let mut run = Run::of(example::one_more());
     let record = run.recorded();
     assert_eq!(record.strategy, Strategy::New { initial_weight: None, on_file: false });
@@ -107,7 +107,7 @@ fn the_record_of_a_free_disk_holds_what_its_making_needs_and_no_agent_was_asked_
 }
 
 #[test]
-fn a_slot_that_is_filled_again_keeps_its_place_and_its_deployment_is_the_one_replaced() {
+fn refilled_slot_retains_its_place_and_deployment_is_replaced() {
     let mut run = Run::of(example::refill());
     let record = run.recorded();
     assert_eq!((record.osd, record.old), (OsdId(0), example::fsid(OsdId(0), 0)));

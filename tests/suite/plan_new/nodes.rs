@@ -8,7 +8,7 @@ use osd_migrate::domain::observation::JobState;
 use super::*;
 
 #[test]
-fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
+fn nodes_come_in_sequence_and_save_before_each_inventory() {
     let mut run = Run::of(example::empty());
     let mut told = Vec::new();
     loop {
@@ -47,7 +47,7 @@ fn one_node_comes_after_the_other_and_each_look_is_saved_before_it_is_made() {
 }
 
 #[test]
-fn a_node_that_cannot_be_looked_at_is_left_out_and_told_and_the_others_go_on() {
+fn node_with_three_failed_inventories_holds_up_no_other() {
     let mut run = Run::of(example::empty());
     for number in 1..=3 {
         run.until(|next| matches!(next, Next::Wait(Wait::Inventory { node, .. }) if node.0 == "h1"));
@@ -63,7 +63,7 @@ fn a_node_that_cannot_be_looked_at_is_left_out_and_told_and_the_others_go_on() {
 }
 
 #[test]
-fn the_same_run_looks_once_and_another_one_anew() {
+fn node_gets_one_inventory_in_each_run() {
     let mut run = Run::of(example::one_more());
     assert_eq!(run.finished(), []);
     run.world.add_disk("disk-later", "h1", 6 << 30);
@@ -76,7 +76,7 @@ fn the_same_run_looks_once_and_another_one_anew() {
 }
 
 #[test]
-fn a_look_that_somebody_deleted_is_done_again() {
+fn inventory_deleted_externally_is_repeated_by_the_same_run() {
     let mut run = Run::of(example::one_more());
     run.save(|why| *why == Saving::Record);
     run.world.kube.inventories.clear();
@@ -87,7 +87,7 @@ fn a_look_that_somebody_deleted_is_done_again() {
 }
 
 #[test]
-fn a_node_that_the_owner_took_out_meanwhile_gets_nothing_and_one_that_is_away_is_waited_for() {
+fn tainted_node_gets_no_osd_and_not_ready_node_is_waited_for() {
     let mut run = Run::of(example::one_more());
     run.save(|why| *why == Saving::Record);
     let mut away = run.clone();
@@ -104,7 +104,7 @@ fn a_node_that_the_owner_took_out_meanwhile_gets_nothing_and_one_that_is_away_is
 }
 
 #[test]
-fn a_disk_that_is_not_free_after_all_is_left_as_it_is_told_and_costs_nothing() {
+fn disk_no_longer_available_is_untouched_and_reported() {
     let mut run = Run::of(example::one_more());
     run.recorded();
     run.world.happen(&Happening::DiskFormatted("disk-new".to_owned()));
@@ -118,7 +118,7 @@ fn a_disk_that_is_not_free_after_all_is_left_as_it_is_told_and_costs_nothing() {
 }
 
 #[test]
-fn an_id_that_was_given_to_another_meanwhile_is_left_to_them_and_the_disk_gets_the_next() {
+fn osd_id_taken_externally_is_left_and_the_next_id_is_used() {
     for after_the_tombstone in [false, true] {
         let mut run = Run::of(example::one_more());
         assert_eq!(run.recorded().osd, OsdId(3));
@@ -138,7 +138,7 @@ fn an_id_that_was_given_to_another_meanwhile_is_left_to_them_and_the_disk_gets_t
 }
 
 #[test]
-fn an_osd_that_nothing_starts_is_started_before_free_disks_are_taken_and_not_while_rook_is_at_work() {
+fn osd_is_adopted_before_new_disks_and_not_while_rook_prepares() {
     let mut world = example::adopt();
     world.add_disk("disk-new", "h1", 6 << 30);
     world.happen(&Happening::Around(Around::RookPrepares, true));
@@ -153,7 +153,7 @@ fn an_osd_that_nothing_starts_is_started_before_free_disks_are_taken_and_not_whi
 }
 
 #[test]
-fn side_by_side_are_as_many_as_asked_for_and_on_one_host_only() {
+fn new_osds_in_parallel_are_limited_and_on_one_host_only() {
     for (at_once, expected) in [(0, 1), (1, 1), (2, 2), (9, 2)] {
         let mut run = Run::of(example::empty_with(&[2, 2]));
         run.policy.at_once = at_once;
@@ -205,7 +205,7 @@ fn young_inventory_serves_the_next_run_and_an_old_one_does_not() {
 }
 
 #[test]
-fn inventory_that_somebody_deleted_is_no_inventory_of_the_next_run() {
+fn inventory_deleted_externally_is_repeated_by_the_next_run() {
     let mut run = Run::of(example::one_more());
     run.until(|next| matches!(next, Next::Wait(Wait::Inventory { .. })));
     let mut next = replaced(&run, "second");
@@ -235,7 +235,7 @@ fn cordoned_node_holds_up_no_other_and_is_given_up_at_last() {
 }
 
 #[test]
-fn silent_agent_that_creates_an_osd_is_given_up_after_half_an_hour() {
+fn silent_agent_quarantines_its_new_osd_after_30_minutes() {
     let mut run = Run::of(example::one_more());
     let is_rebuild = |act: &Act| matches!(act, Act::Node(NodeAct::Agent { request, .. }) if request.task == NodeTask::Rebuild);
     run.acts(is_rebuild);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_get_it_at_once() {
+fn osd_restart_for_a_taint_is_sequential_or_at_once_if_down() {
     let mut run = Run::of(example::tolerate());
     let Next::Do(Act::Kube(KubeAct::Tolerate { osd: OsdId(0), precondition: Some(_), add, .. })) = run.next()
     else {
@@ -35,7 +35,7 @@ fn osds_that_are_up_are_restarted_one_after_the_other_and_those_that_are_down_ge
 }
 
 #[test]
-fn an_osd_that_cannot_be_restarted_now_keeps_no_disk_from_becoming_one() {
+fn osd_that_waits_for_its_restart_holds_up_no_new_osd() {
     // Two hosts with OSDs for three copies: nothing is clean before the third has one.
     let mut run = Run::of(example::empty());
     run.until(|next| matches!(next, Next::Save { why: Saving::Node { node, .. }, .. } if node.0 == "h3"));
@@ -48,7 +48,7 @@ fn an_osd_that_cannot_be_restarted_now_keeps_no_disk_from_becoming_one() {
 }
 
 #[test]
-fn a_new_osd_whose_node_got_a_taint_before_it_started_gets_its_toleration() {
+fn new_osd_gets_a_toleration_for_a_taint_before_its_start() {
     let mut run = Run::of(example::one_more());
     run.until(|next| matches!(next, Next::Wait(Wait::Up { .. })));
     run.world.happen(&Happening::Tainted(NodeName("h1".to_owned())));

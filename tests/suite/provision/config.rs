@@ -37,7 +37,7 @@ fn none() -> DeviceConfig {
 }
 
 #[test]
-fn the_device_goes_before_the_node_and_the_node_before_the_cluster() {
+fn osd_config_of_device_precedes_node_and_node_the_cluster() {
     let class_of = |case: Case| case.only().device_class;
     assert_eq!(class_of(levels(class("a"), none(), none())).as_deref(), Some("a"));
     assert_eq!(class_of(levels(class("a"), class("b"), none())).as_deref(), Some("b"));
@@ -69,7 +69,7 @@ fn the_device_goes_before_the_node_and_the_node_before_the_cluster() {
 }
 
 #[test]
-fn a_node_takes_back_by_setting_to_nothing_and_a_device_does_not() {
+fn empty_config_value_resets_on_a_node_not_on_a_device() {
     assert_eq!(levels(metadata("nvme0n1"), metadata(""), none()).only().db, None);
     assert_eq!(levels(class("a"), class(""), none()).only().device_class, None);
     assert!(levels(metadata("nvme0n1"), none(), metadata("")).only().db.is_some());
@@ -81,7 +81,7 @@ fn a_node_takes_back_by_setting_to_nothing_and_a_device_does_not() {
 }
 
 #[test]
-fn the_layout_is_raw_only_where_rook_chooses_raw() {
+fn osd_layout_is_raw_only_if_rook_chooses_raw() {
     let layout = |mode, encrypted| Layout { store: ObjectStore::bluestore(), mode, encrypted };
     let of = |config| levels(config, none(), none()).only().layout;
     assert_eq!(of(none()), layout(Mode::Raw, false));
@@ -93,7 +93,7 @@ fn the_layout_is_raw_only_where_rook_chooses_raw() {
 }
 
 #[test]
-fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all() {
+fn osd_config_that_is_unsupported_is_rejected_and_reported_once() {
     let disks = [free("sdb"), free("sdc")];
     let changes: [(Change<'_>, &str); 6] = [
         (&|case| case.storage().config.osds_per_device = Some(2), "osdsPerDevice is 2"),
@@ -127,7 +127,7 @@ fn what_this_version_or_the_node_can_not_make_is_not_made_and_said_once_for_all(
 }
 
 #[test]
-fn what_can_not_be_read_counts_on_every_level() {
+fn osd_config_that_is_unreadable_is_reported_on_every_level() {
     let unreadable = || DeviceConfig { unreadable: vec!["x is `y`".to_owned()], ..none() };
     for case in [
         levels(unreadable(), none(), none()),
@@ -139,7 +139,7 @@ fn what_can_not_be_read_counts_on_every_level() {
 }
 
 #[test]
-fn a_partition_is_plain_or_nothing() {
+fn partition_is_rejected_for_encryption_or_a_metadata_device() {
     let part = |config: DeviceConfig| {
         Case::of(filter("^sda1$"), &[free_partition("sda1", "sda"), free("nvme0n1")])
             .with(|case| case.storage().config = config)
@@ -156,7 +156,7 @@ fn a_partition_is_plain_or_nothing() {
 }
 
 #[test]
-fn a_plain_osd_with_a_database_is_not_made_where_rook_would_look_for_an_encrypted_one() {
+fn plain_osd_with_db_is_rejected_if_rook_expects_encryption() {
     let plain_on_encrypted =
         levels(none(), DeviceConfig { encrypted: Some(true), ..metadata("nvme0n1") }, encrypted(false));
     check!(&plain_on_encrypted.problems()[..], [only] if only.contains("Rook could not start the OSD"));
@@ -164,7 +164,7 @@ fn a_plain_osd_with_a_database_is_not_made_where_rook_would_look_for_an_encrypte
 }
 
 #[test]
-fn the_label_of_a_node_names_the_class_where_nothing_else_does() {
+fn device_class_label_of_a_node_applies_if_nothing_else_does() {
     let label = |case: &mut Case| {
         case.node().labels.insert("osd.rook.io/device-class".to_owned(), "nvme".to_owned());
     };
@@ -174,7 +174,7 @@ fn the_label_of_a_node_names_the_class_where_nothing_else_does() {
 }
 
 #[test]
-fn sizes_without_effect_are_said_where_an_osd_is_made() {
+fn db_and_wal_sizes_without_effect_are_reported_for_new_osds() {
     let wal = DeviceConfig { wal_size_mb: Some(576), ..sized(1024) };
     let case = levels(none(), none(), wal.clone());
     assert_eq!(case.made(), ["sdb"]);

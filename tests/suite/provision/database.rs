@@ -41,7 +41,7 @@ fn given(case: &Case) -> Vec<(OsdId, Option<u64>)> {
 }
 
 #[test]
-fn osds_that_are_there_share_with_the_new_ones_and_each_gets_its_part_in_its_turn() {
+fn database_device_is_shared_by_existing_and_new_osds() {
     let two_and_a_new_one = shared(&["sdb"], 9_001).with(|case| {
         case.asked = [asks(4, None), asks(5, None)].into();
     });
@@ -63,7 +63,7 @@ fn osds_that_are_there_share_with_the_new_ones_and_each_gets_its_part_in_its_tur
 }
 
 #[test]
-fn where_it_can_t_be_had_the_osd_that_is_there_is_told_why() {
+fn existing_osd_reports_why_its_database_is_not_possible() {
     let why = |case: &Case| case.process().databases[&OsdId(4)].clone().unwrap_err();
     let small = shared(&[], 2_000).with(|case| case.asked = [asks(4, Some(4_096))].into());
     assert_eq!(why(&small), "there is not enough space for its database on nvme0n1");
@@ -76,7 +76,7 @@ fn where_it_can_t_be_had_the_osd_that_is_there_is_told_why() {
 }
 
 #[test]
-fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
+fn metadata_device_never_becomes_an_osd() {
     for name in ["nvme0n1", "/dev/nvme0n1", "/dev/disk/by-id/ata-nvme0n1"] {
         let case = shared(&["sdb"], 10_000).with(|case| case.storage().config = metadata(name));
         assert_eq!(case.made(), ["sdb"], "{name}");
@@ -103,7 +103,7 @@ fn a_metadata_device_becomes_no_osd_whatever_selects_it() {
 }
 
 #[test]
-fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_made() {
+fn unavailable_metadata_device_is_reported_and_blocks_its_osds() {
     let tombstone =
         DiskState::Tombstone { osd: OsdId(7), old: fsid(OsdId(7)), record: RecordId("r-1".to_owned()) };
     let ours = |osd| DiskState::Ours { fsid: fsid(OsdId(1)), osd };
@@ -144,14 +144,14 @@ fn a_metadata_device_that_is_not_to_be_had_is_a_problem_and_its_osds_are_not_mad
 }
 
 #[test]
-fn only_the_osds_that_want_a_missing_metadata_device_are_not_made() {
+fn missing_metadata_device_blocks_only_osds_that_want_it() {
     let case = Case::of(devices(&["sdb", "sdc"]), &[free("sdb"), free("sdc")])
         .with(|case| case.storage().selection.devices[0].config = metadata("nvme9n1"));
     assert_eq!(case.made(), ["sdc"]);
 }
 
 #[test]
-fn one_with_databases_of_this_cluster_is_shared() {
+fn metadata_device_with_databases_of_this_cluster_is_shared() {
     for state in [
         DiskState::Ours { fsid: fsid(OsdId(1)), osd: Some(OsdId(1)) },
         DiskState::Rejected { why: Rejection::Lvm },
@@ -173,7 +173,7 @@ fn one_with_databases_of_this_cluster_is_shared() {
 }
 
 #[test]
-fn one_osd_alone_leaves_the_size_to_ceph_volume_and_several_share_evenly() {
+fn database_size_is_left_to_ceph_volume_or_shared_evenly() {
     assert_eq!(sizes(&shared(&["sdb"], 10_001)), [("sdb".to_owned(), None)]);
     // 10001 MiB, one of them LVM's: 2500 extents of 4 MiB, a third of them each.
     let three = sizes(&shared(&["sdb", "sdc", "sdd"], 10_001));
@@ -184,7 +184,7 @@ fn one_osd_alone_leaves_the_size_to_ceph_volume_and_several_share_evenly() {
 }
 
 #[test]
-fn the_share_is_the_same_when_some_were_made_already() {
+fn database_share_is_unchanged_if_some_osds_exist() {
     // Created at once: four share 10000 MiB. Now two exist and two are left.
     let case = shared(&["sdb", "sdc"], 10_001).with(with_databases);
     assert_eq!(sizes(&case), ["sdb", "sdc"].map(|name| (name.to_owned(), Some(2500))));
@@ -194,7 +194,7 @@ fn the_share_is_the_same_when_some_were_made_already() {
 }
 
 #[test]
-fn declared_sizes_are_given_while_there_is_room() {
+fn declared_database_sizes_are_given_while_there_is_room() {
     let declared = |mib| {
         shared(&["sdb", "sdc", "sdd"], 10_001).with(|case| case.storage().config.database_size_mb = Some(mib))
     };
@@ -210,7 +210,7 @@ fn declared_sizes_are_given_while_there_is_room() {
 }
 
 #[test]
-fn those_without_a_size_share_what_the_others_leave() {
+fn databases_without_a_size_share_what_the_others_leave() {
     let case =
         Case::of(devices(&["sdb", "sdc", "sdd"]), &shared(&["sdb", "sdc", "sdd"], 10_001).inventory.disks)
             .with(|case| {

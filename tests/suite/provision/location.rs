@@ -20,14 +20,14 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn without_labels_it_is_the_host_below_the_root() {
+fn crush_location_without_labels_is_the_host_below_the_root() {
     assert_eq!(at("h1", &[], "default"), map(&[("root", "default"), ("host", "h1")]));
     assert_eq!(at("h1", &[], ""), map(&[("root", "default"), ("host", "h1")]));
     assert_eq!(at("h1", &[], "ssd-root"), map(&[("root", "ssd-root"), ("host", "h1")]));
 }
 
 #[test]
-fn dots_become_dashes() {
+fn crush_location_has_dashes_instead_of_dots() {
     assert_eq!(
         at("h1.example.org", &[("topology.kubernetes.io/zone", "a.1")], "default"),
         map(&[("root", "default"), ("host", "h1-example-org"), ("zone", "a-1")])
@@ -35,7 +35,7 @@ fn dots_become_dashes() {
 }
 
 #[test]
-fn every_level_that_rook_knows_is_taken_from_its_label() {
+fn crush_levels_are_read_from_each_topology_label_of_rook() {
     let levels = ["datacenter", "room", "pod", "pdu", "row", "rack", "chassis"];
     let mut labels: Vec<(String, String)> =
         levels.iter().map(|level| (format!("topology.rook.io/{level}"), format!("the-{level}"))).collect();
@@ -55,7 +55,7 @@ fn every_level_that_rook_knows_is_taken_from_its_label() {
 }
 
 #[test]
-fn of_levels_with_one_name_the_lowest_counts_and_empty_ones_do_not() {
+fn crush_level_is_the_lowest_of_one_name_and_never_empty() {
     let labels = [
         ("topology.kubernetes.io/region", "a"),
         ("topology.kubernetes.io/zone", "a"),

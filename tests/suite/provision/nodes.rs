@@ -40,7 +40,7 @@ fn labels(requirements: &[Requirement]) -> NodeTerm {
 }
 
 #[test]
-fn all_nodes_or_those_named_in_their_order() {
+fn nodes_are_all_or_the_named_ones_in_declared_sequence() {
     assert_eq!(chosen(&Case::of(all(), &[])), ["h1", "h2", "h3"]);
     assert_eq!(chosen(&named(&["h3", "h1"])), ["h3", "h1"]);
     assert_eq!(chosen(&named(&["h3", "h1", "h3"])), ["h3", "h1"]);
@@ -51,13 +51,13 @@ fn all_nodes_or_those_named_in_their_order() {
 }
 
 #[test]
-fn a_node_is_named_by_its_hostname_or_its_name() {
+fn node_is_named_by_its_hostname_or_its_name() {
     let case = named(&["short", "h2"]).with(|case| case.node().hostname = "short".to_owned());
     assert_eq!(chosen(&case), ["h1", "h2"]);
 }
 
 #[test]
-fn a_node_without_any_selection_is_not_chosen_but_on_file() {
+fn node_without_selection_is_chosen_only_for_osds_on_file() {
     let silent = Case::of(DeviceSelection::default(), &[]);
     assert_eq!(nodes(&silent.seen, false), Nodes::default());
     assert_eq!(nodes(&silent.seen, true).chosen.len(), 3);
@@ -71,7 +71,7 @@ fn a_node_without_any_selection_is_not_chosen_but_on_file() {
 }
 
 #[test]
-fn a_named_node_that_can_not_have_one_is_left_out_with_the_reason() {
+fn named_node_that_is_unsuitable_is_left_out_with_a_reason() {
     let dedicated = || taint("dedicated", "db", "NoSchedule");
     let cases: [(Change<'_>, &str); 6] = [
         (&|case| case.seen.kube.nodes.retain(|name, _| name.0 != "h1"), "no node has this name"),
@@ -98,7 +98,7 @@ fn a_named_node_that_can_not_have_one_is_left_out_with_the_reason() {
 }
 
 #[test]
-fn with_all_nodes_only_what_passes_by_is_told() {
+fn all_nodes_reports_cordoned_and_not_ready_nodes_only() {
     let case = Case::of(all(), &[]).with(|case| {
         case.storage().placement.terms = vec![labels(&[requirement("role", "NotIn", &["control"])])];
         let mut machines = case.seen.kube.nodes.values_mut();
@@ -118,7 +118,7 @@ fn with_all_nodes_only_what_passes_by_is_told() {
 }
 
 #[test]
-fn a_taint_of_any_effect_keeps_new_osds_away_unless_tolerated() {
+fn taint_of_any_effect_excludes_new_osds_unless_tolerated() {
     let with = |effect: &str, tolerations: Vec<Toleration>| {
         named(&["h1"]).with(|case| {
             case.node().taints = vec![taint("dedicated", "db", effect)];
@@ -136,7 +136,7 @@ fn a_taint_of_any_effect_keeps_new_osds_away_unless_tolerated() {
 }
 
 #[test]
-fn tolerations_cover_as_in_kubernetes() {
+fn tolerations_match_taints_as_in_kubernetes() {
     let bare = Node { taints: vec![taint("dedicated", "db", "NoSchedule")], ..named(&["h1"]).node().clone() };
     for (toleration, covers) in [
         (toleration("dedicated", "Equal", "db", "NoSchedule"), true),
@@ -159,7 +159,7 @@ fn tolerations_cover_as_in_kubernetes() {
 }
 
 #[test]
-fn an_osd_follows_taints_that_keep_its_pod_away_and_no_others() {
+fn osd_gets_tolerations_only_for_taints_that_block_its_pod() {
     let tainted = Node {
         taints: vec![
             taint("dedicated", "db", "NoSchedule"),
@@ -184,7 +184,7 @@ fn an_osd_follows_taints_that_keep_its_pod_away_and_no_others() {
 }
 
 #[test]
-fn a_term_holds_when_all_of_it_does_and_one_term_is_enough() {
+fn node_term_needs_all_requirements_and_one_term_suffices() {
     let meets = |terms: &[NodeTerm]| {
         let case = named(&["h1"]).with(|case| {
             case.node().labels =

@@ -20,7 +20,7 @@ fn shelf() -> Vec<DiskSeen> {
 }
 
 #[test]
-fn selections_mean_what_rook_means_by_them() {
+fn device_selections_mean_the_same_as_in_rook() {
     for (selection, expected) in [
         (DeviceSelection::default(), vec![]),
         (DeviceSelection { all: Some(false), ..DeviceSelection::default() }, vec![]),
@@ -58,7 +58,7 @@ fn selections_mean_what_rook_means_by_them() {
 }
 
 #[test]
-fn devices_go_before_filters_and_filters_before_all() {
+fn devices_precede_filters_and_filters_precede_all_devices() {
     let everything = DeviceSelection {
         filter: Some("sdb".to_owned()),
         path_filter: Some("pci-sdc".to_owned()),
@@ -79,7 +79,7 @@ fn devices_go_before_filters_and_filters_before_all() {
 }
 
 #[test]
-fn a_field_that_a_node_does_not_set_is_the_clusters() {
+fn selection_field_that_a_node_does_not_set_is_the_clusters() {
     for (own, cluster, expected) in [
         (filter("sdb"), all(), vec!["sdb"]),
         (DeviceSelection::default(), filter("sdc"), vec!["sdc"]),
@@ -103,7 +103,7 @@ fn a_field_that_a_node_does_not_set_is_the_clusters() {
 }
 
 #[test]
-fn what_a_node_asks_for_in_vain_is_said() {
+fn selection_field_without_effect_is_reported() {
     let case = Case::named(filter("sdb"), devices(&["sdc"]), &shelf());
     assert_eq!(
         case.problems(),
@@ -120,7 +120,7 @@ fn what_a_node_asks_for_in_vain_is_said() {
 }
 
 #[test]
-fn with_all_nodes_the_named_ones_are_void() {
+fn named_nodes_have_no_effect_with_use_all_nodes() {
     let case = Case::of(filter("sdb"), &shelf()).with(|case| {
         case.storage().nodes = vec![entry("h1", devices(&["sdc"])), entry("h2", devices(&["sdd"]))];
     });
@@ -132,7 +132,7 @@ fn with_all_nodes_the_named_ones_are_void() {
 }
 
 #[test]
-fn a_node_that_is_not_named_gets_nothing() {
+fn node_that_is_not_named_gets_no_osd() {
     let case = Case::of(all(), &shelf()).with(|case| {
         case.storage().all_nodes = false;
         case.storage().nodes = vec![entry("h2", DeviceSelection::default())];
@@ -142,7 +142,7 @@ fn a_node_that_is_not_named_gets_nothing() {
 }
 
 #[test]
-fn a_node_is_meant_by_its_hostname_or_its_name_and_the_first_entry_counts() {
+fn node_is_matched_by_hostname_or_name_and_first_entry_counts() {
     let case = Case::named(filter("sdb"), DeviceSelection::default(), &shelf());
     let by_hostname = case.clone().with(|case| {
         case.node().hostname = "short".to_owned();
@@ -154,7 +154,7 @@ fn a_node_is_meant_by_its_hostname_or_its_name_and_the_first_entry_counts() {
 }
 
 #[test]
-fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
+fn device_filter_that_is_invalid_selects_nothing_as_reported() {
     for (selection, what) in
         [(filter("sd["), "deviceFilter `sd[`"), (path_filter("("), "devicePathFilter `(`")]
     {
@@ -165,7 +165,7 @@ fn a_filter_that_can_not_be_read_selects_nothing_and_is_a_problem() {
 }
 
 #[test]
-fn a_named_device_that_is_missing_or_in_use_is_a_problem_and_the_rest_goes_on() {
+fn named_device_missing_or_in_use_is_reported_and_holds_up_none() {
     let disks = [free("sdb"), mounted("sdc")];
     let case = Case::of(devices(&["sdb", "sdc", "sdx", "/dev/disk/by-id/ata-sdy"]), &disks);
     assert_eq!(case.made(), ["sdb"]);
@@ -185,7 +185,7 @@ fn a_named_device_that_is_missing_or_in_use_is_a_problem_and_the_rest_goes_on() 
 }
 
 #[test]
-fn a_named_device_that_is_of_this_cluster_is_no_problem() {
+fn named_device_of_this_cluster_is_never_a_problem() {
     let case = Case::of(devices(&["sdb"]), &[ours("sdb", OsdId(3))]);
     assert_eq!(case.problems(), Vec::<String>::new());
     check!(case.verdict("sdb"), Verdict::Ours { osd: Some(OsdId(3)), .. });
@@ -198,7 +198,7 @@ fn a_named_device_that_is_of_this_cluster_is_no_problem() {
 }
 
 #[test]
-fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_plan() {
+fn filtered_disk_in_use_is_rejected_without_a_problem() {
     for why in [
         Rejection::ReadOnly,
         Rejection::TooSmall { bytes: GIB },
@@ -220,7 +220,7 @@ fn what_a_filter_selects_and_is_in_use_is_left_alone_without_a_word_but_in_the_p
 }
 
 #[test]
-fn volumes_of_a_ceph_cluster_are_no_disks() {
+fn rbd_device_is_never_an_available_disk() {
     let case = Case::of(all(), &[free("rbd0"), free("rbd1p1"), free("rbdisk")]);
     assert_eq!(case.made(), ["rbdisk"]);
     check!(case.verdict("rbd0"), Verdict::Rejected(_));
@@ -228,7 +228,7 @@ fn volumes_of_a_ceph_cluster_are_no_disks() {
 }
 
 #[test]
-fn a_tombstone_is_free_and_keeps_what_it_says() {
+fn disk_with_a_tombstone_is_available_and_retains_its_record() {
     let state =
         DiskState::Tombstone { osd: OsdId(4), old: fsid(OsdId(4)), record: RecordId("r-1".to_owned()) };
     let case = Case::of(filter("sdb"), &[DiskSeen { state: state.clone(), ..free("sdb") }]);
@@ -238,7 +238,7 @@ fn a_tombstone_is_free_and_keeps_what_it_says() {
 }
 
 #[test]
-fn a_disk_seen_twice_is_taken_by_neither_name() {
+fn disks_with_a_common_identity_are_all_rejected() {
     let same_wwn = DiskSeen {
         identity: DeviceIdentity { wwn: free("sdb").identity.wwn, ..free("sdc").identity },
         ..free("sdc")
@@ -255,7 +255,7 @@ fn a_disk_seen_twice_is_taken_by_neither_name() {
 }
 
 #[test]
-fn a_vacancy_says_what_the_disk_is() {
+fn available_disk_has_its_stable_name_and_identity() {
     let available = Case::of(all(), &[free("sdb")]).only();
     assert_eq!(available.stable, "/dev/disk/by-id/ata-sdb");
     assert_eq!(available.device, free("sdb").identity);
@@ -263,7 +263,7 @@ fn a_vacancy_says_what_the_disk_is() {
 }
 
 #[test]
-fn on_file_everything_else_is_ignored() {
+fn osd_on_a_file_ignores_all_other_disks_and_settings() {
     let (node, no_databases) = (NodeName("h1".to_owned()), DatabasesAsked::new());
     let mut case = Case::of(devices(&["sdz"]), &[free("sdb"), free(FILE)]).with(|case| {
         case.storage().config = DeviceConfig { osds_per_device: Some(2), ..metadata("sdb") };
@@ -287,7 +287,7 @@ fn on_file_everything_else_is_ignored() {
 }
 
 #[test]
-fn a_verdict_is_told_in_a_word_and_in_a_sentence() {
+fn disk_verdict_has_a_code_and_a_sentence() {
     let case = Case::of(
         devices(&["sdb", "sdc", "sdd"]),
         &[free("sdb"), mounted("sdc"), ours("sdd", OsdId(3)), free("sde")],

@@ -38,7 +38,7 @@ fn persistent_volume_becomes_no_osd_however_it_is_named() {
 }
 
 #[test]
-fn persistent_volume_that_no_disk_shows_holds_back_disks_of_its_size() {
+fn unmatched_persistent_volume_blocks_disks_of_its_size() {
     let case = with_volume("/mnt/disks/vol1");
     assert_eq!(case.made(), [""; 0]);
     assert!(case.verdict("sdb").to_string().starts_with("perhaps PersistentVolume pv1"));

@@ -7,7 +7,7 @@ use super::*;
 // ---- Unproven: inspection
 
 #[test]
-fn a_recorded_osd_is_looked_at_before_anything_is_done_and_without_a_fence() {
+fn recorded_osd_is_inspected_first_and_without_a_fence() {
     let world = World::recorded(OSD);
     check!(
         world.plan(),
@@ -19,14 +19,14 @@ fn a_recorded_osd_is_looked_at_before_anything_is_done_and_without_a_fence() {
 }
 
 #[test]
-fn what_the_first_look_proves_is_saved() {
+fn proof_of_the_first_inspection_is_saved() {
     let world = World::recorded(OSD).report(OSD, Some(old_content(OSD)), None);
     let Next::Save { ledger, why: Saving::Proof, .. } = world.plan() else { panic!("{:#?}", world.plan()) };
     assert_eq!(ledger.records[&OSD].evidence, Some(crate::support::build::evidence(OSD)));
 }
 
 #[test]
-fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
+fn node_that_can_not_rebuild_quarantines_the_osd_before_stop() {
     let world = |change: fn(&mut osd_migrate::domain::inspection::NodeReport)| {
         World::recorded(OSD).report_with(OSD, change)
     };
@@ -52,7 +52,7 @@ fn a_node_that_cannot_make_the_new_osd_is_found_out_before_stop() {
 /// Rook 1.19 and later delete the key after a reconcile, which may be between the observation and the agent's
 /// start.
 #[test]
-fn a_key_that_the_mons_refuse_is_asked_for_anew_and_not_for_ever() {
+fn bootstrap_key_refused_by_the_mons_has_limited_retries() {
     let refused = |world: World| {
         world.report_with(OSD, |r| {
             let can = &mut r.inspection.as_mut().unwrap().capability;
@@ -78,7 +78,7 @@ fn a_key_that_the_mons_refuse_is_asked_for_anew_and_not_for_ever() {
 }
 
 #[test]
-fn a_device_that_contradicts_the_class_is_left_alone() {
+fn osd_with_a_device_that_contradicts_its_class_is_quarantined() {
     let world = World::recorded(OSD).report_with(OSD, |r| {
         let evidence = r.inspection.as_mut().unwrap().evidence.as_mut().unwrap();
         if let Proof::BluestoreLabel { activatable, .. } = &mut evidence.proof {
@@ -89,7 +89,7 @@ fn a_device_that_contradicts_the_class_is_left_alone() {
 }
 
 #[test]
-fn a_proof_that_names_another_osd_or_cluster_proves_nothing() {
+fn proof_that_names_another_osd_or_cluster_is_rejected() {
     type Change = fn(&mut OsdFsid, &mut OsdId, &mut ClusterFsid);
     let changes: [Change; 3] = [
         |fsid, _, _| *fsid = foreign(),
@@ -119,7 +119,7 @@ fn a_proof_that_names_another_osd_or_cluster_proves_nothing() {
 }
 
 #[test]
-fn a_device_that_carries_something_else_is_foreign_already_before_stop() {
+fn osd_with_foreign_device_content_is_quarantined_before_stop() {
     let other_cluster = Content::Bluestore {
         osd_fsid: old(OSD),
         whoami: Some(OSD),
@@ -161,7 +161,7 @@ pub(super) fn looked_again(world: World, content: &Content) -> World {
 }
 
 #[test]
-fn a_device_that_one_look_does_not_find_is_looked_at_again() {
+fn device_not_found_by_one_inspection_is_inspected_again() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     // Before Stop: the next inspection proves it.
     let world = World::recorded(OSD).report(OSD, Some(lost.clone()), None).saved("inspect");
@@ -174,7 +174,7 @@ fn a_device_that_one_look_does_not_find_is_looked_at_again() {
 }
 
 #[test]
-fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
+fn rebuilt_osd_whose_device_is_never_found_is_quarantined() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::destroyed(OSD).rebuild_ended(OSD, Some(lost.clone()), None);
     let next = looked_again(looked_thrice(world, &lost), &lost).plan();
@@ -182,7 +182,7 @@ fn a_finished_rebuild_whose_device_is_not_found_thrice_is_left_alone() {
 }
 
 #[test]
-fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_then() {
+fn stopped_osd_without_its_device_is_restarted_and_quarantined() {
     let lost = Content::NotFound { inspected: "sdb".to_owned() };
     let world = World::stopped(OSD).report(OSD, Some(lost.clone()), None);
     let world = looked_again(looked_thrice(world, &lost), &lost);
@@ -194,7 +194,7 @@ fn stopped_and_its_device_not_found_thrice_it_is_started_again_and_left_alone_th
 }
 
 #[test]
-fn an_inspection_that_fails_three_times_leaves_the_osd_alone_before_stop() {
+fn inspection_that_fails_three_times_quarantines_before_stop() {
     let mut world = World::recorded(OSD);
     for attempt in 2..=3 {
         world = world.report(OSD, None, failed()).saved("inspect");
@@ -206,7 +206,7 @@ fn an_inspection_that_fails_three_times_leaves_the_osd_alone_before_stop() {
 }
 
 #[test]
-fn the_attempt_after_one_that_failed_says_why_that_one_did() {
+fn attempt_after_a_failed_one_reports_its_cause() {
     let after = |world: &World| match world.plan() {
         Next::Save { why: Saving::Attempt { after, .. }, .. } => after,
         next => panic!("{next:#?}"),
@@ -219,7 +219,7 @@ fn the_attempt_after_one_that_failed_says_why_that_one_did() {
 }
 
 #[test]
-fn a_job_that_ended_without_a_report_has_failed_too() {
+fn job_that_ended_without_a_report_has_failed() {
     let mut world = World::recorded(OSD);
     for _ in 0..2 {
         world = world.job(OSD, JobState::Ended).saved("inspect");
@@ -228,7 +228,7 @@ fn a_job_that_ended_without_a_report_has_failed_too() {
 }
 
 #[test]
-fn an_agent_that_found_another_at_work_has_not_failed() {
+fn agent_that_found_another_at_work_has_not_failed() {
     let mut world = World::recorded(OSD);
     for _ in 0..300 {
         world = world.report(OSD, None, busy());
@@ -246,7 +246,7 @@ fn an_agent_that_found_another_at_work_has_not_failed() {
 }
 
 #[test]
-fn stopped_and_not_provable_it_is_started_again() {
+fn stopped_osd_that_can_not_be_proven_is_restarted() {
     // The first inspection is lost; the second one fails four times.
     let mut world = World::stopped(OSD).with(|w| {
         w.seen.kube.reports.clear();
@@ -262,7 +262,7 @@ fn stopped_and_not_provable_it_is_started_again() {
 // ---- Busy
 
 #[test]
-fn while_an_agent_is_at_work_nothing_else_is_done() {
+fn running_agent_is_waited_for_before_any_other_act() {
     for world in [World::recorded(OSD), World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
         let world = world.job(OSD, JobState::Running);
         check!(world.plan(), Next::Wait(Wait::Agent { osd: OSD, .. }));
@@ -270,7 +270,7 @@ fn while_an_agent_is_at_work_nothing_else_is_done() {
 }
 
 #[test]
-fn an_agent_on_a_node_that_lost_power_is_waited_for_by_the_nodes_name() {
+fn agent_wait_reports_that_its_node_is_not_ready() {
     let trouble = |world: &World| match world.plan() {
         Next::Wait(Wait::Agent { trouble, .. }) => trouble,
         next => panic!("{next:#?}"),
@@ -282,7 +282,7 @@ fn an_agent_on_a_node_that_lost_power_is_waited_for_by_the_nodes_name() {
 }
 
 #[test]
-fn silent_agent_is_given_up_and_never_killed() {
+fn silent_agent_quarantines_its_osd_and_is_never_killed() {
     // Before the stop the agent has changed nothing: the OSD serves, and the others continue.
     let world = World::recorded(OSD).job(OSD, JobState::Running);
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));
@@ -303,8 +303,7 @@ fn silent_agent_is_given_up_and_never_killed() {
 ///
 /// The record was closed meanwhile.
 #[test]
-fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_holds_up_nothing_that_is_stopped()
- {
+fn agent_of_a_closed_record_never_holds_up_a_stopped_osd() {
     let misplaced = |world: World, state: JobState| {
         world.job(OSD, state).with(|w| {
             let job = w.seen.kube.node_jobs.last_mut().unwrap();
@@ -335,7 +334,7 @@ fn an_agent_of_a_closed_record_is_waited_for_dropped_where_it_never_began_and_ho
 }
 
 #[test]
-fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped() {
+fn agent_not_started_in_ten_minutes_has_failed_and_is_dropped() {
     let world = World::recorded(OSD).job(OSD, JobState::Waiting);
     check!(world.clone().minutes_later(9).plan(), Next::Wait(Wait::Agent { .. }));
     let mut world = world.minutes_later(10);
@@ -355,7 +354,7 @@ fn an_agent_that_does_not_start_for_ten_minutes_is_a_failed_attempt_and_dropped(
 // ---- the key with which the agent creates OSDs
 
 #[test]
-fn a_key_that_is_missing_is_recorded_as_ours_then_made_and_only_then_the_agent() {
+fn missing_bootstrap_key_is_recorded_and_created_before_agent() {
     let mut world = World::recorded(OSD).with(|w| w.seen.ceph.bootstrap = Some(false));
     let Next::Save { ledger, why: Saving::Bootstrap { ours: true }, .. } = world.plan() else {
         panic!("{:#?}", world.plan())
@@ -370,7 +369,7 @@ fn a_key_that_is_missing_is_recorded_as_ours_then_made_and_only_then_the_agent()
 }
 
 #[test]
-fn one_that_is_ours_goes_when_nobody_needs_it_and_by_any_run_whether_confirmed_or_not() {
+fn own_bootstrap_key_is_removed_by_any_run_when_unused() {
     let ours = World::new().with(|w| {
         w.ledger.run.bootstrap = true;
         w.seen.kube.declaration.confirmed = false;

@@ -5,7 +5,7 @@ use super::*;
 // ---- Withdrawn
 
 #[test]
-fn before_stop_a_withdrawn_wish_gives_the_record_up() {
+fn record_of_an_unwanted_osd_is_withdrawn_before_stop() {
     type Change = fn(&mut World);
     let changes: [Change; 6] = [
         |w| w.seen.kube.declaration.confirmed = false,
@@ -23,7 +23,7 @@ fn before_stop_a_withdrawn_wish_gives_the_record_up() {
 }
 
 #[test]
-fn an_osd_that_moved_to_another_node_is_not_the_one_that_was_proven() {
+fn osd_that_moved_to_another_node_is_withdrawn_before_stop() {
     for world in [World::proven(OSD), World::intended(OSD)] {
         let moved = world.with(|w| w.daemon(OSD).node = Some(NodeName("h2".to_owned())));
         assert_eq!(word(&moved.plan()), Some("withdrawn"));
@@ -31,7 +31,7 @@ fn an_osd_that_moved_to_another_node_is_not_the_one_that_was_proven() {
 }
 
 #[test]
-fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
+fn recreated_deployment_withdraws_the_record_before_stop() {
     let anew = |world: World| world.with(|w| w.daemon(OSD).uid = "uid-new".to_owned());
     for world in [World::recorded(OSD), World::proven(OSD).keep(OSD), World::intended(OSD)] {
         assert_eq!(word(&anew(world).plan()), Some("withdrawn"));
@@ -41,7 +41,7 @@ fn a_deployment_that_was_made_anew_is_recorded_and_kept_anew() {
 }
 
 #[test]
-fn withdrawn_it_sweeps_lifts_its_own_flags_and_fence_and_is_gone() {
+fn withdrawn_record_cleans_up_unsets_flags_and_unfences() {
     let unconfirmed = World::intended(OSD).with(|w| w.seen.kube.declaration.confirmed = false);
     let mut world = unconfirmed.saved("withdrawn").cleaned_up(OSD);
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
@@ -54,7 +54,7 @@ fn withdrawn_it_sweeps_lifts_its_own_flags_and_fence_and_is_gone() {
 }
 
 #[test]
-fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() {
+fn osd_flags_from_before_the_stop_intent_are_never_unset() {
     let withdraw = |world: World| world.with(|w| w.policy.skip = [OSD].into()).saved("withdrawn");
     // noout was set when the record was created.
     let had = World::new().with(|w| {
@@ -72,7 +72,7 @@ fn flags_that_were_there_before_stay_and_flags_before_our_intent_are_not_ours() 
 }
 
 #[test]
-fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
+fn osd_flag_set_by_a_person_before_stop_is_saved_as_former() {
     let set = World::proven(OSD).keep(OSD).with(|w| {
         w.slot(OSD).noout = true;
         w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
@@ -91,7 +91,7 @@ fn a_flag_that_a_person_set_between_record_and_stop_stays_theirs() {
 }
 
 #[test]
-fn past_stop_a_withdrawn_confirmation_changes_nothing() {
+fn committed_osd_ignores_a_withdrawn_confirmation_and_a_skip() {
     for world in committed().into_iter().chain([World::filled(OSD)]) {
         let withdrawn = world.clone().with(|w| {
             w.seen.kube.declaration.confirmed = false;
@@ -102,7 +102,7 @@ fn past_stop_a_withdrawn_confirmation_changes_nothing() {
 }
 
 #[test]
-fn a_stop_that_arrives_after_the_record_was_given_up_is_undone_before_the_record_closes() {
+fn stop_arriving_after_the_withdrawal_is_reverted_first() {
     let world = World::intended(OSD).with(|w| w.policy.skip = [OSD].into()).saved("withdrawn").with(|w| {
         let id = w.record(OSD).id.clone();
         (w.daemon(OSD).replicas, w.daemon(OSD).stopped_by) = (0, Some(id));
@@ -115,7 +115,7 @@ fn a_stop_that_arrives_after_the_record_was_given_up_is_undone_before_the_record
 // ---- Serving: towards Stop
 
 #[test]
-fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
+fn proven_osd_is_backed_up_saved_fenced_flagged_then_stopped() {
     let mut world = World::proven(OSD);
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::BackUp { osd: OSD, deployment, .. })) if deployment == "uid-0");
     world = world.keep(OSD).saved("stop");
@@ -138,13 +138,13 @@ fn proven_it_is_kept_its_pgs_saved_fenced_hushed_and_stopped_one_a_turn() {
 }
 
 #[test]
-fn a_flag_that_is_set_already_is_not_set_again() {
+fn osd_flag_that_is_already_set_is_not_set_again() {
     let world = World::intended(OSD).with(|w| w.slot(OSD).noin = false);
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::SetOsdFlags { noout: false, noin: true, .. })));
 }
 
 #[test]
-fn the_gates_are_asked_again_before_every_turn_towards_stop() {
+fn gate_is_checked_again_in_every_iteration_before_stop() {
     type Noted = fn(World) -> World;
     let at_once: Noted = |world| world;
     for (world, noted) in [
@@ -163,7 +163,7 @@ fn the_gates_are_asked_again_before_every_turn_towards_stop() {
 }
 
 #[test]
-fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
+fn gate_shut_for_three_minutes_after_intent_withdraws_record() {
     let world = held(World::intended(OSD).down(OsdId(3)).reported());
     check!(world.clone().minutes_later(2).plan(), Next::Wait(Wait::Gate { .. }));
     // The gate opens again: the intent is saved once more.
@@ -178,7 +178,7 @@ fn gate_that_shuts_after_the_intent_lifts_fence_and_flags() {
 }
 
 #[test]
-fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
+fn osd_whose_data_would_not_fit_again_is_never_stopped() {
     // Usage was small enough when the OSD was recorded, and grew while it waited.
     let world = World::intended(OSD).with(|w| w.slot(OSD).used_bytes = Some(6 * GIB));
     check!(held(world).plan(), Next::Wait(Wait::Gate { reason: Reason::TooSmall { .. }, .. }));
@@ -190,19 +190,19 @@ fn an_osd_whose_new_one_would_be_too_small_is_never_stopped() {
 }
 
 #[test]
-fn what_it_holds_is_saved_at_stop() {
+fn used_bytes_are_saved_with_the_stop_intent() {
     let world = World::proven(OSD).keep(OSD).with(|w| w.slot(OSD).used_bytes = Some(2 * GIB)).saved("stop");
     assert_eq!(world.ledger.records[&OSD].used_bytes, Some(2 * GIB));
 }
 
 #[test]
-fn pgs_that_moved_since_they_were_saved_are_saved_again_before_stop() {
+fn pgs_that_moved_after_the_intent_are_saved_again_before_stop() {
     let world = World::intended(OSD).with(|w| w.pg(1).up.extend([OSD]));
     assert_eq!(word(&world.plan()), Some("stop"));
 }
 
 #[test]
-fn the_fence_is_recorded_before_it_is_put_up_and_put_up_again_where_somebody_takes_it_off() {
+fn fence_is_recorded_before_it_is_set_and_set_again_if_removed() {
     let bare = World::intended(OSD).with(|w| {
         w.ledger.run.fence = None;
         w.seen.kube.fence = None;
@@ -218,7 +218,7 @@ fn the_fence_is_recorded_before_it_is_put_up_and_put_up_again_where_somebody_tak
 }
 
 #[test]
-fn a_fence_of_others_is_never_replaced() {
+fn external_fence_is_never_replaced() {
     let others = |world: World| world.with(|w| w.seen.kube.fence = Some("theirs".to_owned()));
     check!(
         others(World::prepared(OSD).saved("new")).plan(),
@@ -233,7 +233,7 @@ fn a_fence_of_others_is_never_replaced() {
 // ---- NotOurStop
 
 #[test]
-fn down_osd_that_was_only_recorded_is_given_up() {
+fn down_osd_that_was_only_recorded_is_withdrawn() {
     let stopped = |world: World| {
         let world = world.with(|w| {
             w.daemon(OSD).replicas = 0;
@@ -251,7 +251,7 @@ fn down_osd_that_was_only_recorded_is_given_up() {
 }
 
 #[test]
-fn an_osd_that_we_started_again_is_waited_for_as_ours() {
+fn osd_restarted_by_a_reverted_stop_is_waited_for() {
     let stop_reverted =
         |w: &mut World| w.record(OSD).stop_reverted = Some("a neighbour was nearly full".to_owned());
     let world = World::intended(OSD).with(stop_reverted).down(OSD).reported();
@@ -261,14 +261,14 @@ fn an_osd_that_we_started_again_is_waited_for_as_ours() {
 }
 
 #[test]
-fn the_record_alone_never_makes_a_stop_ours() {
+fn stop_without_our_annotation_is_never_ours() {
     // A person removed the annotation of osd-migrate while the OSD was stopped.
     let world = World::stopped(OSD).with(|w| w.daemon(OSD).stopped_by = None);
     check!(world.plan(), Next::Wait(Wait::NotOurStop { osd: OSD }));
 }
 
 #[test]
-fn a_deployment_that_was_deleted_while_we_had_it_stopped_is_made_again_from_the_kept_one() {
+fn stopped_osd_whose_deployment_was_deleted_is_restarted() {
     let world = World::stopped(OSD).with(|w| drop(w.seen.kube.daemons.remove(&OSD)));
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
 }

@@ -8,7 +8,7 @@ use super::*;
 // ---- Destroyed
 
 #[test]
-fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carries_the_proof() {
+fn destroyed_osd_with_its_old_data_is_rebuilt_with_the_proof() {
     let world = World::destroyed(OSD).saved("rebuild");
     check!(
         world.plan(),
@@ -19,7 +19,7 @@ fn destroyed_with_the_old_data_there_it_is_rebuilt_by_a_saved_attempt_that_carri
 }
 
 #[test]
-fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
+fn old_data_is_wiped_only_while_no_other_replica_is_missing() {
     for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
         let unsafe_now = world.clone().down(OsdId(2)).reported().saved("wipe-blocked");
         check!(
@@ -34,7 +34,7 @@ fn the_old_data_is_wiped_only_while_no_other_copy_lacks() {
 }
 
 #[test]
-fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
+fn wipe_unsafe_for_ten_minutes_halts_with_recovery_command() {
     // However long ago the OSD was stopped.
     let long = without_noout(World::destroyed(OSD).minutes_later(60));
     let world = long.down(OsdId(2)).reported().saved("wipe-blocked");
@@ -45,7 +45,7 @@ fn a_wipe_that_stays_unsafe_for_ten_minutes_halts_with_the_way_back() {
 }
 
 #[test]
-fn a_wipe_whose_other_copies_nobody_knows_of_for_ten_minutes_halts_too() {
+fn wipe_with_replicas_unknown_for_ten_minutes_halts() {
     let world = World::destroyed(OSD).pg_state(0, "stale+active+undersized").saved("wipe-blocked");
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::Peering { .. }, .. }));
     // After the halt nothing else lifts its noout.
@@ -113,7 +113,7 @@ fn split_after_a_merge_blocks_no_wipe() {
 }
 
 #[test]
-fn the_wipe_after_a_purge_that_others_copies_outlived_waits_for_nothing() {
+fn wipe_is_never_blocked_by_remapped_pgs_that_are_clean() {
     let world = World::destroyed(OSD).saved("rebuild").pg_state(0, "active+clean+remapped").with(|w| {
         let pg = w.pg(0);
         (pg.acting, pg.degraded) = ([1, 2, 4].map(OsdId).into(), 0);
@@ -122,7 +122,7 @@ fn the_wipe_after_a_purge_that_others_copies_outlived_waits_for_nothing() {
 }
 
 #[test]
-fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
+fn wipe_blocked_by_the_surroundings_waits_and_never_halts() {
     type Change = fn(&mut World);
     let changes: [Change; 7] = [
         |w| w.seen.kube.operator.as_mut().unwrap().replicas = 1,
@@ -146,7 +146,7 @@ fn a_wipe_that_its_surroundings_forbid_waits_and_calls_nobody() {
 }
 
 #[test]
-fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() {
+fn unsafe_wipe_timer_restarts_after_a_retry_and_a_rebuild() {
     let lacks = |world: World| world.down(OsdId(2)).reported();
     let healed = |world: World| world.up(OsdId(2)).reported();
     // Unsafe for nine minutes, then a rebuild that fails and leaves the old data in place.
@@ -170,7 +170,7 @@ fn the_minutes_of_an_unsafe_wipe_count_anew_after_a_retry_and_after_a_rebuild() 
 }
 
 #[test]
-fn the_ten_minutes_count_from_the_stop_that_was_done_and_not_from_one_that_was_undone() {
+fn down_since_counts_from_the_stop_and_not_from_its_intent() {
     // Stop was intended an hour ago: the time counts from when the OSD is seen stopped.
     let world = World::intended(OSD).minutes_later(60);
     check!(world.plan(), Next::Do(Act::Kube(KubeAct::Stop { .. })));
@@ -182,7 +182,7 @@ fn the_ten_minutes_count_from_the_stop_that_was_done_and_not_from_one_that_was_u
 }
 
 #[test]
-fn with_the_old_data_gone_the_rebuild_is_the_cure_and_waits_for_no_gate() {
+fn rebuild_waits_for_no_gate_when_the_old_data_is_gone() {
     for content in [tombstone(&World::destroyed(OSD).ledger.records[&OSD]), label(claim(OSD, 1), OSD, false)]
     {
         let world = World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed());
@@ -191,7 +191,7 @@ fn with_the_old_data_gone_the_rebuild_is_the_cure_and_waits_for_no_gate() {
 }
 
 #[test]
-fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
+fn rebuild_that_fails_repeatedly_quarantines_and_unsets_noout() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
     for _ in 0..4 {
@@ -205,7 +205,7 @@ fn a_rebuild_that_fails_three_times_is_left_alone_and_its_noout_lifted() {
 }
 
 #[test]
-fn an_osd_that_is_tried_again_is_looked_at_first_and_counts_from_nothing() {
+fn retried_osd_is_inspected_first_and_its_failures_are_reset() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
     assert_eq!(world.ledger.retried(OSD), None, "it was not left alone");
@@ -221,7 +221,7 @@ fn an_osd_that_is_tried_again_is_looked_at_first_and_counts_from_nothing() {
 }
 
 #[test]
-fn rebuilds_that_die_without_a_word_are_counted_through_the_looks_between_them() {
+fn rebuilds_without_a_report_are_counted_across_inspections() {
     let mut world = World::destroyed(OSD);
     let gone = tombstone(&world.ledger.records[&OSD]);
     for _ in 0..3 {
@@ -233,7 +233,7 @@ fn rebuilds_that_die_without_a_word_are_counted_through_the_looks_between_them()
 }
 
 #[test]
-fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
+fn rebuild_without_a_report_is_followed_by_an_inspection() {
     let world = World::destroyed(OSD).saved("rebuild").job(OSD, JobState::Ended).saved("inspect");
     assert_eq!(agent(&world), NodeTask::Inspect);
     let again = world.report(OSD, Some(old_content(OSD)), None);
@@ -244,7 +244,7 @@ fn a_rebuild_that_died_is_followed_by_a_look_and_not_by_a_guess() {
 }
 
 #[test]
-fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
+fn foreign_content_of_a_destroyed_slot_is_never_overwritten() {
     let mut others_tombstone = tombstone(&World::destroyed(OSD).ledger.records[&OSD]);
     if let Content::Tombstone { old, .. } = &mut others_tombstone {
         *old = foreign();
@@ -266,7 +266,7 @@ fn what_is_not_ours_on_the_device_of_a_destroyed_slot_is_never_written_over() {
 }
 
 #[test]
-fn an_osd_that_somebody_started_in_its_destroyed_slot_is_left_alone_with_what_to_type() {
+fn destroyed_osd_that_is_up_is_quarantined_with_the_command() {
     let revived = |world: World| world.with(|w| w.slot(OSD).up = true);
     for world in [World::destroyed(OSD), World::destroyed(OSD).saved("rebuild")] {
         check!(revived(world).plan(), Next::Save { why: Saving::Quarantine { why }, .. }

@@ -56,7 +56,7 @@ fn cancel(w: &mut World) {
 }
 
 #[test]
-fn right_before_a_stop_what_it_was_is_saved_and_then_it_is_limited() {
+fn pdb_is_saved_and_then_limited_right_before_a_stop() {
     let saved = World::intended(OSD).with(pdb(1, 4)).saved("pdb");
     assert_eq!(saved.ledger.run.pdb, was(1, 4));
     assert!(is_write(&saved.plan(), 0, 4), "{:?}", saved.plan());
@@ -66,7 +66,7 @@ fn right_before_a_stop_what_it_was_is_saved_and_then_it_is_limited() {
 }
 
 #[test]
-fn where_rook_has_none_or_leaves_an_osd_out_we_make_one_of_our_own() {
+fn own_pdb_is_created_if_rooks_is_missing_or_excludes_an_osd() {
     let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
     assert!(is_own(&World::intended(OSD).with(none_of_rooks).plan()));
     let left_out = World::intended(OSD).with(leaves_out(other));
@@ -78,7 +78,7 @@ fn where_rook_has_none_or_leaves_an_osd_out_we_make_one_of_our_own() {
 }
 
 #[test]
-fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
+fn stop_waits_one_minute_for_rooks_pdb_to_count_all_up_osds() {
     let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
     let inspected = |replicas: u32| {
         move |w: &mut World| {
@@ -107,7 +107,7 @@ fn a_stop_waits_a_minute_for_rook_to_count_every_other_osd_that_is_up() {
 }
 
 #[test]
-fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_our_own() {
+fn own_pdb_is_created_if_rook_changes_its_pdb_after_a_stop() {
     let other = if OSD == BY_HAND { FILESTORE } else { BY_HAND };
     let leaves_out = |w: &mut World| w.seen.kube.osd_pdb.as_mut().unwrap().left_out = [other].into();
     for world in committed() {
@@ -124,7 +124,7 @@ fn what_rook_makes_of_its_budget_while_an_osd_is_stopped_is_rooks_and_we_make_ou
 
 /// Checks a rejection by a missing right, a quota, or a policy.
 #[test]
-fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
+fn own_pdb_rejection_blocks_a_stop_but_no_committed_osd() {
     let refused = |w: &mut World| w.seen.kube.pdb_rejected = Some("by a policy".to_owned());
     check!(
         held(World::intended(OSD).with(none_of_rooks).with(refused)).plan(),
@@ -139,7 +139,7 @@ fn where_our_own_is_refused_no_osd_is_stopped_and_one_that_is_goes_on() {
 }
 
 #[test]
-fn our_own_goes_before_rooks_is_put_back_and_the_next_stop_begins() {
+fn own_pdb_is_deleted_before_rooks_is_restored() {
     let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     let both = closing.clone().with(own);
     assert_eq!(both.plan(), Next::Do(Act::Kube(KubeAct::DeletePdb { uid: "own".to_owned() })));
@@ -151,7 +151,7 @@ fn our_own_goes_before_rooks_is_put_back_and_the_next_stop_begins() {
 }
 
 #[test]
-fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
+fn pdb_is_restored_after_backfill_before_anything_else() {
     let closing = limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     assert!(is_write(&closing.plan(), 1, 5));
     let back = closing.with(pdb(1, 6)).saved("pdb-restored");
@@ -160,7 +160,7 @@ fn it_comes_back_when_the_data_is_there_before_anything_else_is_begun() {
 }
 
 #[test]
-fn it_comes_back_when_the_pod_of_the_finished_osd_is_ready_or_a_minute_later() {
+fn pdb_is_restored_once_the_pod_is_ready_or_a_minute_later() {
     let rooks: fn(&Next) -> bool = |next| is_write(next, 1, 5);
     is_waited_for(limited(World::filled(OSD)), rooks);
     let ours: fn(&Next) -> bool = |next| matches!(next, Next::Do(Act::Kube(KubeAct::DeletePdb { .. })));
@@ -191,7 +191,7 @@ fn is_waited_for(world: World, is_put_back: fn(&Next) -> bool) {
 }
 
 #[test]
-fn what_others_wrote_since_or_took_away_is_theirs() {
+fn pdb_changed_or_deleted_externally_is_not_restored() {
     let closing = || limited(World::filled(OSD).with(|w| w.record(OSD).closing = true));
     // Also an external 0.
     for theirs in [pdb(1, 6), pdb(0, 7), pdb(3, 8)] {
@@ -201,7 +201,7 @@ fn what_others_wrote_since_or_took_away_is_theirs() {
 }
 
 #[test]
-fn a_stop_that_is_turned_back_is_undone_first() {
+fn reverted_stop_restarts_the_osd_before_the_pdb_is_restored() {
     let turned =
         limited(World::stopped(OSD)).with(|w| w.record(OSD).stop_reverted = Some("a reason".to_owned()));
     check!(turned.plan(), Next::Do(Act::Kube(KubeAct::Restart { .. })));
@@ -211,7 +211,7 @@ fn a_stop_that_is_turned_back_is_undone_first() {
 }
 
 #[test]
-fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain() {
+fn pdb_is_restored_for_quarantined_and_withdrawn_osds() {
     let quarantined = |w: &mut World| {
         let since = w.seen.at;
         w.record(OSD).quarantine =
@@ -237,7 +237,7 @@ fn an_osd_that_is_left_alone_given_up_or_held_before_its_stop_holds_up_no_drain(
 }
 
 #[test]
-fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
+fn pdb_left_limited_is_restored_by_a_run_with_nothing_to_do() {
     let left = || limited(World::new()).with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
     let cases: [fn(&mut World); 4] =
         [|_| (), cancel, |w| w.policy.leaves = true, |w| w.seen.kube.declaration.confirmed = false];
@@ -255,7 +255,7 @@ fn a_run_that_finds_nothing_to_do_puts_back_what_was_left_behind() {
 }
 
 #[test]
-fn a_limit_that_comes_late_is_taken_back_or_taken_up() {
+fn pdb_limit_that_arrives_late_is_restored_or_adopted() {
     // The runner was frozen right before it wrote. Another runner gave the OSD up meanwhile, and found
     // nothing to restore.
     let late = |w: &mut World| (w.ledger.run.pdb, w.ledger.run.last_pdb) = (None, was(1, 4));

@@ -78,13 +78,13 @@ fn committed() -> [World; 6] {
 // ---- the run
 
 #[test]
-fn where_nothing_is_legacy_nothing_is_done() {
+fn run_without_osds_to_migrate_does_nothing() {
     let world = World::new().with(|w| w.policy.skip = [BY_HAND, FILESTORE].into());
     check!(world.plan(), Next::Finished(summary) if *summary == nothing_left());
 }
 
 #[test]
-fn without_a_confirmation_the_candidates_are_named_and_nothing_is_saved_or_done() {
+fn unconfirmed_run_names_the_candidates_and_does_nothing() {
     let world = World::new().with(|w| w.seen.kube.declaration.confirmed = false);
     check!(world.plan(), Next::Finished(s) if s.unconfirmed == [BY_HAND, FILESTORE].into());
     let by_flag = world.with(|w| w.policy.confirmed = true);
@@ -92,7 +92,7 @@ fn without_a_confirmation_the_candidates_are_named_and_nothing_is_saved_or_done(
 }
 
 #[test]
-fn the_first_candidate_is_recorded_with_all_that_cannot_be_seen_again() {
+fn first_candidate_is_recorded_with_all_its_former_settings() {
     let world = World::new().with(|w| {
         w.slot(OSD).noout = true;
         w.slot(OSD).primary_affinity = Weight::from_decimal(0.5);
@@ -131,7 +131,7 @@ fn records_of_one_osd_never_share_a_name() {
 }
 
 #[test]
-fn while_one_osd_is_in_flight_no_other_is_begun() {
+fn second_osd_is_never_recorded_while_one_is_in_progress() {
     for world in [World::recorded(OSD), World::stopped(OSD), World::booted(OSD)] {
         let world = world.with(|w| w.policy.select.clear());
         if let Next::Save { ledger, .. } = world.plan() {
@@ -152,19 +152,19 @@ fn while_one_osd_is_in_flight_no_other_is_begun() {
 }
 
 #[test]
-fn a_shut_gate_keeps_a_candidate_waiting_with_the_reason() {
+fn candidate_waits_with_the_reason_while_a_pg_is_degraded() {
     let world = World::new().with(|w| w.pg(1).state = states("active+undersized+degraded"));
     check!(world.plan(), Next::Wait(Wait::Gate { osd: OSD, reason: Reason::NotClean { .. } }));
 }
 
 #[test]
-fn an_osd_of_a_thin_pool_is_refused_and_the_run_ends() {
+fn osd_of_a_pool_with_insufficient_redundancy_is_refused() {
     let world = World::new().with(|w| w.seen.ceph.pools.get_mut(&POOL).unwrap().size = 2);
     check!(world.plan(), Next::Finished(s) if s.refused.len() == 2 && s.refused[0].1.contains("insufficient redundancy"));
 }
 
 #[test]
-fn osds_of_a_thin_pool_do_not_hide_the_candidates_after_them() {
+fn refused_osds_of_a_size_2_pool_never_hide_later_candidates() {
     // Twelve more OSDs created by hand, on hosts that sort first, all in a pool of size 2.
     let world = World::new().with(|w| {
         let mut without_redundancy = w.seen.ceph.pools[&POOL].clone();
@@ -189,7 +189,7 @@ fn osds_of_a_thin_pool_do_not_hide_the_candidates_after_them() {
 }
 
 #[test]
-fn ceph_is_asked_about_the_osds_that_the_decision_needs() {
+fn ok_to_stop_is_asked_for_the_osds_the_decision_needs() {
     let questions = |world: &World| plan::questions(&world.policy, &world.ledger, &world.seen);
     let at_rest = questions(&World::new());
     assert_eq!(at_rest.ok_to_stop, [[BY_HAND].into(), [FILESTORE].into()].into());
@@ -200,7 +200,7 @@ fn ceph_is_asked_about_the_osds_that_the_decision_needs() {
 }
 
 #[test]
-fn a_mark_of_ours_without_a_record_halts() {
+fn fence_or_stop_mark_without_a_record_halts() {
     let deployment = World::stopped(OSD).with(|w| w.ledger = Ledger::default());
     check!(deployment.plan(), Next::Halt(Halt::LedgerLost { place, .. }) if place == "Deployment rook-ceph-osd-0");
     let fence = World::intended(OSD).with(|w| w.ledger = Ledger::default());
@@ -238,7 +238,7 @@ fn second_osd_that_fails_past_its_stop_ends_the_run() {
 }
 
 #[test]
-fn a_run_that_ends_with_one_quarantined_says_so() {
+fn run_that_ends_with_a_quarantined_osd_reports_it() {
     let world = World::recorded(OSD)
         .report_with(OSD, |r| r.inspection.as_mut().unwrap().capability.raw_osd_id = false)
         .saved("quarantine");

@@ -27,7 +27,7 @@ fn alone(world: World) -> World {
 }
 
 #[test]
-fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_called() {
+fn run_halts_if_only_pgs_of_quarantined_osds_are_unclean() {
     for world in [World::stopped(OSD), World::destroyed(OSD), World::prepared(OSD)] {
         let world = quarantined(world);
         check!(world.plan(), Next::Halt(Halt::Quarantined { quarantined }) if quarantined.len() == 1);
@@ -51,7 +51,7 @@ fn where_the_rest_waits_only_for_pgs_of_osds_that_were_left_alone_a_person_is_ca
 }
 
 #[test]
-fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
+fn pgs_of_a_quarantined_osd_that_is_up_are_waited_for() {
     // The new OSD is backfilling; the old OSD serves again, and recovers.
     for world in [World::booted(OSD), World::intended(OSD).pg_state(0, "active+recovering+degraded")] {
         let world = quarantined(world);
@@ -60,7 +60,7 @@ fn pgs_of_an_osd_that_was_left_alone_and_is_up_are_waited_for() {
 }
 
 #[test]
-fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_stop_does() {
+fn fence_stays_only_for_an_osd_quarantined_past_its_stop() {
     // The stop was only intended; or the OSD was stopped and serves again.
     for world in [World::intended(OSD), stopped_in_vain(World::intended(OSD))] {
         check!(alone(quarantined(world)).plan(), Next::Do(Act::Kube(KubeAct::Unfence { .. })));
@@ -71,7 +71,7 @@ fn an_osd_that_was_left_alone_before_stop_does_not_keep_the_fence_and_one_past_s
 }
 
 #[test]
-fn the_plan_shows_an_osd_that_was_begun_as_what_it_was() {
+fn plan_shows_an_osd_in_progress_with_its_recorded_class() {
     let line = |world: &World| {
         let lines = preview::lines(&world.policy, &world.ledger, &world.seen);
         lines.into_iter().find(|line| line.osd == OSD).unwrap()
@@ -106,7 +106,7 @@ fn half_way_and_another_up() -> World {
 }
 
 #[test]
-fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_comes_up_nor_in_a_pause() {
+fn rook_is_not_released_while_a_committed_osd_is_quarantined() {
     let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let both = half_way_and_another_up();
     assert!(!is_unfence(&both.plan()), "{:#?}", both.plan());
@@ -134,7 +134,7 @@ fn while_one_is_left_alone_past_stop_rook_is_let_go_neither_by_another_that_come
 }
 
 #[test]
-fn in_a_pause_before_the_stop_an_operator_that_was_set_aside_goes_back_first_its_record_withdrawn() {
+fn paused_run_withdraws_its_record_to_restore_the_operator() {
     let held = |world: World| {
         world.with(|w| w.seen.kube.control = Some(Control { kind: ControlKind::Pause, since: None }))
     };
@@ -148,7 +148,7 @@ fn in_a_pause_before_the_stop_an_operator_that_was_set_aside_goes_back_first_its
 }
 
 #[test]
-fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() {
+fn summary_names_the_retry_that_lets_rook_run_again() {
     let fenced = alone(quarantined(World::destroyed(OSD).fenced(OSD))).with(|w| {
         for n in 0..8 {
             w.pg(n).state = states("active+clean");
@@ -169,7 +169,7 @@ fn an_end_says_that_rook_is_kept_off_for_one_that_is_half_way_and_how_it_ends() 
 }
 
 #[test]
-fn a_fence_that_nothing_needs_any_more_goes_in_a_pause_too() {
+fn fence_that_nothing_needs_is_removed_during_a_pause() {
     let fence = || Some("osd-migrate-x".to_owned());
     let paused = World::new().with(|w| {
         (w.ledger.run.fence, w.seen.kube.fence) = (fence(), fence());
@@ -209,7 +209,7 @@ fn quarantined_osd_loses_its_key_once_its_node_job_ended() {
 }
 
 #[test]
-fn open_record_keeps_its_key_until_it_is_swept() {
+fn key_of_a_record_in_progress_is_not_deleted() {
     let open = with_key(World::destroyed(OSD)).job(OSD, JobState::Ended);
     assert!(!is_about_key(&open.plan()), "{:#?}", open.plan());
 }

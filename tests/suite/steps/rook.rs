@@ -23,7 +23,7 @@ fn is_not_heard(next: &Next) -> bool {
 }
 
 #[test]
-fn a_fence_counts_only_when_a_running_rook_was_heard_of_a_later_version() {
+fn fence_counts_only_after_rook_acknowledged_a_later_version() {
     let put_on_7 =
         |world: World| world.with(|w| (w.ledger.run.fence_after, w.seen.kube.fenced_at) = (Some(6), Some(7)));
     let prepared = || World::prepared(OSD).fenced(OSD).saved("new");
@@ -46,7 +46,7 @@ fn a_fence_counts_only_when_a_running_rook_was_heard_of_a_later_version() {
 }
 
 #[test]
-fn fence_that_was_taken_off_is_put_up_again_and_acknowledged_again() {
+fn removed_fence_is_set_and_acknowledged_again() {
     let heard = |w: &mut World| {
         (w.ledger.run.fence_after, w.ledger.run.fence_acknowledged) = (Some(7), true);
         w.seen.kube.fence = None;
@@ -62,7 +62,7 @@ fn fence_that_was_taken_off_is_put_up_again_and_acknowledged_again() {
 }
 
 #[test]
-fn fence_label_without_a_version_of_ours_is_put_up_again() {
+fn fence_label_without_a_current_version_is_set_again() {
     let up = auxiliary(World::intended(OSD), Some(9));
     let of = |fenced_at| {
         up.clone().with(|w| (w.ledger.run.fence_after, w.seen.kube.fenced_at) = (Some(7), fenced_at))
@@ -91,7 +91,7 @@ fn both_confirmed(world: World) -> World {
 }
 
 #[test]
-fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_the_next_osd() {
+fn fence_stays_for_backfill_and_next_osd_if_rook_is_confirmed() {
     let up = |w: World| w.with(|w| (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false));
     let is_unfence = |next: &Next| matches!(next, Next::Do(Act::Kube(KubeAct::Unfence { .. })));
     let booted = up(World::booted(OSD).fenced(OSD));
@@ -107,7 +107,7 @@ fn where_rook_is_confirmed_too_the_fence_stays_up_while_data_comes_back_and_for_
 }
 
 #[test]
-fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_said() {
+fn fence_stays_at_the_end_only_while_rook_would_migrate() {
     let ended = |w: World| {
         both_confirmed(w.with(|w| {
             (w.ledger.run.fence, w.seen.kube.fence) =
@@ -149,7 +149,7 @@ fn at_the_end_the_fence_stays_only_while_rook_would_migrate_something_and_it_is_
 }
 
 #[test]
-fn who_is_to_scale_rook_up_is_told_to_take_the_confirmation_out_first_where_rook_would_act_on_it() {
+fn operator_scale_up_hint_puts_confirmation_removal_first() {
     let said = |change: fn(&mut World)| {
         let world = World::new().with(|w| {
             w.policy.skip = w.seen.ceph.slots.keys().copied().collect();
@@ -175,7 +175,7 @@ fn who_is_to_scale_rook_up_is_told_to_take_the_confirmation_out_first_where_rook
 }
 
 #[test]
-fn new_osds_are_left_to_a_rook_that_runs() {
+fn new_osds_are_left_to_a_running_rook() {
     let select = |w: &mut World| {
         w.policy.skip = [BY_HAND, FILESTORE].into();
         w.seen.kube.declaration.storage.all_nodes = true;
@@ -204,7 +204,7 @@ fn renders(world: &World) -> bool {
 }
 
 #[test]
-fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
+fn rook_deploys_after_old_deployment_and_fence_are_gone() {
     let handed = left_to_rook().saved("left-to-rook");
     assert_eq!(handed.ledger.records[&OSD].left_to_rook_since, Some(handed.seen.at));
     let (uid, version) =
@@ -227,7 +227,7 @@ fn rook_makes_the_deployment_once_the_old_one_and_the_fence_are_gone() {
 }
 
 #[test]
-fn what_rook_does_not_make_in_time_is_rendered_behind_the_fence() {
+fn deployment_missing_after_ten_minutes_is_rendered_fenced() {
     let waits = left_to_rook().saved("left-to-rook").with(|w| {
         w.seen.kube.daemons.remove(&OSD);
         (w.ledger.run.fence, w.seen.kube.fence) = (None, None);
@@ -242,7 +242,7 @@ fn what_rook_does_not_make_in_time_is_rendered_behind_the_fence() {
 }
 
 #[test]
-fn only_a_rook_that_can_be_let_go_and_looks_at_the_node_is_left_anything() {
+fn deployment_is_rendered_unless_rook_can_create_it_safely() {
     let cases: [fn(&mut World); 7] = [
         |w| w.policy.deployment_by = DeploymentBy::Rendered,
         |w| w.seen.kube.operator.as_mut().unwrap().honours_fence = false,
@@ -279,7 +279,7 @@ fn beside_an_old_one() -> World {
 }
 
 #[test]
-fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
+fn operator_is_scaled_down_only_if_nothing_else_blocks_the_osd() {
     let runs =
         |next: &Next| matches!(next, Next::Wait(Wait::Gate { reason: Reason::OperatorRuns { .. }, .. }));
     let saved = beside_an_old_one().saved("operator-scaled");
@@ -299,7 +299,7 @@ fn an_operator_is_scaled_only_for_an_osd_that_nothing_else_keeps_out() {
 }
 
 #[test]
-fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
+fn operator_is_restored_unless_it_was_scaled_externally() {
     let ended = |generation: i64| {
         beside_an_old_one().saved("operator-scaled").with(|w| {
             w.policy.skip = [BY_HAND, FILESTORE].into();
@@ -338,7 +338,7 @@ fn an_operator_that_we_scaled_comes_back_and_one_that_others_scaled_stays() {
 /// Checks the case seen with 1.20.6: `mkfs` was blocked for minutes, and Rook reconciled freely until the
 /// agent had ended.
 #[test]
-fn fence_taken_off_while_an_agent_rebuilds_is_put_up_again() {
+fn fence_removed_while_an_agent_rebuilds_is_set_again() {
     let busy =
         auxiliary(World::destroyed(OSD).fenced(OSD).with_flags_set(OSD).job(OSD, JobState::Running), Some(9))
             .with(|w| {

@@ -5,7 +5,7 @@ use super::*;
 // ---- Stopping, Stopped
 
 #[test]
-fn a_stop_is_done_when_the_map_says_down_and_the_pod_is_gone() {
+fn stop_is_done_when_the_osd_is_down_and_its_pod_is_gone() {
     let up = World::stopping(OSD);
     check!(up.plan(), Next::Wait(Wait::Down { osd: OSD }));
     let pod_gone = World::stopping(OSD).with(|w| w.daemon(OSD).pods.clear());
@@ -15,20 +15,20 @@ fn a_stop_is_done_when_the_map_says_down_and_the_pod_is_gone() {
 }
 
 #[test]
-fn stopped_and_safe_it_is_destroyed_by_its_old_fsid() {
+fn stopped_osd_that_is_safe_is_destroyed_by_its_old_fsid() {
     for osd in [BY_HAND, FILESTORE] {
         check!(World::stopped(osd).plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: id, fsid, .. })) if *id == osd && *fsid == old(osd));
     }
 }
 
 #[test]
-fn stopped_on_stale_statistics_it_is_neither_destroyed_nor_started() {
+fn stopped_osd_waits_while_the_statistics_are_stale() {
     let world = World::stopping(OSD).with(|w| w.daemon(OSD).pods.clear()).down(OSD);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::StatisticsOld { .. }, .. }));
 }
 
 #[test]
-fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
+fn stopped_osd_is_restarted_if_a_flag_blocks_its_return() {
     for flag in ["nodown", "noup", "norecover", "nobackfill", "pauserd"] {
         let set = |w: &mut World| w.seen.ceph.flags.extend([flag.to_owned()]);
         check!(
@@ -43,7 +43,7 @@ fn stopped_under_a_flag_that_keeps_it_from_coming_back_it_is_started_again() {
 }
 
 #[test]
-fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone() {
+fn osd_shown_up_by_nodown_is_restarted_when_its_pod_is_gone() {
     let set = |w: &mut World| w.seen.ceph.flags.extend(["nodown".to_owned()]);
     check!(World::stopping(OSD).with(set).plan(), Next::Wait(Wait::Down { .. }));
     let gone = World::stopping(OSD).with(set).with(|w| w.daemon(OSD).pods.clear());
@@ -51,7 +51,7 @@ fn an_osd_that_nodown_keeps_up_in_the_map_is_started_again_when_its_pod_is_gone(
 }
 
 #[test]
-fn stopped_and_no_longer_safe_it_is_started_again() {
+fn stopped_osd_that_is_no_longer_safe_is_restarted() {
     let world = World::stopped(OSD).down(OsdId(2)).reported();
     check!(stop_reverted(&world), Next::Do(Act::Kube(KubeAct::Restart { osd: OSD, .. })));
     // A revert that is decided and counted is done, whatever the gate says meanwhile.
@@ -83,7 +83,7 @@ pub(super) fn stopped_in_vain(world: World) -> World {
 }
 
 #[test]
-fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
+fn reverted_stop_is_intended_again_before_it_is_repeated() {
     // The stop follows after a pause: the cause of the failure may pass, and clients must not lose their OSD
     // twice within seconds.
     let world = stopped_in_vain(World::intended(OSD));
@@ -97,7 +97,7 @@ fn a_stop_that_was_turned_back_is_meant_anew_before_it_is_done_again() {
 }
 
 #[test]
-fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_lifted() {
+fn osd_with_two_reverted_stops_is_quarantined_and_flags_unset() {
     let once = stopped_in_vain(World::intended(OSD)).minutes_later(2).saved("stop");
     let twice = stopped_in_vain(once);
     let next = twice.plan();
@@ -114,7 +114,7 @@ fn an_osd_whose_stop_was_turned_back_twice_is_left_alone_serving_with_its_flags_
 }
 
 #[test]
-fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
+fn stopped_osd_waits_for_a_node_not_ready_then_is_restarted() {
     let world = World::stopped(OSD)
         .with(|w| w.seen.kube.nodes.get_mut(&NodeName("h1".to_owned())).unwrap().ready = false);
     check!(world.plan(), Next::Wait(Wait::Gate { reason: Reason::NodeNotReady { .. }, .. }));
@@ -122,7 +122,7 @@ fn stopped_with_its_node_away_it_is_waited_for_and_then_started_again() {
 }
 
 #[test]
-fn a_healthy_copy_is_not_kept_from_serving_by_a_gate_that_stays_unknown() {
+fn stopped_osd_is_restarted_if_its_gate_stays_unknown() {
     // The two other copies of PG 0 died after the Stop: no OSD reports for it any more.
     let world = World::stopped(OSD).down(OsdId(2)).down(OsdId(4)).with(|w| {
         for n in 0..8 {
@@ -152,13 +152,13 @@ fn intent_to_stop_holds_however_long_an_iteration_takes() {
 }
 
 #[test]
-fn stopped_without_a_saved_proof_the_proof_is_saved_first() {
+fn stopped_osd_without_a_proof_has_its_proof_saved_first() {
     let world = World::stopped(OSD).with(|w| w.record(OSD).evidence = None);
     assert_eq!(word(&world.plan()), Some("proof"));
 }
 
 #[test]
-fn pgs_that_are_no_more_are_dropped_and_told_of_before_the_gate_is_asked() {
+fn merged_pgs_are_dropped_and_reported_before_the_gate() {
     let merged = |w: &mut World| {
         w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num = 4;
         w.seen.ceph.pgs.retain(|id, _| (0..4).any(|n| *id == pg_id(n)));

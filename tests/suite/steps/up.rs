@@ -9,7 +9,7 @@ use crate::support::build::nothing_left;
 // ---- Prepared, Starting
 
 #[test]
-fn the_new_fsid_is_saved_before_it_is_deployed() {
+fn new_fsid_is_saved_before_the_osd_is_deployed() {
     let mut world = World::prepared(OSD).saved("new");
     assert_eq!(world.record(OSD).new, Some(claim(OSD, 1)));
     assert!(world.record(OSD).issued.contains(&claim(OSD, 1)));
@@ -49,7 +49,7 @@ fn deployment_without_a_by_id_name_has_another_path() {
 }
 
 #[test]
-fn the_new_daemon_is_waited_for() {
+fn new_daemon_is_waited_for_with_its_trouble() {
     check!(World::deployed(OSD).plan(), Next::Wait(Wait::Up { osd: OSD, trouble: None }));
     let pulling =
         World::deployed(OSD).with(|w| w.daemon(OSD).pods[0].trouble = Some("ImagePullBackOff".to_owned()));
@@ -59,7 +59,7 @@ fn the_new_daemon_is_waited_for() {
 }
 
 #[test]
-fn a_new_daemon_that_restarted_three_times_is_left_alone_with_its_last_words() {
+fn new_daemon_with_three_restarts_quarantines_with_its_trouble() {
     let world = |restarts| {
         World::deployed(OSD).with(|w| {
             w.daemon(OSD).pods[0].restarts = restarts;
@@ -72,7 +72,7 @@ fn a_new_daemon_that_restarted_three_times_is_left_alone_with_its_last_words() {
 }
 
 #[test]
-fn a_deployment_that_starts_somebody_elses_osd_is_foreign() {
+fn deployment_of_a_foreign_osd_quarantines_the_record() {
     for world in [World::prepared(OSD).saved("new"), World::deployed(OSD)] {
         let world = world.with(|w| w.daemon(OSD).fsid = Some(foreign()));
         assert!(quarantine(&world.plan()).is_some(), "{:#?}", world.plan());
@@ -80,7 +80,7 @@ fn a_deployment_that_starts_somebody_elses_osd_is_foreign() {
 }
 
 #[test]
-fn an_id_that_somebody_else_took_is_foreign_and_left_to_them() {
+fn osd_id_taken_by_a_foreign_osd_quarantines_the_record() {
     for world in [World::destroyed(OSD), World::prepared(OSD), World::deployed(OSD)] {
         let next = world.slot_registered(OSD, foreign()).plan();
         assert!(quarantine(&next).is_some_and(|why| why.contains(&foreign().to_string())), "{next:#?}");
@@ -103,7 +103,7 @@ fn unfenced(world: World) -> World {
 }
 
 #[test]
-fn while_data_comes_back_rook_has_its_cluster_back_and_the_wait_has_numbers() {
+fn backfilling_osd_is_unfenced_and_waited_for_with_numbers() {
     let world = unfenced(noin_lifted(World::booted(OSD)));
     check!(
         world.plan(),
@@ -112,7 +112,7 @@ fn while_data_comes_back_rook_has_its_cluster_back_and_the_wait_has_numbers() {
 }
 
 #[test]
-fn less_to_come_back_than_an_earlier_pod_of_the_run_saw_is_progress_and_is_noted_once() {
+fn backfill_progress_since_an_earlier_pod_is_saved_once() {
     let of_job = |failed_pods, left_bytes| Some(Progress { job: "job".to_owned(), failed_pods, left_bytes });
     let left = |world: World, mib: u64| world.with(|w| w.pg(0).degraded = mib);
     let world = unfenced(noin_lifted(World::booted(OSD))).with(|w| w.policy.run = "job".to_owned());
@@ -135,7 +135,7 @@ fn less_to_come_back_than_an_earlier_pod_of_the_run_saw_is_progress_and_is_noted
 }
 
 #[test]
-fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
+fn pg_statistics_from_before_the_boot_never_prove_clean() {
     // The mgr still shows the sets without osd.0, from when it was down: no PG names it, so none of its PGs
     // is unclean.
     let world = World::deployed(OSD).up(OSD).with(|w| {
@@ -158,7 +158,7 @@ fn right_after_the_boot_statistics_that_do_not_know_it_yet_prove_nothing() {
 }
 
 #[test]
-fn clean_since_before_its_last_boot_is_not_clean() {
+fn pg_clean_since_before_the_last_boot_is_not_clean() {
     let world = World::filled(OSD);
     assert_eq!(word(&world.plan()), Some("closing"));
     let restarted =
@@ -167,7 +167,7 @@ fn clean_since_before_its_last_boot_is_not_clean() {
 }
 
 #[test]
-fn a_pg_that_it_should_hold_and_does_not_serve_is_not_settled() {
+fn pg_missing_or_not_served_by_the_osd_delays_closing() {
     let world = unfenced(noin_lifted(World::filled(OSD).with(|w| w.pg(0).acting.retain(|osd| *osd != OSD))));
     check!(world.plan(), Next::Wait(Wait::ActiveClean { .. }));
     let incomplete =
@@ -176,7 +176,7 @@ fn a_pg_that_it_should_hold_and_does_not_serve_is_not_settled() {
 }
 
 #[test]
-fn a_pg_that_is_gone_since_the_stop_holds_nothing_up() {
+fn pg_merged_since_the_stop_never_delays_closing() {
     let world = World::filled(OSD).with(|w| {
         w.seen.ceph.pgs.remove(&pg_id(0));
         w.seen.ceph.pools.get_mut(&POOL).unwrap().pg_num -= 1;
@@ -185,13 +185,13 @@ fn a_pg_that_is_gone_since_the_stop_holds_nothing_up() {
 }
 
 #[test]
-fn others_trouble_elsewhere_does_not_keep_it_from_being_settled() {
+fn degraded_pg_elsewhere_never_delays_closing() {
     let world = World::filled(OSD).pg_state(1, "active+undersized+degraded");
     assert_eq!(word(&world.plan()), Some("closing"));
 }
 
 #[test]
-fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_command() {
+fn osd_marked_out_externally_waits_with_the_command() {
     let out = World::filled(OSD).with(|w| {
         w.slot(OSD).is_in = false;
         w.slot(OSD).reweight = Weight(0);
@@ -221,7 +221,7 @@ fn an_osd_that_others_took_out_meanwhile_is_not_settled_and_waits_with_the_comma
 }
 
 #[test]
-fn an_osd_that_came_up_as_something_else_is_left_alone() {
+fn osd_that_boots_with_another_layout_is_quarantined() {
     for change in [
         (|w: &mut World| w.slot(OSD).metadata = None) as fn(&mut World),
         |w| w.slot(OSD).metadata.as_mut().unwrap().store.0 = "filestore".to_owned(),
@@ -235,13 +235,13 @@ fn an_osd_that_came_up_as_something_else_is_left_alone() {
 }
 
 #[test]
-fn settled_is_judged_by_the_record_and_not_by_todays_declaration() {
+fn settled_osd_is_judged_by_its_record_not_the_declaration() {
     let world = World::filled(OSD).with(|w| w.seen.kube.declaration.storage = encrypted());
     assert_eq!(word(&world.plan()), Some("closing"));
 }
 
 #[test]
-fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
+fn settled_record_closes_with_one_cleanup_per_iteration() {
     let mut world = World::filled(OSD).saved("closing");
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { osd: OSD, noout: true, noin: true })));
     (world.slot(OSD).noout, world.slot(OSD).noin) = (false, false);
@@ -264,13 +264,13 @@ fn settled_closes_one_thing_a_turn_and_in_the_end_the_record_is_gone() {
 }
 
 #[test]
-fn a_closing_record_does_nothing_but_close_whatever_happens_to_the_osd() {
+fn closing_record_only_closes_even_if_the_osd_is_down() {
     let world = World::filled(OSD).saved("closing").down(OSD).reported();
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::UnsetOsdFlags { .. })));
 }
 
 #[test]
-fn a_fence_that_nobody_needs_is_taken_down_at_the_end() {
+fn fence_that_nothing_needs_is_removed_at_the_end() {
     let world = World::new().with(|w| {
         w.policy.skip = [BY_HAND, FILESTORE].into();
         w.ledger.run.fence = Some("osd-migrate-x".to_owned());

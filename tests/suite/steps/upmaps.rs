@@ -15,7 +15,7 @@ fn upmaps() -> Vec<Upmap> {
 }
 
 #[test]
-fn that_upmaps_were_lost_is_saved_before_the_place_is_put_back() {
+fn upmap_loss_is_saved_before_the_crush_item_is_restored() {
     let world = World::destroyed(OSD).with(|w| {
         w.record(OSD).upmaps = upmaps();
         w.slot(OSD).crush = None;
@@ -36,7 +36,7 @@ fn without_upmaps() -> World {
 }
 
 #[test]
-fn lost_upmaps_are_put_back_when_the_osd_is_up() {
+fn lost_upmaps_are_restored_when_the_osd_is_up() {
     let fsid = claim(OSD, 1);
     let world = without_upmaps().saved("upmaps");
     check!(
@@ -56,7 +56,7 @@ fn lost_upmaps_are_put_back_when_the_osd_is_up() {
 }
 
 #[test]
-fn an_upmap_that_others_gave_a_pg_since_stays_and_no_other_is_put_back_without_a_purge() {
+fn external_upmap_stays_and_none_is_restored_without_a_purge() {
     let theirs = Upmap { pg: PgId("1.0".to_owned()), mappings: vec![(OsdId(3), OsdId(6))] };
     let world = without_upmaps().with(|w| w.seen.ceph.upmaps = vec![theirs]).saved("upmaps");
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::RestoreUpmaps { upmaps: sent, .. })) if *sent == upmaps()[1..]);
@@ -65,7 +65,7 @@ fn an_upmap_that_others_gave_a_pg_since_stays_and_no_other_is_put_back_without_a
 }
 
 #[test]
-fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up() {
+fn upmap_dropped_repeatedly_is_reported_and_blocks_nothing() {
     let mut world = without_upmaps();
     for _ in 0..MAX_UPMAP_TRIES {
         world = world.saved("upmaps");
@@ -81,7 +81,7 @@ fn an_upmap_that_the_mons_drop_again_and_again_is_told_of_and_holds_nothing_up()
 
 /// Checks that a PG which is elsewhere by now does not block: the OSD's boot does not make such a PG report.
 #[test]
-fn a_pg_that_the_balancer_gave_to_others_meanwhile_holds_nothing_up() {
+fn pg_moved_away_by_the_balancer_does_not_block_closing() {
     let onto = Upmap { pg: pg_id(1), mappings: vec![(OsdId(1), OSD)] };
     let away = Upmap { pg: pg_id(0), mappings: vec![(OSD, OsdId(1))] };
     let without = |number: u32| {

@@ -7,7 +7,7 @@ use super::*;
 // ---- Registered, Purged, Gone, Unplaced, Misplaced, Undone, Unauthed
 
 #[test]
-fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
+fn slot_registered_for_an_unfinished_osd_is_destroyed_again() {
     let fsid = claim(OSD, 1);
     for content in [
         label(fsid, OSD, false),
@@ -24,7 +24,7 @@ fn a_slot_claimed_for_an_osd_that_was_not_finished_is_destroyed_again() {
 }
 
 #[test]
-fn a_claim_that_booted_once_is_never_destroyed_for_what_its_device_shows() {
+fn osd_that_booted_once_is_never_destroyed_for_its_label() {
     let fsid = claim(OSD, 1);
     let world = World::destroyed(OSD)
         .rebuild_ended(OSD, Some(label(fsid, OSD, false)), failed())
@@ -34,7 +34,7 @@ fn a_claim_that_booted_once_is_never_destroyed_for_what_its_device_shows() {
 }
 
 #[test]
-fn an_id_that_was_purged_under_our_claim_is_taken_back_by_the_claim_on_the_disk() {
+fn purged_id_is_reregistered_with_the_issued_fsid_on_disk() {
     let world = World::destroyed(OSD)
         .rebuild_ended(OSD, Some(label(claim(OSD, 1), OSD, true)), None)
         .report_issued(OSD, [claim(OSD, 1), claim(OSD, 2)])
@@ -43,7 +43,7 @@ fn an_id_that_was_purged_under_our_claim_is_taken_back_by_the_claim_on_the_disk(
 }
 
 #[test]
-fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
+fn purged_id_without_an_issued_fsid_halts() {
     check!(
         World::destroyed(OSD).slot_gone(OSD).plan(),
         Next::Save { why: Saving::Attempt { task: NodeTask::Inspect, .. }, .. }
@@ -57,7 +57,7 @@ fn an_id_that_was_purged_without_a_claim_of_ours_halts() {
 }
 
 #[test]
-fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
+fn osd_purged_before_its_stop_is_reported_and_forgotten() {
     let purged = |world: World| world.with(|w| w.daemon(OSD).pods.clear()).slot_gone(OSD).reported();
     for world in [World::recorded(OSD), World::proven(OSD), World::proven(OSD).keep(OSD)] {
         let mut world = purged(world).saved("purged-externally");
@@ -77,7 +77,7 @@ fn an_id_that_was_purged_before_its_stop_is_told_of_and_forgotten() {
 }
 
 #[test]
-fn a_place_that_was_lost_is_put_back_as_recorded() {
+fn lost_crush_item_is_restored_as_recorded() {
     // An OSD that never booted is destroyed first: restoring its reweight would remove the mark `new`.
     let world = World::prepared(OSD).with(|w| w.slot(OSD).crush = None);
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, .. })));
@@ -93,7 +93,7 @@ fn a_place_that_was_lost_is_put_back_as_recorded() {
 /// Checks the flags after a purge, which removes the per-OSD flags; a first boot without noin resets the
 /// reweight.
 #[test]
-fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
+fn lost_osd_flags_are_set_again_before_the_daemon_starts() {
     let world = World::prepared(OSD).saved("new").with(|w| {
         (w.slot(OSD).noout, w.slot(OSD).noin) = (false, false);
     });
@@ -104,7 +104,7 @@ fn flags_that_were_lost_are_set_again_before_the_new_daemon_starts() {
 }
 
 #[test]
-fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
+fn misplaced_id_is_purged_and_its_disk_rebuilt() {
     let misplaced = OsdId(6);
     let fsid = claim(OSD, 1);
     let finished_under_another_id =
@@ -128,7 +128,7 @@ fn a_stray_id_that_was_made_for_our_disk_is_purged_and_the_disk_rebuilt() {
 }
 
 #[test]
-fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt() {
+fn misplaced_id_not_on_the_disk_is_purged_before_the_retry() {
     let (misplaced, fsid) = (OsdId(6), claim(OSD, 1));
     let world = |change: fn(&mut Slot)| {
         let mut world = World::destroyed(OSD);
@@ -151,7 +151,7 @@ fn a_stray_id_that_did_not_come_onto_the_disk_is_purged_before_the_next_attempt(
 }
 
 #[test]
-fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_nothing_is_wiped() {
+fn destroyed_slot_of_a_finished_osd_is_restored_without_a_wipe() {
     let again_down = World::booted(OSD).down(OSD).slot_destroyed(OSD).saved("down");
     for world in [World::prepared(OSD), World::deployed(OSD), again_down] {
         let world = world.slot_destroyed(OSD).saved("restore-slot");
@@ -160,13 +160,13 @@ fn a_finished_osd_whose_slot_was_destroyed_behind_it_gets_its_slot_back_and_noth
 }
 
 #[test]
-fn a_finished_osd_without_a_key_goes_the_way_of_the_destroyed_one() {
+fn finished_osd_without_auth_key_has_its_slot_destroyed() {
     let world = World::prepared(OSD).with(|w| w.seen.ceph.auth.extend([(OSD, false)]));
     check!(world.plan(), Next::Do(Act::Ceph(CephAct::Destroy { osd: OSD, fsid, .. })) if *fsid == claim(OSD, 1));
 }
 
 #[test]
-fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
+fn auth_key_that_was_not_queried_is_not_missing() {
     for world in [World::prepared(OSD), World::deployed(OSD)] {
         let world = world.with(|w| w.seen.ceph.auth.clear());
         check!(world.plan(), Next::Wait(Wait::FreshView));
@@ -175,7 +175,7 @@ fn a_key_that_was_not_asked_for_is_not_a_missing_one() {
 
 /// Checks a disk that got external content after the agent had wiped it.
 #[test]
-fn a_disk_that_a_person_zapped_after_our_wipe_is_taken_again_and_the_sentence_says_how() {
+fn disk_zapped_by_a_person_is_rebuilt_as_the_message_says() {
     let looked = |content: Content, issued: BTreeSet<OsdFsid>| {
         World::destroyed(OSD).rebuild_ended(OSD, Some(content), failed()).report_issued(OSD, issued)
     };

@@ -31,7 +31,7 @@ fn told(play: &Play) -> Vec<String> {
 }
 
 #[test]
-fn it_is_made_once_recorded_before_and_removed_at_the_end() {
+fn bootstrap_key_is_recorded_created_once_and_removed_at_end() {
     let play = play();
     assert_eq!(play.run(), Play::finished());
     it_is_gone(&play);
@@ -39,7 +39,7 @@ fn it_is_made_once_recorded_before_and_removed_at_the_end() {
 }
 
 #[test]
-fn one_that_was_there_before_stays() {
+fn existing_bootstrap_key_is_never_removed() {
     let play = Play::over(six(), 2);
     assert_eq!(play.run(), Play::finished());
     assert_eq!(play.sim.borrow().world.ceph.bootstrap, Some(true));
@@ -47,6 +47,6 @@ fn one_that_was_there_before_stays() {
 }
 
 #[test]
-fn wherever_the_program_dies_it_is_gone_at_the_end() {
+fn bootstrap_key_is_removed_at_the_end_after_any_crash() {
     CleanUp { play, check: it_is_gone, ..CleanUp::PLAIN }.run("no bootstrap key", false);
 }

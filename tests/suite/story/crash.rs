@@ -89,12 +89,12 @@ impl CleanUp {
 }
 
 #[test]
-fn wherever_the_program_dies_the_end_is_the_same() {
+fn migration_ends_the_same_after_a_crash_at_any_point() {
     CleanUp::PLAIN.run("two OSDs", true);
 }
 
 #[test]
-fn wherever_the_program_dies_around_a_failing_rebuild_the_end_is_the_same() {
+fn failing_rebuild_ends_the_same_after_a_crash_at_any_point() {
     let play = || {
         let play = Play::new();
         rebuild_fails(&play);
@@ -104,7 +104,7 @@ fn wherever_the_program_dies_around_a_failing_rebuild_the_end_is_the_same() {
 }
 
 #[test]
-fn wherever_the_program_dies_around_a_partners_outage_the_end_is_the_same() {
+fn partner_outage_ends_the_same_after_a_crash_at_any_point() {
     let play = || {
         let play = Play::new();
         play.partner_fails();
@@ -114,7 +114,7 @@ fn wherever_the_program_dies_around_a_partners_outage_the_end_is_the_same() {
 }
 
 #[test]
-fn cancelled_in_the_middle_it_ends_the_same_wherever_the_program_dies() {
+fn cancelled_run_ends_the_same_after_a_crash_at_any_point() {
     let (run, check) = (Play::run_cancelled_at_stop, assert_cancelled_after_the_first);
     CleanUp { run, end: cancelled, check, ..CleanUp::PLAIN }.run("cancelled", false);
 }

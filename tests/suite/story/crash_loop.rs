@@ -20,7 +20,7 @@ fn crash_loop(starts: u32) -> Ended {
 }
 
 #[test]
-fn after_ten_pods_of_which_nothing_came_it_halts_and_does_nothing() {
+fn crash_loop_of_ten_pods_halts_and_changes_nothing() {
     let play = after(Play::new(), CRASH_LOOP);
     let version = play.sim.borrow().version();
     assert_eq!(play.run(), crash_loop(CRASH_LOOP));
@@ -32,7 +32,7 @@ fn after_ten_pods_of_which_nothing_came_it_halts_and_does_nothing() {
 }
 
 #[test]
-fn one_before_that_it_goes_on_and_what_is_saved_begins_the_count_anew() {
+fn crash_loop_of_nine_pods_resumes_and_progress_resets_it() {
     let play = after(Play::new(), CRASH_LOOP - 1);
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();

@@ -42,7 +42,7 @@ fn it_moved(play: &Play) {
 }
 
 #[test]
-fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last() {
+fn osd_directory_is_cleared_after_rebuild_on_an_available_disk() {
     let play = in_directory();
     assert_eq!(play.run(), Play::finished());
     it_moved(&play);
@@ -88,12 +88,12 @@ fn an_osd_in_a_directory_is_made_anew_on_a_free_disk_and_its_directory_goes_last
 }
 
 #[test]
-fn wherever_the_program_dies_an_osd_in_a_directory_ends_on_its_disk() {
+fn directory_osd_ends_on_its_disk_after_any_crash() {
     CleanUp { play: in_directory, check: it_moved, ..CleanUp::PLAIN }.run("in a directory", true);
 }
 
 #[test]
-fn a_runner_that_was_frozen_touches_neither_disk_nor_directory_afterwards() {
+fn frozen_runner_touches_neither_disk_nor_directory() {
     freeze::clean_up(in_directory, it_moved, freeze::BEFORE, "in a directory, frozen before");
     freeze::clean_up(in_directory, it_moved, freeze::LATE, "in a directory, frozen late");
 }

@@ -38,7 +38,7 @@ fn at_the_limit(
 }
 
 #[test]
-fn between_two_osds_a_drain_has_its_turn() {
+fn pdb_allows_a_drain_between_two_osds() {
     let play = Play::new();
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
@@ -46,7 +46,7 @@ fn between_two_osds_a_drain_has_its_turn() {
 }
 
 #[test]
-fn killed_between_the_save_and_the_patch_or_right_after_it_the_next_run_goes_on() {
+fn pdb_patch_is_resumed_after_a_kill_before_or_after_it() {
     for side in [Side::Before, Side::Queued] {
         let play = Play::new();
         assert_eq!(play.run_watched(at_the_limit(side, |_| true)), None);
@@ -58,7 +58,7 @@ fn killed_between_the_save_and_the_patch_or_right_after_it_the_next_run_goes_on(
 }
 
 #[test]
-fn cancelled_before_the_stop_it_is_put_back() {
+fn pdb_is_restored_if_cancelled_before_the_stop() {
     for side in [Side::Before, Side::Queued] {
         let play = Play::new();
         let cancels = at_the_limit(side, |world| {
@@ -75,7 +75,7 @@ fn cancelled_before_the_stop_it_is_put_back() {
 }
 
 #[test]
-fn a_pause_before_the_stop_holds_up_no_drain() {
+fn pdb_is_restored_during_a_pause_before_the_stop() {
     let play = Play::new();
     let is_over = Cell::new(false);
     play.sim.borrow_mut().add_fault(Rc::new(move |world, _| {

@@ -55,11 +55,11 @@ pub(crate) fn clean_up(begin: fn() -> Play, check: fn(&Play), side: Side, name: 
 }
 
 #[test]
-fn a_runner_that_was_frozen_before_an_act_or_a_save_changes_nothing_afterwards() {
+fn runner_frozen_before_an_act_or_a_save_changes_nothing() {
     clean_up(Play::new, Play::assert_all_is_well, BEFORE, "frozen before");
 }
 
 #[test]
-fn nor_does_one_that_was_frozen_after_its_last_look_at_the_ledger() {
+fn runner_frozen_after_its_last_ledger_read_changes_nothing() {
     clean_up(Play::new, Play::assert_all_is_well, LATE, "frozen late");
 }

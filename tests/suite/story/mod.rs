@@ -29,7 +29,7 @@ use crate::support::build::{FINISHED, nothing_left};
 use play::{BY_HAND, FILESTORE, Play, count, old};
 
 #[test]
-fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
+fn two_legacy_osds_are_migrated_one_after_the_other() {
     let play = Play::new();
     assert_eq!(play.run(), Play::finished());
     play.assert_all_is_well();
@@ -68,7 +68,7 @@ fn two_legacy_osds_go_the_whole_way_one_after_the_other() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_one_the_same_end() {
+fn run_is_reproducible_by_seed_and_any_seed_finishes() {
     let told = |seed| {
         let play = Play::seeded(seed);
         assert_eq!(play.run(), Play::finished());
@@ -81,7 +81,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_the_same_end() {
 }
 
 #[test]
-fn once_finished_running_it_again_does_nothing() {
+fn run_after_a_finished_one_is_idempotent() {
     let play = Play::new();
     assert_eq!(play.run(), Play::finished());
     let (done, version) = (play.sim.borrow().done.len(), play.sim.borrow().version());
@@ -101,7 +101,7 @@ pub(crate) fn rebuild_fails(play: &Play) {
 }
 
 #[test]
-fn a_rebuild_that_fails_after_claiming_the_slot_is_done_again_under_the_same_id() {
+fn failed_rebuild_after_osd_new_is_retried_with_the_same_id() {
     let play = Play::new();
     rebuild_fails(&play);
     assert_eq!(play.run(), Play::finished());
@@ -112,7 +112,7 @@ fn a_rebuild_that_fails_after_claiming_the_slot_is_done_again_under_the_same_id(
 }
 
 #[test]
-fn a_rebuild_that_fails_twice_goes_through_the_third_time() {
+fn rebuild_that_fails_twice_succeeds_the_third_time() {
     let play = Play::new();
     rebuild_fails(&play);
     let again = std::cell::Cell::new(None::<String>);
@@ -136,7 +136,7 @@ fn a_rebuild_that_fails_twice_goes_through_the_third_time() {
 }
 
 #[test]
-fn a_partner_that_fails_after_the_stop_turns_it_back_and_it_is_done_later() {
+fn stop_is_reverted_if_a_partner_fails_and_retried_later() {
     let play = Play::new();
     play.partner_fails();
     assert_eq!(play.run(), Play::finished());
@@ -147,7 +147,7 @@ fn a_partner_that_fails_after_the_stop_turns_it_back_and_it_is_done_later() {
 }
 
 #[test]
-fn cancelled_in_the_middle_it_finishes_the_osd_that_is_down_and_what_is_lifted_does_the_rest() {
+fn cancelled_run_finishes_the_stopped_osd_and_resume_the_rest() {
     let play = Play::new();
     assert_eq!(play.run_cancelled_at_stop(None), cancelled());
     assert_cancelled_after_the_first(&play);

@@ -63,7 +63,7 @@ const ONE_DISK: [&str; 9] = [
 ];
 
 #[test]
-fn a_free_disk_becomes_an_osd_and_only_that() {
+fn available_disk_becomes_an_osd_in_the_expected_steps() {
     let play = one_more();
     assert_eq!(play.run(), Play::finished());
     one_is_made(&play);
@@ -74,7 +74,7 @@ fn a_free_disk_becomes_an_osd_and_only_that() {
 }
 
 #[test]
-fn in_an_empty_cluster_one_node_comes_after_the_other() {
+fn empty_cluster_gets_an_osd_per_disk_idempotently() {
     let play = from_nothing();
     assert_eq!(play.run(), Play::finished());
     three_are_made(&play);
@@ -82,17 +82,17 @@ fn in_an_empty_cluster_one_node_comes_after_the_other() {
 }
 
 #[test]
-fn wherever_the_program_dies_a_free_disk_becomes_one_osd() {
+fn available_disk_becomes_one_osd_despite_a_crash() {
     CleanUp { play: one_more, check: one_is_made, ..CleanUp::PLAIN }.run("one more disk", true);
 }
 
 #[test]
-fn wherever_the_program_dies_an_empty_cluster_gets_one_osd_a_disk() {
+fn empty_cluster_gets_one_osd_per_disk_despite_a_crash() {
     CleanUp { play: from_nothing, check: three_are_made, ..CleanUp::PLAIN }.run("from nothing", false);
 }
 
 #[test]
-fn a_runner_that_was_frozen_makes_no_osd_twice() {
+fn frozen_runner_never_creates_an_osd_twice() {
     freeze::clean_up(one_more, one_is_made, freeze::BEFORE, "one more disk, frozen before");
     freeze::clean_up(one_more, one_is_made, freeze::LATE, "one more disk, frozen late");
 }

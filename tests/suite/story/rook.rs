@@ -36,7 +36,7 @@ fn assert_migrated(play: &Play) {
 }
 
 #[test]
-fn rook_makes_the_deployment_that_it_is_left_and_we_make_none() {
+fn deployment_left_to_rook_is_never_created_by_osd_migrate() {
     let play = play();
     assert_migrated(&play);
     assert_eq!(created_by_osd_migrate(&play), (1, 0));
@@ -47,7 +47,7 @@ fn rook_makes_the_deployment_that_it_is_left_and_we_make_none() {
 }
 
 #[test]
-fn an_operator_that_ends_meanwhile_is_not_waited_for() {
+fn deployment_left_to_an_operator_that_ends_is_rendered() {
     let play = play();
     play.sim.borrow_mut().add_fault(Rc::new(|world, _| {
         let is_left = !world.kube.daemons.contains_key(&BY_HAND) && world.kube.fence.is_none();
